@@ -1,8 +1,9 @@
-"""``python -m ci.bench.accuracy``: what networks reach in bfloat16, beside float32 and equal seeds.
+"""``python -m ci.bench.accuracy``: what networks reach in bfloat16 and int8, beside float32.
 
-Each task is learnt from the same weights and in the same order by both, and judged on samples that
-were not learnt from, in the precision of the training. scikit-learn's digits are real; the others
-are drawn, with noise that no model can foresee.
+Each task is learnt from the same weights and in the same order in float32 and bfloat16, and judged
+on samples that were not learnt from, in the precision of the training; int8 is the float32 model,
+quantized from the samples that it learnt from. scikit-learn's digits are real; the others are
+drawn, with noise that no model can foresee.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl import SampleSet, Trainer
-from daskdl.kernels.runtime.precision import PRECISIONS
+from daskdl.errors import SettingsError
 from daskdl.models import ConvLSTMForecaster, NeuMF, ResNet, TextClassifier
-from daskdl.nn import BCEWithLogitsLoss, CrossEntropyLoss, Module, MSELoss, NLLLoss
+from daskdl.nn import (
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    Linear,
+    Module,
+    MSELoss,
+    NLLLoss,
+    ReLU,
+)
 from daskdl.optim import SGD, Adam
+from daskdl.quantization import quantize
+from daskdl.text.encoder import TextEncoder, TextHead
 
 Array = np.ndarray[Any, Any]
 
@@ -74,6 +85,17 @@ def texts() -> Task:
     return Task(train, test, model, NLLLoss(), Adam(3e-3), 10, _hits)
 
 
+def encoded() -> Task:
+    """Return the texts, for two blocks of a transformer."""
+    task = texts()
+
+    def model(seed: int) -> Module:
+        encoder = TextEncoder(800, 64, 2, 4, 128, places=40, seed=seed)
+        return TextHead(encoder, layers=[Linear(64, 64, seed=seed), ReLU(), Linear(64, 8, seed=1)])
+
+    return task._replace(model=model, loss=CrossEntropyLoss(), method=Adam(1e-3))
+
+
 def pairs() -> Task:
     """Return pairs of user and item, and whether one likes the other, for NeuMF."""
     rng, users, items, n = np.random.default_rng(2), 400, 300, 60_000
@@ -117,19 +139,27 @@ def frames() -> Task:
 TASKS = {
     "digits, ResNet-18": digits,
     "texts, LSTM": texts,
+    "texts, transformer": encoded,
     "pairs, NeuMF": pairs,
     "showers, ConvLSTM": frames,
 }
 
 
-def reached(task: Task, seed: int, precision: str) -> float:
-    """Train one model, and return its score."""
+def reached(task: Task, seed: int, precision: str) -> list[float]:
+    """Train one model, and return its score; of float32 also the score of its int8 model."""
     model = task.model(seed)
     trainer = Trainer(model, task.loss, task.method, seed, precision=precision)
     samples = SampleSet.from_arrays(x=task.train[0], y=task.train[1])
     trainer.fit(samples, epochs=task.epochs, batch_size=64, progress=False)
     x, y = task.test
-    return task.score(np.asarray(model.predict(x, precision=precision)), y)
+    scores = [task.score(np.asarray(model.predict(x, precision=precision)), y)]
+    if precision == "float32":
+        try:
+            small = quantize(model.eval(), task.train[0][:500])
+            scores.append(task.score(np.asarray(small.predict(x)), y))
+        except SettingsError:  # no layer of it has a counterpart
+            scores.append(float("nan"))
+    return scores
 
 
 def main() -> None:
@@ -138,18 +168,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     options = parser.parse_args()
-    print("| task | float32 | bf16 | difference | of single seeds |\n|---|---:|---:|---:|---|")
+    print("| task | float32 | bf16 | int8 | bf16, single seeds | int8, single seeds |")
+    print("|---|---:|---:|---:|---|---|")
     for name, make in TASKS.items():
         if options.only not in name:
             continue
         task = make()
-        scores = [
-            [reached(task, seed, precision) for precision in PRECISIONS]
-            for seed in range(options.seeds)
-        ]
-        one, other = (statistics.mean(column) for column in zip(*scores, strict=True))
-        each = ", ".join(f"{b - a:+.2f}" for a, b in scores)
-        print(f"| {name} | {one:.2f} | {other:.2f} | {other - one:+.2f} | {each} |", flush=True)
+        rows = []
+        for seed in range(options.seeds):
+            (plain, int8), (bf16,) = (reached(task, seed, p) for p in ("float32", "bf16"))
+            rows.append((plain, bf16, int8))
+        means = " | ".join(f"{statistics.mean(c):.2f}" for c in zip(*rows, strict=True))
+        single = " | ".join(", ".join(f"{row[i] - row[0]:+.2f}" for row in rows) for i in (1, 2))
+        print(f"| {name} | {means} | {single} |", flush=True)
 
 
 if __name__ == "__main__":

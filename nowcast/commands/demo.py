@@ -64,7 +64,8 @@ def demo(
     forecast = predict(Trained(model), rain, start, method="network (nowcast demo)")
     write_dataset(forecast, out / "forecast.zarr")
     observed = rain["rain_rate"].isel(time=slice(index + 1, index + 1 + leads))
-    animate_forecast(forecast, out / "forecast.gif", observed=observed)
+    last = rain["rain_rate"].isel(time=[index])
+    animate_forecast(forecast, out / "forecast.gif", observed=observed, before=last)
     verify.show(scores)
     say(f"simulated data; all files are in {out} ({time.monotonic() - began:.0f} s)")
 
