@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.plainfile import read_bytes
+from nowcast.radar.projection import compare_corners
 from nowcast.rain.grid import Grid
 
 # With this radius the corners that the files give lie a whole number of pixels apart.
@@ -26,6 +27,11 @@ def read_header(path: Path, name: str) -> Header:
     """Return the header of the composite at ``path``, called ``name``."""
     comments, width, height, _, _ = _parse(read_bytes(path, HEADER_BYTES), name)
     fields = dict(re.findall(r"^#\s*(\w+)\s+(.+?)\s*$", comments, re.MULTILINE))
+    if "reflectivity" not in fields.get("param", "reflectivity").lower():
+        raise DataError(
+            f"{name}: expected reflectivity, found the parameter {fields['param']!r}"
+            "; give composites of reflectivity"
+        )
     return Header(
         path=name,
         format=Format.FMI,
@@ -95,11 +101,14 @@ def _grid(fields: dict[str, str], width: int, height: int, name: str) -> Grid:
             f"+a={EARTH_RADIUS} +b={EARTH_RADIUS} +units=m"
         )
         corner = [float(part) for part in fields["bottomleft"].split()]
+        far_corner = [float(part) for part in fields.get("topright", "nan nan").split()]
         dx, dy = float(fields["metersperpixel_x"]), float(fields["metersperpixel_y"])
     except (KeyError, ValueError) as error:
         raise DataError(
             f"{name}: expected a complete projection in the comments ({error})"
             "; fetch the file again"
         ) from None
-    west, south = pyproj.Proj(crs)(*corner)
+    project = pyproj.Proj(crs)
+    west, south = project(*corner)
+    compare_corners((west, south), project(*far_corner), (width, height), (dx, dy), "m")
     return Grid(crs=crs, x0=west + dx / 2, y0=south + dy / 2, dx=dx, dy=dy, nx=width, ny=height)

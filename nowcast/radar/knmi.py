@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.attributes import count, number, text
 from nowcast.radar.header import MOST_CELLS, Format, Header
-from nowcast.radar.projection import in_metres
+from nowcast.radar.projection import compare_corners, in_metres
 from nowcast.rain.grid import Grid
 
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
@@ -111,6 +111,8 @@ def _time(text: str, name: str) -> np.datetime64:
 
 def _grid(geographic: Any, name: str) -> Grid:
     """Return the grid; the file counts in kilometres and rows from the north."""
+    import pyproj
+
     units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
         raise DataError(f"{name}: expected pixels in KM, found {units!r}; fetch the file again")
@@ -123,11 +125,21 @@ def _grid(geographic: Any, name: str) -> Grid:
         number(geographic, "geo_column_offset") * dx,
         -number(geographic, "geo_row_offset") * dy,
     )
-    projection = text(geographic["map_projection"], "projection_proj4_params")
+    projection = in_metres(text(geographic["map_projection"], "projection_proj4_params"))
+    corners = np.asarray(geographic.attrs.get("geo_product_corners", np.full(8, np.nan))).ravel()
+    if corners.size != 8:
+        raise DataError(
+            f"{name}: expected geo_product_corners of 8 numbers, found {corners.size}"
+            "; fetch the file again"
+        )
+    # In the order south-west, north-west, north-east, south-east.
+    north_east = pyproj.Proj(projection)(*corners[4:6].tolist())
+    south_west = (west * 1000.0, (north - dy * ny) * 1000.0)
+    compare_corners(south_west, north_east, (nx, ny), (dx * 1000.0, dy * 1000.0), "m")
     return Grid(
-        crs=in_metres(projection),
-        x0=(west + dx / 2) * 1000.0,
-        y0=(north - dy * ny + dy / 2) * 1000.0,
+        crs=projection,
+        x0=south_west[0] + dx * 500.0,
+        y0=south_west[1] + dy * 500.0,
         dx=dx * 1000.0,
         dy=dy * 1000.0,
         nx=nx,

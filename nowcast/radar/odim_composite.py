@@ -7,7 +7,6 @@ national services of Europe. Rows run from north to south.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,13 @@ from nowcast.radar.attributes import count, number, text
 from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.odim import datasets, quantity, read_time, read_values, station
-from nowcast.radar.projection import in_metres
+from nowcast.radar.projection import compare_corners, in_metres
 from nowcast.radar.sweep import REFLECTIVITY
 from nowcast.rain.grid import Grid
 
 RATE, ACCUMULATION = "RATE", "ACRR"
+# How far the nominal time of a composite may lie outside of its scans' start and end.
+OUTSIDE = np.timedelta64(30, "m")
 # Best first, where a file has several.
 QUANTITIES = (RATE, ACCUMULATION, *REFLECTIVITY)
 
@@ -37,15 +38,15 @@ def read_header(path: Path, name: str) -> Header:
         found = quantity(data, dataset)
         what = dataset["what"] if "what" in dataset else file["what"]
         time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
+        interval = _interval(what, time)
         if found == ACCUMULATION:
-            start = read_time(text(what, "startdate"), text(what, "starttime"))
-            time = read_time(text(what, "enddate"), text(what, "endtime"))
-            if not time > start:
+            if interval is None or not interval[1] > interval[0]:
+                start, end = interval or ("none", "none")
                 raise DataError(
-                    f"expected an accumulation that ends after {start}, found {time}"
+                    f"expected an accumulation that ends after {start}, found {end}"
                     "; mend the file or leave it out"
                 )
-            accumulation = time - start
+            time, accumulation = interval[1], interval[1] - interval[0]
         return Header(
             path=name,
             format=Format.ODIM_COMPOSITE,
@@ -69,6 +70,28 @@ def read_values_of(path: Path, header: Header, index: int) -> NDArray[np.float32
         if header.accumulation is not None:
             values /= np.float32(header.accumulation / np.timedelta64(1, "h"))
     return np.ascontiguousarray(values[::-1])
+
+
+def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
+    """Return start and end of a dataset, or None where it states none; compare them with ``time``.
+
+    Raises
+    ------
+    DataError
+        When the end is before the start, or the file's time is more than half an hour outside.
+    """
+    keys = ("startdate", "starttime", "enddate", "endtime")
+    if any(key not in what.attrs for key in keys):
+        return None
+    start, end = (
+        read_time(text(what, f"{at}date"), text(what, f"{at}time")) for at in ("start", "end")
+    )
+    if end < start or not start - OUTSIDE <= time <= end + OUTSIDE:
+        raise DataError(
+            f"expected the file's time within what the dataset states, {start} to {end}, found "
+            f"{time}; mend the file or leave it out"
+        )
+    return start, end
 
 
 def _find(file: Any) -> tuple[Any, Any]:
@@ -121,7 +144,7 @@ def _grid(where: Any) -> Grid:
             "; put the composite on another grid first"
         )
     if crs.is_geographic:
-        _compare((west, south), north_east, (nx, ny), (dx, dy), "degrees")
+        compare_corners((west, south), north_east, (nx, ny), (dx, dy), "degrees")
         return geographic_grid(west + dx / 2, south + dy / 2, dx, dy, nx, ny)
     if projection.lower().startswith("epsg"):
         with warnings.catch_warnings(action="ignore"):  # what a PROJ string loses is the name
@@ -130,36 +153,10 @@ def _grid(where: Any) -> Grid:
     project = pyproj.Proj(projection)
     x, y = project(west, south)
     corner = project(*north_east)
-    _compare((x, y), corner, (nx, ny), (dx, dy), "m")
+    compare_corners((x, y), corner, (nx, ny), (dx, dy), "m")
     of_centres = all(
         abs(end - start - (n - 1) * step) < abs(end - start - n * step)
         for start, end, n, step in ((x, corner[0], nx, dx), (y, corner[1], ny, dy))
     )
     half = 0.0 if of_centres else 0.5
     return Grid(crs=projection, x0=x + half * dx, y0=y + half * dy, dx=dx, dy=dy, nx=nx, ny=ny)
-
-
-def _compare(
-    start: Sequence[float],
-    end: Sequence[float],
-    cells: Sequence[int],
-    steps: Sequence[float],
-    unit: str,
-) -> None:
-    """Compare the corners with the scale: a hundredth of the extent, or two cells, may differ.
-
-    Raises
-    ------
-    DataError
-        When they contradict each other; corners that are not stated contradict nothing.
-    """
-    for axis, first, last, n, step in zip("xy", start, end, cells, steps, strict=True):
-        extent = last - first
-        if unit == "degrees" and axis == "x":
-            extent = extent % 360.0 or 360.0
-        if step > 0 and abs(extent - n * step) > max(0.01 * abs(extent), 2.0 * step):
-            raise DataError(
-                f"expected {n} cells between the corners, {extent:g} {unit} apart along {axis}, "
-                f"found {axis}scale {step:g} {unit}, which makes {n * step:g} {unit}"
-                "; mend the scale or the corners"
-            )

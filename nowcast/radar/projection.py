@@ -1,8 +1,11 @@
-"""PROJ strings whose lengths are kilometres, as strings in metres."""
+"""Projections as files state them: lengths in kilometres, and corners that a scale contradicts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from daskdl.errors import DataError
 
 
 def in_metres(projection: str) -> str:
@@ -20,3 +23,29 @@ def in_metres(projection: str) -> str:
 
     text = re.sub(r"(\+(?:a|b|R)=)([\d.]+)", scaled, projection)
     return re.sub(r"\s*\+units=\w+", "", text) + " +units=m"
+
+
+def compare_corners(
+    start: Sequence[float],
+    end: Sequence[float],
+    cells: Sequence[int],
+    steps: Sequence[float],
+    unit: str,
+) -> None:
+    """Compare the corners with the scale: a hundredth of the extent, or two cells, may differ.
+
+    Raises
+    ------
+    DataError
+        When they contradict each other; corners that are not stated contradict nothing.
+    """
+    for axis, first, last, n, step in zip("xy", start, end, cells, steps, strict=True):
+        extent = last - first
+        if unit == "degrees" and axis == "x":
+            extent = extent % 360.0 or 360.0
+        if step > 0 and abs(extent - n * step) > max(0.01 * abs(extent), 2.0 * step):
+            raise DataError(
+                f"expected {n} cells between the corners, {extent:g} {unit} apart along {axis}, "
+                f"found {axis}scale {step:g} {unit}, which makes {n * step:g} {unit}"
+                "; mend the scale or the corners"
+            )

@@ -59,6 +59,9 @@ def test_too_few_pixels_are_an_error(radar_dir, tmp_path):
         (b"obstime 2016", b"obstime 16", "expected obstime YYYYMMDDhhmm"),
         (b"type stereographic", b"type mercator", "found 'mercator'"),
         (b"# truelatitude 60\n", b"", "complete projection .*truelatitude"),
+        (b"param CorrectedReflectivity", b"param RadialVelocity", "found the parameter 'RadialVel"),
+        (b"metersperpixel_x 999", b"metersperpixel_x 499", "cells between the corners"),
+        (b"topright 34.903", b"topright 31.903", "cells between the corners"),
         (b"\n255\n", b"\n127\n", "expected 255 grey levels, found 127"),
     ],
 )

@@ -27,6 +27,19 @@ def test_the_grid_has_the_corners_that_the_file_gives(radar_dir):
     np.testing.assert_allclose(np.stack([longitude, latitude], 1), corners, atol=0.005)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("geo_row_offset", 3600.0), ("geo_column_offset", 50.0), ("geo_pixel_size_x", 2.0)],
+)
+def test_a_grid_that_its_corners_contradict_is_refused(radar_dir, tmp_path, key, value):
+    path = tmp_path / "a.h5"
+    path.write_bytes((radar_dir / NAME).read_bytes())
+    with h5py.File(path, "r+") as file:
+        file["geographic"].attrs[key] = np.array([value], np.float32)
+    with pytest.raises(DataError, match="cells between the corners"):
+        read_header(path)
+
+
 def test_rain_is_the_accumulation_by_the_hour_from_south_to_north(radar_dir):
     header = read_header(radar_dir / NAME)
     assert header.times == (np.datetime64("2010-08-26T03:00:00"),)

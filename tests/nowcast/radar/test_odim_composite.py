@@ -141,3 +141,26 @@ def test_sizes_may_stand_in_the_dataset(tmp_path):
             where[name] = place[name]
             del place[name]
     assert read_header(path) == expected
+
+
+@pytest.mark.parametrize("quantity", ["RATE", "DBZH", "ACRR"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("starttime", b"124000"), ("endtime", b"114000"), ("startdate", b"20240602")]
+)
+def test_times_that_contradict_each_other_are_refused(tmp_path, quantity, key, value):
+    path = write_odim(tmp_path / "a.h5", quantity)
+    with h5py.File(path, "r+") as file:
+        file["dataset2/what"].attrs[key] = np.bytes_(value)
+    with pytest.raises(DataError, match=r"expected .*found 2024-06-01T"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("hours", [-1, 1, 2, 24])
+def test_a_time_far_from_what_was_scanned_is_refused(tmp_path, hours):
+    path = write_odim(tmp_path / "a.h5")
+    moved = np.datetime64("2024-06-01T12:15:00") + np.timedelta64(hours, "h")
+    date, time = str(moved).replace("-", "").replace(":", "").split("T")
+    with h5py.File(path, "r+") as file:
+        file["what"].attrs["date"], file["what"].attrs["time"] = np.bytes_(date), np.bytes_(time)
+    with pytest.raises(DataError, match="within what the dataset states"):
+        read_header(path)
