@@ -10,7 +10,8 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,20 +20,26 @@ import numpy as np
 from ci.bench.skill import events
 from ci.bench.skill.events import Event
 from daskdl.errors import DataError
-from nowcast.model.calibration import LEADS, N_IN, Sample, draw, fit
+from nowcast.lagrangian.ages import frames_back
+from nowcast.model.calibration import LEADS, Sample, draw, fit
 
 LEFT_OUT = Path(__file__).parent / "bench" / "skill" / "left_out.json"
 
 
-def samples(event: Event, every: int) -> Iterator[Sample]:
-    """Draw pixels of all starts of an event, the same ones each time."""
-    rng = np.random.default_rng(0)
-    leads = [lead // event.step for lead in LEADS if lead % event.step == 0]
-    for start in event.starts(N_IN, [leads[-1] * event.step], every):
-        past = event.rain[start - N_IN + 1 : start + 1]
+def samples(of_radar: Sequence[Event], every: int, most: int) -> Iterator[Sample]:
+    """Draw pixels of starts of a radar's events, evenly over these, the same ones each time."""
+    starts = [
+        (event, start)
+        for event in of_radar
+        for start in event.starts(frames_back(event.step), [max(LEADS)], every)
+    ]
+    for k in np.linspace(0, len(starts) - 1, min(most, len(starts))).astype(int):
+        event, start = starts[k]
+        leads = [lead // event.step for lead in LEADS if lead % event.step == 0]
+        past = event.rain[start - frames_back(event.step) + 1 : start + 1]
         yield from draw(
-            event.radar, past, event.rain[start + 1 :], leads, rng, spacing_km=event.spacing,
-            step_minutes=event.step,
+            event.radar, past, event.rain[start + 1 :], leads, np.random.default_rng(start),
+            spacing_km=event.spacing, step_minutes=event.step,
         )  # fmt: skip
 
 
@@ -47,17 +54,25 @@ def main() -> None:
         help="folder for the rain stores",
     )
     parser.add_argument("--every", type=int, default=20, help="minutes between starts")
+    parser.add_argument("--starts", type=int, default=16, help="starts of a radar at most")
+    parser.add_argument(
+        "--radars", default="knmi,bom66,fmi,mch,opera", help="names with commas between"
+    )
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    drawn: list[Sample] = []
+    radars = options.radars.split(",")
+    of_radar: dict[str, list[Event]] = defaultdict(list)
     for source in events.available(options.data, options.cache):
+        if source.radar not in radars:
+            continue
         try:
-            event = events.load(source, options.data, options.cache)
+            of_radar[source.radar].append(events.load(source, options.data, options.cache))
         except DataError as error:
             print(f"{source.name}: left out: {error}", file=sys.stderr)
-            continue
-        mine = list(samples(event, options.every))
-        print(f"{source.name}: {len(mine)} starts and leads", file=sys.stderr, flush=True)
+    drawn: list[Sample] = []
+    for radar, loaded in of_radar.items():
+        mine = list(samples(loaded, options.every, options.starts))
+        print(f"{radar}: {len(mine)} starts and leads", file=sys.stderr, flush=True)
         drawn += mine
     print(f"SHIPPED = {fit(drawn)!r}")
     radars = sorted({s.source for s in drawn})

@@ -190,6 +190,7 @@ def test_axes_are_from_the_radar_or_in_degrees() -> None:
     draw_rain(axes, frame.values, x[2:], y)
     across, _ = draw_place(axes, radar, x[2:], y)
     draw_rain(other, frame.values, x[2:], y)
+    draw_place(other, radar, x[2:], y)
     assert across == "km east of the radar (+), rings of 10 km"
     assert [ring.get_radius() for ring in axes.patches] == [10, 20, 30, 40]
     assert axes.get_xlim() == (-36, 40)
