@@ -1,7 +1,6 @@
 """Fit the rank margins of `sprog` to real events: ``python -m ci.fit_probabilities``.
 
-Prints the table that stands in nowcast/lagrangian/margins.py, fitted to all radars, and writes
-those fitted without each radar to ci/bench/skill/left_out.json, by which ci.bench.skill judges.
+Prints the table of nowcast/lagrangian/margins.py; writes those of all radars but one for the bench.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from daskdl.errors import DataError
 from nowcast.lagrangian.ages import frames_back
 from nowcast.model.calibration import LEADS, Sample, draw, fit
 
+#: The radars that are fitted; the others stay back for judging.
+RADARS = ("knmi", "bom66", "fmi", "mch", "opera")
 LEFT_OUT = Path(__file__).parent / "bench" / "skill" / "left_out.json"
 
 
@@ -47,36 +48,24 @@ def main() -> None:
     """Fit to all radars and to all but each."""
     parser = argparse.ArgumentParser(prog="python -m ci.fit_probabilities", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/radar"), help="radar files")
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        default=Path(tempfile.gettempdir()) / "nowcast-skill",
-        help="folder for the rain stores",
-    )
     parser.add_argument("--every", type=int, default=20, help="minutes between starts")
     parser.add_argument("--starts", type=int, default=16, help="starts of a radar at most")
-    parser.add_argument(
-        "--radars", default="knmi,bom66,fmi,mch,opera", help="names with commas between"
-    )
     options = parser.parse_args()
-    options.cache.mkdir(parents=True, exist_ok=True)
-    radars = options.radars.split(",")
+    cache = Path(tempfile.gettempdir()) / "nowcast-skill"
+    cache.mkdir(parents=True, exist_ok=True)
     of_radar: dict[str, list[Event]] = defaultdict(list)
-    for source in events.available(options.data, options.cache):
-        if source.radar not in radars:
+    for source in events.available(options.data, cache):
+        if source.radar not in RADARS:
             continue
         try:
-            of_radar[source.radar].append(events.load(source, options.data, options.cache))
+            of_radar[source.radar].append(events.load(source, options.data, cache))
         except DataError as error:
             print(f"{source.name}: left out: {error}", file=sys.stderr)
     drawn: list[Sample] = []
-    for radar, loaded in of_radar.items():
-        mine = list(samples(loaded, options.every, options.starts))
-        print(f"{radar}: {len(mine)} starts and leads", file=sys.stderr, flush=True)
-        drawn += mine
+    for loaded in of_radar.values():
+        drawn += samples(loaded, options.every, options.starts)
     print(f"SHIPPED = {fit(drawn)!r}")
-    radars = sorted({s.source for s in drawn})
-    left_out = {r: asdict(fit([s for s in drawn if s.source != r])) for r in radars}
+    left_out = {r: asdict(fit([s for s in drawn if s.source != r])) for r in sorted(of_radar)}
     LEFT_OUT.write_text(json.dumps(left_out, indent=1) + "\n")
 
 

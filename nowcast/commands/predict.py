@@ -22,8 +22,9 @@ def predict(
     method: Annotated[
         str,
         typer.Option(
-            help="persistence, extrapolation, sprog, steps, pysteps:NAME (extrapolation, sprog, "
-            "anvil, steps, linda), model, or auto: a model that proved better than sprog, or sprog."
+            help="persistence, extrapolation, sprog, realistic, steps, pysteps:NAME "
+            "(extrapolation, sprog, anvil, steps, linda), model, or auto: a model that proved "
+            "better than sprog, or sprog."
         ),
     ] = "auto",
     model: Annotated[

@@ -20,6 +20,7 @@ OWN: dict[str, Callable[[MarginTable], Forecaster]] = {
     "persistence": lambda _: Persistence(),
     "extrapolation": lambda _: Extrapolation(),
     "sprog": lambda table: Sprog(table=table),
+    "realistic": lambda table: Sprog(table=table, realistic=True),
     "steps": lambda table: Steps(table=table),
 }
 AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
@@ -31,7 +32,7 @@ def method_names() -> list[str]:
     Examples
     --------
     >>> [name for name in method_names() if ":" not in name]
-    ['auto', 'persistence', 'extrapolation', 'sprog', 'steps', 'model']
+    ['auto', 'persistence', 'extrapolation', 'sprog', 'realistic', 'steps', 'model']
     """
     return [AUTO, *OWN, *(PYSTEPS + name for name in NAMES), MODEL]
 

@@ -21,6 +21,7 @@ from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.noise import evened
 from nowcast.lagrangian.quantile import quantile
 from nowcast.lagrangian.ranks import match
+from nowcast.lagrangian.texture import textured
 
 Float = NDArray[np.float32]
 
@@ -48,6 +49,9 @@ class Sprog(EachLead):
     correction : Correction, optional
         Such as a network's, added to the logits of the probabilities; the field then has rain where
         they are largest, over areas that change as they do.
+    realistic : bool
+        The single field has the spectrum and the rates of rain at all leads, so that cells are
+        seen; without it, it is the expected one, which errs less and is smooth.
 
     References
     ----------
@@ -60,6 +64,7 @@ class Sprog(EachLead):
     least: int = 2
     table: MarginTable = field(default=SHIPPED, repr=False)
     correction: Correction | None = None
+    realistic: bool = False
     baseline: float | None = BASELINE
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
@@ -87,6 +92,8 @@ class Sprog(EachLead):
             if corrected:
                 factors = self._factors(here, chances, spacing_km)
                 field = redrawn(field[0], chances, factors, THRESHOLDS)[np.newaxis]
+            if self.realistic:
+                field = textured(field[0], here.moved)[np.newaxis]
             if wanted:
                 own = wanted == THRESHOLDS
                 made = chances if own else self._chances(here, wanted, shift, spacing_km)
