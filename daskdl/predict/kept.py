@@ -22,6 +22,8 @@ from daskdl.predict.predictor import Predictor, copy_of
 
 #: Predictors of one model at a time, such as of `predict` and of `embed`.
 MOST = 4
+#: Bytes of an array up to which it is kept itself, not a digest of it.
+SMALL = 1024
 
 _kept: WeakKeyDictionary[Module, _Kept] = WeakKeyDictionary()
 _lock = Lock()
@@ -118,8 +120,13 @@ def _attributes(modules: list[Module]) -> list[dict[str, Any]]:
 
 
 def _numbers(model: Module, modules: list[Module]) -> list[Any]:
-    """Return digests of weights, buffers, tables and constants."""
+    """Return digests of weights, buffers, tables and constants; the bytes of small ones."""
     joined = model.joined
     arrays = [joined.whole, *(table.data for table in joined.tables.values())]
     arrays += [a for module in modules for a in getattr(module, "constants", {}).values()]
-    return [digest(array) for array in arrays if isinstance(array, np.ndarray)]
+    # A network of ONNX has hundreds of constants of some bytes, which are copied sooner.
+    return [
+        array.tobytes() if array.nbytes <= SMALL else digest(array)
+        for array in arrays
+        if isinstance(array, np.ndarray)
+    ]
