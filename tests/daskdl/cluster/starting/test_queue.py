@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import dask
@@ -145,3 +147,17 @@ def test_settings_that_the_queue_refuses(queue, monkeypatch):
 def test_dask_jobqueue_has_the_classes():
     dask_jobqueue = pytest.importorskip("dask_jobqueue")
     assert [name for name in QUEUES.values() if not hasattr(dask_jobqueue, name)] == []
+
+
+def test_the_pages_own_cluster_has_the_settings_of_the_pages_yaml(queue):
+    page = (Path(__file__).resolve().parents[4] / "docs" / "howto" / "slurm.md").read_text()
+    options = queue_options(queue(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0]))
+    (code,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "SLURM" in one)
+    made, adapted = (
+        ast.literal_eval(re.sub(r"(\w+)=", r"'\1': ", f"{{{arguments}}}"))
+        for arguments in re.findall(r"(?:SLURMCluster|adapt)\((.*?)\n?\)\n", code, re.DOTALL)
+    )
+    jobs = options.pop("jobs")
+    assert options.pop("system") == "slurm"
+    assert adapted == {"minimum_jobs": jobs, "maximum_jobs": jobs}
+    assert made == options
