@@ -35,6 +35,11 @@ def read_header(path: Path, name: str) -> Header:
     """Return the header of the composite at ``path``, called ``name``."""
     with _open(path) as file:
         page, items = file.pages[0], _items(file.pages[0])
+        maps = sum(not (one.is_reduced or one.is_mask) for one in file.pages)
+        if maps > 1:  # overviews and masks are no maps of their own
+            raise DataError(
+                f"expected one map, found {maps} pages; write a file for each, as tiffsplit does"
+            )
         unit = _unit(items, name)
         return Header(
             path=name,

@@ -51,6 +51,19 @@ def test_amounts_over_the_hours_of_the_name_become_rates(tmp_path):
     np.testing.assert_allclose(found, rain() / 12, atol=0.001)
 
 
+@pytest.mark.parametrize("subfile", [0, 1])
+def test_further_maps_are_refused_and_overviews_are_not(tmp_path, subfile):
+    tifffile = pytest.importorskip("tifffile")
+    path = write_geotiff(tmp_path / "a.tif")
+    values = np.zeros((NY // 2, NX // 2), np.uint8)
+    tifffile.imwrite(path, values, append=True, subfiletype=subfile)
+    if subfile:
+        assert read_header(path).grid.shape == (NY, NX)
+    else:
+        with pytest.raises(DataError, match="expected one map, found 2 pages"):
+            read_header(path)
+
+
 def test_an_amount_over_an_unknown_time_is_refused(tmp_path):
     with pytest.raises(DataError, match="expected a quantity in dBZ, mm/h or mm"):
         read_header(write_geotiff(tmp_path / "202406011200-RR5MIN.tif", metadata=False))
