@@ -38,7 +38,8 @@ def read_header(path: Path, name: str) -> Header:
         maps = sum(not (one.is_reduced or one.is_mask) for one in file.pages)
         if maps > 1:  # overviews and masks are no maps of their own
             raise DataError(
-                f"expected one map, found {maps} pages; write a file for each, as tiffsplit does"
+                f"expected one map, found {maps} pages; write a file for each: "
+                "gdal_translate GTIFF_DIR:1:FILE.tif ONE.tif"
             )
         unit = _unit(items, name)
         return Header(
