@@ -32,7 +32,9 @@ def told_losses(client: Client, addresses: Collection[str]) -> str:
             (time, address)
             for address in addresses
             for time, event in client.get_events(address) or ()
-            if event.get("action") == "remove-worker" and not event.get("expected")
+            if isinstance(event, dict)
+            and event.get("action") == "remove-worker"
+            and not event.get("expected")
         )
         restarts = client.get_events(FOR_MEMORY)
     except Exception:  # another error is being told, which a second one must not hide

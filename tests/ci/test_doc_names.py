@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -71,7 +72,11 @@ def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) 
     known = {name: thing for name, thing in known.items() if name not in own}
     tree = ast.parse(code)
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("dask", "nowcast")):
+        room = (getattr(node, "module", None) or "").partition(".")[0]
+        # A library of Dask's that an extra brings is looked at where it is installed.
+        if isinstance(node, ast.ImportFrom) and (
+            room.startswith(("dask", "nowcast")) and importlib.util.find_spec(room)
+        ):
             for alias in node.names:
                 try:
                     known[alias.asname or alias.name] = resolved(f"{node.module}.{alias.name}")

@@ -54,8 +54,8 @@ def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> N
     first, last = sorted(client.nthreads())[:2]
     assert cluster.losses() == ""
     for worker, expected in ((first, False), (last, False), (first, True), ("tcp://other", False)):
-        event = {"action": "remove-worker", "worker": worker, "expected": expected}
-        client.log_event("all", event)
+        client.log_event(worker, {"action": "remove-worker", "expected": expected})
+    client.log_event(last, "what a user may log there")
     said = f"processes of 2 workers ended meanwhile, at last that of {last}"
     wait_until(lambda: said in cluster.losses(), "the losses are not told")  # events take time
     client.log_event("worker-restart-memory", {"worker": last, "pid": 1, "rss": 1_900_000_000})
