@@ -15,10 +15,21 @@ Translate = TypeVar("Translate", bound=Callable[..., Any])
 
 
 class Value(NamedTuple):
-    """A result: its name in the graph, and how many axes it has."""
+    """A result.
+
+    Attributes
+    ----------
+    name : str
+        In the graph.
+    rank : int or None
+        How many axes it has, where that is known.
+    second : bool
+        Whether the graph has its channels second, and the file has them last.
+    """
 
     name: str
-    rank: int
+    rank: int | None
+    second: bool = False
 
 
 class Table(dict[str, Any]):
@@ -125,6 +136,66 @@ class Builder:
             for v in values
         ]
 
+    def second(self, value: Value) -> Value:
+        """Return (N, C, ...) as it is: most files have their channels second."""
+        return value
+
+    def last(self, value: Value) -> Value:
+        """Return a value as the file has it."""
+        return value
+
+    def made(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
+        """Add a node whose result lies as another value."""
+        return like._replace(name=self.node(operator, *inputs, **attributes))
+
+    def convolved(
+        self,
+        x: Value,
+        filters: str,
+        bias: str = "",
+        *,
+        operator: str = "Conv",
+        name: str,
+        padding: str | Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        group: int = 1,
+        output_padding: Sequence[int] | None = None,
+    ) -> Value:
+        """Add a convolution; padding is "SAME", "VALID" or (before, ..., behind, ...)."""
+        x = self.second(x)
+        given = [x.name, filters, bias] if bias else [x.name, filters]
+        found = self.node(
+            operator, *given, name=name, strides=tuple(strides), dilations=tuple(dilations),
+            group=group, output_padding=output_padding, **padded(padding),
+        )  # fmt: skip
+        return Value(found, len(strides) + 2, True)
+
+    def pooled(
+        self, x: Value, operator: str, *, name: str, kernel: Sequence[int],
+        strides: Sequence[int], padding: str | Sequence[int], **attributes: int | None,
+    ) -> Value:  # fmt: skip
+        """Add a pooling over windows; cells of the padding are by default in no mean."""
+        x = self.second(x)
+        found = self.node(
+            operator, x.name, name=name, kernel_shape=tuple(kernel), strides=tuple(strides),
+            **padded(padding), **attributes,
+        )  # fmt: skip
+        return Value(found, len(kernel) + 2, True)
+
+    def normalised(
+        self, x: Value, scale: str, bias: str, statistics: tuple[str, str], eps: float, name: str,
+        momentum: float | None = None,
+    ) -> Value:  # fmt: skip
+        """Add the normalisation of a batch by its mean and variance; scale and bias may be ""."""
+        count = self.arrays[statistics[0]].size
+        x = self.second(x)
+        return self.made(
+            x, "BatchNormalization", x.name, scale or self.constant(np.ones(count)),
+            bias or self.constant(np.zeros(count)), *statistics, name=name, epsilon=eps,
+            momentum=momentum,
+        )  # fmt: skip
+
     def graph(self, outputs: Iterable[str], opset: int = 21) -> Graph:
         """Return the graph with its weights; what no output needs is left out."""
         outputs = tuple(outputs)
@@ -167,19 +238,11 @@ def by_channel(numbers: Array, rank: int) -> Array:
     return flat.reshape(-1, *(1,) * (rank - 2)) if flat.size > 1 else flat
 
 
-def length(of: Any, x: str, axes: Iterable[int], eps: float) -> str:
-    """Add the Euclidean length along axes to what a layer does; return its name."""
-    square = of.add("ReduceSumSquare", x, of.build.integers(*axes))
-    found: str = of.add("Sqrt", of.add("Add", square, of.build.constant(eps)))
-    return found
-
-
-def rate_of_dropout(of: Any, name: str, rate: float) -> str:
-    """Add the share of numbers that a layer sets to 0 in training; return its name."""
-    if not 0 <= rate < 1:
-        of.fail(f"{name}: expected at least 0 and less than 1, found {rate}")
-    found: str = of.build.constant(rate)
-    return found
+def padded(padding: str | Sequence[int]) -> dict[str, Any]:
+    """Return ONNX' attributes for a padding: "SAME", "VALID", or widths before and behind."""
+    if isinstance(padding, str):
+        return {"auto_pad": "SAME_UPPER" if padding.upper() == "SAME" else "VALID"}
+    return {"pads": tuple(padding)}
 
 
 def channels_second(name: str, result: str, ndim: int) -> Node:

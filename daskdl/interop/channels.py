@@ -8,30 +8,11 @@ has, (N, H, W, C), where axes matter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.interop.building import Builder
+from daskdl.interop.building import Builder, Value
 from daskdl.tensor import Array
-
-
-class Value(NamedTuple):
-    """A result.
-
-    Attributes
-    ----------
-    name : str
-        In the graph.
-    rank : int or None
-        How many axes it has, where that is known.
-    second : bool
-        Whether the graph has its channels second; the file has them last.
-    """
-
-    name: str
-    rank: int | None
-    second: bool = False
 
 
 class LastBuilder(Builder):
@@ -51,63 +32,6 @@ class LastBuilder(Builder):
             return value
         rank = value.rank or 4
         return Value(self.transposed(value.name, (0, *range(2, rank), 1)), rank)
-
-    def made(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
-        """Add a node whose result lies as another value."""
-        return like._replace(name=self.node(operator, *inputs, **attributes))
-
-    def convolved(
-        self,
-        x: Value,
-        filters: str,
-        bias: str = "",
-        *,
-        operator: str = "Conv",
-        name: str,
-        padding: str | Sequence[int],
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        group: int = 1,
-    ) -> Value:
-        """Add a convolution; padding is "SAME", "VALID" or (before, ..., behind, ...)."""
-        x = self.second(x)
-        given = [x.name, filters, bias] if bias else [x.name, filters]
-        found = self.node(
-            operator, *given, name=name, strides=tuple(strides), dilations=tuple(dilations),
-            group=group, **padded(padding),
-        )  # fmt: skip
-        return Value(found, len(strides) + 2, True)
-
-    def pooled(
-        self, x: Value, operator: str, *, name: str, kernel: Sequence[int],
-        strides: Sequence[int], padding: str | Sequence[int],
-    ) -> Value:  # fmt: skip
-        """Add a pooling over windows; cells of the padding are in no mean."""
-        x = self.second(x)
-        found = self.node(
-            operator, x.name, name=name, kernel_shape=tuple(kernel), strides=tuple(strides),
-            **padded(padding),
-        )  # fmt: skip
-        return Value(found, len(kernel) + 2, True)
-
-    def normalised(
-        self, x: Value, scale: str, bias: str, mean: str, variance: str, eps: float, name: str,
-        momentum: float | None = None,
-    ) -> Value:  # fmt: skip
-        """Add the normalisation of a batch."""
-        x = self.second(x)
-        found = self.node(
-            "BatchNormalization",
-            x.name,
-            scale,
-            bias,
-            mean,
-            variance,
-            name=name,
-            epsilon=eps,
-            momentum=momentum,
-        )
-        return x._replace(name=found)
 
     def reduced(self, x: Value, operator: str, axes: Iterable[int], keep: bool, name: str) -> Value:
         """Add a reduction over axes of the file's value."""
@@ -151,13 +75,6 @@ class LastBuilder(Builder):
         found = self.node(operator, a.name, b.name, name=name)
         known = a.rank is not None and b.rank is not None
         return Value(found, max(a.rank or 0, b.rank or 0) if known else None)
-
-
-def padded(padding: str | Sequence[int]) -> dict[str, Any]:
-    """Return ONNX' attributes for a padding: "SAME", "VALID", or widths before and behind."""
-    if isinstance(padding, str):
-        return {"auto_pad": "SAME_UPPER" if padding.upper() == "SAME" else "VALID"}
-    return {"pads": tuple(padding)}
 
 
 def filters_second(kernel: Array) -> Array:

@@ -2,78 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Table, Value
 from daskdl.interop.caffe.prototxt import Message
+from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array
 
+#: Settings of kinds that are not called by the kind in small letters.
+_SETTINGS = {
+    "InnerProduct": "inner_product", "BatchNorm": "batch_norm", "Normalize": "norm",
+    "ReLU6": "clip", "ShuffleChannel": "shuffle_channel", "PriorBox": "prior_box",
+    "DetectionOutput": "detection_output", "ConvolutionDepthwise": "convolution",
+    "DepthwiseConvolution": "convolution", "Deconvolution": "convolution",
+}  # fmt: skip
 
-@dataclass
-class Layer:
+
+class Layer(Base):
     """One layer of a network.
 
     Attributes
     ----------
-    name, kind : str
-        Kinds are those of Caffe's second version.
-    build : Builder
-        Takes the nodes.
-    bottoms : list of Value
+    kind : str
+        Of Caffe's second version.
     names : list of str
         For the results.
+    message : Message
     settings : Message
+        Those of its kind, such as convolution_param.
     blobs : list of array
         Its weights.
-    shared : dict
-        Weights that layers have in common, by the names they have as ``param``.
     scale : Layer, optional
         Of a BatchNorm, the Scale behind it.
     """
 
-    name: str
-    kind: str
-    build: Builder
-    bottoms: list[Value]
-    names: list[str]
-    settings: Message
-    blobs: list[Array] = field(default_factory=list)
-    shared: dict[str, str] = field(default_factory=dict)
-    scale: Layer | None = None
+    def __init__(
+        self, kind: str, build: Builder, bottoms: list[Value], names: list[str], message: Message,
+        blobs: list[Array], shared: dict[Any, str],
+    ) -> None:  # fmt: skip
+        name = message.word("name")
+        settings = message.part(f"{_SETTINGS.get(kind, kind.lower())}_param")
+        place = f"{message.where}: layer {name!r}, {kind}"
+        super().__init__(place, name, kind, build, bottoms, settings, shared)
+        self.names, self.output, self.message, self.blobs = names, names[0], message, blobs
+        self.scale: Layer | None = None
 
-    def fail(self, sentence: str) -> NoReturn:
-        """Raise a ModelFileError that names the layer."""
-        raise ModelFileError(f"{self.settings.where}: layer {self.name!r}, {self.kind}: {sentence}")
+    @property
+    def x(self) -> Value:
+        """The first bottom."""
+        return self.bottom(0)
 
-    def bottom(self, i: int = 0) -> Value:
+    def bottom(self, i: int) -> Value:
         """Return an input."""
-        if i >= len(self.bottoms):
-            self.fail(f"expected {i + 1} bottoms, found {len(self.bottoms)}")
-        return self.bottoms[i]
+        if i >= len(self.inputs):
+            self.fail(f"expected {i + 1} bottoms, found {len(self.inputs)}")
+        return self.inputs[i]
 
-    def add(self, operator: str, *inputs: str, **attributes: object) -> str:
-        """Add a node in the middle of what the layer does."""
-        return self.build.node(
-            operator, *inputs, name=f"{self.name}/{operator.lower()}", **attributes
-        )
-
-    def result(
-        self, operator: str, *inputs: str, rank: int | None = None, **attributes: object
-    ) -> Value:
-        """Add the node whose result is the layer's."""
-        name = self.build.node(operator, *inputs, name=self.names[0], **attributes)
-        return Value(name, self.bottom().rank if rank is None else rank)
-
-    def axis(self, axis: int, rank: int | None = None) -> int:
-        """Return an axis from 0, which Caffe counts from the end if it is negative."""
-        rank = self.bottom().rank if rank is None else rank
-        if not -rank <= axis < rank:
-            self.fail(f"expected an axis of {rank}, found {axis}")
-        return axis % rank
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return a setting that is a number, 0 by default."""
+        value: float = self.settings.number(name, default or 0.0)
+        return value
 
     def blob(self, i: int, what: str) -> Array:
         """Return weights as float32."""
@@ -93,26 +83,14 @@ class Layer:
 
     def weight(self, i: int, what: str, array: Array, filters: bool = False) -> str:
         """Add weights to the graph, once where layers have them in common."""
-        given = self.settings.fields.get("param", [])
-        spec = given[i] if i < len(given) else None
-        key = (
-            spec.word("name")
-            if isinstance(spec, Message)
-            else spec
-            if isinstance(spec, str)
-            else ""
-        )
-        if key and key in self.shared:
-            return self.shared[key]
+        specs = self.message.fields.get("param", [])
+        spec = specs[i] if i < len(specs) else ""
+        key = spec.word("name") if isinstance(spec, Message) else spec
         add = self.build.filters if filters else self.build.parameter
-        name = add(f"{self.name}.{what}", array)
-        if key:
-            self.shared[key] = name
-        return name
-
-    def constant(self, value: object) -> str:
-        """Add a number."""
-        return self.build.constant(value)
+        name = f"{self.name}.{what}"
+        return (
+            self.added(key, name, array, add) if key and isinstance(key, str) else add(name, array)
+        )
 
 
 TABLE = Table()

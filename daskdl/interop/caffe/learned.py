@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.interop.building import Value, by_channel, length
+from daskdl.interop.building import Value, by_channel
 from daskdl.interop.caffe.layers import Layer, layer
 from daskdl.interop.caffe.prototxt import Message
+from daskdl.interop.layer import slopes, unit
+from daskdl.tensor import Array
 
 #: The largest kernel, stride and dilation that is believed.
 LARGEST = 4096
@@ -28,14 +30,10 @@ def spatial(of: Layer, settings: Message, name: str, default: int, axes: int) ->
 @layer("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
 def convolution(of: Layer) -> Value:
     """Convolve; weights (M, C / group, ...), of Deconvolution (C, M / group, ...)."""
-    settings = of.settings.part("convolution_param")
+    settings = of.settings
     weight = of.blob(0, "weights")
     axes = weight.ndim - 2
-    if (
-        not 1 <= axes <= 3
-        or settings.integer("axis", 1, -9, 9) != 1
-        or of.bottom().rank != axes + 2
-    ):
+    if not 1 <= axes <= 3 or settings.integer("axis", 1, -9, 9) != 1 or of.rank != axes + 2:
         of.fail(f"expected images of {axes} axes and the channels on axis 1")
     count = settings.integer("num_output")
     turned = of.kind == "Deconvolution"
@@ -44,23 +42,21 @@ def convolution(of: Layer) -> Value:
     if count != (weight.shape[1] * group if turned else weight.shape[0]):
         of.fail(f"expected weights of {count} channels, found {weight.shape}")
     pad = spatial(of, settings, "pad", 0, axes)
-    inputs = [of.bottom().name, of.weight(0, "weight", weight, filters=True)]
+    weights = of.weight(0, "weight", weight, filters=True)
+    bias = ""
     if settings.flag("bias_term", True):
-        inputs.append(of.weight(1, "bias", of.vector(1, "bias", count)))
-    return of.result(
-        "ConvTranspose" if turned else "Conv",
-        *inputs,
-        strides=tuple(spatial(of, settings, "stride", 1, axes)),
-        pads=(*pad, *pad),
-        dilations=tuple(spatial(of, settings, "dilation", 1, axes)),
-        group=group,
-    )
+        bias = of.weight(1, "bias", of.vector(1, "bias", count))
+    return of.build.convolved(
+        of.x, weights, bias, operator="ConvTranspose" if turned else "Conv", name=of.output,
+        strides=spatial(of, settings, "stride", 1, axes), padding=(*pad, *pad),
+        dilations=spatial(of, settings, "dilation", 1, axes), group=group,
+    )  # fmt: skip
 
 
 @layer("InnerProduct")
 def inner_product(of: Layer) -> Value:
     """Multiply all from an axis on with a matrix."""
-    settings = of.settings.part("inner_product_param")
+    settings = of.settings
     count = settings.integer("num_output", 0, 1)
     turned = settings.flag("transpose", False)
     weight = of.blob(0, "weights")
@@ -69,7 +65,7 @@ def inner_product(of: Layer) -> Value:
     weight = weight.reshape((-1, count) if turned else (count, -1))
     bias = settings.flag("bias_term", True)
     axis = of.axis(settings.integer("axis", 1, -9, 9))
-    given, rank = of.bottom()
+    given, rank = of.x.name, of.rank
     more = [of.weight(1, "bias", of.vector(1, "bias", count))] if bias else []
     matrix = of.weight(0, "weight", weight)
     if axis == 1:
@@ -87,14 +83,14 @@ def inner_product(of: Layer) -> Value:
 @layer("Embed")
 def embed(of: Layer) -> Value:
     """Look up rows of a table by numbers."""
-    settings = of.settings.part("embed_param")
+    settings = of.settings
     count = settings.integer("num_output", 0, 1)
     table = of.blob(0, "weights")
     if table.size % count:
         of.fail(f"expected weights of {count} outputs, found {table.shape}")
-    ids = of.add("Cast", of.bottom().name, to=7)
+    ids = of.add("Cast", of.x.name, to=7)
     weight = of.weight(0, "weight", table.reshape(-1, count))
-    rank = of.bottom().rank + 1
+    rank = of.rank + 1
     if not settings.flag("bias_term", True):
         return of.result("Gather", weight, ids, rank=rank)
     bias = of.weight(1, "bias", of.vector(1, "bias", count))
@@ -104,27 +100,21 @@ def embed(of: Layer) -> Value:
 @layer("BatchNorm")
 def batch_norm(of: Layer) -> Value:
     """Normalise by the running sums of means and variances, divided by the sum of their weights."""
-    settings = of.settings.part("batch_norm_param")
+    settings = of.settings
     mean = of.blob(0, "mean").reshape(-1)
     count = mean.size
     variance = of.vector(1, "variance", count)
     total = float(of.vector(2, "moving factor", 1)[0])
     factor = np.float32(1 / total if total else 0)
     of.blobs = of.blobs[:3]
-    scale, bias = of.constant(np.ones(count)), of.constant(np.zeros(count))
+    scale = bias = ""
     if of.scale is not None:
         weights = of.scale
         scale = weights.weight(0, "weight", weights.vector(0, "scale", count))
-        if weights.settings.part("scale_param").flag("bias_term", False):
+        if weights.settings.flag("bias_term", False):
             bias = weights.weight(1, "bias", weights.vector(1, "bias", count))
-    return _normalised(
-        of,
-        scale,
-        bias,
-        (mean * factor, variance * factor),
-        settings.number("eps", 1e-5),
-        settings.number("moving_average_fraction", 0.999),
-    )
+    eps, momentum = settings.number("eps", 1e-5), settings.number("moving_average_fraction", 0.999)
+    return _normalised(of, scale, bias, (mean * factor, variance * factor), eps, momentum)
 
 
 @layer("BN")
@@ -134,34 +124,28 @@ def bn(of: Layer) -> Value:
     shift, mean, variance = (
         of.vector(i, what, slope.size) for i, what in ((1, "shift"), (2, "mean"), (3, "variance"))
     )
-    settings = of.settings.part("bn_param")
+    settings = of.settings
     scale, bias = of.weight(0, "weight", slope), of.weight(1, "bias", shift)
     eps, momentum = settings.number("eps", 1e-5), settings.number("momentum", 0.9)
     return _normalised(of, scale, bias, (mean, variance), eps, momentum)
 
 
 def _normalised(
-    of: Layer, scale: str, bias: str, statistics: tuple[object, object], eps: float, momentum: float
+    of: Layer, scale: str, bias: str, statistics: tuple[Array, Array], eps: float, momentum: float
 ) -> Value:
-    mean, variance = statistics
-    return of.result(
-        "BatchNormalization",
-        of.bottom().name,
-        scale,
-        bias,
-        of.build.buffer(f"{of.name}.running_mean", np.asarray(mean)),
-        of.build.buffer(f"{of.name}.running_variance", np.asarray(variance)),
-        epsilon=eps,
-        momentum=momentum,
+    mean, variance = (
+        of.build.buffer(f"{of.name}.running_{what}", array)
+        for what, array in zip(("mean", "variance"), statistics, strict=True)
     )
+    return of.build.normalised(of.x, scale, bias, (mean, variance), eps, of.output, momentum)
 
 
 def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
     """Return weights of a Scale or Bias with axes behind them, so that they go from ``axis`` on."""
     array = of.blob(i, what)
-    behind = of.bottom().rank - axis - array.ndim
+    behind = of.rank - axis - array.ndim
     if behind < 0:  # old files give four axes to vectors
-        array, behind = array.reshape(-1), of.bottom().rank - axis - 1
+        array, behind = array.reshape(-1), of.rank - axis - 1
     if behind < 0:
         of.fail(f"expected {what} of fewer axes, found {array.shape}")
     name = of.weight(i, "weight" if what == "scale" else "bias", array)
@@ -171,12 +155,12 @@ def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
 @layer("Scale", "Bias")
 def scale(of: Layer) -> Value:
     """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
-    settings = of.settings.part(f"{of.kind.lower()}_param")
+    settings = of.settings
     axis = of.axis(settings.integer("axis", 1, -9, 9))
     operator, what = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
     bias = settings.flag("bias_term", False)
-    if len(of.bottoms) > 1:
-        behind = of.bottom().rank - axis - of.bottom(1).rank
+    if len(of.inputs) > 1:
+        behind = of.rank - axis - of.rank_of(of.bottom(1))
         other = of.bottom(1).name
         if behind > 0:
             other = of.add("Unsqueeze", other, of.build.integers(*range(-behind, 0)))
@@ -185,23 +169,20 @@ def scale(of: Layer) -> Value:
         other = _aligned(of, 0, what, axis)
         more = _aligned(of, 1, "bias", axis) if bias else ""
     if not more:
-        return of.result(operator, of.bottom().name, other)
-    return of.result("Add", of.add(operator, of.bottom().name, other), more)
+        return of.result(operator, of.x.name, other)
+    return of.result("Add", of.add(operator, of.x.name, other), more)
 
 
 @layer("PReLU")
 def prelu(of: Layer) -> Value:
     """Multiply what is negative with a slope of each channel, or one of all."""
-    slope = by_channel(of.blob(0, "slope"), of.bottom().rank)
-    return of.result("PRelu", of.bottom().name, of.weight(0, "weight", slope))
+    return slopes(of, of.blob(0, "slope"), lambda array: of.weight(0, "weight", array))
 
 
 @layer("Normalize")
 def normalize(of: Layer) -> Value:
     """Divide by the Euclidean length of each pixel's channels, or of all, then scale channels."""
-    settings = of.settings.part("norm_param")
-    axes = range(1, of.bottom().rank) if settings.flag("across_spatial", True) else (1,)
-    given = of.bottom().name
-    unit = of.add("Div", given, length(of, given, axes, settings.number("eps", 1e-10)))
-    slope = by_channel(of.blob(0, "scale"), of.bottom().rank)
-    return of.result("Mul", unit, of.weight(0, "weight", slope))
+    axes = range(1, of.rank) if of.settings.flag("across_spatial", True) else (1,)
+    part = of.add("Div", *unit(of, axes, of.number("eps", 1e-10)))
+    slope = by_channel(of.blob(0, "scale"), of.rank)
+    return of.result("Mul", part, of.weight(0, "weight", slope))

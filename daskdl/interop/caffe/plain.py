@@ -2,118 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from daskdl.interop.building import Value, rate_of_dropout
-from daskdl.interop.caffe.layers import Layer, layer
+from daskdl.interop.building import Value
+from daskdl.interop.caffe.layers import TABLE, Layer, layer
 from daskdl.interop.caffe.learned import spatial
+from daskdl.interop.layer import clipped, dropout_of, operator_of
 
-#: Functions of each number: the operator, its attribute, and the setting that this is.
-_FUNCTIONS = {
-    "Sigmoid": ("Sigmoid", "", "", ""), "TanH": ("Tanh", "", "", ""), "AbsVal": ("Abs", "", "", ""),
-    "BNLL": ("Softplus", "", "", ""), "ELU": ("Elu", "alpha", "elu_param", "alpha"),
-    "Swish": ("Swish", "alpha", "swish_param", "beta"),
-}  # fmt: skip
-
-
-@layer(*_FUNCTIONS)
-def elementary(of: Layer) -> Value:
-    """Compute a function of each number."""
-    operator, attribute, part, name = _FUNCTIONS[of.kind]
-    settings: dict[str, Any] = {}
-    if attribute:
-        settings[attribute] = of.settings.part(part).number(name, 1)
-    return of.result(operator, of.bottom().name, **settings)
+TABLE.update({
+    "Sigmoid": operator_of("Sigmoid"), "TanH": operator_of("Tanh"), "AbsVal": operator_of("Abs"),
+    "BNLL": operator_of("Softplus"), "ELU": operator_of("Elu", alpha=("alpha", 1)),
+    "Swish": operator_of("Swish", alpha=("beta", 1)), "Dropout": dropout_of("dropout_ratio"),
+})  # fmt: skip
 
 
 @layer("ReLU")
 def relu(of: Layer) -> Value:
     """max(x, 0), or with a slope below 0."""
-    slope = of.settings.part("relu_param").number("negative_slope")
+    slope = of.settings.number("negative_slope")
     if slope:
-        return of.result("LeakyRelu", of.bottom().name, alpha=slope)
-    return of.result("Relu", of.bottom().name)
+        return of.result("LeakyRelu", of.x.name, alpha=slope)
+    return of.result("Relu", of.x.name)
 
 
 @layer("ReLU6", "Clip")
 def clip(of: Layer) -> Value:
     """Numbers from a least to a largest one; ReLU6: from 0 to 6."""
-    settings = of.settings.part("clip_param")
-    low, high = settings.number("min", 0), settings.number("max", 6)
-    return of.result("Clip", of.bottom().name, of.constant(low), of.constant(high))
+    return clipped(of, of.number("min", 0), of.number("max", 6))
 
 
 def _affine(of: Layer, scale: float, shift: float) -> str:
-    name = of.bottom().name
-    name = of.add("Mul", name, of.constant(scale)) if scale != 1 else name
-    return of.add("Add", name, of.constant(shift)) if shift else name
+    name = of.x.name
+    name = of.add("Mul", name, of.build.constant(scale)) if scale != 1 else name
+    return of.add("Add", name, of.build.constant(shift)) if shift else name
 
 
 @layer("Power")
 def power(of: Layer) -> Value:
     """(shift + scale x) ** power."""
-    settings = of.settings.part("power_param")
+    settings = of.settings
     inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
     exponent = settings.number("power", 1)
     if exponent == 1:
         return of.result("Identity", inside)
-    return of.result("Pow", inside, of.constant(exponent))
+    return of.result("Pow", inside, of.build.constant(exponent))
 
 
 @layer("Exp")
 def exponential(of: Layer) -> Value:
     """Raise a base, by default e, to shift + scale x."""
-    settings = of.settings.part("exp_param")
+    settings = of.settings
     base = settings.number("base", -1)
     inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
     if base > 0:
-        inside = of.add("Mul", inside, of.constant(np.log(base)))
+        inside = of.add("Mul", inside, of.build.constant(np.log(base)))
     return of.result("Exp", inside)
 
 
 @layer("Log")
 def logarithm(of: Layer) -> Value:
     """Logarithm of shift + scale x, by default to the base e."""
-    settings = of.settings.part("log_param")
+    settings = of.settings
     base = settings.number("base", -1)
     inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
     if base <= 0 or base == 1:
         return of.result("Log", inside)
-    return of.result("Mul", of.add("Log", inside), of.constant(1 / np.log(base)))
+    return of.result("Mul", of.add("Log", inside), of.build.constant(1 / np.log(base)))
 
 
 @layer("Threshold")
 def threshold(of: Layer) -> Value:
     """1 where above a threshold, 0 elsewhere."""
-    least = of.settings.part("threshold_param").number("threshold")
-    above = of.add("Greater", of.bottom().name, of.constant(least))
+    least = of.settings.number("threshold")
+    above = of.add("Greater", of.x.name, of.build.constant(least))
     return of.result("Cast", above, to=1)
-
-
-@layer("Dropout")
-def dropout(of: Layer) -> Value:
-    """Set a share of all numbers to 0 in training."""
-    ratio = of.settings.part("dropout_param").number("dropout_ratio", 0.5)
-    return of.result("Dropout", of.bottom().name, rate_of_dropout(of, "dropout_ratio", ratio))
 
 
 @layer("Eltwise")
 def eltwise(of: Layer) -> Value:
     """Add, with coefficients or without, multiply, or take the largest of several bottoms."""
-    settings = of.settings.part("eltwise_param")
+    settings = of.settings
     operation = settings.word("operation", "SUM")
     operators = {"SUM": "Add", "PROD": "Mul", "MAX": "Max"}
-    if operation not in operators or len(of.bottoms) < 2:
+    if operation not in operators or len(of.inputs) < 2:
         of.fail(f"expected SUM, PROD or MAX of two bottoms or more, found {operation}")
-    names = [bottom.name for bottom in of.bottoms]
+    names = [bottom.name for bottom in of.inputs]
     factors = settings.numbers("coeff")
     if factors and len(factors) != len(names):
         of.fail(f"expected {len(names)} coefficients, found {len(factors)}")
     if operation == "SUM":
         names = [
-            name if factor == 1 else of.add("Mul", name, of.constant(factor))
+            name if factor == 1 else of.add("Mul", name, of.build.constant(factor))
             for name, factor in zip(names, factors or [1.0] * len(names), strict=True)
         ]
     total = names[0]
@@ -125,11 +104,11 @@ def eltwise(of: Layer) -> Value:
 @layer("Pooling")
 def pooling(of: Layer) -> Value:
     """Take the largest number or the mean of windows, which may reach beyond the image's end."""
-    settings = of.settings.part("pooling_param")
+    settings = of.settings
     method = settings.word("pool", "MAX")
-    if method not in ("MAX", "AVE") or len(of.names) > 1 or of.bottom().rank != 4:
+    if method not in ("MAX", "AVE") or len(of.names) > 1 or of.rank != 4:
         of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
-    given = of.bottom().name
+    given = of.x.name
     if settings.flag("global_pooling", False):
         return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", given)
     kernel = spatial(of, settings, "kernel_size", 0, 2)
@@ -137,24 +116,20 @@ def pooling(of: Layer) -> Value:
     if min(kernel) < 1 or any(p >= k for p, k in zip(pad, kernel, strict=True)):
         of.fail(f"expected a kernel of at least 1 that is larger than its padding, found {kernel}")
     ceil = settings.flag("ceil_mode", settings.word("round_mode", "CEIL") == "CEIL")
-    return of.result(
-        "MaxPool" if method == "MAX" else "AveragePool",
-        given,
-        kernel_shape=tuple(kernel),
-        strides=tuple(spatial(of, settings, "stride", 1, 2)),
-        pads=(*pad, *pad),
-        ceil_mode=int(ceil),
+    return of.build.pooled(
+        of.x, "MaxPool" if method == "MAX" else "AveragePool", name=of.output, kernel=kernel,
+        strides=spatial(of, settings, "stride", 1, 2), padding=(*pad, *pad), ceil_mode=int(ceil),
         count_include_pad=1 if method == "AVE" else None,
-    )
+    )  # fmt: skip
 
 
 @layer("LRN")
 def local_response(of: Layer) -> Value:
     """Divide by a power of the squares of the channels around, or of the pixels around."""
-    settings = of.settings.part("lrn_param")
+    settings = of.settings
     size = settings.integer("local_size", 5, 1, 4096)
     alpha, beta = settings.number("alpha", 1), settings.number("beta", 0.75)
-    given, k = of.bottom().name, settings.number("k", 1)
+    given, k = of.x.name, settings.number("k", 1)
     if size % 2 == 0:
         of.fail(f"local_size: expected an odd number, found {size}")
     region = settings.word("norm_region", "ACROSS_CHANNELS")
@@ -167,37 +142,37 @@ def local_response(of: Layer) -> Value:
         pads=(size // 2,) * 4,
         count_include_pad=1,
     )
-    inside = of.add("Add", of.add("Mul", mean, of.constant(alpha)), of.constant(1))
-    return of.result("Mul", given, of.add("Pow", inside, of.constant(-beta)))
+    inside = of.add("Add", of.add("Mul", mean, of.build.constant(alpha)), of.build.constant(1))
+    return of.result("Mul", given, of.add("Pow", inside, of.build.constant(-beta)))
 
 
 @layer("MVN")
 def mean_variance(of: Layer) -> Value:
     """Make the mean 0 and the deviation 1, of each channel or of each image."""
-    settings = of.settings.part("mvn_param")
+    settings = of.settings
     first = 1 if settings.flag("across_channels", False) else 2
-    axes = of.build.integers(*range(first, of.bottom().rank))
-    given = of.bottom().name
+    axes = of.build.integers(*range(first, of.rank))
+    given = of.x.name
     mean = of.add("ReduceMean", given, axes)
     if not settings.flag("normalize_variance", True):
         return of.result("Sub", given, mean)
     centred = of.add("Sub", given, mean)
     deviation = of.add("Sqrt", of.add("ReduceMean", of.add("Mul", centred, centred), axes))
-    eps = of.constant(settings.number("eps", 1e-9))
+    eps = of.build.constant(settings.number("eps", 1e-9))
     return of.result("Div", centred, of.add("Add", deviation, eps))
 
 
 @layer("Softmax")
 def softmax(of: Layer) -> Value:
     """Softmax along an axis, by default the channels."""
-    axis = of.axis(of.settings.part("softmax_param").integer("axis", 1, -9, 9))
-    return of.result("Softmax", of.bottom().name, axis=axis)
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
+    return of.result("Softmax", of.x.name, axis=axis)
 
 
 @layer("Reduction")
 def reduction(of: Layer) -> Value:
     """Sum, sum of magnitudes or of squares, or mean of all from an axis on."""
-    settings = of.settings.part("reduction_param")
+    settings = of.settings
     operation = settings.word("operation", "SUM")
     operators = {
         "SUM": "ReduceSum", "ASUM": "ReduceL1", "SUMSQ": "ReduceSumSquare", "MEAN": "ReduceMean",
@@ -205,21 +180,21 @@ def reduction(of: Layer) -> Value:
     if operation not in operators:
         of.fail(f"expected one of {', '.join(operators)}, found {operation}")
     axis = of.axis(settings.integer("axis", 0, -9, 9))
-    axes = of.build.integers(*range(axis, of.bottom().rank))
-    given, factor = of.bottom().name, settings.number("coeff", 1)
+    axes = of.build.integers(*range(axis, of.rank))
+    given, factor = of.x.name, settings.number("coeff", 1)
     if factor == 1:
         return of.result(operators[operation], given, axes, rank=axis, keepdims=0)
     found = of.add(operators[operation], given, axes, keepdims=0)
-    return of.result("Mul", found, of.constant(factor), rank=axis)
+    return of.result("Mul", found, of.build.constant(factor), rank=axis)
 
 
 @layer("ArgMax")
 def argmax(of: Layer) -> Value:
     """Say where the largest number along an axis, or of each sample, is; in floats as Caffe."""
-    settings = of.settings.part("argmax_param")
+    settings = of.settings
     if settings.flag("out_max_val", False) or settings.integer("top_k", 1) != 1:
         of.fail("values of maxima and places of several are not supported")
-    given = of.bottom().name
+    given = of.x.name
     if settings.has("axis"):
         axis = of.axis(settings.integer("axis", 1, -9, 9))
         return of.result("Cast", of.add("ArgMax", given, axis=axis, keepdims=1), to=1)

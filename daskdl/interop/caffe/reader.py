@@ -117,7 +117,7 @@ class _Network:
             )  # fmt: skip
         self.fixed = any(map(_fixes_size, self.kinds, self.layers))
         self.build = Builder()
-        self.shared: dict[str, str] = {}
+        self.shared: dict[Any, str] = {}
         self.values: dict[str, Value] = {}
         self.last = {t: i for i, m in enumerate(self.layers) for t in m.words("top")}
 
@@ -178,7 +178,7 @@ class _Network:
         follower = self._scale_of(i) if kind == "BatchNorm" else None
         if follower is not None:
             layer.scale = self._layer(follower, self.layers[follower], "Scale")
-            layer.names = layer.scale.names
+            layer.output = layer.scale.output
         found = TABLE[kind](layer)
         values = found if isinstance(found, list) else [found]
         if follower is not None:
@@ -194,7 +194,7 @@ class _Network:
         ]
         bottoms = [self.values[b] for b in message.words("bottom") if b in self.values]
         return Layer(
-            name, kind, self.build, bottoms, names or [name], message,
+            kind, self.build, bottoms, names or [name], message,
             list(self.blobs.get(name, [])), self.shared,
         )  # fmt: skip
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from daskdl.interop.building import Value
 from daskdl.interop.caffe.layers import Layer, layer
+from daskdl.interop.layer import repeated
 
 #: Behind any end.
 _END = (1 << 31) - 1
@@ -12,18 +15,18 @@ _END = (1 << 31) - 1
 @layer("Concat")
 def concat(of: Layer) -> Value:
     """Join along an axis, by default the channels."""
-    settings = of.settings.part("concat_param")
+    settings = of.settings
     name = "concat_dim" if settings.has("concat_dim") else "axis"
     axis = of.axis(settings.integer(name, 1, -9, 9))
-    return of.result("Concat", *(bottom.name for bottom in of.bottoms), axis=axis)
+    return of.result("Concat", *(bottom.name for bottom in of.inputs), axis=axis)
 
 
 @layer("Slice")
 def slices(of: Layer) -> list[Value]:
     """Cut along an axis, at given points or into parts that are alike."""
-    settings = of.settings.part("slice_param")
+    settings = of.settings
     name = "slice_dim" if settings.has("slice_dim") else "axis"
-    axis, (given, rank) = of.axis(settings.integer(name, 1, -9, 9)), of.bottom()
+    axis, (given, rank) = of.axis(settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
     points = settings.integers("slice_point")
     if not points:
         found = of.build.nodes_of("Split", [given], of.names, axis=axis, num_outputs=len(of.names))
@@ -46,8 +49,8 @@ def _joined(of: Layer, *parts: str) -> str:
 @layer("Flatten")
 def flatten(of: Layer) -> Value:
     """Join the axes from one to another."""
-    settings = of.settings.part("flatten_param")
-    given, rank = of.bottom()
+    settings = of.settings
+    given, rank = of.x.name, of.rank
     first = of.axis(settings.integer("axis", 1, -9, 9))
     last = of.axis(settings.integer("end_axis", -1, -9, 9))
     if last < first:
@@ -65,9 +68,9 @@ def flatten(of: Layer) -> Value:
 @layer("Reshape")
 def reshape(of: Layer) -> Value:
     """Give axes other lengths; 0 keeps one, -1 is what is left."""
-    settings = of.settings.part("reshape_param")
+    settings = of.settings
     lengths = settings.part("shape").integers("dim", -1)
-    given, rank = of.bottom()
+    given, rank = of.x.name, of.rank
     first = settings.integer("axis", 0, -9, 9)
     first = first + rank + 1 if first < 0 else first
     count = settings.integer("num_axes", -1, -1, 9)
@@ -92,47 +95,47 @@ def reshape(of: Layer) -> Value:
 @layer("Permute")
 def permute(of: Layer) -> Value:
     """Put the axes into another order; those that are not named follow."""
-    order = of.settings.part("permute_param").integers("order", 0, 31)
-    rank = of.bottom().rank
+    order = of.settings.integers("order", 0, 31)
+    rank = of.rank
     order += [i for i in range(rank) if i not in order]
     if sorted(order) != list(range(rank)):
         of.fail(f"expected an order of {rank} axes, found {order}")
-    return of.result("Transpose", of.bottom().name, perm=tuple(order))
+    return of.result("Transpose", of.x.name, perm=tuple(order))
 
 
 @layer("Crop")
 def crop(of: Layer) -> Value:
     """Cut all from an axis on to the lengths of a second bottom."""
-    settings = of.settings.part("crop_param")
+    settings = of.settings
     axis = of.axis(settings.integer("axis", 2, -9, 9))
-    rank = of.bottom().rank
+    rank = of.rank
     offsets = settings.integers("offset") or [0]
     offsets = offsets * (rank - axis) if len(offsets) == 1 else offsets
-    if len(offsets) != rank - axis or of.bottom(1).rank != rank:
+    if len(offsets) != rank - axis or of.rank_of(of.bottom(1)) != rank:
         of.fail(f"expected one offset or {rank - axis}, and two bottoms of equal axes")
     starts = of.build.integers(*offsets)
     stops = of.add("Shape", of.bottom(1).name, start=axis)
     if any(offsets):
         stops = of.add("Add", stops, starts)
     axes = of.build.integers(*range(axis, rank))
-    return of.result("Slice", of.bottom().name, starts, stops, axes)
+    return of.result("Slice", of.x.name, starts, stops, axes)
 
 
 @layer("Tile")
 def tile(of: Layer) -> Value:
     """Repeat along an axis."""
-    settings = of.settings.part("tile_param")
+    settings = of.settings
     axis = of.axis(settings.integer("axis", 1, -9, 9))
     times = settings.integer("tiles", 1, 1, 4096)
-    counts = [times if i == axis else 1 for i in range(of.bottom().rank)]
-    return of.result("Tile", of.bottom().name, of.build.integers(*counts))
+    counts = [times if i == axis else 1 for i in range(of.rank)]
+    return of.result("Tile", of.x.name, of.build.integers(*counts))
 
 
 @layer("ShuffleChannel")
 def shuffle(of: Layer) -> Value:
     """Deal the channels of groups out, one of each in turn (arXiv 1707.01083)."""
-    groups = of.settings.part("shuffle_channel_param").integer("group", 1, 1)
-    given, rank = of.bottom()
+    groups = of.settings.integer("group", 1, 1)
+    given, rank = of.x.name, of.rank
     if rank != 4:
         of.fail("expected (N, C, H, W)")
     batch, size = of.add("Shape", given, start=0, end=1), of.add("Shape", given, start=2)
@@ -144,13 +147,13 @@ def shuffle(of: Layer) -> Value:
 @layer("Interp")
 def interpolation(of: Layer) -> Value:
     """Make images of another size by bilinear interpolation, corners upon corners."""
-    settings = of.settings.part("interp_param")
+    settings = of.settings
     size = [settings.integer(name, 0, 0, 1 << 14) for name in ("height", "width")]
     if not all(size):
         of.fail("expected height and width; factors and padding are not supported")
-    lead = of.add("Shape", of.bottom().name, start=0, end=2)
+    lead = of.add("Shape", of.x.name, start=0, end=2)
     return of.result(
-        "Resize", of.bottom().name, "", "", _joined(of, lead, of.build.integers(*size)),
+        "Resize", of.x.name, "", "", _joined(of, lead, of.build.integers(*size)),
         mode="linear", coordinate_transformation_mode="align_corners",
     )  # fmt: skip
 
@@ -158,29 +161,26 @@ def interpolation(of: Layer) -> Value:
 @layer("Upsample")
 def upsample(of: Layer) -> Value:
     """Repeat rows and columns."""
-    times = of.settings.part("upsample_param").integer("scale", 2, 1, 64)
-    return of.result(
-        "Resize", of.bottom().name, "", of.constant([1, 1, times, times]),
-        mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor",
-    )  # fmt: skip
+    times = of.settings.integer("scale", 2, 1, 64)
+    return repeated(of, of.x, (times, times))
 
 
 @layer("PriorBox")
 def prior_box(of: Layer) -> Value:
     """Boxes around each cell of a feature map, and their variances."""
-    settings = of.settings.part("prior_box_param")
+    settings = of.settings
     sizes, most = settings.numbers("min_size"), settings.numbers("max_size")
     ratios = settings.numbers("aspect_ratio")
     if not sizes or len(most) not in (0, len(sizes)) or min([*sizes, *most, *ratios]) <= 0:
         of.fail("expected sizes and ratios above 0, and a max_size for each min_size or none")
     if len(sizes) * len(ratios) > 1000 or len(settings.numbers("variance")) not in (0, 1, 4):
         of.fail("expected up to 1000 boxes of a cell, and one variance or four")
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for name, single, ends in (("image", "img_size", "img_"), ("step", "step", "step_")):
         down, across = (settings.number(ends + end, settings.number(single)) for end in "hw")
         pairs[name] = (down, across) if down > 0 and across > 0 else None
     return of.result(
-        "PriorBox", of.bottom().name, of.bottom(1).name,
+        "PriorBox", of.x.name, of.bottom(1).name,
         rank=3, min_size=tuple(sizes), max_size=tuple(most), aspect_ratio=tuple(ratios),
         flip=int(settings.flag("flip", True)), clip=int(settings.flag("clip", False)),
         variance=tuple(settings.numbers("variance")) or (0.1,),
@@ -191,7 +191,7 @@ def prior_box(of: Layer) -> Value:
 @layer("DetectionOutput")
 def detection_output(of: Layer) -> Value:
     """Find the objects of each image, (N, keep_top_k, 6), those of the highest scores first."""
-    settings = of.settings.part("detection_output_param")
+    settings = of.settings
     chosen = settings.part("nms_param")
     if chosen.number("eta", 1) != 1:
         of.fail("an overlap that falls from box to box (eta) is not supported")

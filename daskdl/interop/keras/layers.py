@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.errors import ModelFileError
-from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.building import Value
+from daskdl.interop.channels import LastBuilder
 from daskdl.interop.guard import check_keys
+from daskdl.interop.keras.topology import Step
+from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array
 
-#: The largest kernel, stride and number of units that is believed.
-_LARGEST = 1 << 20
 #: Settings of any layer that change no result in inference.
 _PLAIN = {
     "name", "trainable", "dtype", "batch_input_shape", "batch_shape", "input_shape", "input_dtype",
@@ -33,42 +32,24 @@ _ACTIVATIONS = {
 }  # fmt: skip
 
 
-class Layer:
+class Layer(Base):
     """One call of a layer.
 
     Attributes
     ----------
-    name, kind : str
-    config : dict
-    build : LastBuilder
-    given : list of Value
     arrays : list of array
         Its weights in Keras' order.
     version : int
         Of Keras.
-    held : dict
-        Names in the graph of weights that were added, for layers that are called again.
     """
 
     def __init__(
-        self,
-        name: str,
-        kind: str,
-        config: dict[str, Any],
-        build: LastBuilder,
-        given: list[Value],
-        arrays: list[Array],
-        version: int,
-        where: str,
-        held: dict[str, str],
-    ) -> None:
-        self.name, self.kind, self.config, self.build = name, kind, config, build
-        self.given, self.arrays, self.version = given, arrays, version
-        self.where, self.held = where, held
-
-    def fail(self, sentence: str) -> NoReturn:
-        """Raise a ModelFileError that names the layer."""
-        raise ModelFileError(f"{self.where}: layer {self.name!r}, {self.kind}: {sentence}")
+        self, step: Step, build: LastBuilder, inputs: list[Value], arrays: list[Array],
+        version: int, where: str, held: dict[str, str],
+    ) -> None:  # fmt: skip
+        place = f"{where}: layer {step.name!r}, {step.kind}"
+        super().__init__(place, step.name, step.kind, build, inputs, step.config, held)
+        self.arrays, self.version = arrays, version
 
     def check(self, config: dict[str, Any], keys: Collection[str], off: Collection[str]) -> None:
         """Refuse settings that are not known, and numbers that are no floats."""
@@ -85,43 +66,11 @@ class Layer:
             name: value for name, value in config.items()
             if not name.endswith(_TRAINED) and not (name in off and not value)
         }  # fmt: skip
-        check_keys(f"{self.where}: layer {self.name!r}, {self.kind}", given, keys, _PLAIN)
-
-    @property
-    def x(self) -> Value:
-        """The value that the layer is given."""
-        if not self.given:
-            self.fail("expected an input, found none")
-        return self.given[0]
-
-    @property
-    def rank(self) -> int:
-        """Number of axes of that value."""
-        if self.x.rank is None:
-            self.fail("expected an input of a known number of axes")
-        return self.x.rank
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return a setting that is a bool."""
-        return bool(self.config.get(name, default))
-
-    def number(self, name: str, default: float) -> float:
-        """Return a setting that is a number."""
-        value = self.config.get(name, default)
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            return float(value)
-        self.fail(f"{name}: expected a number, found {str(value)[:60]}")
-
-    def integer(self, name: str, default: int = 0, least: int = 0) -> int:
-        """Return a setting that is a whole number."""
-        value = self.config.get(name, default)
-        if type(value) is int and least <= value <= _LARGEST:
-            return value
-        self.fail(f"{name}: expected a whole number from {least}, found {str(value)[:60]}")
+        check_keys(self.place, given, keys, _PLAIN)
 
     def integers(self, name: str, count: int, default: Any = None, least: int = 1) -> list[int]:
         """Return a setting that is one whole number for all axes, or one for each."""
-        value = self.config.get(name, default)
+        value = self.settings.get(name, default)
         value = [value] * count if type(value) is int else value
         if (
             not isinstance(value, (list, tuple))
@@ -135,7 +84,7 @@ class Layer:
 
     def pairs(self, name: str, axes: int) -> list[tuple[int, int]]:
         """Return widths before and behind each axis, given once, for each axis or side."""
-        value = self.config.get(name, 1)
+        value = self.settings.get(name, 1)
         value = [value] * axes if type(value) is int else value
         if axes == 1 and isinstance(value, (list, tuple)) and len(value) == 2:
             value = [value] if all(type(n) is int for n in value) else value
@@ -151,12 +100,12 @@ class Layer:
 
     def last_channels(self) -> None:
         """Raise a ModelFileError unless images have their channels last."""
-        if self.config.get("data_format") == "channels_first":
+        if self.settings.get("data_format") == "channels_first":
             self.fail("data_format: expected channels_last, found channels_first")
 
     def padding(self) -> str:
         """Return "same" or "valid"."""
-        found = self.config.get("padding", "valid")
+        found = self.settings.get("padding", "valid")
         if found not in ("same", "valid"):
             self.fail(f"padding: expected same or valid, found {str(found)[:60]}")
         return str(found)
@@ -180,9 +129,7 @@ class Layer:
     ) -> str:
         """Add weights to the graph, once for all calls of the layer."""
         key = f"{self.name}/{what}"
-        if key not in self.held:
-            self.held[key] = (add or self.build.parameter)(key, array)
-        return self.held[key]
+        return self.added(key, key, array, add)
 
     def bias(self, i: int) -> str:
         """Return a bias's name, "" if the layer has none."""
@@ -192,11 +139,11 @@ class Layer:
 
     def node(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
         """Add a node whose result lies as another value."""
-        return self.build.made(like, operator, *inputs, name=self.name, **attributes)
+        return self.result(operator, *inputs, like=like, **attributes)
 
     def activated(self, value: Value, name: str = "activation") -> Value:
         """Add the activation that a layer has besides what it does."""
-        return activation(self, value, self.config.get(name))
+        return activation(self, value, self.settings.get(name))
 
 
 def function_of(layer: Layer, value: Any) -> str:
@@ -259,9 +206,9 @@ class Translator(NamedTuple):
 
     def __call__(self, of: Layer, masked: bool = False) -> Value | list[Value]:
         """Add the nodes of a call, whose settings are all known."""
-        of.check(of.config, self.keys, self.off)
-        if not self.several and len(of.given) != 1:
-            of.fail(f"expected one input, found {len(of.given)}")
+        of.check(of.settings, self.keys, self.off)
+        if not self.several and len(of.inputs) != 1:
+            of.fail(f"expected one input, found {len(of.inputs)}")
         if masked and self.mask == "uses":
             of.fail(
                 "masks, such as mask_zero=True of an Embedding makes, are not supported here; "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.interop.channels import Value, depthwise, filters_second
+from daskdl.interop.building import Value
+from daskdl.interop.channels import depthwise, filters_second
 from daskdl.interop.keras.layers import Layer, axes_of, layer
 
 #: Settings that all convolutions have.
@@ -12,7 +13,7 @@ _CONV = "strides padding data_format dilation_rate activation use_bias"
 
 
 def _padding(of: Layer, axes: int, kernel: list[int], dilation: list[int]) -> object:
-    if of.config.get("padding") == "causal" and axes == 1:
+    if of.settings.get("padding") == "causal" and axes == 1:
         return ((kernel[0] - 1) * dilation[0], 0)
     return of.padding().upper()
 
@@ -27,47 +28,34 @@ def conv(of: Layer) -> Value:
     dilation = of.integers("dilation_rate", axes, 1)
     y = of.build.convolved(
         of.x, of.weight("kernel", filters_second(kernel), of.build.filters), of.bias(1),
-        name=of.name, padding=_padding(of, axes, list(kernel.shape[:axes]), dilation),  # type: ignore[arg-type]
+        name=of.name, padding=_padding(of, axes, list(kernel.shape[:axes]), dilation),
         strides=of.integers("strides", axes, 1), dilations=dilation,
         group=of.integer("groups", 1, 1),
     )  # fmt: skip
     return of.activated(y)
 
 
-@layer("DepthwiseConv1D", "DepthwiseConv2D",
-       keys=f"depth_multiplier kernel_size {_CONV}")  # fmt: skip
-def depthwise_conv(of: Layer) -> Value:
-    """Convolve each channel by itself with filters (..., C, multiplier)."""
-    of.last_channels()
-    axes = axes_of(of)
-    kernel = of.array(0, "kernel", axes + 2)
-    y = of.build.convolved(
-        of.x, of.weight("kernel", depthwise(kernel), of.build.filters), of.bias(1),
-        name=of.name, padding=of.padding().upper(), strides=of.integers("strides", axes, 1),
-        dilations=of.integers("dilation_rate", axes, 1), group=kernel.shape[-2],
-    )  # fmt: skip
-    return of.activated(y)
-
-
+@layer("DepthwiseConv1D", "DepthwiseConv2D", keys=f"depth_multiplier kernel_size {_CONV}")
 @layer("SeparableConv1D", "SeparableConv2D",
        keys=f"filters depth_multiplier kernel_size {_CONV}")  # fmt: skip
-def separable_conv(of: Layer) -> Value:
-    """Convolve each channel by itself, then mix them."""
+def depthwise_conv(of: Layer) -> Value:
+    """Convolve each channel by itself with filters (..., C, multiplier); separable: mix them."""
     of.last_channels()
-    axes = axes_of(of)
-    kernel, mixing = of.array(0, "depthwise kernel", axes + 2), of.array(1, "pointwise kernel")
-    if mixing.ndim != axes + 2:
-        of.fail(f"expected a pointwise kernel of {axes + 2} axes, found {mixing.shape}")
+    axes, mixes = axes_of(of), of.kind.startswith("Separable")
+    what = "depthwise_kernel" if mixes else "kernel"
+    kernel = of.array(0, what.replace("_", " "), axes + 2)
+    mixing = of.array(1, "pointwise kernel", axes + 2) if mixes else None
     y = of.build.convolved(
-        of.x, of.weight("depthwise_kernel", depthwise(kernel), of.build.filters),
-        name=f"{of.name}/depthwise", padding=of.padding().upper(),
+        of.x, of.weight(what, depthwise(kernel), of.build.filters), "" if mixes else of.bias(1),
+        name=f"{of.name}/depthwise" if mixes else of.name, padding=of.padding().upper(),
         strides=of.integers("strides", axes, 1), dilations=of.integers("dilation_rate", axes, 1),
         group=kernel.shape[-2],
     )  # fmt: skip
-    y = of.build.convolved(
-        y, of.weight("pointwise_kernel", filters_second(mixing), of.build.filters), of.bias(2),
-        name=of.name, padding="VALID", strides=(1,) * axes, dilations=(1,) * axes,
-    )  # fmt: skip
+    if mixing is not None:
+        y = of.build.convolved(
+            y, of.weight("pointwise_kernel", filters_second(mixing), of.build.filters), of.bias(2),
+            name=of.name, padding="VALID", strides=(1,) * axes, dilations=(1,) * axes,
+        )  # fmt: skip
     return of.activated(y)
 
 
@@ -79,7 +67,7 @@ def transposed_conv(of: Layer) -> Value:
     axes = axes_of(of)
     kernel = of.array(0, "kernel", axes + 2)
     strides = of.integers("strides", axes, 1)
-    if of.config.get("output_padding") is not None or set(
+    if of.settings.get("output_padding") is not None or set(
         of.integers("dilation_rate", axes, 1)
     ) != {1}:
         of.fail("output_padding and dilation are not supported")
@@ -116,7 +104,7 @@ def embedding(of: Layer) -> Value:
 
 
 def _last_axis(of: Layer) -> None:
-    axis = of.config.get("axis", -1)
+    axis = of.settings.get("axis", -1)
     axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
     if axis not in (-1, of.rank - 1):
         of.fail(f"axis: expected the last one, found {str(axis)[:60]}")
@@ -130,15 +118,14 @@ def batch_norm(of: Layer) -> Value:
     _last_axis(of)
     count = of.flag("scale", True) + of.flag("center", True)
     mean, variance = (of.array(count + i, "statistics", 1) for i in (0, 1))
-    ones = of.build.constant(np.ones(mean.shape)), of.build.constant(np.zeros(mean.shape))
-    scale = of.weight("gamma", of.array(0, "gamma", 1)) if of.flag("scale", True) else ones[0]
-    center = of.flag("center", True)
-    bias = of.weight("beta", of.array(count - 1, "beta", 1)) if center else ones[1]
-    return of.build.normalised(
-        of.x, scale, bias, of.weight("moving_mean", mean, of.build.buffer),
+    scale = of.weight("gamma", of.array(0, "gamma", 1)) if of.flag("scale", True) else ""
+    bias = of.weight("beta", of.array(count - 1, "beta", 1)) if of.flag("center", True) else ""
+    statistics = (
+        of.weight("moving_mean", mean, of.build.buffer),
         of.weight("moving_variance", variance, of.build.buffer),
-        of.number("epsilon", 1e-3), of.name, momentum=of.number("momentum", 0.99),
-    )  # fmt: skip
+    )
+    eps, momentum = of.number("epsilon", 1e-3), of.number("momentum", 0.99)
+    return of.build.normalised(of.x, scale, bias, statistics, eps, of.name, momentum)
 
 
 @layer("LayerNormalization", keys="axis epsilon center scale", off="rms_scaling", mask="keeps")
@@ -168,14 +155,14 @@ def normalization(of: Layer) -> Value:
 
     Inverted, it multiplies by the deviation and adds the mean.
     """
-    given = of.config.get("mean"), of.config.get("variance")
+    given = of.settings.get("mean"), of.settings.get("variance")
     if None not in given:
         mean, variance = (np.asarray(value, np.float32) for value in given)
     elif len(of.arrays) >= 2:
         mean, variance = of.array(0, "mean"), of.array(1, "variance")
     else:
         of.fail("expected a mean and a variance, found none; call its adapt() before saving")
-    if of.config.get("axis") in (None, [], ()):
+    if of.settings.get("axis") in (None, [], ()):
         if mean.size != 1 or variance.size != 1:
             of.fail(f"expected one mean for all axes, found {mean.shape}")
         mean, variance = mean.reshape(()), variance.reshape(())

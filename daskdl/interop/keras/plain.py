@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from daskdl.interop.channels import Value
+from daskdl.interop.building import Value
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
+from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated
 
 #: Layers that change pictures at random in training, and leave them alone in inference.
 _AUGMENTING = (
@@ -18,51 +19,42 @@ _MERGES = {"Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Maximum": "Max",
 @layer("Activation", keys="activation", mask="keeps")
 def activated(of: Layer) -> Value:
     """Compute an activation by its name."""
-    return activation(of, of.x, of.config.get("activation"))
+    return activation(of, of.x, of.settings.get("activation"))
 
 
 @layer("ReLU", keys="max_value negative_slope threshold", mask="keeps")
 @layer("LeakyReLU", keys="alpha negative_slope", mask="keeps")
-@layer("ELU", keys="alpha", mask="keeps")
-@layer("ThresholdedReLU", keys="theta", mask="keeps")
 @layer("Softmax", keys="axis", mask="uses")
 def rectified(of: Layer) -> Value:
     """Compute an activation with settings."""
     x = of.x
     if of.kind == "Softmax":
-        axis = of.config.get("axis", -1)
+        axis = of.settings.get("axis", -1)
         if axis not in (-1, of.rank - 1):
             of.fail(f"axis: expected the last one, found {str(axis)[:60]}")
         return activation(of, x, "softmax")
-    if of.kind == "ELU":
-        return of.node(x, "Elu", x.name, alpha=of.number("alpha", 1))
-    if of.kind == "ThresholdedReLU":
-        return of.node(x, "ThresholdedRelu", x.name, alpha=of.number("theta", 1))
     if of.kind == "LeakyReLU":
         slope = of.number("negative_slope", of.number("alpha", 0.3))
         return of.node(x, "LeakyRelu", x.name, alpha=slope)
     if of.number("threshold", 0):
         of.fail("threshold: expected 0")
-    most = of.config.get("max_value")
-    slope = of.number("negative_slope", 0) if of.config.get("negative_slope") is not None else 0
+    most = of.settings.get("max_value")
+    slope = of.number("negative_slope", 0) if of.settings.get("negative_slope") is not None else 0
     if most is None:
         operator = "LeakyRelu" if slope else "Relu"
         return of.node(x, operator, x.name, alpha=slope or None)
     if slope:
         x = of.build.made(x, "LeakyRelu", x.name, alpha=slope, name=f"{of.name}/slope")
         return of.node(x, "Min", x.name, of.build.constant(of.number("max_value", 6)))
-    limits = of.build.constant(0), of.build.constant(of.number("max_value", 6))
-    return of.node(x, "Clip", x.name, *limits)
+    return clipped(of, 0, of.number("max_value", 6))
 
 
-@layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout",
-       keys="rate data_format", mask="keeps")  # fmt: skip
-def dropout(of: Layer) -> Value:
-    """Set a share of all numbers to 0 in training."""
-    rate = of.number("rate", 0.5)
-    if not 0 <= rate < 1:
-        of.fail(f"rate: expected at least 0 and less than 1, found {rate}")
-    return of.node(of.x, "Dropout", of.x.name, of.build.constant(rate))
+layer("ELU", keys="alpha", mask="keeps")(operator_of("Elu", alpha=("alpha", 1)))
+layer("ThresholdedReLU", keys="theta", mask="keeps")(
+    operator_of("ThresholdedRelu", alpha=("theta", 1))
+)
+layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout",
+      keys="rate data_format", mask="keeps")(dropout_of("rate"))  # fmt: skip
 
 
 @layer("GaussianNoise", "ActivityRegularization", keys="stddev l1 l2", mask="keeps")
@@ -93,7 +85,7 @@ def pooling(of: Layer) -> Value:
     of.last_channels()
     axes = axes_of(of)
     kernel = of.integers("pool_size", axes, 2)
-    given = of.config.get("strides") is not None
+    given = of.settings.get("strides") is not None
     return of.build.pooled(
         of.x, "MaxPool" if of.kind.startswith("Max") else "AveragePool", name=of.name,
         kernel=kernel, strides=of.integers("strides", axes) if given else kernel,
@@ -115,23 +107,14 @@ def global_pooling(of: Layer) -> Value:
 
 
 @layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", keys="padding data_format")
-def zero_padding(of: Layer) -> Value:
-    """Put zeros around."""
-    of.last_channels()
-    x = of.build.second(of.x)
-    widths = [(0, 0), (0, 0), *of.pairs("padding", axes_of(of))]
-    pads = of.build.integers(*(a for a, _ in widths), *(b for _, b in widths))
-    return of.node(x, "Pad", x.name, pads, mode="constant")
-
-
 @layer("Cropping1D", "Cropping2D", "Cropping3D", keys="cropping data_format")
-def cropping(of: Layer) -> Value:
-    """Cut the border off."""
+def border(of: Layer) -> Value:
+    """Put zeros around, or cut the border off."""
     of.last_channels()
-    x = of.build.second(of.x)
-    widths = [(0, 0), (0, 0), *of.pairs("cropping", axes_of(of))]
-    pads = of.build.integers(*(-a for a, _ in widths), *(-b for _, b in widths))
-    return of.node(x, "Pad", x.name, pads, mode="constant")
+    name, sign = ("cropping", -1) if of.kind.startswith("Crop") else ("padding", 1)
+    widths = of.pairs(name, axes_of(of))
+    before, behind = ([sign * width[side] for width in widths] for side in (0, 1))
+    return bordered(of, of.build.second(of.x), before, behind)
 
 
 @layer("UpSampling1D", "UpSampling2D", keys="size data_format interpolation")
@@ -140,18 +123,15 @@ def upsampling(of: Layer) -> Value:
     of.last_channels()
     axes = axes_of(of)
     times = of.integers("size", axes, 2)
-    how = of.config.get("interpolation", "nearest")
+    how = of.settings.get("interpolation", "nearest")
     if how not in ("nearest", "bilinear"):
         of.fail(f"interpolation: expected nearest or bilinear, found {str(how)[:60]}")
     x = of.build.second(of.x)
+    if how == "nearest":
+        return repeated(of, x, times)
     scales = of.build.constant([1, 1, *times])
-    if how == "bilinear":
-        return of.node(x, "Resize", x.name, "", scales, mode="linear",
-                       coordinate_transformation_mode="half_pixel")  # fmt: skip
-    return of.node(
-        x, "Resize", x.name, "", scales, mode="nearest",
-        coordinate_transformation_mode="asymmetric", nearest_mode="floor",
-    )  # fmt: skip
+    return of.node(x, "Resize", x.name, "", scales, mode="linear",
+                   coordinate_transformation_mode="half_pixel")  # fmt: skip
 
 
 @layer("Flatten", keys="data_format")
@@ -165,7 +145,7 @@ def flatten(of: Layer) -> Value:
 @layer("Reshape", keys="target_shape")
 def reshape(of: Layer) -> Value:
     """Give another shape; -1 is what is left."""
-    target = of.config.get("target_shape")
+    target = of.settings.get("target_shape")
     if not isinstance(target, (list, tuple)) or not all(
         type(n) is int and -1 <= n <= 1 << 30 and n for n in target
     ):
@@ -178,7 +158,7 @@ def reshape(of: Layer) -> Value:
 @layer("Permute", keys="dims")
 def permute(of: Layer) -> Value:
     """Put the axes but the first into another order."""
-    order = of.config.get("dims")
+    order = of.settings.get("dims")
     if not isinstance(order, (list, tuple)) or sorted(map(str, order)) != sorted(
         str(i) for i in range(1, of.rank)
     ):
@@ -199,19 +179,19 @@ def repeat(of: Layer) -> Value:
 @layer(*_MERGES, "Average", several=True, mask="keeps")
 def merge(of: Layer) -> Value:
     """Add, subtract, multiply or average several values, or take extremes."""
-    if len(of.given) < 2:
-        of.fail(f"expected several inputs, found {len(of.given)}")
+    if len(of.inputs) < 2:
+        of.fail(f"expected several inputs, found {len(of.inputs)}")
     operator = _MERGES.get(of.kind, "Add")
-    found = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.given)
+    found = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.inputs)
     if of.kind != "Average":
         return found
-    return of.build.made(found, "Mul", found.name, of.build.constant(1 / len(of.given)))
+    return of.build.made(found, "Mul", found.name, of.build.constant(1 / len(of.inputs)))
 
 
 @layer("Concatenate", keys="axis", several=True, mask="keeps")
 def concatenate(of: Layer) -> Value:
     """Join along an axis."""
-    axis = of.config.get("axis", -1)
+    axis = of.settings.get("axis", -1)
     if type(axis) is not int or not -of.rank <= axis < of.rank:
         of.fail(f"axis: expected one of {of.rank}, found {str(axis)[:60]}")
-    return of.build.joined(of.given, axis, of.name)
+    return of.build.joined(of.inputs, axis, of.name)

@@ -8,7 +8,8 @@ import zlib
 from pathlib import Path
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.building import Value
+from daskdl.interop.channels import LastBuilder
 from daskdl.interop.guard import damaged, existing, reading, unsupported
 from daskdl.interop.keras import hdf5, learned, plain, recurrent
 from daskdl.interop.keras.hdf5 import Weights
@@ -140,8 +141,7 @@ def _graph(found: Topology, weights: Weights, where: str) -> Graph:
             continue
         given = [_value(values, place, where) for place in step.given]
         layer = Layer(
-            step.name, step.kind, step.config, build, given, arrays.get(step.name, []),
-            weights.version, where, held,
+            step, build, given, arrays.get(step.name, []), weights.version, where, held
         )  # fmt: skip
         translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.given)
         result = translator(layer, of_mask)

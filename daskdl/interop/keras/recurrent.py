@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.interop.channels import Value
+from daskdl.interop.building import Value
 from daskdl.interop.keras.layers import Layer, function_of, layer
 from daskdl.tensor import Array
 
@@ -119,20 +119,20 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
 @layer(*_KINDS, keys=_KEYS, off=_OFF, mask="uses")
 def recurrent(of: Layer) -> Value:
     """Run over time; give all states, or the last one."""
-    return _run(of, of.config, of.kind, of.arrays, False)
+    return _run(of, of.settings, of.kind, of.arrays, False)
 
 
 @layer("Bidirectional", keys="layer backward_layer merge_mode", mask="uses")
 def bidirectional(of: Layer) -> Value:
     """Run over time in both directions."""
-    inner = of.config.get("layer")
+    inner = of.settings.get("layer")
     if not isinstance(inner, dict) or inner.get("class_name") not in _KINDS:
         of.fail(f"expected a layer of {', '.join(_KINDS)}")
     config = inner.get("config")
-    if not isinstance(config, dict) or of.config.get("merge_mode", "concat") != "concat":
+    if not isinstance(config, dict) or of.settings.get("merge_mode", "concat") != "concat":
         of.fail("merge_mode: expected concat")
     of.check(config, _KEYS.split(), _OFF.split())
-    back = (of.config.get("backward_layer") or {}).get("config") or config
+    back = (of.settings.get("backward_layer") or {}).get("config") or config
     read = [k for k in _KEYS.split() if k != "go_backwards"]
     changed = [k for k in read if back.get(k) != config.get(k)]
     if changed:

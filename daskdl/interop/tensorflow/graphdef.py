@@ -34,10 +34,14 @@ class NodeDef:
     attributes: dict[str, Span]
     fields: Fields
 
+    @property
+    def place(self) -> str:
+        """The file and the node, for error messages."""
+        return f"{self.fields.where}: node {self.name!r}, {self.operator}"
+
     def fail(self, sentence: str) -> NoReturn:
         """Raise a ModelFileError that names the node."""
-        where = f"{self.fields.where}: node {self.name!r}, {self.operator}"
-        raise ModelFileError(f"{where}: {sentence}")
+        raise ModelFileError(f"{self.place}: {sentence}")
 
     def _value(self, name: str, number: int) -> Any:
         span = self.attributes.get(name)

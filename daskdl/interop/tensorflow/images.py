@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from daskdl.interop.channels import Value, depthwise, filters_second
+from daskdl.interop.building import Value
+from daskdl.interop.channels import depthwise, filters_second
 from daskdl.interop.tensorflow.net import Call, operator
 from daskdl.tensor import Array
 
+#: By operator: ONNX' name, how filters are turned, and which input is convolved.
+_CONVOLUTIONS = {
+    "Conv2D": ("Conv", filters_second, 0),
+    "DepthwiseConv2dNative": ("Conv", depthwise, 0),
+    "Conv2DBackpropInput": ("ConvTranspose", filters_second, 2),
+}
 
-def _filters(call: Call) -> Array:
+
+@operator(*_CONVOLUTIONS)
+def conv(call: Call) -> Value:
+    """Convolve with filters (H, W, in, out), or each channel with its own (H, W, C, multiplier).
+
+    Of Conv2DBackpropInput each pixel adds its filter, (H, W, out, in), to the result.
+    """
+    name, turn, place = _CONVOLUTIONS[call.kind]
     filters = call.array(1, "filters")
     if filters.ndim != 4:
-        call.node.fail(f"expected filters of four axes, found {filters.shape}")
-    return filters
-
-
-@operator("Conv2D")
-def conv(call: Call) -> Value:
-    """Convolve with filters (H, W, in, out)."""
-    filters = _filters(call)
+        call.fail(f"expected filters of four axes, found {filters.shape}")
     return call.done(
         call.build.convolved(
-            call.image(0), call.net.held(filters, call.names[1], filters_second),
-            name=call.node.name, padding=call.padding(), strides=call.pair("strides"),
-            dilations=call.pair("dilations"),
-        )
-    )  # fmt: skip
-
-
-@operator("DepthwiseConv2dNative")
-def depthwise_conv(call: Call) -> Value:
-    """Convolve each channel by itself with filters (H, W, C, multiplier)."""
-    filters = _filters(call)
-    return call.done(
-        call.build.convolved(
-            call.image(0), call.net.held(filters, call.names[1], depthwise),
-            name=call.node.name, padding=call.padding(), strides=call.pair("strides"),
-            dilations=call.pair("dilations"), group=filters.shape[2],
-        )
-    )  # fmt: skip
-
-
-@operator("Conv2DBackpropInput")
-def transposed_conv(call: Call) -> Value:
-    """Let each pixel add its filter, (H, W, out, in), to the result."""
-    filters = _filters(call)
-    return call.done(
-        call.build.convolved(
-            call.image(2), call.net.held(filters, call.names[1], filters_second),
-            operator="ConvTranspose", name=call.node.name, padding=call.padding(),
-            strides=call.pair("strides"), dilations=call.pair("dilations"),
+            call.image(place), call.net.held(filters, call.names[1], turn), operator=name,
+            name=call.name, padding=call.padding(), strides=call.pair("strides"),
+            dilations=call.pair("dilations"), group=filters.shape[2] if turn is depthwise else 1,
         )
     )  # fmt: skip
 
@@ -58,14 +37,14 @@ def transposed_conv(call: Call) -> Value:
 @operator("BiasAdd")
 def bias_add(call: Call) -> Value:
     """Add a number to each channel; a convolution before it takes it as its bias."""
-    x = call.image(0) if call.first_of("images") else call.value(0)
+    x = call.image(0) if call.first_of("images") else call.x
     bias = call.array(1, "a bias")
     if x.second:
         joined = into_convolution(call, x, bias)
         if joined is not None:
             return call.done(joined)
     name = call.net.held(bias, call.names[1])
-    return call.done(call.build.broadcast(x, Value(name, 1), "Add", call.node.name))
+    return call.done(call.build.broadcast(x, Value(name, 1), "Add", call.name))
 
 
 def into_convolution(call: Call, x: Value, bias: Array) -> Value | None:
@@ -86,36 +65,39 @@ def into_convolution(call: Call, x: Value, bias: Array) -> Value | None:
 def fused_batch_norm(call: Call) -> list[Value]:
     """Normalise by running statistics."""
     if call.node.flag("is_training", True):
-        call.node.fail("it normalises by the batch's statistics; freeze the graph for inference")
+        call.fail("it normalises by the batch's statistics; freeze the graph for inference")
     x = call.image(0)
     scale, bias = (call.net.held(call.array(i, "weights"), call.names[i]) for i in (1, 2))
-    mean, variance = (call.build.buffer(call.names[i], call.array(i, "statistics")) for i in (3, 4))
     eps = call.node.number("epsilon", 1e-4)
-    return [call.done(call.build.normalised(x, scale, bias, mean, variance, eps, call.node.name))]
+    statistics = _statistics(call, 3)
+    return [call.done(call.build.normalised(x, scale, bias, statistics, eps, call.name))]
+
+
+def _statistics(call: Call, first: int) -> tuple[str, str]:
+    """Add the mean, which is input ``first``, and the variance behind it; return their names."""
+    mean, variance = (
+        call.build.buffer(call.names[i], call.array(i, "statistics")) for i in (first, first + 1)
+    )
+    return mean, variance
 
 
 @operator("BatchNormWithGlobalNormalization")
 def old_batch_norm(call: Call) -> Value:
     """Normalise by running statistics, as the first versions had it."""
-    mean, variance = (call.build.buffer(call.names[i], call.array(i, "statistics")) for i in (1, 2))
-    bias = call.net.held(call.array(3, "a bias"), call.names[3])
+    statistics, bias = _statistics(call, 1), call.net.held(call.array(3, "a bias"), call.names[3])
     scales = call.node.flag("scale_after_normalization", True)
-    scale = (
-        call.net.held(call.array(4, "a scale"), call.names[4])
-        if scales
-        else call.build.constant(np.ones(call.array(1, "statistics").shape))
-    )
+    scale = call.net.held(call.array(4, "a scale"), call.names[4]) if scales else ""
     eps = call.node.number("variance_epsilon", 1e-3)
-    return call.build.normalised(call.value(0), scale, bias, mean, variance, eps, call.node.name)
+    return call.build.normalised(call.x, scale, bias, statistics, eps, call.name)
 
 
 @operator("MaxPool", "AvgPool")
 def pool(call: Call) -> Value:
     """Take the largest number or the mean of windows."""
-    name = "MaxPool" if call.node.operator == "MaxPool" else "AveragePool"
+    name = "MaxPool" if call.kind == "MaxPool" else "AveragePool"
     return call.done(
         call.build.pooled(
-            call.image(0), name, name=call.node.name, kernel=call.pair("ksize"),
+            call.image(0), name, name=call.name, kernel=call.pair("ksize"),
             strides=call.pair("strides"), padding=call.padding(),
         )
     )  # fmt: skip
@@ -126,10 +108,10 @@ def local_response(call: Call) -> Value:
     """Divide by a power of the squares of the channels around."""
     size = 2 * call.node.integer("depth_radius", 5) + 1
     if not 1 <= size <= 4096:
-        call.node.fail(f"depth_radius: expected 0 to 2047, found {size // 2}")
-    x = call.build.second(call.value(0))
+        call.fail(f"depth_radius: expected 0 to 2047, found {size // 2}")
+    x = call.build.second(call.x)
     return call.build.made(
-        x, "LRN", x.name, name=call.node.name, size=size,
+        x, "LRN", x.name, name=call.name, size=size,
         alpha=call.node.number("alpha", 1) * size, beta=call.node.number("beta", 0.5),
         bias=call.node.number("bias", 1),
     )  # fmt: skip
@@ -140,8 +122,8 @@ def resize(call: Call) -> Value:
     """Make images of another size."""
     size = call.integers(1, "a size")
     if len(size) != 2 or not all(1 <= n <= 1 << 14 for n in size):
-        call.node.fail(f"expected rows and columns from 1 to 16384, found {size}")
-    x, build = call.build.second(call.value(0)), call.build
+        call.fail(f"expected rows and columns from 1 to 16384, found {size}")
+    x, build = call.build.second(call.x), call.build
     target = build.node("Concat", build.node("Shape", x.name, start=0, end=2),
                         build.integers(*size), axis=0)  # fmt: skip
     how = "asymmetric"
@@ -149,10 +131,10 @@ def resize(call: Call) -> Value:
         how = "align_corners"
     elif call.node.flag("half_pixel_centers"):
         how = "half_pixel"
-    linear = call.node.operator == "ResizeBilinear"
+    linear = call.kind == "ResizeBilinear"
     rounding = "round_prefer_ceil" if how == "align_corners" else "floor"
     return build.made(
-        x, "Resize", x.name, "", "", target, name=call.node.name,
+        x, "Resize", x.name, "", "", target, name=call.name,
         mode="linear" if linear else "nearest", coordinate_transformation_mode=how,
         nearest_mode=None if linear else rounding,
     )  # fmt: skip

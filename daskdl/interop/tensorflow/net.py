@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.interop.building import Table
-from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.building import Table, Value
+from daskdl.interop.channels import LastBuilder
+from daskdl.interop.layer import Layer as Base
 from daskdl.interop.tensorflow.graphdef import NodeDef
 from daskdl.nn.core.nodes import FEW
 from daskdl.tensor import Array
@@ -55,7 +56,7 @@ class Net:
         return Value(self.build.constant(given, dtype), given.ndim)
 
 
-class Call:
+class Call(Base):
     """One node of the file.
 
     Attributes
@@ -66,8 +67,17 @@ class Call:
     """
 
     def __init__(self, net: Net, node: NodeDef, given: list[Given], names: list[str]) -> None:
+        super().__init__(node.place, node.name, node.operator, net.build, [], node, {})
         self.net, self.node, self.given, self.names = net, node, given, names
-        self.build = net.build
+
+    @property
+    def x(self) -> Value:
+        """The first input, as a result."""
+        return self.value(0)
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return an attribute that is a float."""
+        return self.node.number(name, default or 0.0)
 
     def value(self, i: int) -> Value:
         """Return an input as a result."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.channels import Value
+from daskdl.interop.building import Value
 from daskdl.interop.guard import existing, reading, unsupported
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
@@ -194,14 +194,11 @@ class _Reading:
         if mean.ndim != 1 or variance.shape != mean.shape or eps.size != 1:
             node.fail(f"expected statistics of channels, found {mean.shape}, {variance.shape}")
         scale, bias = (
-            self.net.held(self._array(name, node), name)
-            if name
-            else build.constant(np.full(mean.shape, default))
-            for name, default in ((norm.gamma, 1.0), (norm.beta, 0.0))
+            self.net.held(self._array(name, node), name) if name else ""
+            for name in (norm.gamma, norm.beta)
         )
         names = build.buffer(norm.mean, mean), build.buffer(norm.variance, variance)
-        epsilon = float(eps.reshape(-1)[0])
-        return build.normalised(x, scale, bias, names[0], names[1], epsilon, node.name)
+        return build.normalised(x, scale, bias, names, float(eps.reshape(-1)[0]), node.name)
 
     def _array(self, name: str, node: NodeDef) -> Array:
         found = self._given(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskdl.interop.channels import Value
+from daskdl.interop.building import Value
 from daskdl.interop.tensorflow.net import Call, operator
 from daskdl.tensor import Array
 
@@ -15,13 +15,13 @@ def _plain(call: Call, i: int = 0) -> Value:
 
 def _rank(call: Call, value: Value) -> int:
     if value.rank is None:
-        call.node.fail("expected an input of a known number of axes")
+        call.fail("expected an input of a known number of axes")
     return value.rank
 
 
 def _axis(call: Call, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
-        call.node.fail(f"expected an axis of {rank}, found {axis}")
+        call.fail(f"expected an axis of {rank}, found {axis}")
     return axis % rank
 
 
@@ -32,25 +32,25 @@ def reshape(call: Call) -> Value:
     if call.is_array(1):
         lengths = call.integers(1, "a shape")
         if any(n < -1 for n in lengths):
-            call.node.fail(f"expected lengths of -1 or more, found {lengths}")
+            call.fail(f"expected lengths of -1 or more, found {lengths}")
         target = build.integers(*lengths)
-        return Value(build.node("Reshape", x.name, target, name=call.node.name), len(lengths))
+        return Value(build.node("Reshape", x.name, target, name=call.name), len(lengths))
     target = build.node("Cast", call.value(1).name, to=7)
-    return Value(build.node("Reshape", x.name, target, name=call.node.name), None)
+    return Value(build.node("Reshape", x.name, target, name=call.name), None)
 
 
 @operator("Squeeze")
 def squeeze(call: Call) -> Value:
     """Leave out axes of one element."""
     axes = call.node.integers("squeeze_dims") or call.node.integers("axis")
-    x, build = call.value(0), call.build
+    x, build = call.x, call.build
     if x.second and x.rank == 4 and sorted(a % 4 for a in axes) == [1, 2]:
-        found = build.node("Squeeze", x.name, build.integers(2, 3), name=call.node.name)
+        found = build.node("Squeeze", x.name, build.integers(2, 3), name=call.name)
         return Value(found, 2)
     x = build.last(x)
     given = [build.integers(*axes)] if axes else []
     rank = x.rank - len(axes) if axes and x.rank is not None else None
-    return Value(build.node("Squeeze", x.name, *given, name=call.node.name), rank)
+    return Value(build.node("Squeeze", x.name, *given, name=call.name), rank)
 
 
 @operator("ExpandDims")
@@ -58,7 +58,7 @@ def expand_dims(call: Call) -> Value:
     """Put in an axis of one element."""
     x = _plain(call)
     axis = call.integers(1, "an axis")[0]
-    found = call.build.node("Unsqueeze", x.name, call.build.integers(axis), name=call.node.name)
+    found = call.build.node("Unsqueeze", x.name, call.build.integers(axis), name=call.name)
     return Value(found, None if x.rank is None else x.rank + 1)
 
 
@@ -67,23 +67,23 @@ def transpose(call: Call) -> Value:
     """Put the axes into another order."""
     order = call.integers(1, "an order of axes")
     if sorted(order) != list(range(len(order))):
-        call.node.fail(f"expected each axis once, found {order}")
-    found = call.build.node("Transpose", _plain(call).name, perm=order, name=call.node.name)
+        call.fail(f"expected each axis once, found {order}")
+    found = call.build.node("Transpose", _plain(call).name, perm=order, name=call.name)
     return Value(found, len(order))
 
 
 @operator("Concat", "ConcatV2")
 def concat(call: Call) -> Value:
     """Join along an axis."""
-    first = call.node.operator == "Concat"
+    first = call.kind == "Concat"
     count = len(call.given) - 1
     if count < 1:
-        call.node.fail("expected values to join, found none")
+        call.fail("expected values to join, found none")
     axis = call.integers(0 if first else count, "an axis")[0]
     values = [call.value(i + first) for i in range(count)]
     if values[0].rank is not None:
         _axis(call, axis, values[0].rank)
-    return call.build.joined(values, axis, call.node.name)
+    return call.build.joined(values, axis, call.name)
 
 
 @operator("Pack")
@@ -93,26 +93,26 @@ def pack(call: Call) -> Value:
     build, axis = call.build, call.node.integer("axis")
     names = [build.node("Unsqueeze", v.name, build.integers(axis)) for v in values]
     rank = values[0].rank if values else None
-    found = build.node("Concat", *names, axis=axis, name=call.node.name)
+    found = build.node("Concat", *names, axis=axis, name=call.name)
     return Value(found, None if rank is None else rank + 1)
 
 
 @operator("Split", "SplitV")
 def split(call: Call) -> list[Value]:
     """Cut along an axis into parts."""
-    even = call.node.operator == "Split"
+    even = call.kind == "Split"
     x = _plain(call, 1 if even else 0)
     axis = call.integers(0 if even else 2, "an axis")[0]
     build = call.build
     if even:
         count = call.node.integer("num_split", 1)
         if not 1 <= count <= 4096:
-            call.node.fail(f"num_split: expected 1 to 4096, found {count}")
+            call.fail(f"num_split: expected 1 to 4096, found {count}")
         given, more = [x.name], {"num_outputs": count}
     else:
         sizes = call.integers(1, "sizes")
         count, given, more = len(sizes), [x.name, build.integers(*sizes)], {}
-    names = [call.node.name] * count
+    names = [call.name] * count
     return [Value(n, x.rank) for n in build.nodes_of("Split", given, names, axis=axis, **more)]
 
 
@@ -121,20 +121,20 @@ def pad(call: Call) -> Value:
     """Put elements around."""
     widths = call.array(1, "widths")
     if widths.ndim != 2 or widths.shape[1] != 2 or widths.size > 32 or widths.dtype.kind != "i":
-        call.node.fail(f"expected two widths for each axis, found {widths.shape}")
+        call.fail(f"expected two widths for each axis, found {widths.shape}")
     if widths.size and not (widths.min() >= 0 and widths.max() <= 1 << 16):
-        call.node.fail("expected widths from 0 to 65536")
-    x, build = call.value(0), call.build
+        call.fail("expected widths from 0 to 65536")
+    x, build = call.x, call.build
     if x.second and len(widths) == (x.rank or 4):
         widths = widths[[0, len(widths) - 1, *range(1, len(widths) - 1)]]
     else:
         x = build.last(x)
     pads = build.integers(*widths[:, 0].tolist(), *widths[:, 1].tolist())
-    more = [call.value(2).name] if call.node.operator == "PadV2" else []
-    mode = call.node.word("mode", "REFLECT") if call.node.operator == "MirrorPad" else "constant"
+    more = [call.value(2).name] if call.kind == "PadV2" else []
+    mode = call.node.word("mode", "REFLECT") if call.kind == "MirrorPad" else "constant"
     if mode not in ("constant", "REFLECT"):
-        call.node.fail(f"mode: expected REFLECT, found {mode}")
-    return build.made(x, "Pad", x.name, pads, *more, mode=mode.lower(), name=call.node.name)
+        call.fail(f"mode: expected REFLECT, found {mode}")
+    return call.result("Pad", x.name, pads, *more, mode=mode.lower(), like=x)
 
 
 @operator("Slice")
@@ -142,12 +142,12 @@ def slices(call: Call) -> Value:
     """Take a part, given by where it begins and its lengths; -1 goes to the end."""
     start, size = call.integers(1, "a start"), call.integers(2, "lengths")
     if len(start) != len(size):
-        call.node.fail(f"expected as many starts as lengths, found {start} and {size}")
+        call.fail(f"expected as many starts as lengths, found {start} and {size}")
     stop = [_END if n < 0 else a + n for a, n in zip(start, size, strict=True)]
     x, build = _plain(call), call.build
     axes = build.integers(*range(len(start)))
     found = build.node("Slice", x.name, build.integers(*start), build.integers(*stop), axes,
-                       name=call.node.name)  # fmt: skip
+                       name=call.name)  # fmt: skip
     return Value(found, x.rank)
 
 
@@ -160,13 +160,13 @@ def strided_slice(call: Call) -> Value:
         for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     }
     if masks["ellipsis"] or masks["new_axis"] or not len(start) == len(stop) == len(step):
-        call.node.fail("an ellipsis and new axes are not supported")
+        call.fail("an ellipsis and new axes are not supported")
     x, build = _plain(call), call.build
     first, last, gone = [], [], []
     for i, (a, b, s) in enumerate(zip(start, stop, step, strict=True)):
         single = masks["shrink_axis"] >> i & 1
         if s == 0 or (single and s < 0):
-            call.node.fail(f"expected steps other than 0, found {step}")
+            call.fail(f"expected steps other than 0, found {step}")
         if single:
             gone.append(i)
             first.append(a)
@@ -177,24 +177,24 @@ def strided_slice(call: Call) -> Value:
     integers = build.integers
     axes = integers(*range(len(start)))
     found = build.node("Slice", x.name, integers(*first), integers(*last), axes, integers(*step),
-                       name=call.node.name)  # fmt: skip
+                       name=call.name)  # fmt: skip
     if gone:
-        found = build.node("Squeeze", found, integers(*gone), name=call.node.name)
+        found = build.node("Squeeze", found, integers(*gone), name=call.name)
     return Value(found, None if x.rank is None else x.rank - len(gone))
 
 
 @operator("Shape")
 def shape(call: Call) -> Value:
     """Return the shape."""
-    found = call.build.node("Shape", _plain(call).name, name=call.node.name)
+    found = call.build.node("Shape", _plain(call).name, name=call.name)
     return Value(found, 1)
 
 
 @operator("Fill")
 def fill(call: Call) -> Value:
     """Return an array of one number."""
-    target = call.build.node("Cast", call.value(0).name, to=7)
-    found = call.build.node("Expand", call.value(1).name, target, name=call.node.name)
+    target = call.build.node("Cast", call.x.name, to=7)
+    found = call.build.node("Expand", call.value(1).name, target, name=call.name)
     return Value(found, None)
 
 
@@ -203,9 +203,9 @@ def tile(call: Call) -> Value:
     """Repeat along axes."""
     times = call.integers(1, "counts")
     if not all(0 <= n <= 4096 for n in times):
-        call.node.fail(f"expected counts from 0 to 4096, found {times}")
+        call.fail(f"expected counts from 0 to 4096, found {times}")
     x = _plain(call)
-    found = call.build.node("Tile", x.name, call.build.integers(*times), name=call.node.name)
+    found = call.build.node("Tile", x.name, call.build.integers(*times), name=call.name)
     return Value(found, len(times))
 
 
@@ -216,20 +216,18 @@ def gather(call: Call) -> Value:
     table, ids = _plain(call), _plain(call, 1)
     ranks = table.rank, ids.rank
     rank = None if None in ranks else (table.rank or 0) + (ids.rank or 0) - 1
-    found = call.build.node("Gather", table.name, ids.name, axis=axis, name=call.node.name)
+    found = call.build.node("Gather", table.name, ids.name, axis=axis, name=call.name)
     return Value(found, rank)
 
 
 @operator("SpaceToDepth", "DepthToSpace")
 def blocks(call: Call) -> Value:
     """Move blocks of pixels into channels, or back."""
-    x = call.build.second(call.value(0))
+    x = call.build.second(call.x)
     size = call.node.integer("block_size", 2)
     if not 1 <= size <= 1024 or call.first_of("images"):
-        call.node.fail(f"expected blocks of 1 to 1024 pixels and NHWC, found {size}")
-    return call.build.made(
-        x, call.node.operator, x.name, blocksize=size, mode="DCR", name=call.node.name
-    )
+        call.fail(f"expected blocks of 1 to 1024 pixels and NHWC, found {size}")
+    return call.build.made(x, call.kind, x.name, blocksize=size, mode="DCR", name=call.name)
 
 
 def constant(call: Call) -> Array:

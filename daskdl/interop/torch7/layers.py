@@ -2,285 +2,227 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from daskdl.interop.building import Value, by_channel, length, rate_of_dropout
-from daskdl.interop.torch7.containers import _axis
-from daskdl.interop.torch7.net import Given, Module, module
+from daskdl.interop.building import Value
+from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated, slopes, unit
+from daskdl.interop.torch7.net import TABLE, Given, Module, module
 
-_FUNCTIONS = {
-    "Tanh": "Tanh", "Sigmoid": "Sigmoid", "Abs": "Abs", "Sqrt": "Sqrt", "Exp": "Exp", "Log": "Log",
-    "SoftSign": "Softsign", "ReLU": "Relu",
-}  # fmt: skip
+TABLE.update(
+    {kind: operator_of(kind) for kind in ("Tanh", "Sigmoid", "Abs", "Sqrt", "Exp", "Log")}
+    | {
+        "SoftSign": operator_of("Softsign"),
+        "ReLU": operator_of("Relu"),
+        "LeakyReLU": operator_of("LeakyRelu", alpha=("negval", 0.01)),
+        "ELU": operator_of("Elu", alpha=("alpha", 1)),
+        "Dropout": dropout_of("p"),
+        "SpatialDropout": dropout_of("p"),
+    }
+)
 
 
-def _images(of: Module, value: Given) -> Value:
-    found = of.one(value)
-    if found.rank != 4:
-        of.fail(f"expected images (N, C, H, W), found {found.rank} axes")
-    return found
+def _images(of: Module) -> Value:
+    if of.rank != 4:
+        of.fail(f"expected images (N, C, H, W), found {of.rank} axes")
+    return of.x
 
 
 def _pair(of: Module, name: str, default: int | None, least: int = 0) -> tuple[int, int]:
     """Return a setting of rows and columns, such as padH and padW."""
     across = of.integer(f"{name}W", default, least)
-    found = of.integer(f"{name}H", across if default is not None else None, least), across
-    if max(found) > 4096:
-        of.fail(f"{name}: expected up to 4096, found {found}")
-    return found
+    pair = of.integer(f"{name}H", across if default is not None else None, least), across
+    if max(pair) > 4096:
+        of.fail(f"{name}: expected up to 4096, found {pair}")
+    return pair
 
 
 @module("SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution",
-        "SpatialConvolutionLocal")  # fmt: skip
-def conv(of: Module, value: Given) -> Given:
-    """Convolve with filters (out, in / groups, rows, columns), which some files have flat."""
-    x = _images(of, value)
+        "SpatialConvolutionLocal", "SpatialFullConvolution")  # fmt: skip
+def conv(of: Module) -> Given:
+    """Convolve with filters (out, in / groups, rows, columns), which some files have flat.
+
+    SpatialFullConvolution lets each pixel add its filter, (in, out, rows, columns), to the result.
+    """
+    x = _images(of)
     if of.kind == "SpatialConvolutionLocal":
         of.fail("filters of their own at each place are not supported")
+    full = of.kind == "SpatialFullConvolution"
     out, into = of.integer("nOutputPlane", None, 1), of.integer("nInputPlane", None, 1)
-    groups = of.integer("groups", 1, 1)
-    kernel = _pair(of, "k", None, 1)
-    weight = of.needed("weight", (out, into // groups, *kernel))
-    pad = _pair(of, "pad", 0)
-    given = [x.name, of.weight("weight", weight, of.build.filters)]
-    if of.array("bias") is not None:
-        given.append(of.weight("bias", of.needed("bias", (out,))))
-    return of.made(
-        x, "Conv", *given, strides=_pair(of, "d", 1, 1), pads=(*pad, *pad), group=groups,
-        dilations=_pair(of, "dilation", 1, 1),
-    )  # fmt: skip
-
-
-@module("SpatialFullConvolution")
-def transposed_conv(of: Module, value: Given) -> Given:
-    """Let each pixel add its filter, (in, out, rows, columns), to the result."""
-    x = _images(of, value)
-    out, into = of.integer("nOutputPlane", None, 1), of.integer("nInputPlane", None, 1)
-    pad, more = _pair(of, "pad", 0), _pair(of, "adj", 0)
-    weight = of.needed("weight", (into, out, *_pair(of, "k", None, 1)))
-    given = [x.name, of.weight("weight", weight, of.build.filters)]
-    if of.array("bias") is not None:
-        given.append(of.weight("bias", of.needed("bias", (out,))))
-    return of.made(
-        x, "ConvTranspose", *given, strides=_pair(of, "d", 1, 1), pads=(*pad, *pad),
-        output_padding=more,
+    groups = 1 if full else of.integer("groups", 1, 1)
+    lead = (into, out) if full else (out, into // groups)
+    pad, more = _pair(of, "pad", 0), _pair(of, "adj", 0) if full else None
+    weight = of.needed("weight", (*lead, *_pair(of, "k", None, 1)))
+    return of.build.convolved(
+        x, of.weight("weight", weight, of.build.filters), of.bias(out),
+        operator="ConvTranspose" if full else "Conv", name=of.name, padding=(*pad, *pad),
+        strides=_pair(of, "d", 1, 1), dilations=(1, 1) if full else _pair(of, "dilation", 1, 1),
+        group=groups, output_padding=more,
     )  # fmt: skip
 
 
 @module("Linear")
-def linear(of: Module, value: Given) -> Given:
+def linear(of: Module) -> Given:
     """Multiply with a matrix (out, in)."""
-    x = of.one(value)
     weight = of.needed("weight")
-    if weight.ndim != 2 or x.rank != 2:
-        of.fail(f"expected samples of numbers and a matrix, found {x.rank} axes, {weight.shape}")
-    given = [x.name, of.weight("weight", weight)]
-    if of.array("bias") is not None:
-        given.append(of.weight("bias", of.needed("bias", (len(weight),))))
-    return Value(of.add("Gemm", *given, transB=1), 2)
+    if weight.ndim != 2 or of.rank != 2:
+        of.fail(f"expected samples of numbers and a matrix, found {of.rank} axes, {weight.shape}")
+    bias = [name for name in (of.bias(len(weight)),) if name]
+    return of.result("Gemm", of.x.name, of.weight("weight", weight), *bias, transB=1)
 
 
 @module("SpatialBatchNormalization", "BatchNormalization")
-def batch_norm(of: Module, value: Given) -> Given:
+def batch_norm(of: Module) -> Given:
     """Normalise by running statistics; old files have one over the deviation."""
-    x, mean = of.one(value), of.needed("running_mean")
+    mean = of.needed("running_mean")
     count, eps = mean.size, of.number("eps", 1e-5)
-    mean = mean.reshape(count)
     if of.array("running_var") is not None:
         variance = of.needed("running_var", (count,))
     else:
         variance = of.needed("running_std", (count,)) ** -2.0 - eps
-    scale, bias = (
-        of.weight(name, of.needed(name, (count,)))
-        if of.array(name) is not None
-        else of.build.constant(np.full(count, default))
-        for name, default in (("weight", 1.0), ("bias", 0.0))
-    )
+    scale = of.weight("weight", of.needed("weight", (count,))) if of.has("weight") else ""
     path = of.path or "norm"
-    return of.made(
-        x, "BatchNormalization", x.name, scale, bias,
-        of.build.buffer(f"{path}.running_mean", mean),
+    statistics = (
+        of.build.buffer(f"{path}.running_mean", mean.reshape(count)),
         of.build.buffer(f"{path}.running_var", variance),
-        epsilon=eps, momentum=1 - of.number("momentum", 0.1),
-    )  # fmt: skip
+    )
+    momentum = 1 - of.number("momentum", 0.1)
+    return of.build.normalised(of.x, scale, of.bias(count), statistics, eps, of.name, momentum)
 
 
 @module("InstanceNormalization")
-def instance_norm(of: Module, value: Given) -> Given:
+def instance_norm(of: Module) -> Given:
     """Normalise each image's channels by themselves."""
-    x = _images(of, value)
-    given = [x.name, of.weight("weight", of.needed("weight").reshape(-1))]
-    given.append(of.weight("bias", of.needed("bias").reshape(-1)))
-    return of.made(x, "InstanceNormalization", *given, epsilon=of.number("eps", 1e-5))
+    names = [of.weight(name, of.needed(name).reshape(-1)) for name in ("weight", "bias")]
+    x, eps = _images(of), of.number("eps", 1e-5)
+    return of.result("InstanceNormalization", x.name, *names, epsilon=eps)
 
 
 @module("SpatialMaxPooling", "SpatialAveragePooling")
-def pooling(of: Module, value: Given) -> Given:
+def pooling(of: Module) -> Given:
     """Take the largest number or the mean of windows."""
-    x, pad = _images(of, value), _pair(of, "pad", 0)
-    settings: dict[str, Any] = {}
-    if of.kind == "SpatialAveragePooling":
-        if not of.flag("divide", True):
-            of.fail("sums instead of means are not supported")
-        settings["count_include_pad"] = int(of.flag("count_include_pad", True))
-    operator = "MaxPool" if of.kind == "SpatialMaxPooling" else "AveragePool"
-    kernel = _pair(of, "k", None, 1)
+    x, pad = _images(of), _pair(of, "pad", 0)
+    mean, kernel = of.kind == "SpatialAveragePooling", _pair(of, "k", None, 1)
+    if mean and not of.flag("divide", True):
+        of.fail("sums instead of means are not supported")
     if any(p >= k for p, k in zip(pad, kernel, strict=True)):
         of.fail(f"expected a padding smaller than the kernel, found {pad} and {kernel}")
-    return of.made(
-        x, operator, x.name, kernel_shape=kernel, strides=_pair(of, "d", 1, 1),
-        pads=(*pad, *pad), ceil_mode=int(of.flag("ceil_mode")), **settings,
+    return of.build.pooled(
+        x, "AveragePool" if mean else "MaxPool", name=of.name, kernel=kernel,
+        strides=_pair(of, "d", 1, 1), padding=(*pad, *pad), ceil_mode=int(of.flag("ceil_mode")),
+        count_include_pad=int(of.flag("count_include_pad", True)) if mean else None,
     )  # fmt: skip
 
 
 @module("SpatialCrossMapLRN", "SpatialCrossMapLRN_temp")
-def local_response(of: Module, value: Given) -> Given:
+def local_response(of: Module) -> Given:
     """Divide by a power of the squares of the channels around."""
-    x = _images(of, value)
-    return of.made(
-        x, "LRN", x.name, size=of.integer("size", 5, 1), alpha=of.number("alpha", 1e-4),
+    return of.result(
+        "LRN", _images(of).name, size=of.integer("size", 5, 1), alpha=of.number("alpha", 1e-4),
         beta=of.number("beta", 0.75), bias=of.number("k", 1),
     )  # fmt: skip
 
 
-@module(*_FUNCTIONS)
-def function(of: Module, value: Given) -> Given:
-    """Compute a function of each number."""
-    x = of.one(value)
-    return of.made(x, _FUNCTIONS[of.kind], x.name)
-
-
 @module("ReLU6", "HardTanh", "Clamp")
-def clamp(of: Module, value: Given) -> Given:
+def clamp(of: Module) -> Given:
     """Numbers from a least to a largest one."""
-    x = of.one(value)
-    low, high = (0.0, 6.0) if of.kind == "ReLU6" else (-1.0, 1.0)
-    limits = (of.number("min_val", low), of.number("max_val", high)) if of.kind != "ReLU6" else (
-        low, high,
-    )  # fmt: skip
-    return of.made(x, "Clip", x.name, *map(of.build.constant, limits))
+    if of.kind == "ReLU6":
+        return clipped(of, 0, 6)
+    return clipped(of, of.number("min_val", -1), of.number("max_val", 1))
 
 
-@module("LeakyReLU", "ELU", "SoftPlus", "Threshold")
-def rectified(of: Module, value: Given) -> Given:
-    """Keep what is positive; with a slope, an exponential or a smooth corner."""
-    x = of.one(value)
-    if of.kind == "LeakyReLU":
-        return of.made(x, "LeakyRelu", x.name, alpha=of.number("negval", 0.01))
-    if of.kind == "ELU":
-        return of.made(x, "Elu", x.name, alpha=of.number("alpha", 1))
-    if of.kind == "SoftPlus":
-        beta = of.build.constant(of.number("beta", 1))
-        return of.made(x, "Div", of.add("Softplus", of.add("Mul", x.name, beta)), beta)
+@module("SoftPlus")
+def softplus(of: Module) -> Given:
+    """log(1 + exp(beta x)) / beta."""
+    beta = of.build.constant(of.number("beta", 1))
+    return of.result("Div", of.add("Softplus", of.add("Mul", of.x.name, beta)), beta)
+
+
+@module("Threshold")
+def threshold(of: Module) -> Given:
+    """Keep what is above a threshold, and put a number in the place of the rest."""
     least, other = of.number("threshold", 1e-6), of.number("val", 0)
     if least == other == 0:
-        return of.made(x, "Relu", x.name)
-    above = of.add("Greater", x.name, of.build.constant(least))
-    return of.made(x, "Where", above, x.name, of.build.constant(other))
+        return of.result("Relu", of.x.name)
+    above = of.add("Greater", of.x.name, of.build.constant(least))
+    return of.result("Where", above, of.x.name, of.build.constant(other))
 
 
 @module("PReLU")
-def prelu(of: Module, value: Given) -> Given:
+def prelu(of: Module) -> Given:
     """Multiply what is negative with a slope of each channel, or one of all."""
-    x = of.one(value)
-    slope = of.weight("weight", by_channel(of.needed("weight"), x.rank))
-    return of.made(x, "PRelu", x.name, slope)
+    return slopes(of, of.needed("weight"), lambda array: of.weight("weight", array))
 
 
 @module("SoftMax", "LogSoftMax", "SpatialSoftMax")
-def softmax(of: Module, value: Given) -> Given:
+def softmax(of: Module) -> Given:
     """Softmax along the channels."""
-    x = of.one(value)
-    return of.made(x, "LogSoftmax" if of.kind == "LogSoftMax" else "Softmax", x.name, axis=1)
-
-
-@module("Dropout", "SpatialDropout")
-def dropout(of: Module, value: Given) -> Given:
-    """Set a share of all numbers to 0 in training."""
-    x = of.one(value)
-    return of.made(x, "Dropout", x.name, rate_of_dropout(of, "p", of.number("p", 0.5)))
+    return of.result("LogSoftmax" if of.kind == "LogSoftMax" else "Softmax", of.x.name, axis=1)
 
 
 @module("MulConstant", "AddConstant", "Power", "Square")
-def constant(of: Module, value: Given) -> Given:
+def constant(of: Module) -> Given:
     """Multiply with, add or raise to a number."""
-    x = of.one(value)
     if of.kind == "Square":
-        return of.made(x, "Mul", x.name, x.name)
+        return of.result("Mul", of.x.name, of.x.name)
     name, operator = {"MulConstant": ("constant_scalar", "Mul"), "Power": ("pow", "Pow"),
                       "AddConstant": ("constant_scalar", "Add")}[of.kind]  # fmt: skip
-    return of.made(x, operator, x.name, of.build.constant(of.number(name)))
+    return of.result(operator, of.x.name, of.build.constant(of.number(name)))
 
 
 @module("Normalize")
-def normalize(of: Module, value: Given) -> Given:
+def normalize(of: Module) -> Given:
     """Divide vectors by their Euclidean length."""
-    x = of.one(value)
     if of.number("p", 2) != 2:
         of.fail("p: expected the norm of 2")
-    return of.made(x, "Div", x.name, length(of, x.name, (1,), of.number("eps", 1e-10)))
+    return of.result("Div", *unit(of, (1,), of.number("eps", 1e-10)))
 
 
 @module("View", "Reshape")
-def view(of: Module, value: Given) -> Given:
+def view(of: Module) -> Given:
     """Give samples another shape."""
-    x, size = of.one(value), of.held.fields.get("size")
+    size = of.setting("size")
     if not isinstance(size, np.ndarray) or size.ndim != 1 or not 1 <= size.size <= 8:
         of.fail("size: expected lengths")
     lengths = [int(n) for n in size]
     if any(n < -1 or n == 0 for n in lengths) or lengths.count(-1) > 1:
         of.fail(f"size: expected lengths above 0, and -1 at most once, found {lengths}")
-    inner = of.held.fields.get("numInputDims")
+    inner = of.setting("numInputDims")
     whole = -1 in lengths and inner is None and len(lengths) > 1 and of.kind == "View"
     target = lengths if whole else [0, *lengths]
-    return Value(of.add("Reshape", x.name, of.build.integers(*target)), len(target))
+    return of.result("Reshape", of.x.name, of.build.integers(*target), rank=len(target))
 
 
 @module("Squeeze")
-def squeeze(of: Module, value: Given) -> Given:
+def squeeze(of: Module) -> Given:
     """Leave out an axis of one element."""
-    x = of.one(value)
-    if of.held.fields.get("dim") is None:
+    if of.setting("dim") is None:
         of.fail("expected an axis")
-    inner = of.held.fields.get("numInputDims")
-    axis = _axis(of, of.integer("dim", None, 1), x, inner if isinstance(inner, int) else 0)
-    return Value(of.add("Squeeze", x.name, of.build.integers(axis)), x.rank - 1)
+    axis = of.build.integers(of.lua_axis(of.integer("dim", None, 1), "numInputDims"))
+    return of.result("Squeeze", of.x.name, axis, rank=of.rank - 1)
 
 
 @module("Mean", "Max", "Sum")
-def reduction(of: Module, value: Given) -> Given:
+def reduction(of: Module) -> Given:
     """Take the mean, largest or sum along an axis."""
-    x = of.one(value)
-    inner = of.held.fields.get("nInputDims")
-    axis = _axis(of, of.integer("dimension", 1, -9), x, inner if isinstance(inner, int) else 0)
-    operator = {"Mean": "ReduceMean", "Max": "ReduceMax", "Sum": "ReduceSum"}[of.kind]
-    if of.kind == "Sum" and of.flag("sizeAverage"):
-        operator = "ReduceMean"
-    axes = of.build.integers(axis)
-    return Value(of.add(operator, x.name, axes, keepdims=0), x.rank - 1)
+    axis = of.build.integers(of.lua_axis(of.integer("dimension", 1, -9), "nInputDims"))
+    kind = "Mean" if of.kind == "Sum" and of.flag("sizeAverage") else of.kind
+    return of.result(f"Reduce{kind}", of.x.name, axis, rank=of.rank - 1, keepdims=0)
 
 
 @module("SpatialZeroPadding", "SpatialReflectionPadding", "SpatialReplicationPadding")
-def padding(of: Module, value: Given) -> Given:
+def padding(of: Module) -> Given:
     """Put zeros, the image turned round, or its border around; negative widths cut off."""
-    x = _images(of, value)
     sides = [of.integer(f"pad_{s}", 0, -4096) for s in "tlbr"]
     if max(sides) > 4096:
         of.fail(f"expected widths of up to 4096, found {sides}")
-    pads = of.build.integers(0, 0, *sides[:2], 0, 0, *sides[2:])
     mode = {"SpatialZeroPadding": "constant", "SpatialReflectionPadding": "reflect"}
-    return of.made(x, "Pad", x.name, pads, mode=mode.get(of.kind, "edge"))
+    return bordered(of, _images(of), sides[:2], sides[2:], mode.get(of.kind, "edge"))
 
 
 @module("SpatialUpSamplingNearest")
-def upsampling(of: Module, value: Given) -> Given:
+def upsampling(of: Module) -> Given:
     """Repeat rows and columns."""
-    x, times = _images(of, value), of.integer("scale_factor", 2, 1)
+    times = of.integer("scale_factor", 2, 1)
     if times > 64:
         of.fail(f"scale_factor: expected up to 64, found {times}")
-    return of.made(
-        x, "Resize", x.name, "", of.build.constant([1, 1, times, times]), mode="nearest",
-        coordinate_transformation_mode="asymmetric", nearest_mode="floor",
-    )  # fmt: skip
+    return repeated(of, _images(of), (times, times))

@@ -66,7 +66,7 @@ def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     x = build.input("x", shape)
     if channels_last and images:
         x = build.transposed(x, (0, 3, 1, 2))
-    values = module.result(Value(x, 4 if shape is None else len(shape)))
+    values = module.run(Value(x, 4 if shape is None else len(shape)))
     listed_values = values if isinstance(values, list) else [values]
     if not all(isinstance(v, Value) for v in listed_values):
         raise ModelFileError(f"{where}: its results are tables in tables")

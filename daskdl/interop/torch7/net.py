@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Table, Value
+from daskdl.interop.layer import Layer
 from daskdl.interop.torch7.reader import Object
 from daskdl.tensor import Array
 
@@ -23,7 +23,7 @@ _SAME = ("cudnn.", "ccn2.", "inn.")
 Given = Value | list[Any]
 
 
-class Module:
+class Module(Layer):
     """One module.
 
     Attributes
@@ -32,29 +32,29 @@ class Module:
         Its class, without ``nn.`` or ``cudnn.``.
     path : str
         Where it is in the network, such as "0.3".
-    build : Builder
+    given : Value or list
     """
 
     def __init__(
-        self, held: Object, build: Builder, where: str, path: str = "", depth: int = 0,
+        self, source: Object, build: Builder, where: str, path: str = "", depth: int = 0,
         weights: dict[int, str] | None = None,
     ) -> None:  # fmt: skip
-        self.held, self.build, self.where, self.path, self.depth = held, build, where, path, depth
-        self.weights = {} if weights is None else weights
-        kind = held.kind
+        kind = source.kind
         for package in _SAME:
             kind = kind.replace(package, "nn.", 1) if kind.startswith(package) else kind
-        self.kind = kind.removeprefix("nn.")
+        kind = kind.removeprefix("nn.")
+        super().__init__(
+            f"{where}: module {path!r}, {kind}", f"{path or 'y'}/{kind}", kind, build, [],
+            source.fields, {} if weights is None else weights,
+        )  # fmt: skip
+        self.where, self.path, self.depth = where, path, depth
+        self.given: Given = []
         if depth > _DEEPEST:
             self.fail(f"modules lie in each other deeper than {_DEEPEST} times")
 
-    def fail(self, sentence: str) -> NoReturn:
-        """Raise a ModelFileError that names the module."""
-        raise ModelFileError(f"{self.where}: module {self.path!r}, {self.kind}: {sentence}")
-
     def children(self) -> list[Module]:
         """Return the modules inside, in their order."""
-        listed = self.held.fields.get("modules")
+        listed = self.settings.get("modules")
         if listed is None:
             return []
         if not isinstance(listed, dict):
@@ -65,7 +65,7 @@ class Module:
             if not isinstance(child, Object):
                 self.fail(f"expected {len(listed)} modules, found none at {i + 1}")
             path = f"{self.path}.{i}" if self.path else str(i)
-            found.append(Module(child, self.build, self.where, path, self.depth + 1, self.weights))
+            found.append(Module(child, self.build, self.where, path, self.depth + 1, self.held))
         return found
 
     def kinds(self) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ class Module:
         while waiting and count < _MOST:
             module = waiting.pop()
             count += 1
-            fields = module.held.fields
+            fields = module.settings
             if "Convolution" in module.kind and isinstance(fields.get("nInputPlane"), int):
                 return (None, fields["nInputPlane"], None, None)
             if module.kind == "Linear" and isinstance(fields.get("weight"), np.ndarray):
@@ -95,10 +95,16 @@ class Module:
             waiting += module.children()[::-1]
         return None
 
-    def result(self, value: Given) -> Given:
-        """Add what the module does; return its result."""
-        found: Given = TABLE[self.kind](self, value)
-        return found
+    def run(self, value: Given) -> Given:
+        """Add what the module does with a value; return its result."""
+        self.given = value
+        result: Given = TABLE[self.kind](self)
+        return result
+
+    @property
+    def x(self) -> Value:
+        """The value that the module is given, if it is one, and no table."""
+        return self.one(self.given)
 
     def one(self, value: Given) -> Value:
         """Return the value if it is one, and no table."""
@@ -106,36 +112,38 @@ class Module:
             self.fail("expected one value, found a table")
         return value
 
-    def several(self, value: Given) -> list[Any]:
-        """Return the value if it is a table."""
-        if isinstance(value, Value) or not value:
+    def several(self) -> list[Any]:
+        """Return the values of the table that the module is given."""
+        if isinstance(self.given, Value) or not self.given:
             self.fail("expected a table of values, found one")
-        return value
+        return self.given
 
-    def integer(self, name: str, default: int | None = None, least: int = 0) -> int:
-        """Return a field that is a whole number."""
-        found = self.held.fields.get(name, default)
-        found = default if found is None else found
-        if type(found) is not int or not least <= found <= 1 << 20:
-            self.fail(f"{name}: expected a whole number from {least}, found {str(found)[:60]}")
-        return found
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Return a field; nil is one that is not there."""
+        value = self.settings.get(name)
+        return default if value is None else value
 
-    def number(self, name: str, default: float | None = None) -> float:
-        """Return a field that is a number."""
-        found = self.held.fields.get(name)
-        found = default if found is None else found
-        if isinstance(found, (int, float)) and math.isfinite(found):
-            return float(found)
-        self.fail(f"{name}: expected a number, found {str(found)[:60]}")
+    def lua_axis(self, axis: int, dims: str = "", value: Value | None = None) -> int:
+        """Return Lua's axis from 1 as ours from 0.
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return a field that is a bool."""
-        found = self.held.fields.get(name)
-        return default if found is None else bool(found)
+        The field ``dims`` says how many axes a single sample has; ``value`` is by default the
+        module's.
+        """
+        rank = self.rank_of(value or self.x)
+        inner = self.setting(dims) if dims else None
+        axis = axis + rank + 1 if axis < 0 else axis
+        axis += rank - inner if isinstance(inner, int) and inner and rank > inner else 0
+        if not 1 <= axis <= rank:
+            self.fail(f"expected an axis of {rank}, found {axis}")
+        return axis - 1
+
+    def has(self, name: str) -> bool:
+        """Whether a field is a tensor that has numbers."""
+        return self.array(name) is not None
 
     def array(self, name: str) -> Array | None:
         """Return a field that is a tensor, None if it is not there."""
-        found = self.held.fields.get(name)
+        found = self.settings.get(name)
         if found is None or (isinstance(found, np.ndarray) and not found.size):
             return None
         if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
@@ -153,24 +161,20 @@ class Module:
             found = found.reshape(shape)
         return found
 
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node in the middle, under the module's name too."""
+        return self.result(operator, *inputs, **attributes).name
+
     def weight(
         self, name: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
         """Add a tensor to the graph; one that modules have in common, once."""
-        key = id(self.held.fields.get(name))
-        if key not in self.weights:
-            path = f"{self.path}.{name}" if self.path else name
-            self.weights[key] = (add or self.build.parameter)(path, array)
-        return self.weights[key]
+        path = f"{self.path}.{name}" if self.path else name
+        return self.added(id(self.settings.get(name)), path, array, add)
 
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node; return the name of its result."""
-        name = f"{self.path or 'y'}/{self.kind}"
-        return self.build.node(operator, *inputs, name=name, **attributes)
-
-    def made(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
-        """Add a node whose result has the axes of another value."""
-        return like._replace(name=self.add(operator, *inputs, **attributes))
+    def bias(self, count: int) -> str:
+        """Add the bias; return its name, "" if the module has none."""
+        return self.weight("bias", self.needed("bias", (count,))) if self.has("bias") else ""
 
 
 TABLE = Table()
