@@ -100,21 +100,18 @@ def embed(of: Layer) -> Value:
 @layer("BatchNorm")
 def batch_norm(of: Layer) -> Value:
     """Normalise by the running sums of means and variances, divided by the sum of their weights."""
-    settings = of.settings
     mean = of.blob(0, "mean").reshape(-1)
-    count = mean.size
-    variance = of.vector(1, "variance", count)
+    variance = of.vector(1, "variance", mean.size)
     total = float(of.vector(2, "moving factor", 1)[0])
     factor = np.float32(1 / total if total else 0)
-    of.blobs = of.blobs[:3]
     scale = bias = ""
     if of.scale is not None:
         weights = of.scale
-        scale = weights.weight(0, "weight", weights.vector(0, "scale", count))
+        scale = weights.weight(0, "weight", weights.vector(0, "scale", mean.size))
         if weights.settings.flag("bias_term", False):
-            bias = weights.weight(1, "bias", weights.vector(1, "bias", count))
-    eps, momentum = settings.number("eps", 1e-5), settings.number("moving_average_fraction", 0.999)
-    return _normalised(of, scale, bias, (mean * factor, variance * factor), eps, momentum)
+            bias = weights.weight(1, "bias", weights.vector(1, "bias", mean.size))
+    momentum = of.number("moving_average_fraction", 0.999)
+    return _normalised(of, scale, bias, mean * factor, variance * factor, momentum)
 
 
 @layer("BN")
@@ -124,20 +121,25 @@ def bn(of: Layer) -> Value:
     shift, mean, variance = (
         of.vector(i, what, slope.size) for i, what in ((1, "shift"), (2, "mean"), (3, "variance"))
     )
-    settings = of.settings
     scale, bias = of.weight(0, "weight", slope), of.weight(1, "bias", shift)
-    eps, momentum = settings.number("eps", 1e-5), settings.number("momentum", 0.9)
-    return _normalised(of, scale, bias, (mean, variance), eps, momentum)
+    return _normalised(of, scale, bias, mean, variance, of.number("momentum", 0.9))
 
 
 def _normalised(
-    of: Layer, scale: str, bias: str, statistics: tuple[Array, Array], eps: float, momentum: float
+    of: Layer, scale: str, bias: str, mean: Array, variance: Array, momentum: float
 ) -> Value:
-    mean, variance = (
-        of.build.buffer(f"{of.name}.running_{what}", array)
-        for what, array in zip(("mean", "variance"), statistics, strict=True)
+    names = (
+        of.build.buffer(f"{of.name}.running_mean", mean),
+        of.build.buffer(f"{of.name}.running_variance", variance),
     )
-    return of.build.normalised(of.x, scale, bias, (mean, variance), eps, of.output, momentum)
+    eps = of.number("eps", 1e-5)
+    return of.build.normalised(of.x, scale, bias, names, eps, of.output, momentum)
+
+
+def _before(of: Layer, name: str, behind: int) -> str:
+    """Add axes of one element behind a value's; return its name."""
+    axes = range(-behind, 0)
+    return of.add("Unsqueeze", name, of.build.integers(*axes)) if behind > 0 else name
 
 
 def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
@@ -148,8 +150,7 @@ def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
         array, behind = array.reshape(-1), of.rank - axis - 1
     if behind < 0:
         of.fail(f"expected {what} of fewer axes, found {array.shape}")
-    name = of.weight(i, "weight" if what == "scale" else "bias", array)
-    return name if not behind else of.add("Unsqueeze", name, of.build.integers(*range(-behind, 0)))
+    return _before(of, of.weight(i, "weight" if what == "scale" else "bias", array), behind)
 
 
 @layer("Scale", "Bias")
@@ -159,15 +160,13 @@ def scale(of: Layer) -> Value:
     axis = of.axis(settings.integer("axis", 1, -9, 9))
     operator, what = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
     bias = settings.flag("bias_term", False)
-    if len(of.inputs) > 1:
+    two = len(of.inputs) > 1
+    if two:
         behind = of.rank - axis - of.rank_of(of.bottom(1))
-        other = of.bottom(1).name
-        if behind > 0:
-            other = of.add("Unsqueeze", other, of.build.integers(*range(-behind, 0)))
-        more = _aligned(of, 0, "bias", axis) if bias else ""
+        other = _before(of, of.bottom(1).name, behind)
     else:
         other = _aligned(of, 0, what, axis)
-        more = _aligned(of, 1, "bias", axis) if bias else ""
+    more = _aligned(of, 0 if two else 1, "bias", axis) if bias else ""
     if not more:
         return of.result(operator, of.x.name, other)
     return of.result("Add", of.add(operator, of.x.name, other), more)

@@ -31,8 +31,9 @@ def clip(of: Layer) -> Value:
     return clipped(of, of.number("min", 0), of.number("max", 6))
 
 
-def _affine(of: Layer, scale: float, shift: float) -> str:
-    name = of.x.name
+def _affine(of: Layer) -> str:
+    """Add shift + scale x; return its name."""
+    name, scale, shift = of.x.name, of.number("scale", 1), of.number("shift", 0)
     name = of.add("Mul", name, of.build.constant(scale)) if scale != 1 else name
     return of.add("Add", name, of.build.constant(shift)) if shift else name
 
@@ -40,31 +41,19 @@ def _affine(of: Layer, scale: float, shift: float) -> str:
 @layer("Power")
 def power(of: Layer) -> Value:
     """(shift + scale x) ** power."""
-    settings = of.settings
-    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
-    exponent = settings.number("power", 1)
+    inside, exponent = _affine(of), of.number("power", 1)
     if exponent == 1:
         return of.result("Identity", inside)
     return of.result("Pow", inside, of.build.constant(exponent))
 
 
-@layer("Exp")
+@layer("Exp", "Log")
 def exponential(of: Layer) -> Value:
-    """Raise a base, by default e, to shift + scale x."""
-    settings = of.settings
-    base = settings.number("base", -1)
-    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
-    if base > 0:
-        inside = of.add("Mul", inside, of.build.constant(np.log(base)))
-    return of.result("Exp", inside)
-
-
-@layer("Log")
-def logarithm(of: Layer) -> Value:
-    """Logarithm of shift + scale x, by default to the base e."""
-    settings = of.settings
-    base = settings.number("base", -1)
-    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
+    """Raise a base, by default e, to shift + scale x; or the logarithm of that to the base."""
+    inside, base = _affine(of), of.number("base", -1)
+    if of.kind == "Exp":
+        power = of.add("Mul", inside, of.build.constant(np.log(base))) if base > 0 else inside
+        return of.result("Exp", power)
     if base <= 0 or base == 1:
         return of.result("Log", inside)
     return of.result("Mul", of.add("Log", inside), of.build.constant(1 / np.log(base)))
@@ -136,12 +125,9 @@ def local_response(of: Layer) -> Value:
     if region == "ACROSS_CHANNELS":
         return of.result("LRN", given, size=size, alpha=alpha, beta=beta, bias=k)
     mean = of.add(
-        "AveragePool",
-        of.add("Mul", given, given),
-        kernel_shape=(size, size),
-        pads=(size // 2,) * 4,
-        count_include_pad=1,
-    )
+        "AveragePool", of.add("Mul", given, given), kernel_shape=(size, size),
+        pads=(size // 2,) * 4, count_include_pad=1,
+    )  # fmt: skip
     inside = of.add("Add", of.add("Mul", mean, of.build.constant(alpha)), of.build.constant(1))
     return of.result("Mul", given, of.add("Pow", inside, of.build.constant(-beta)))
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.interop.building import Value
-from daskdl.interop.channels import LastBuilder
+from daskdl.interop.building import LastBuilder, Value
 from daskdl.interop.guard import check_keys
 from daskdl.interop.keras.topology import Step
 from daskdl.interop.layer import Layer as Base

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.interop.building import Value
-from daskdl.interop.channels import depthwise, filters_second
+from daskdl.interop.building import Value, depthwise, filters_second
 from daskdl.interop.keras.layers import Layer, axes_of, layer
 
 #: Settings that all convolutions have.

@@ -8,8 +8,7 @@ import zlib
 from pathlib import Path
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.building import Value
-from daskdl.interop.channels import LastBuilder
+from daskdl.interop.building import LastBuilder, Value
 from daskdl.interop.guard import damaged, existing, reading, unsupported
 from daskdl.interop.keras import hdf5, learned, plain, recurrent
 from daskdl.interop.keras.hdf5 import Weights

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from daskdl.interop.building import Value
@@ -9,22 +11,17 @@ from daskdl.interop.layer import clipped, operator_of
 from daskdl.interop.tensorflow.images import into_convolution
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, operator
 
-_SAME = {
-    "Abs": "Abs", "Ceil": "Ceil", "Cos": "Cos", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor",
-    "Log": "Log", "LogicalNot": "Not", "Neg": "Neg", "Reciprocal": "Reciprocal", "Relu": "Relu",
-    "Round": "Round", "Selu": "Selu", "Sigmoid": "Sigmoid", "Sign": "Sign", "Sin": "Sin",
-    "Softplus": "Softplus", "Softsign": "Softsign", "Sqrt": "Sqrt", "Tanh": "Tanh",
-}  # fmt: skip
+#: Functions of each number that ONNX calls by the same name.
+_SAME = (
+    "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Round",
+    "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
+)  # fmt: skip
 _TWO = {
-    "Add": "Add", "AddV2": "Add", "Div": "Div", "Equal": "Equal", "FloorMod": "Mod",
-    "Greater": "Greater", "GreaterEqual": "GreaterOrEqual", "Less": "Less",
-    "LessEqual": "LessOrEqual", "LogicalAnd": "And", "LogicalOr": "Or", "Maximum": "Max",
-    "Minimum": "Min", "Mul": "Mul", "Pow": "Pow", "RealDiv": "Div", "Sub": "Sub",
+    **{kind: kind for kind in ("Add", "Div", "Equal", "Greater", "Less", "Mul", "Pow", "Sub")},
+    "AddV2": "Add", "FloorMod": "Mod", "GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual",
+    "LogicalAnd": "And", "LogicalOr": "Or", "Maximum": "Max", "Minimum": "Min", "RealDiv": "Div",
 }  # fmt: skip
-_REDUCTIONS = {
-    "Max": "ReduceMax", "Mean": "ReduceMean", "Min": "ReduceMin", "Prod": "ReduceProd",
-    "Sum": "ReduceSum",
-}  # fmt: skip
+_REDUCTIONS = ("Max", "Mean", "Min", "Prod", "Sum")
 
 
 @operator("Identity", "StopGradient", "CheckNumerics", "Snapshot", "PreventGradient",
@@ -34,8 +31,8 @@ def identity(call: Call) -> Given:
     return call.given[0] if call.is_array(0) else call.x
 
 
-TABLE.update({kind: operator_of(name) for kind, name in _SAME.items()})
-TABLE["Elu"] = operator_of("Elu")
+TABLE.update({kind: operator_of(kind) for kind in _SAME})
+TABLE["LogicalNot"] = operator_of("Not")
 TABLE["LeakyRelu"] = operator_of("LeakyRelu", alpha=("alpha", 0.2))
 
 
@@ -48,10 +45,10 @@ def relu6(call: Call) -> Value:
 @operator("Rsqrt", "Square")
 def power(call: Call) -> Value:
     """Compute one over the root, or the square."""
-    x, build = call.x, call.build
+    x = call.x
     if call.kind == "Square":
-        return call.result("Mul", x.name, x.name, like=x)
-    return call.result("Reciprocal", build.node("Sqrt", x.name), like=x)
+        return call.result("Mul", x.name, x.name)
+    return call.result("Reciprocal", call.build.node("Sqrt", x.name))
 
 
 @operator("SquaredDifference")
@@ -76,35 +73,33 @@ def binary(call: Call) -> Value:
 @operator("AddN")
 def total(call: Call) -> Value:
     """Add several values up."""
-    found = call.x
-    for i in range(1, len(call.given)):
-        found = call.build.broadcast(found, call.value(i), "Add", call.name)
-    return found
+    values = [call.value(i) for i in range(len(call.given))] or [call.x]
+    return functools.reduce(lambda a, b: call.build.broadcast(a, b, "Add", call.name), values)
 
 
 @operator("MatMul", "BatchMatMul", "BatchMatMulV2")
 def matmul(call: Call) -> Value:
     """Multiply matrices, either of them transposed or not."""
-    a, b, build = call.build.last(call.x), call.value(1), call.build
+    a = call.plain()
     if call.is_array(1) and call.array(1, "weights").dtype.kind == "f":
-        weights = call.array(1, "weights")
-        b = Value(call.net.held(weights, call.names[1]), weights.ndim)
-    b = build.last(b)
+        b = Value(call.weights(1, "weights"), call.array(1, "weights").ndim)
+    else:
+        b = call.plain(1)
     if call.kind == "MatMul":
         turn = call.node.flag("transpose_a"), call.node.flag("transpose_b")
         if turn == (False, False):
-            return Value(build.node("MatMul", a.name, b.name, name=call.name), 2)
+            return call.shaped("MatMul", a.name, b.name, rank=2)
         sides = {"transA": int(turn[0]), "transB": int(turn[1])}
-        return Value(build.node("Gemm", a.name, b.name, name=call.name, **sides), 2)
+        return call.shaped("Gemm", a.name, b.name, rank=2, **sides)
     names = []
     for value, side in ((a, "adj_x"), (b, "adj_y")):
         if call.node.flag(side):
             if value.rank is None:
                 call.fail(f"{side}: expected a known number of axes")
             order = (*range(value.rank - 2), value.rank - 1, value.rank - 2)
-            value = value._replace(name=build.transposed(value.name, order))
+            value = value._replace(name=call.build.transposed(value.name, order))
         names.append(value.name)
-    return Value(build.node("MatMul", *names, name=call.name), a.rank)
+    return call.shaped("MatMul", *names, rank=a.rank)
 
 
 @operator(*_REDUCTIONS)
@@ -115,7 +110,7 @@ def reduction(call: Call) -> Value:
     rank = x.rank
     if rank is not None and any(not -rank <= a < rank for a in axes):
         call.fail(f"expected axes of {rank}, found {axes}")
-    return call.build.reduced(x, _REDUCTIONS[call.kind], axes, keep, call.name)
+    return call.build.reduced(x, f"Reduce{call.kind}", axes, keep, call.name)
 
 
 @operator("Softmax", "LogSoftmax")
@@ -130,9 +125,9 @@ def softmax(call: Call) -> Value:
 def argmax(call: Call) -> Value:
     """Say where the largest, or smallest, number along an axis is."""
     (axis,) = call.integers(1, "an axis")
-    x = call.build.last(call.x)
-    found = call.build.node(call.kind, x.name, axis=axis, keepdims=0, name=call.name)
-    return Value(found, None if x.rank is None else x.rank - 1)
+    x = call.plain()
+    rank = None if x.rank is None else x.rank - 1
+    return call.shaped(call.kind, x.name, rank=rank, axis=axis, keepdims=0)
 
 
 @operator("Cast")

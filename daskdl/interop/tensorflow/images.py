@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from daskdl.interop.building import Value
-from daskdl.interop.channels import depthwise, filters_second
+from daskdl.interop.building import Value, depthwise, filters_second
 from daskdl.interop.tensorflow.net import Call, operator
 from daskdl.tensor import Array
 
@@ -27,7 +26,7 @@ def conv(call: Call) -> Value:
         call.fail(f"expected filters of four axes, found {filters.shape}")
     return call.done(
         call.build.convolved(
-            call.image(place), call.net.held(filters, call.names[1], turn), operator=name,
+            call.image(place), call.weights(1, "filters", turn), operator=name,
             name=call.name, padding=call.padding(), strides=call.pair("strides"),
             dilations=call.pair("dilations"), group=filters.shape[2] if turn is depthwise else 1,
         )
@@ -67,7 +66,7 @@ def fused_batch_norm(call: Call) -> list[Value]:
     if call.node.flag("is_training", True):
         call.fail("it normalises by the batch's statistics; freeze the graph for inference")
     x = call.image(0)
-    scale, bias = (call.net.held(call.array(i, "weights"), call.names[i]) for i in (1, 2))
+    scale, bias = (call.weights(i, "weights") for i in (1, 2))
     eps = call.node.number("epsilon", 1e-4)
     statistics = _statistics(call, 3)
     return [call.done(call.build.normalised(x, scale, bias, statistics, eps, call.name))]
@@ -84,9 +83,9 @@ def _statistics(call: Call, first: int) -> tuple[str, str]:
 @operator("BatchNormWithGlobalNormalization")
 def old_batch_norm(call: Call) -> Value:
     """Normalise by running statistics, as the first versions had it."""
-    statistics, bias = _statistics(call, 1), call.net.held(call.array(3, "a bias"), call.names[3])
+    statistics, bias = _statistics(call, 1), call.weights(3, "a bias")
     scales = call.node.flag("scale_after_normalization", True)
-    scale = call.net.held(call.array(4, "a scale"), call.names[4]) if scales else ""
+    scale = call.weights(4, "a scale") if scales else ""
     eps = call.node.number("variance_epsilon", 1e-3)
     return call.build.normalised(call.x, scale, bias, statistics, eps, call.name)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.interop.building import Table, Value
-from daskdl.interop.channels import LastBuilder
+from daskdl.interop.building import LastBuilder, Table, Value
 from daskdl.interop.layer import Layer as Base
 from daskdl.interop.tensorflow.graphdef import NodeDef
 from daskdl.nn.core.nodes import FEW
@@ -82,6 +81,18 @@ class Call(Base):
     def value(self, i: int) -> Value:
         """Return an input as a result."""
         return self.net.value(self._input(i), self.names[i])
+
+    def plain(self, i: int = 0) -> Value:
+        """Return an input with its axes as the file has them."""
+        return self.build.last(self.value(i))
+
+    def weights(self, i: int, what: str, change: Callable[[Array], Array] | None = None) -> str:
+        """Add an input that the file holds as numbers to the weights; return its name."""
+        return self.net.held(self.array(i, what), self.names[i], change)
+
+    def shaped(self, operator: str, *inputs: str, rank: int | None, **attributes: Any) -> Value:
+        """Add the node whose result is the call's, with as many axes as are known."""
+        return Value(self.build.node(operator, *inputs, name=self.name, **attributes), rank)
 
     def array(self, i: int, what: str) -> Array:
         """Return an input that the file holds as numbers."""

@@ -9,34 +9,18 @@ from daskdl.tensor import Array
 _END = (1 << 31) - 1
 
 
-def _plain(call: Call, i: int = 0) -> Value:
-    return call.build.last(call.value(i))
-
-
-def _rank(call: Call, value: Value) -> int:
-    if value.rank is None:
-        call.fail("expected an input of a known number of axes")
-    return value.rank
-
-
-def _axis(call: Call, axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        call.fail(f"expected an axis of {rank}, found {axis}")
-    return axis % rank
-
-
 @operator("Reshape")
 def reshape(call: Call) -> Value:
     """Give another shape; -1 is what is left."""
-    x, build = _plain(call), call.build
+    x, build = call.plain(), call.build
     if call.is_array(1):
         lengths = call.integers(1, "a shape")
         if any(n < -1 for n in lengths):
             call.fail(f"expected lengths of -1 or more, found {lengths}")
         target = build.integers(*lengths)
-        return Value(build.node("Reshape", x.name, target, name=call.name), len(lengths))
+        return call.shaped("Reshape", x.name, target, rank=len(lengths))
     target = build.node("Cast", call.value(1).name, to=7)
-    return Value(build.node("Reshape", x.name, target, name=call.name), None)
+    return call.shaped("Reshape", x.name, target, rank=None)
 
 
 @operator("Squeeze")
@@ -45,21 +29,20 @@ def squeeze(call: Call) -> Value:
     axes = call.node.integers("squeeze_dims") or call.node.integers("axis")
     x, build = call.x, call.build
     if x.second and x.rank == 4 and sorted(a % 4 for a in axes) == [1, 2]:
-        found = build.node("Squeeze", x.name, build.integers(2, 3), name=call.name)
-        return Value(found, 2)
+        return call.shaped("Squeeze", x.name, build.integers(2, 3), rank=2)
     x = build.last(x)
     given = [build.integers(*axes)] if axes else []
     rank = x.rank - len(axes) if axes and x.rank is not None else None
-    return Value(build.node("Squeeze", x.name, *given, name=call.name), rank)
+    return call.shaped("Squeeze", x.name, *given, rank=rank)
 
 
 @operator("ExpandDims")
 def expand_dims(call: Call) -> Value:
     """Put in an axis of one element."""
-    x = _plain(call)
+    x = call.plain()
     axis = call.integers(1, "an axis")[0]
-    found = call.build.node("Unsqueeze", x.name, call.build.integers(axis), name=call.name)
-    return Value(found, None if x.rank is None else x.rank + 1)
+    rank = None if x.rank is None else x.rank + 1
+    return call.shaped("Unsqueeze", x.name, call.build.integers(axis), rank=rank)
 
 
 @operator("Transpose")
@@ -68,8 +51,7 @@ def transpose(call: Call) -> Value:
     order = call.integers(1, "an order of axes")
     if sorted(order) != list(range(len(order))):
         call.fail(f"expected each axis once, found {order}")
-    found = call.build.node("Transpose", _plain(call).name, perm=order, name=call.name)
-    return Value(found, len(order))
+    return call.shaped("Transpose", call.plain().name, rank=len(order), perm=order)
 
 
 @operator("Concat", "ConcatV2")
@@ -82,26 +64,25 @@ def concat(call: Call) -> Value:
     axis = call.integers(0 if first else count, "an axis")[0]
     values = [call.value(i + first) for i in range(count)]
     if values[0].rank is not None:
-        _axis(call, axis, values[0].rank)
+        call.axis(axis, values[0].rank)
     return call.build.joined(values, axis, call.name)
 
 
 @operator("Pack")
 def pack(call: Call) -> Value:
     """Join along a new axis."""
-    values = [_plain(call, i) for i in range(len(call.given))]
+    values = [call.plain(i) for i in range(len(call.given))]
     build, axis = call.build, call.node.integer("axis")
     names = [build.node("Unsqueeze", v.name, build.integers(axis)) for v in values]
-    rank = values[0].rank if values else None
-    found = build.node("Concat", *names, axis=axis, name=call.name)
-    return Value(found, None if rank is None else rank + 1)
+    rank = values[0].rank + 1 if values and values[0].rank is not None else None
+    return call.shaped("Concat", *names, rank=rank, axis=axis)
 
 
 @operator("Split", "SplitV")
 def split(call: Call) -> list[Value]:
     """Cut along an axis into parts."""
     even = call.kind == "Split"
-    x = _plain(call, 1 if even else 0)
+    x = call.plain(1 if even else 0)
     axis = call.integers(0 if even else 2, "an axis")[0]
     build = call.build
     if even:
@@ -144,11 +125,9 @@ def slices(call: Call) -> Value:
     if len(start) != len(size):
         call.fail(f"expected as many starts as lengths, found {start} and {size}")
     stop = [_END if n < 0 else a + n for a, n in zip(start, size, strict=True)]
-    x, build = _plain(call), call.build
-    axes = build.integers(*range(len(start)))
-    found = build.node("Slice", x.name, build.integers(*start), build.integers(*stop), axes,
-                       name=call.name)  # fmt: skip
-    return Value(found, x.rank)
+    x, build = call.plain(), call.build
+    ends = (build.integers(*ns) for ns in (start, stop, range(len(start))))
+    return call.result("Slice", x.name, *ends, like=x)
 
 
 @operator("StridedSlice")
@@ -161,7 +140,7 @@ def strided_slice(call: Call) -> Value:
     }
     if masks["ellipsis"] or masks["new_axis"] or not len(start) == len(stop) == len(step):
         call.fail("an ellipsis and new axes are not supported")
-    x, build = _plain(call), call.build
+    x, build = call.plain(), call.build
     first, last, gone = [], [], []
     for i, (a, b, s) in enumerate(zip(start, stop, step, strict=True)):
         single = masks["shrink_axis"] >> i & 1
@@ -174,28 +153,25 @@ def strided_slice(call: Call) -> Value:
             continue
         first.append((0 if s > 0 else _END) if masks["begin"] >> i & 1 else a)
         last.append((_END if s > 0 else -_END) if masks["end"] >> i & 1 else b)
-    integers = build.integers
-    axes = integers(*range(len(start)))
-    found = build.node("Slice", x.name, integers(*first), integers(*last), axes, integers(*step),
-                       name=call.name)  # fmt: skip
-    if gone:
-        found = build.node("Squeeze", found, integers(*gone), name=call.name)
-    return Value(found, None if x.rank is None else x.rank - len(gone))
+    ends = (build.integers(*ns) for ns in (first, last, range(len(start)), step))
+    part = call.result("Slice", x.name, *ends, like=x)
+    if not gone:
+        return part
+    rank = None if x.rank is None else x.rank - len(gone)
+    return call.shaped("Squeeze", part.name, build.integers(*gone), rank=rank)
 
 
 @operator("Shape")
 def shape(call: Call) -> Value:
     """Return the shape."""
-    found = call.build.node("Shape", _plain(call).name, name=call.name)
-    return Value(found, 1)
+    return call.shaped("Shape", call.plain().name, rank=1)
 
 
 @operator("Fill")
 def fill(call: Call) -> Value:
     """Return an array of one number."""
     target = call.build.node("Cast", call.x.name, to=7)
-    found = call.build.node("Expand", call.value(1).name, target, name=call.name)
-    return Value(found, None)
+    return call.shaped("Expand", call.value(1).name, target, rank=None)
 
 
 @operator("Tile")
@@ -204,20 +180,18 @@ def tile(call: Call) -> Value:
     times = call.integers(1, "counts")
     if not all(0 <= n <= 4096 for n in times):
         call.fail(f"expected counts from 0 to 4096, found {times}")
-    x = _plain(call)
-    found = call.build.node("Tile", x.name, call.build.integers(*times), name=call.name)
-    return Value(found, len(times))
+    counts = call.build.integers(*times)
+    return call.shaped("Tile", call.plain().name, counts, rank=len(times))
 
 
 @operator("Gather", "GatherV2")
 def gather(call: Call) -> Value:
     """Take elements of an axis by their numbers."""
     axis = call.integers(2, "an axis")[0] if len(call.given) > 2 else 0
-    table, ids = _plain(call), _plain(call, 1)
+    table, ids = call.plain(), call.plain(1)
     ranks = table.rank, ids.rank
     rank = None if None in ranks else (table.rank or 0) + (ids.rank or 0) - 1
-    found = call.build.node("Gather", table.name, ids.name, axis=axis, name=call.name)
-    return Value(found, rank)
+    return call.shaped("Gather", table.name, ids.name, rank=rank, axis=axis)
 
 
 @operator("SpaceToDepth", "DepthToSpace")
@@ -227,7 +201,7 @@ def blocks(call: Call) -> Value:
     size = call.node.integer("block_size", 2)
     if not 1 <= size <= 1024 or call.first_of("images"):
         call.fail(f"expected blocks of 1 to 1024 pixels and NHWC, found {size}")
-    return call.build.made(x, call.kind, x.name, blocksize=size, mode="DCR", name=call.name)
+    return call.result(call.kind, x.name, like=x, blocksize=size, mode="DCR")
 
 
 def constant(call: Call) -> Array:
