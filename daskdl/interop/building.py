@@ -70,11 +70,15 @@ class Builder:
         self._taken.add(found)
         return found
 
-    def input(self, name: str, shape: tuple[int | None, ...] | None, dtype: str = "float32") -> str:
-        """Add an input."""
+    def input(
+        self, name: str, shape: tuple[int | None, ...] | None, dtype: str = "float32",
+        turned: bool = False,
+    ) -> str:  # fmt: skip
+        """Add an input; one (N, C, H, W) that is turned is taken as (N, H, W, C)."""
         name = self.free(name)
-        self.inputs.append((name, dtype, shape))
-        return name
+        last = (shape[0], *shape[2:], shape[1]) if turned and shape is not None else shape
+        self.inputs.append((name, dtype, last))
+        return self.transposed(name, (0, 3, 1, 2)) if turned else name
 
     def node(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
         """Add a node with one result; return the result's name."""

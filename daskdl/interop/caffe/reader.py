@@ -256,12 +256,8 @@ class _Network:
         lengths[0] = None
         if len(lengths) == 4 and not self.fixed:
             lengths[2:] = [None, None]
-        first = self.build.free(name)
-        if self.channels_last and len(lengths) == 4:
-            self.build.inputs.append((first, "float32", (None, *lengths[2:], lengths[1])))
-            first = self.build.transposed(first, (0, 3, 1, 2))
-        else:
-            self.build.inputs.append((first, "float32", tuple(lengths)))
+        turned = self.channels_last and len(lengths) == 4
+        first = self.build.input(name, tuple(lengths), turned=turned)
         self.values[name] = Value(first, len(lengths))
 
 

@@ -11,73 +11,51 @@ from daskdl.interop.keras.layers import Layer, axes_of, layer
 _CONV = "strides padding data_format dilation_rate activation use_bias"
 
 
-def _padding(of: Layer, axes: int, kernel: list[int], dilation: list[int]) -> object:
-    if of.settings.get("padding") == "causal" and axes == 1:
-        return ((kernel[0] - 1) * dilation[0], 0)
-    return of.padding().upper()
-
-
 @layer("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D",
        keys=f"filters kernel_size groups {_CONV}")  # fmt: skip
-def conv(of: Layer) -> Value:
-    """Convolve with filters (..., in, out)."""
-    of.last_channels()
-    axes = axes_of(of)
-    kernel = of.array(0, "kernel", axes + 2)
-    dilation = of.integers("dilation_rate", axes, 1)
-    y = of.build.convolved(
-        of.x, of.weight("kernel", filters_second(kernel), of.build.filters), of.bias(1),
-        name=of.name, padding=_padding(of, axes, list(kernel.shape[:axes]), dilation),
-        strides=of.integers("strides", axes, 1), dilations=dilation,
-        group=of.integer("groups", 1, 1),
-    )  # fmt: skip
-    return of.activated(y)
-
-
+@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose",
+       keys=f"filters kernel_size output_padding {_CONV}")  # fmt: skip
 @layer("DepthwiseConv1D", "DepthwiseConv2D", keys=f"depth_multiplier kernel_size {_CONV}")
 @layer("SeparableConv1D", "SeparableConv2D",
        keys=f"filters depth_multiplier kernel_size {_CONV}")  # fmt: skip
-def depthwise_conv(of: Layer) -> Value:
-    """Convolve each channel by itself with filters (..., C, multiplier); separable: mix them."""
+def conv(of: Layer) -> Value:
+    """Convolve with filters (..., in, out), transposed ones with (..., out, in).
+
+    Depthwise ones have filters (..., C, multiplier), each for one channel; separable ones mix the
+    channels then.
+    """
     of.last_channels()
-    axes, mixes = axes_of(of), of.kind.startswith("Separable")
+    axes, turned, mixes = (
+        axes_of(of),
+        of.kind.endswith("Transpose"),
+        of.kind.startswith("Separable"),
+    )
+    single = mixes or of.kind.startswith("Depthwise")
     what = "depthwise_kernel" if mixes else "kernel"
     kernel = of.array(0, what.replace("_", " "), axes + 2)
     mixing = of.array(1, "pointwise kernel", axes + 2) if mixes else None
+    lengths, change = kernel.shape[:axes], depthwise if single else filters_second
+    strides, dilation = of.integers("strides", axes, 1), of.integers("dilation_rate", axes, 1)
+    padding: str | tuple[int, int]
+    if of.settings.get("padding") == "causal" and of.kind in ("Conv1D", "Convolution1D"):
+        padding = ((lengths[0] - 1) * dilation[0], 0)
+    else:
+        padding = of.padding().upper()
+    if turned and (of.settings.get("output_padding") is not None or set(dilation) != {1}):
+        of.fail("output_padding and dilation are not supported")
+    if turned and padding == "VALID" and any(s > k for s, k in zip(strides, lengths, strict=True)):
+        of.fail(f"expected strides of up to the kernel's {lengths}, found {strides}")
     y = of.build.convolved(
-        of.x, of.weight(what, depthwise(kernel), of.build.filters), "" if mixes else of.bias(1),
-        name=f"{of.name}/depthwise" if mixes else of.name, padding=of.padding().upper(),
-        strides=of.integers("strides", axes, 1), dilations=of.integers("dilation_rate", axes, 1),
-        group=kernel.shape[-2],
+        of.x, of.weight(what, change(kernel), of.build.filters), "" if mixes else of.bias(1),
+        operator="ConvTranspose" if turned else "Conv",
+        name=f"{of.name}/depthwise" if mixes else of.name, padding=padding, strides=strides,
+        dilations=dilation, group=kernel.shape[-2] if single else of.integer("groups", 1, 1),
     )  # fmt: skip
     if mixing is not None:
         y = of.build.convolved(
             y, of.weight("pointwise_kernel", filters_second(mixing), of.build.filters), of.bias(2),
             name=of.name, padding="VALID", strides=(1,) * axes, dilations=(1,) * axes,
         )  # fmt: skip
-    return of.activated(y)
-
-
-@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose",
-       keys=f"filters kernel_size output_padding {_CONV}")  # fmt: skip
-def transposed_conv(of: Layer) -> Value:
-    """Let each pixel add its filter, (..., out, in), to the result."""
-    of.last_channels()
-    axes = axes_of(of)
-    kernel = of.array(0, "kernel", axes + 2)
-    strides = of.integers("strides", axes, 1)
-    if of.settings.get("output_padding") is not None or set(
-        of.integers("dilation_rate", axes, 1)
-    ) != {1}:
-        of.fail("output_padding and dilation are not supported")
-    lengths = kernel.shape[:axes]
-    if of.padding() == "valid" and any(s > k for s, k in zip(strides, lengths, strict=True)):
-        of.fail(f"expected strides of up to the kernel's {lengths}, found {strides}")
-    y = of.build.convolved(
-        of.x, of.weight("kernel", filters_second(kernel), of.build.filters), of.bias(1),
-        operator="ConvTranspose", name=of.name, padding=of.padding().upper(), strides=strides,
-        dilations=(1,) * axes,
-    )  # fmt: skip
     return of.activated(y)
 
 

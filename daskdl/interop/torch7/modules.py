@@ -7,13 +7,13 @@ from pathlib import Path
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Value
 from daskdl.interop.guard import damaged, existing, reading, unsupported
-from daskdl.interop.torch7 import containers, layers
+from daskdl.interop.torch7 import layers
 from daskdl.interop.torch7.net import TABLE, Module
 from daskdl.interop.torch7.reader import Object, from_bytes
 from daskdl.nn.core.graph import Graph
 
-#: They put their modules into the table when they are imported.
-FAMILIES = (containers, layers)
+#: It puts its modules into the table when it is imported.
+FAMILIES = (layers,)
 
 
 def load(path: str | Path, *, channels_last: bool = False) -> Graph:
@@ -52,8 +52,7 @@ def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
 
 def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     module = Module(found, Builder(), where)
-    kinds = dict(module.kinds())
-    unknown = {kind: f"at {path!r}" for kind, path in kinds.items() if kind not in TABLE}
+    unknown = {m.kind: f"at {m.path!r}" for m in module.walk() if m.kind not in TABLE}
     if unknown:
         raise unsupported(
             where, "modules", unknown, "take them out of the network before it is saved"
@@ -61,11 +60,7 @@ def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     shape = module.input_shape()
     build = module.build
     images = shape is None or len(shape) == 4
-    if channels_last and images and shape is not None:
-        shape = (shape[0], *shape[2:], shape[1])
-    x = build.input("x", shape)
-    if channels_last and images:
-        x = build.transposed(x, (0, 3, 1, 2))
+    x = build.input("x", shape, turned=channels_last and images)
     values = module.run(Value(x, 4 if shape is None else len(shape)))
     listed_values = values if isinstance(values, list) else [values]
     if not all(isinstance(v, Value) for v in listed_values):

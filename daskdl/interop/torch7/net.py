@@ -68,23 +68,20 @@ class Module(Layer):
             found.append(Module(child, self.build, self.where, path, self.depth + 1, self.held))
         return found
 
-    def kinds(self) -> Iterator[tuple[str, str]]:
-        """Yield (kind, path) of this module and all inside it."""
+    def walk(self) -> Iterator[Module]:
+        """Yield this module and all inside it, each before those inside it."""
         waiting, count = [self], 0
         while waiting:
             module = waiting.pop()
             count += 1
             if count > _MOST:
                 self.fail(f"expected up to {_MOST} modules, found more")
-            yield module.kind, module.path
+            yield module
             waiting += module.children()[::-1]
 
     def input_shape(self) -> tuple[int | None, ...] | None:
         """Return the shape that the first module with weights takes, None if none says it."""
-        waiting, count = [self], 0
-        while waiting and count < _MOST:
-            module = waiting.pop()
-            count += 1
+        for module in self.walk():
             fields = module.settings
             if "Convolution" in module.kind and isinstance(fields.get("nInputPlane"), int):
                 return (None, fields["nInputPlane"], None, None)
@@ -92,7 +89,6 @@ class Module(Layer):
                 return (None, int(fields["weight"].shape[-1]))
             if module.kind in ("View", "Reshape", "Transpose", "Squeeze", "JoinTable"):
                 return None
-            waiting += module.children()[::-1]
         return None
 
     def run(self, value: Given) -> Given:
