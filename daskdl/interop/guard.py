@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -107,20 +107,29 @@ def check_keys(
         )
 
 
-def unsupported(where: str, what: str, places: Mapping[str, str], advice: str) -> ModelFileError:
-    """Return the error about all layers, modules or operators that a table does not have.
+def check_supported(
+    where: str, what: str, places: Iterable[tuple[str, str]], known: Container[str], advice: str
+) -> None:
+    """Refuse a file with layers, modules or operators that a table does not have, and name them.
 
     Parameters
     ----------
     where : str
     what : str
         Their kind, such as "layers".
-    places : mapping
-        One place of each, by its name.
+    places : iterable of (str, str)
+        The name of each and where it is; of several places the last one is named.
+    known : container of str
     advice : str
+
+    Raises
+    ------
+    ModelFileError
     """
-    listed = "; ".join(f"{name} ({place})" for name, place in sorted(places.items()))
-    return ModelFileError(f"{where}: {what} that are not supported: {listed}; {advice}")
+    unknown = {name: place for name, place in places if name not in known}
+    if unknown:
+        listed = "; ".join(f"{name} ({place})" for name, place in sorted(unknown.items()))
+        raise ModelFileError(f"{where}: {what} that are not supported: {listed}; {advice}")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -81,6 +81,12 @@ class Layer(Base):
             self.fail(f"expected {count} numbers as {what}, found {found.size}")
         return found.reshape(count)
 
+    def bias(self, count: int) -> str:
+        """Add the bias; return its name, "" if the layer has none."""
+        if not self.settings.flag("bias_term", True):
+            return ""
+        return self.weight(1, "bias", self.vector(1, "bias", count))
+
     def weight(self, i: int, what: str, array: Array, filters: bool = False) -> str:
         """Add weights to the graph, once where layers have them in common."""
         specs = self.message.fields.get("param", [])

@@ -6,7 +6,6 @@ import numpy as np
 
 from daskdl.interop.building import Value, by_channel
 from daskdl.interop.caffe.layers import Layer, layer
-from daskdl.interop.caffe.prototxt import Message
 from daskdl.interop.layer import slopes, unit
 from daskdl.tensor import Array
 
@@ -14,59 +13,53 @@ from daskdl.tensor import Array
 LARGEST = 4096
 
 
-def spatial(of: Layer, settings: Message, name: str, default: int, axes: int) -> list[int]:
+def spatial(of: Layer, name: str, default: int, axes: int) -> list[int]:
     """Return a setting of each axis of images: given once, for each, or as ``_h`` and ``_w``."""
-    least = 0 if name == "pad" else 1
+    settings, least = of.settings, 0 if name == "pad" else 1
     short = name.removesuffix("_size")
     if settings.has(f"{short}_h") or settings.has(f"{short}_w"):
         return [settings.integer(f"{short}_{end}", default, least, LARGEST) for end in "hw"]
-    found = settings.integers(name, least, LARGEST) or [default]
-    found = found * axes if len(found) == 1 else found
-    if len(found) != axes:
-        of.fail(f"{name}: expected one number or {axes}, found {found}")
-    return found
+    numbers: list[int] = settings.integers(name, least, LARGEST) or [default]
+    numbers = numbers * axes if len(numbers) == 1 else numbers
+    if len(numbers) != axes:
+        of.fail(f"{name}: expected one number or {axes}, found {numbers}")
+    return numbers
 
 
 @layer("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
 def convolution(of: Layer) -> Value:
     """Convolve; weights (M, C / group, ...), of Deconvolution (C, M / group, ...)."""
-    settings = of.settings
     weight = of.blob(0, "weights")
     axes = weight.ndim - 2
-    if not 1 <= axes <= 3 or settings.integer("axis", 1, -9, 9) != 1 or of.rank != axes + 2:
+    if not 1 <= axes <= 3 or of.settings.integer("axis", 1, -9, 9) != 1 or of.rank != axes + 2:
         of.fail(f"expected images of {axes} axes and the channels on axis 1")
-    count = settings.integer("num_output")
+    count = of.settings.integer("num_output")
     turned = of.kind == "Deconvolution"
     depthwise = of.kind.endswith(("Depthwise", "DepthwiseConvolution")) and weight.shape[1] == 1
-    group = weight.shape[0] if depthwise else settings.integer("group", 1, 1)
+    group = weight.shape[0] if depthwise else of.settings.integer("group", 1, 1)
     if count != (weight.shape[1] * group if turned else weight.shape[0]):
         of.fail(f"expected weights of {count} channels, found {weight.shape}")
-    pad = spatial(of, settings, "pad", 0, axes)
+    pad = spatial(of, "pad", 0, axes)
     weights = of.weight(0, "weight", weight, filters=True)
-    bias = ""
-    if settings.flag("bias_term", True):
-        bias = of.weight(1, "bias", of.vector(1, "bias", count))
     return of.build.convolved(
-        of.x, weights, bias, operator="ConvTranspose" if turned else "Conv", name=of.output,
-        strides=spatial(of, settings, "stride", 1, axes), padding=(*pad, *pad),
-        dilations=spatial(of, settings, "dilation", 1, axes), group=group,
+        of.x, weights, of.bias(count), operator="ConvTranspose" if turned else "Conv",
+        name=of.output, strides=spatial(of, "stride", 1, axes), padding=(*pad, *pad),
+        dilations=spatial(of, "dilation", 1, axes), group=group,
     )  # fmt: skip
 
 
 @layer("InnerProduct")
 def inner_product(of: Layer) -> Value:
     """Multiply all from an axis on with a matrix."""
-    settings = of.settings
-    count = settings.integer("num_output", 0, 1)
-    turned = settings.flag("transpose", False)
+    count = of.settings.integer("num_output", 0, 1)
+    turned = of.settings.flag("transpose", False)
     weight = of.blob(0, "weights")
     if weight.size % count:
         of.fail(f"expected weights of {count} outputs, found {weight.shape}")
     weight = weight.reshape((-1, count) if turned else (count, -1))
-    bias = settings.flag("bias_term", True)
-    axis = of.axis(settings.integer("axis", 1, -9, 9))
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
     given, rank = of.x.name, of.rank
-    more = [of.weight(1, "bias", of.vector(1, "bias", count))] if bias else []
+    more = [name for name in (of.bias(count),) if name]
     matrix = of.weight(0, "weight", weight)
     if axis == 1:
         rows = given if rank == 2 else of.add("Flatten", given, axis=1)
@@ -83,17 +76,15 @@ def inner_product(of: Layer) -> Value:
 @layer("Embed")
 def embed(of: Layer) -> Value:
     """Look up rows of a table by numbers."""
-    settings = of.settings
-    count = settings.integer("num_output", 0, 1)
+    count = of.settings.integer("num_output", 0, 1)
     table = of.blob(0, "weights")
     if table.size % count:
         of.fail(f"expected weights of {count} outputs, found {table.shape}")
     ids = of.add("Cast", of.x.name, to=7)
     weight = of.weight(0, "weight", table.reshape(-1, count))
-    rank = of.rank + 1
-    if not settings.flag("bias_term", True):
+    rank, bias = of.rank + 1, of.bias(count)
+    if not bias:
         return of.result("Gather", weight, ids, rank=rank)
-    bias = of.weight(1, "bias", of.vector(1, "bias", count))
     return of.result("Add", of.add("Gather", weight, ids), bias, rank=rank)
 
 
@@ -156,10 +147,9 @@ def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
 @layer("Scale", "Bias")
 def scale(of: Layer) -> Value:
     """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
-    settings = of.settings
-    axis = of.axis(settings.integer("axis", 1, -9, 9))
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
     operator, what = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
-    bias = settings.flag("bias_term", False)
+    bias = of.settings.flag("bias_term", False)
     two = len(of.inputs) > 1
     if two:
         behind = of.rank - axis - of.rank_of(of.bottom(1))

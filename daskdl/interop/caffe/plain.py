@@ -70,13 +70,12 @@ def threshold(of: Layer) -> Value:
 @layer("Eltwise")
 def eltwise(of: Layer) -> Value:
     """Add, with coefficients or without, multiply, or take the largest of several bottoms."""
-    settings = of.settings
-    operation = settings.word("operation", "SUM")
+    operation = of.settings.word("operation", "SUM")
     operators = {"SUM": "Add", "PROD": "Mul", "MAX": "Max"}
     if operation not in operators or len(of.inputs) < 2:
         of.fail(f"expected SUM, PROD or MAX of two bottoms or more, found {operation}")
     names = [bottom.name for bottom in of.inputs]
-    factors = settings.numbers("coeff")
+    factors = of.settings.numbers("coeff")
     if factors and len(factors) != len(names):
         of.fail(f"expected {len(names)} coefficients, found {len(factors)}")
     if operation == "SUM":
@@ -93,21 +92,20 @@ def eltwise(of: Layer) -> Value:
 @layer("Pooling")
 def pooling(of: Layer) -> Value:
     """Take the largest number or the mean of windows, which may reach beyond the image's end."""
-    settings = of.settings
-    method = settings.word("pool", "MAX")
+    method = of.settings.word("pool", "MAX")
     if method not in ("MAX", "AVE") or len(of.names) > 1 or of.rank != 4:
         of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
     given = of.x.name
-    if settings.flag("global_pooling", False):
+    if of.settings.flag("global_pooling", False):
         return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", given)
-    kernel = spatial(of, settings, "kernel_size", 0, 2)
-    pad = spatial(of, settings, "pad", 0, 2)
+    kernel = spatial(of, "kernel_size", 0, 2)
+    pad = spatial(of, "pad", 0, 2)
     if min(kernel) < 1 or any(p >= k for p, k in zip(pad, kernel, strict=True)):
         of.fail(f"expected a kernel of at least 1 that is larger than its padding, found {kernel}")
-    ceil = settings.flag("ceil_mode", settings.word("round_mode", "CEIL") == "CEIL")
+    ceil = of.settings.flag("ceil_mode", of.settings.word("round_mode", "CEIL") == "CEIL")
     return of.build.pooled(
         of.x, "MaxPool" if method == "MAX" else "AveragePool", name=of.output, kernel=kernel,
-        strides=spatial(of, settings, "stride", 1, 2), padding=(*pad, *pad), ceil_mode=int(ceil),
+        strides=spatial(of, "stride", 1, 2), padding=(*pad, *pad), ceil_mode=int(ceil),
         count_include_pad=1 if method == "AVE" else None,
     )  # fmt: skip
 
@@ -115,13 +113,12 @@ def pooling(of: Layer) -> Value:
 @layer("LRN")
 def local_response(of: Layer) -> Value:
     """Divide by a power of the squares of the channels around, or of the pixels around."""
-    settings = of.settings
-    size = settings.integer("local_size", 5, 1, 4096)
-    alpha, beta = settings.number("alpha", 1), settings.number("beta", 0.75)
-    given, k = of.x.name, settings.number("k", 1)
+    size = of.settings.integer("local_size", 5, 1, 4096)
+    alpha, beta = of.settings.number("alpha", 1), of.settings.number("beta", 0.75)
+    given, k = of.x.name, of.settings.number("k", 1)
     if size % 2 == 0:
         of.fail(f"local_size: expected an odd number, found {size}")
-    region = settings.word("norm_region", "ACROSS_CHANNELS")
+    region = of.settings.word("norm_region", "ACROSS_CHANNELS")
     if region == "ACROSS_CHANNELS":
         return of.result("LRN", given, size=size, alpha=alpha, beta=beta, bias=k)
     mean = of.add(
@@ -135,16 +132,15 @@ def local_response(of: Layer) -> Value:
 @layer("MVN")
 def mean_variance(of: Layer) -> Value:
     """Make the mean 0 and the deviation 1, of each channel or of each image."""
-    settings = of.settings
-    first = 1 if settings.flag("across_channels", False) else 2
+    first = 1 if of.settings.flag("across_channels", False) else 2
     axes = of.build.integers(*range(first, of.rank))
     given = of.x.name
     mean = of.add("ReduceMean", given, axes)
-    if not settings.flag("normalize_variance", True):
+    if not of.settings.flag("normalize_variance", True):
         return of.result("Sub", given, mean)
     centred = of.add("Sub", given, mean)
     deviation = of.add("Sqrt", of.add("ReduceMean", of.add("Mul", centred, centred), axes))
-    eps = of.build.constant(settings.number("eps", 1e-9))
+    eps = of.build.constant(of.settings.number("eps", 1e-9))
     return of.result("Div", centred, of.add("Add", deviation, eps))
 
 
@@ -158,16 +154,15 @@ def softmax(of: Layer) -> Value:
 @layer("Reduction")
 def reduction(of: Layer) -> Value:
     """Sum, sum of magnitudes or of squares, or mean of all from an axis on."""
-    settings = of.settings
-    operation = settings.word("operation", "SUM")
+    operation = of.settings.word("operation", "SUM")
     operators = {
         "SUM": "ReduceSum", "ASUM": "ReduceL1", "SUMSQ": "ReduceSumSquare", "MEAN": "ReduceMean",
     }  # fmt: skip
     if operation not in operators:
         of.fail(f"expected one of {', '.join(operators)}, found {operation}")
-    axis = of.axis(settings.integer("axis", 0, -9, 9))
+    axis = of.axis(of.settings.integer("axis", 0, -9, 9))
     axes = of.build.integers(*range(axis, of.rank))
-    given, factor = of.x.name, settings.number("coeff", 1)
+    given, factor = of.x.name, of.settings.number("coeff", 1)
     if factor == 1:
         return of.result(operators[operation], given, axes, rank=axis, keepdims=0)
     found = of.add(operators[operation], given, axes, keepdims=0)
@@ -177,12 +172,11 @@ def reduction(of: Layer) -> Value:
 @layer("ArgMax")
 def argmax(of: Layer) -> Value:
     """Say where the largest number along an axis, or of each sample, is; in floats as Caffe."""
-    settings = of.settings
-    if settings.flag("out_max_val", False) or settings.integer("top_k", 1) != 1:
+    if of.settings.flag("out_max_val", False) or of.settings.integer("top_k", 1) != 1:
         of.fail("values of maxima and places of several are not supported")
     given = of.x.name
-    if settings.has("axis"):
-        axis = of.axis(settings.integer("axis", 1, -9, 9))
+    if of.settings.has("axis"):
+        axis = of.axis(of.settings.integer("axis", 1, -9, 9))
         return of.result("Cast", of.add("ArgMax", given, axis=axis, keepdims=1), to=1)
     place = of.add("ArgMax", of.add("Flatten", given, axis=1), axis=1, keepdims=1)
     place = of.add("Unsqueeze", place, of.build.integers(1))

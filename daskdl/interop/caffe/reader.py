@@ -10,7 +10,7 @@ from daskdl.interop.building import Builder, Value
 from daskdl.interop.caffe import caffemodel, learned, plain, shaping
 from daskdl.interop.caffe.layers import TABLE, Layer
 from daskdl.interop.caffe.prototxt import Message, parse
-from daskdl.interop.guard import existing, reading, unsupported
+from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
@@ -104,17 +104,16 @@ class _Network:
         if not self.layers:
             raise ModelFileError(f"{where}: there are no layers in it; is it a prototxt?")
         self.kinds = [self._kind(message) for message in self.layers]
-        unknown = {
-            kind: f"layer {message.word('name')!r}"
-            for kind, message in zip(self.kinds, self.layers, strict=True)
-            if kind not in TABLE and kind not in _DATA | _DROPPED | {"Input", "Split"}
-            and not kind.endswith("Loss")
-        }  # fmt: skip
-        if unknown:
-            raise unsupported(
-                where, "layers", unknown,
-                "take them out of the prototxt, or convert the model to ONNX",
-            )  # fmt: skip
+        check_supported(
+            where, "layers",
+            (
+                (kind, f"layer {message.word('name')!r}")
+                for kind, message in zip(self.kinds, self.layers, strict=True)
+                if not kind.endswith("Loss")
+            ),
+            TABLE.keys() | _DATA | _DROPPED | {"Input", "Split"},
+            "take them out of the prototxt, or convert the model to ONNX",
+        )  # fmt: skip
         self.fixed = any(map(_fixes_size, self.kinds, self.layers))
         self.build = Builder()
         self.shared: dict[Any, str] = {}

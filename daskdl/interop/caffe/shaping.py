@@ -15,19 +15,17 @@ _END = (1 << 31) - 1
 @layer("Concat")
 def concat(of: Layer) -> Value:
     """Join along an axis, by default the channels."""
-    settings = of.settings
-    name = "concat_dim" if settings.has("concat_dim") else "axis"
-    axis = of.axis(settings.integer(name, 1, -9, 9))
+    name = "concat_dim" if of.settings.has("concat_dim") else "axis"
+    axis = of.axis(of.settings.integer(name, 1, -9, 9))
     return of.result("Concat", *(bottom.name for bottom in of.inputs), axis=axis)
 
 
 @layer("Slice")
 def slices(of: Layer) -> list[Value]:
     """Cut along an axis, at given points or into parts that are alike."""
-    settings = of.settings
-    name = "slice_dim" if settings.has("slice_dim") else "axis"
-    axis, (given, rank) = of.axis(settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
-    points = settings.integers("slice_point")
+    name = "slice_dim" if of.settings.has("slice_dim") else "axis"
+    axis, (given, rank) = of.axis(of.settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
+    points = of.settings.integers("slice_point")
     if not points:
         found = of.build.nodes_of("Split", [given], of.names, axis=axis, num_outputs=len(of.names))
         return [Value(name, rank) for name in found]
@@ -49,10 +47,9 @@ def _joined(of: Layer, *parts: str) -> str:
 @layer("Flatten")
 def flatten(of: Layer) -> Value:
     """Join the axes from one to another."""
-    settings = of.settings
     given, rank = of.x.name, of.rank
-    first = of.axis(settings.integer("axis", 1, -9, 9))
-    last = of.axis(settings.integer("end_axis", -1, -9, 9))
+    first = of.axis(of.settings.integer("axis", 1, -9, 9))
+    last = of.axis(of.settings.integer("end_axis", -1, -9, 9))
     if last < first:
         of.fail(f"expected an end_axis behind {first}, found {last}")
     if first == 1 and last == rank - 1:
@@ -68,12 +65,11 @@ def flatten(of: Layer) -> Value:
 @layer("Reshape")
 def reshape(of: Layer) -> Value:
     """Give axes other lengths; 0 keeps one, -1 is what is left."""
-    settings = of.settings
-    lengths = settings.part("shape").integers("dim", -1)
+    lengths = of.settings.part("shape").integers("dim", -1)
     given, rank = of.x.name, of.rank
-    first = settings.integer("axis", 0, -9, 9)
+    first = of.settings.integer("axis", 0, -9, 9)
     first = first + rank + 1 if first < 0 else first
-    count = settings.integer("num_axes", -1, -1, 9)
+    count = of.settings.integer("num_axes", -1, -1, 9)
     stop = rank if count < 0 else first + count
     if not 0 <= first <= stop <= rank or any(
         n == 0 and first + i >= rank for i, n in enumerate(lengths)
@@ -106,10 +102,9 @@ def permute(of: Layer) -> Value:
 @layer("Crop")
 def crop(of: Layer) -> Value:
     """Cut all from an axis on to the lengths of a second bottom."""
-    settings = of.settings
-    axis = of.axis(settings.integer("axis", 2, -9, 9))
+    axis = of.axis(of.settings.integer("axis", 2, -9, 9))
     rank = of.rank
-    offsets = settings.integers("offset") or [0]
+    offsets = of.settings.integers("offset") or [0]
     offsets = offsets * (rank - axis) if len(offsets) == 1 else offsets
     if len(offsets) != rank - axis or of.rank_of(of.bottom(1)) != rank:
         of.fail(f"expected one offset or {rank - axis}, and two bottoms of equal axes")
@@ -124,9 +119,8 @@ def crop(of: Layer) -> Value:
 @layer("Tile")
 def tile(of: Layer) -> Value:
     """Repeat along an axis."""
-    settings = of.settings
-    axis = of.axis(settings.integer("axis", 1, -9, 9))
-    times = settings.integer("tiles", 1, 1, 4096)
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
+    times = of.settings.integer("tiles", 1, 1, 4096)
     counts = [times if i == axis else 1 for i in range(of.rank)]
     return of.result("Tile", of.x.name, of.build.integers(*counts))
 
@@ -147,8 +141,7 @@ def shuffle(of: Layer) -> Value:
 @layer("Interp")
 def interpolation(of: Layer) -> Value:
     """Make images of another size by bilinear interpolation, corners upon corners."""
-    settings = of.settings
-    size = [settings.integer(name, 0, 0, 1 << 14) for name in ("height", "width")]
+    size = [of.settings.integer(name, 0, 0, 1 << 14) for name in ("height", "width")]
     if not all(size):
         of.fail("expected height and width; factors and padding are not supported")
     lead = of.add("Shape", of.x.name, start=0, end=2)
@@ -168,44 +161,42 @@ def upsample(of: Layer) -> Value:
 @layer("PriorBox")
 def prior_box(of: Layer) -> Value:
     """Boxes around each cell of a feature map, and their variances."""
-    settings = of.settings
-    sizes, most = settings.numbers("min_size"), settings.numbers("max_size")
-    ratios = settings.numbers("aspect_ratio")
+    sizes, most = of.settings.numbers("min_size"), of.settings.numbers("max_size")
+    ratios = of.settings.numbers("aspect_ratio")
     if not sizes or len(most) not in (0, len(sizes)) or min([*sizes, *most, *ratios]) <= 0:
         of.fail("expected sizes and ratios above 0, and a max_size for each min_size or none")
-    if len(sizes) * len(ratios) > 1000 or len(settings.numbers("variance")) not in (0, 1, 4):
+    if len(sizes) * len(ratios) > 1000 or len(of.settings.numbers("variance")) not in (0, 1, 4):
         of.fail("expected up to 1000 boxes of a cell, and one variance or four")
     pairs: dict[str, Any] = {}
     for name, single, ends in (("image", "img_size", "img_"), ("step", "step", "step_")):
-        down, across = (settings.number(ends + end, settings.number(single)) for end in "hw")
+        down, across = (of.settings.number(ends + end, of.settings.number(single)) for end in "hw")
         pairs[name] = (down, across) if down > 0 and across > 0 else None
     return of.result(
         "PriorBox", of.x.name, of.bottom(1).name,
         rank=3, min_size=tuple(sizes), max_size=tuple(most), aspect_ratio=tuple(ratios),
-        flip=int(settings.flag("flip", True)), clip=int(settings.flag("clip", False)),
-        variance=tuple(settings.numbers("variance")) or (0.1,),
-        offset=settings.number("offset", 0.5), **pairs,
+        flip=int(of.settings.flag("flip", True)), clip=int(of.settings.flag("clip", False)),
+        variance=tuple(of.settings.numbers("variance")) or (0.1,),
+        offset=of.settings.number("offset", 0.5), **pairs,
     )  # fmt: skip
 
 
 @layer("DetectionOutput")
 def detection_output(of: Layer) -> Value:
     """Find the objects of each image, (N, keep_top_k, 6), those of the highest scores first."""
-    settings = of.settings
-    chosen = settings.part("nms_param")
+    chosen = of.settings.part("nms_param")
     if chosen.number("eta", 1) != 1:
         of.fail("an overlap that falls from box to box (eta) is not supported")
-    threshold = settings.number("confidence_threshold")
+    threshold = of.settings.number("confidence_threshold")
     return of.result(
         "DetectionOutput", *(of.bottom(i).name for i in range(3)),
         rank=3,
-        num_classes=settings.integer("num_classes", 0, 1, 1 << 16),
-        share_location=int(settings.flag("share_location", True)),
-        background_label_id=settings.integer("background_label_id", 0, -1),
-        code_type=settings.word("code_type", "CORNER"),
-        variance_encoded_in_target=int(settings.flag("variance_encoded_in_target", False)),
-        keep_top_k=settings.integer("keep_top_k", -1, -1, 1 << 20),
-        confidence_threshold=threshold if settings.has("confidence_threshold") else None,
+        num_classes=of.settings.integer("num_classes", 0, 1, 1 << 16),
+        share_location=int(of.settings.flag("share_location", True)),
+        background_label_id=of.settings.integer("background_label_id", 0, -1),
+        code_type=of.settings.word("code_type", "CORNER"),
+        variance_encoded_in_target=int(of.settings.flag("variance_encoded_in_target", False)),
+        keep_top_k=of.settings.integer("keep_top_k", -1, -1, 1 << 20),
+        confidence_threshold=threshold if of.settings.has("confidence_threshold") else None,
         nms_threshold=chosen.number("nms_threshold", 0.3),
         top_k=chosen.integer("top_k", -1, -1, 1 << 30),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import LastBuilder, Value
-from daskdl.interop.guard import damaged, existing, reading, unsupported
+from daskdl.interop.guard import check_supported, damaged, existing, reading
 from daskdl.interop.keras import hdf5, learned, plain, recurrent
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
@@ -118,15 +118,9 @@ def from_bytes(data: bytes, where: str) -> Graph:
 
 
 def _graph(found: Topology, weights: Weights, where: str) -> Graph:
-    unknown = {
-        s.kind: f"layer {s.name!r}"
-        for s in found.steps
-        if s.kind not in TABLE and s.kind != "InputLayer"
-    }
-    if unknown:
-        raise unsupported(
-            where, "layers", unknown, "functions and classes of one's own are not run"
-        )
+    places = ((step.kind, f"layer {step.name!r}") for step in found.steps)
+    advice = "functions and classes of one's own are not run"
+    check_supported(where, "layers", places, TABLE.keys() | {"InputLayer"}, advice)
     build = LastBuilder()
     arrays = _by_layer(found, weights, where)
     values: dict[tuple[str, int], list[Value]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.interop.building import channels_second
-from daskdl.interop.guard import unsupported
+from daskdl.interop.guard import check_supported
 from daskdl.interop.onnx.nodes import (
     add_uses,
     check_attributes,
@@ -82,8 +82,7 @@ class Conversion:
         unknown: dict[str, str] = {}
         nodes = [node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)]
         self.nodes = in_order(nodes, {name for name, *_ in self.inputs})
-        if unknown:
-            raise unsupported(where, "operators", unknown, "docs/onnx.md lists them all")
+        check_supported(where, "operators", unknown.items(), (), "docs/onnx.md lists them all")
 
     def graph(self, channels_last: bool) -> Graph:
         """Return the graph with its weights."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import Value
-from daskdl.interop.guard import existing, reading, unsupported
+from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
@@ -103,14 +103,10 @@ class _Reading:
     def graph(self) -> Graph:
         """Return the graph."""
         order = self._ordered()
-        unknown: dict[str, str] = {}
-        for node in order:
-            if not self._is_input(node) and node.operator not in TABLE:
-                unknown.setdefault(node.operator, f"node {node.name!r}")
-        if unknown:
-            raise unsupported(
-                self.where, "operators", unknown, "outputs= and inputs= read a part of a graph"
-            )
+        computed = (node for node in reversed(order) if not self._is_input(node))
+        places = ((node.operator, f"node {node.name!r}") for node in computed)
+        advice = "outputs= and inputs= read a part of a graph"
+        check_supported(self.where, "operators", places, TABLE, advice)
         self.net.uses = collections.Counter(name for node in order for name in self._reads(node))
         for node in order:
             if self._is_input(node):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Value
-from daskdl.interop.guard import damaged, existing, reading, unsupported
+from daskdl.interop.guard import check_supported, damaged, existing, reading
 from daskdl.interop.torch7 import layers
 from daskdl.interop.torch7.net import TABLE, Module
 from daskdl.interop.torch7.reader import Object, from_bytes
@@ -52,11 +52,9 @@ def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
 
 def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     module = Module(found, Builder(), where)
-    unknown = {m.kind: f"at {m.path!r}" for m in module.walk() if m.kind not in TABLE}
-    if unknown:
-        raise unsupported(
-            where, "modules", unknown, "take them out of the network before it is saved"
-        )
+    places = ((m.kind, f"at {m.path!r}") for m in module.walk())
+    advice = "take them out of the network before it is saved"
+    check_supported(where, "modules", places, TABLE, advice)
     shape = module.input_shape()
     build = module.build
     images = shape is None or len(shape) == 4
