@@ -236,6 +236,7 @@ def test_weights_in_common_are_one_parameter():
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [
+        (nn("Dropout", p=1), "Dropout: p: expected at least 0 and less than 1, found 1"),
         (nn("Mine"), r"modules that are not supported: Mine \(at ''\)"),
         (container("Sequential", nn("gModule")), r"gModule \(at '0'\)"),
         (conv(out=5, weight=w(4, 27)), r"weight: expected \(5, 3, 3, 3\), found \(4, 27\)"),
