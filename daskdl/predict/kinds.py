@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from daskdl.predict.kept import predictor_of
 from daskdl.predict.large import LARGE, result_of_large
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import of_samples
+from daskdl.predict.scenes import predict_scene
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -46,6 +47,8 @@ def predict(
     dims: Sequence[str] | None = None,
     precision: str = "float32",
     client: Any = None,
+    tile: Mapping[Any, int] | None = None,
+    **tiling: Any,
 ) -> Any:
     """Return a model's results for samples; see :meth:`daskdl.nn.Module.predict`.
 
@@ -58,7 +61,7 @@ def predict(
         As in :meth:`daskdl.nn.Module.embed`.
     classes : bool
         As in :meth:`daskdl.nn.Module.predict_class`.
-    batch_size, threads, dims, precision, client :
+    batch_size, threads, dims, precision, client, tile, **tiling :
         As in :meth:`daskdl.nn.Module.predict`.
 
     Examples
@@ -80,7 +83,14 @@ def predict(
             f"{type(samples).__name__}"
             "; leave dims out, or give xarray's"
         )
+    if tiling and tile is None:
+        raise SettingsError(
+            f"predict: expected {', '.join(tiling)} beside tile, cells by axis such as "
+            "{'y': 512, 'x': 512}, found no tile"
+        )
     with using(client):
+        if tile is not None:
+            return predict_scene(predictor, samples, tile, **tiling)
         if client and is_here(samples):
             return by_workers(samples, client, lambda lazy: _predict(predictor, lazy, dims))
         return _predict(predictor, samples, dims)

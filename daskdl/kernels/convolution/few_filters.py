@@ -23,6 +23,8 @@ Array = NDArray[np.floating]
 LEFT = 0.8
 #: Cost of copying results out, where windows do not come out even, as a share of the products.
 COPIED = 0.1
+#: Columns of a result from which on their number has no say: tiles of a scene add up as the whole.
+WIDE = 2 * WIDEST_COLUMNS
 
 
 @lru_cache(256)
@@ -40,12 +42,19 @@ def together(geometry: Geometry, filters: int, columns: int) -> int:
     if geometry.groups > 1 or geometry.dilation[1] > 1 or min(geometry.pad) < 0:
         return 1
 
+    if columns >= WIDE:
+        columns = WIDE
+        # Powers of two, so that tiles of a network with strides need not start far apart.
+        numbers = [2**i for i in range(WIDEST_COLUMNS.bit_length())]
+    else:
+        numbers = list(range(1, min(WIDEST_COLUMNS, columns) + 1))
+
     def work(n: int) -> float:
         panels, windows = -(-n * filters // WIDEST_COLUMNS), -(-columns // n)
         copied = COPIED if columns % n else 0
         return panels * windows * _width(geometry, n) * (1 + copied)
 
-    best = min(range(1, min(WIDEST_COLUMNS, columns) + 1), key=work, default=1)
+    best = min(numbers, key=work, default=1)
     return best if work(best) < LEFT * work(1) else 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -19,6 +19,10 @@ class Predicting:
         dims: Sequence[str] | None = None,
         precision: str = "float32",
         client: Any = None,
+        tile: Mapping[Any, int] | None = None,
+        overlap: int | str = "auto",
+        blend: str = "none",
+        channel: Any = None,
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -50,6 +54,20 @@ class Predicting:
             memory go to the workers if one is given, and their results come back; lazy results of
             a client that is not the current one are computed by ``client.compute(result)``. With
             False no cluster is asked: lazy results then carry the weights in their graph.
+        tile : mapping of axes to cells, optional
+            Then ``samples`` is a scene, such as ``{"y": 512, "x": 512}`` of a DataArray, or
+            ``{0: 512, 1: 512}`` of an array of numpy, Dask or zarr or a memmap. It passes through
+            the model tile by tile; the result is a scene with the same axes, lazy unless this one
+            is in memory, and does not depend on chunks and workers.
+        overlap : "auto", "field" or int
+            Of a scene: "auto" reads as much around each tile as gives the bits of the whole scene
+            in one pass, "field" what the network sees, which gives them but for rounding and reads
+            less. A number is the cells to each side, for any network: the tiles, which start at
+            the scene's origin, then define the result.
+        blend : "none" or "linear"
+            Of a scene with an ``overlap`` in cells: whether tiles fade into their neighbours.
+        channel : name or number of an axis, optional
+            Of a scene, where more than one axis is not tiled; those that are left are samples.
 
         Returns
         -------
@@ -64,9 +82,11 @@ class Predicting:
         PredictionError
             For an exception in a task, with the partition and the worker.
         """
+        tiling = {"overlap": overlap, "blend": blend, "channel": channel}
+        usual = tile is None and list(tiling.values()) == ["auto", "none", None]
         return _above("predict")(
             self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
-            client=client,
+            client=client, tile=tile, **({} if usual else tiling),
         )  # fmt: skip
 
     def predict_class(self, samples: Any, **options: Any) -> Any:

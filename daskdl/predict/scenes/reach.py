@@ -1,0 +1,129 @@
+"""Reach: which cells of an image a network's results see, and the steps at which bits repeat.
+
+Each operation says which of its inputs' places one of its results looks at, and in which blocks
+its kernel computes: Winograd's tiles are four wide, and rounding differs with the place in a tile.
+So a window that starts at a multiple of all steps, and is cut where nothing outside is seen, gives
+the bits that the whole image gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Reach(NamedTuple):
+    """Cells along one axis that result q sees: from ``scale * q + low`` to ``scale * q + high``.
+
+    Attributes
+    ----------
+    scale : Fraction
+        Cells of the input from one result to the next.
+    low, high : Fraction
+        In cells of the input, both included.
+    step : int
+        A window must start at a multiple of it, and differ from the whole by one.
+    least : int
+        Cells from which on a window's length has no say in how its kernels add up.
+    length : int
+        Of the result.
+    """
+
+    scale: Fraction
+    low: Fraction
+    high: Fraction
+    step: int
+    least: int
+    length: int
+
+    def of(self, n: int, before: int) -> int:
+        """Return the length of the result for an input of length n, not of length ``before``."""
+        return int(self.length + (n - before) / self.scale)
+
+
+class Field(NamedTuple):
+    """Axes of an array that are those of the image, with the reach along each."""
+
+    axes: tuple[int, ...]
+    reaches: tuple[Reach, ...]
+
+
+class UnknownError(Exception):
+    """An operation that sees more than a window, or of which nothing is known."""
+
+
+class Operation(NamedTuple):
+    """One operation in the pass of an image: its inputs, their fields, and the image's lengths."""
+
+    arrays: list[Any]
+    fields: list[Field | None]
+    settings: dict[str, Any]
+    lengths: list[int]
+    exact: bool
+
+    @property
+    def first(self) -> Field:
+        """Return the field of the first input."""
+        if self.fields[0] is None or any(self.fields[1:]):
+            raise UnknownError("whose weights are made of the image")
+        return self.fields[0]
+
+    def along(self, i: int, reach: Reach, of: tuple[Any, ...], block: int = 1) -> Reach:
+        """Return a reach after (scale, low, high, length): a step's own, in cells of its input.
+
+        ``block`` results are computed as one, and all of what any sees counts.
+        """
+        scale, low, high, length = of
+        scale, more = reach.scale * scale, 0
+        low, high = reach.low + reach.scale * low, reach.high + reach.scale * high
+        if self.exact and block > 1:
+            low, high = low - scale * (block - 1), high + scale * (block - 1)
+            more = block - 1
+        step = math.lcm(reach.step, (scale * (more + 1)).numerator)
+        # Nothing before the first and behind the last may count as seen: padding comes there.
+        end = self.lengths[i] - scale * length
+        return Reach(scale, min(low, Fraction(0)), max(high, end), step, reach.least, length)
+
+    def windows(
+        self, result: Array, parts: list[tuple[int, int, int]], blocks: tuple[int, ...] = ()
+    ) -> Field:
+        """Return the field after windows: (cells seen, stride, padding before) for each axis."""
+        axes, reaches = self.first
+        made = []
+        for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+            if not 1 <= axis <= len(parts):
+                raise UnknownError("with windows over other axes than the image's")
+            seen, stride, before = parts[axis - 1]
+            of = Fraction(stride), -before, seen - 1 - before, result.shape[axis]
+            made.append(self.along(i, reach, of, blocks[axis - 1] if blocks else 1))
+        return Field(axes, tuple(made))
+
+    def keep(self, result: Array, axes: tuple[int, ...]) -> Field:
+        """Return the field where the image's axes are others."""
+        return Field(axes, self.first.reaches)
+
+    def apart(self, *axes: int) -> None:
+        """Raise unless these axes are none of the image's."""
+        ndim = self.arrays[0].ndim
+        if {axis % ndim for axis in axes} & set(self.first.axes):
+            raise UnknownError("with sums over the image's axes")
+
+
+Rule = Callable[[Operation, Array], Field]
+RULES: dict[Any, Rule] = {}
+
+
+def rule(*operations: Any) -> Callable[[Rule], Rule]:
+    """Register what results of operations see."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update({operation.__wrapped__: function for operation in operations})
+        return function
+
+    return register

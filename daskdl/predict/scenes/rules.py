@@ -1,0 +1,215 @@
+"""Rules: what the results of each operation see of its inputs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.kernels.convolution import few_filters
+from daskdl.kernels.convolution.conv2d import way
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.winograd import M
+from daskdl.ops.norm.batchnorm import _inference as batch_norm
+from daskdl.predict.scenes.reach import Array, Field, Operation, Reach, UnknownError, rule
+
+
+@rule(
+    ops.add, ops.subtract, ops.multiply, ops.divide, ops.maximum, ops.minimum, ops.where, ops.pow,
+    ops.relu, ops.relu6, ops.leaky_relu, ops.prelu, ops.elu, ops.gelu, ops.silu, ops.sigmoid,
+    ops.tanh, ops.softplus, ops.hard_sigmoid, ops.hard_tanh, ops.hard_swish, ops.softsign, ops.exp,
+    ops.log, ops.sqrt, ops.square, ops.abs, ops.power, ops.clip, ops.threshold, ops.dropout,
+    ops.cast, ops.negative, ops.erf, ops.sin, ops.cos, batch_norm,
+)  # fmt: skip
+def _pointwise(operation: Operation, result: Array) -> Field:
+    """Let each result see the same place of every input."""
+    known = [(a, f) for a, f in zip(operation.arrays, operation.fields, strict=True) if f]
+    axes = known[0][1].axes
+    for array, field in zip(operation.arrays, operation.fields, strict=True):
+        shape = (1,) * (result.ndim - np.ndim(array)) + np.shape(array)
+        if field is None and any(shape[axis] != 1 for axis in axes):
+            raise UnknownError("with numbers of its own for each place")
+    if any(f.axes != axes or a.ndim != result.ndim for a, f in known):
+        raise UnknownError("which joins its axes with others")
+    return Field(axes, tuple(map(_joined, zip(*(f.reaches for _, f in known), strict=True))))
+
+
+def _joined(reaches: tuple[Reach, ...]) -> Reach:
+    """Return the reach of what sees all that several see."""
+    if len({(reach.scale, reach.length) for reach in reaches}) > 1:
+        raise UnknownError("which joins images of several sizes")
+    first = reaches[0]
+    return first._replace(
+        low=min(reach.low for reach in reaches),
+        high=max(reach.high for reach in reaches),
+        step=math.lcm(*(reach.step for reach in reaches)),
+        least=max(reach.least for reach in reaches),
+    )
+
+
+@rule(ops.conv2d)
+def _conv2d(operation: Operation, result: Array) -> Field:
+    settings, weight = operation.settings, operation.arrays[1]
+    geometry = Geometry(
+        weight.shape[1:3], settings.get("stride", (1, 1)), settings.get("pad", (0, 0, 0, 0)),
+        settings.get("dilation", (1, 1)), settings.get("groups", 1),
+    )  # fmt: skip
+    parts = list(zip(geometry.reach, geometry.stride, geometry.pad[::2], strict=True))
+    blocks, wide = _blocks(geometry, operation.arrays[0].shape[3], len(weight), result.shape[2])
+    return _widened(operation.windows(result, parts, blocks), operation, wide)
+
+
+def _blocks(geometry: Geometry, channels: int, filters: int, columns: int) -> tuple[Any, bool]:
+    """Return the (rows, columns) that a convolution computes as one, and if it wants many."""
+    columns = max(columns, few_filters.WIDE)
+    chosen = way("forward", geometry, channels, filters, columns)
+    if chosen == "few_filters":
+        return (1, few_filters.together(geometry, filters, columns)), True
+    return ((M, M) if chosen == "winograd" else (1, 1)), False
+
+
+def _widened(field: Field, operation: Operation, wide: bool) -> Field:
+    """Ask for windows of so many columns that a convolution of few filters does not look."""
+    if not wide or not operation.exact:
+        return field
+    i = field.axes.index(2)
+    reach, n = field.reaches[i], operation.lengths[i]
+    lost = max(Fraction(0), n - reach.scale * reach.length)
+    least = max(reach.least, math.ceil(reach.scale * few_filters.WIDE + lost))
+    reaches = [*field.reaches]
+    reaches[i] = reach._replace(least=least)
+    return field._replace(reaches=tuple(reaches))
+
+
+@rule(ops.conv_transpose2d)
+def _conv_transpose2d(operation: Operation, result: Array) -> Field:
+    settings, weight = operation.settings, operation.arrays[1]
+    pad, stride = settings.get("pad", (0, 0, 0, 0)), settings.get("stride", (1, 1))
+    geometry = Geometry(
+        weight.shape[1:3], stride, pad, settings.get("dilation", (1, 1)), settings.get("groups", 1)
+    )
+    blocks, wide = (1, 1), False
+    if stride == (1, 1):
+        filters = weight.shape[3] * geometry.groups
+        blocks, wide = _blocks(geometry.adjoint, len(weight), filters, result.shape[2])
+    axes, reaches = operation.first
+    made = []
+    for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+        step, before, seen = stride[axis - 1], pad[2 * axis - 2], geometry.reach[axis - 1]
+        of = (
+            Fraction(1, step), Fraction(before - seen + 1, step), Fraction(before, step),
+            result.shape[axis],
+        )  # fmt: skip
+        made.append(operation.along(i, reach, of, blocks[axis - 1]))
+    return _widened(Field(axes, tuple(made)), operation, wide)
+
+
+@rule(ops.max_pool2d, ops.avg_pool2d)
+def _pool(operation: Operation, result: Array) -> Field:
+    size = operation.settings["kernel_size"]
+    stride, pad = operation.settings.get("stride") or size, operation.settings.get("pad", (0,) * 4)
+    return operation.windows(result, list(zip(size, stride, pad[::2], strict=True)))
+
+
+@rule(ops.repeat, ops.depth_to_space)
+def _finer(operation: Operation, result: Array) -> Field:
+    axes, reaches = operation.first
+    before = operation.arrays[0].shape
+    made = []
+    for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+        times = result.shape[axis] // before[axis]
+        of = Fraction(1, times), Fraction(1 - times, times), 0, result.shape[axis]
+        made.append(operation.along(i, reach, of))
+    return Field(axes, tuple(made))
+
+
+@rule(ops.space_to_depth)
+def _coarser(operation: Operation, result: Array) -> Field:
+    block = operation.settings["block"]
+    return operation.windows(result, [(block, block, 0)] * 2)
+
+
+@rule(ops.pad)
+def _pad(operation: Operation, result: Array) -> Field:
+    axes, reaches = operation.first
+    mirrored = operation.settings.get("mode", "constant") != "constant"
+    made = []
+    for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+        before, behind = operation.settings["widths"][axis]
+        low, high = (2 * behind, 2 * before) if mirrored else (0, 0)
+        of = Fraction(1), -before - low, -before + high, result.shape[axis]
+        made.append(operation.along(i, reach, of))
+    return Field(axes, tuple(made))
+
+
+@rule(ops.take)
+def _take(operation: Operation, result: Array) -> Field:
+    index, shape = operation.settings["index"], operation.arrays[0].shape
+    index = index if isinstance(index, tuple) else (index,)
+    if any(not isinstance(part, slice) for part in index):
+        raise UnknownError("which takes single places of the image")
+    parts = []
+    for n, part in zip(shape[1:], (*index, *[slice(None)] * len(shape))[1:], strict=False):
+        first, _, stride = part.indices(n)
+        parts.append((1, stride, -first))
+    if any(stride < 1 for _, stride, _ in parts):
+        raise UnknownError("which turns the image round")
+    return operation.windows(result, parts)
+
+
+@rule(ops.linear, ops.normalize, ops.local_response_norm)
+def _last(operation: Operation, result: Array) -> Field:
+    operation.apart(-1)
+    return operation.keep(result, operation.first.axes)
+
+
+@rule(ops.softmax, ops.log_softmax)
+def _softmax(operation: Operation, result: Array) -> Field:
+    operation.apart(operation.settings.get("axis", -1))
+    return operation.keep(result, operation.first.axes)
+
+
+@rule(ops.layer_norm)
+def _layer_norm(operation: Operation, result: Array) -> Field:
+    operation.apart(*range(-operation.settings.get("axes", 1), 0))
+    return operation.keep(result, operation.first.axes)
+
+
+@rule(ops.concatenate)
+def _concatenate(operation: Operation, result: Array) -> Field:
+    axis = operation.settings.get("axis", -1) % result.ndim
+    if not all(operation.fields) or axis in operation.fields[0].axes:  # type: ignore[union-attr]
+        raise UnknownError("which joins the image with others")
+    return _pointwise(operation, result)
+
+
+@rule(ops.split)
+def _split(operation: Operation, result: Array) -> Field:
+    operation.apart(operation.settings.get("axis", -1))
+    return operation.keep(result, operation.first.axes)
+
+
+@rule(ops.transpose)
+def _transpose(operation: Operation, result: Array) -> Field:
+    order = [axis % result.ndim for axis in operation.settings["axes"]]
+    return operation.keep(result, tuple(order.index(axis) for axis in operation.first.axes))
+
+
+@rule(ops.reshape)
+def _reshape(operation: Operation, result: Array) -> Field:
+    """Let axes of the image stay where as many numbers lie before them as did."""
+    shape, axes = operation.arrays[0].shape, []
+    for axis in operation.first.axes:
+        before = math.prod(shape[:axis])
+        same = [
+            j
+            for j, n in enumerate(result.shape)
+            if n == shape[axis] and math.prod(result.shape[:j]) == before
+        ]
+        if not same:
+            raise UnknownError("which joins the image's axes with others")
+        axes.append(same[-1])
+    return operation.keep(result, tuple(axes))

@@ -1,0 +1,203 @@
+"""Windows: which cells of a scene are read for which tile of its result, along each axis."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.reach import Reach
+from daskdl.predict.scenes.trace import reach_of
+
+Array = NDArray[Any]
+
+#: Cells of a small image whose pass tells what a network sees.
+PROBE = 192
+
+
+class Window(NamedTuple):
+    """One tile along one axis: its results, the cells that are read for it, and where it lies.
+
+    Attributes
+    ----------
+    results : (start, stop) of the scene's result
+    cells : (start, stop) of the scene
+    skipped : int
+        Results of the window before the tile's first.
+    """
+
+    results: tuple[int, int]
+    cells: tuple[int, int]
+    skipped: int
+
+
+class Axis(NamedTuple):
+    """All windows along one axis.
+
+    Attributes
+    ----------
+    windows : list of Window
+    length : int
+        Of the scene's result.
+    scale : Fraction
+        Cells of the scene from one result to the next.
+    tile : int
+        Results of a tile but the last.
+    shared : int
+        Results that a tile shares with its neighbours when they are blended.
+    """
+
+    windows: list[Window]
+    length: int
+    scale: Fraction
+    tile: int
+    shared: int = 0
+
+    def weights(self, of: int, at: int) -> Array:
+        """Return the weights of window ``of`` on the results of tile ``at``, float32."""
+        start, stop = self.windows[at].results
+        place = np.arange(start, stop) + 0.5
+        wide = 2 * self.shared
+        share = np.ones(stop - start)
+        if of > 0:
+            share = np.clip((place - of * self.tile + self.shared) / wide, 0, 1)
+        if of < len(self.windows) - 1:
+            share = share * np.clip(((of + 1) * self.tile + self.shared - place) / wide, 0, 1)
+        return share.astype(np.float32)
+
+
+def tiled_results(name: Any, tile: int, scale: Fraction) -> int:
+    """Return the results of a tile; an error unless there is a whole number of them."""
+    number = tile / scale
+    if number.denominator > 1:
+        step = scale.numerator
+        raise SettingsError(
+            f"predict, tile: expected along {name!r} a multiple of {step}, the network's stride, "
+            f"found {tile}; take {max(step, tile // step * step)}"
+        )
+    return int(number)
+
+
+def exact_axes(
+    predictor: Predictor,
+    lengths: tuple[int, ...],
+    tiles: dict[Any, int],
+    channels: int,
+    dtype: Any,
+    exact: bool,
+) -> list[Axis]:
+    """Return windows whose tiles are what the whole scene gives, as wide as the network sees.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    lengths : tuple of int
+        Of the scene along the axes that are tiled.
+    tiles : dict of int
+        Cells of a tile by the names of these axes.
+    channels : int
+    dtype : numpy.dtype
+    exact : bool
+        Whether to the last bit, or but for rounding.
+    """
+    # Twice: the steps decide how long an image is of which the borders are those of the scene.
+    probe = tuple(_like(n, 64, PROBE) for n in lengths)
+    first = reach_of(predictor, probe, channels, dtype, exact)
+    probe = tuple(
+        _like(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
+    )
+    reaches = reach_of(predictor, probe, channels, dtype, exact)
+    for one, other in zip(first, reaches, strict=True):
+        if one.scale != other.scale or one.step != other.step:
+            raise SettingsError(
+                "predict, overlap: expected a network that does the same at every size of image, "
+                f"found {type(predictor.model).__name__}, which does not; give overlap=n"
+            )
+    return [
+        _exact(name, n, tile, reach, seen)
+        for (name, tile), n, reach, seen in zip(tiles.items(), lengths, reaches, probe, strict=True)
+    ]
+
+
+def _like(n: int, step: int, least: int) -> int:
+    """Return a length of at least ``least`` that differs from n by a multiple of a step."""
+    return min(n, n % step + -(-least // step) * step)
+
+
+def _exact(name: Any, n: int, tile: int, reach: Reach, probe: int) -> Axis:
+    length, size = reach.of(n, probe), tiled_results(name, tile, reach.scale)
+    windows = []
+    for first in range(0, length, size):
+        last = min(first + size, length)
+        seen = math.floor(reach.scale * first + reach.low)
+        start = max(0, seen // reach.step * reach.step)
+        end = max(math.floor(reach.scale * (last - 1) + reach.high) + 1, start + reach.least)
+        stop = (
+            start + n % reach.step + -(-(end - start - n % reach.step) // reach.step * reach.step)
+        )
+        if stop >= n:
+            stop = n
+            start = min(start, max(0, (n - reach.least) // reach.step * reach.step))
+        windows.append(Window((first, last), (start, stop), first - int(start / reach.scale)))
+    return Axis(windows, length, reach.scale, size)
+
+
+def fixed_axes(
+    predictor: Predictor,
+    lengths: tuple[int, ...],
+    tiles: dict[Any, int],
+    overlap: int,
+    channels: int,
+    dtype: Any,
+) -> list[Axis]:
+    """Return windows of one size, tiles with ``overlap`` cells more to each side.
+
+    At the scene's borders they are moved inside, so that a network of one size of image serves.
+    """
+    sizes = tuple(min(n, t + 2 * overlap) for n, t in zip(lengths, tiles.values(), strict=True))
+    results = _lengths(predictor, sizes, channels, dtype)
+    scales = [Fraction(w, r) for w, r in zip(sizes, results, strict=True)]
+    starts = []
+    for (name, tile), scale in zip(tiles.items(), scales, strict=True):
+        if 1 not in (scale.numerator, scale.denominator) or overlap / scale % 1:
+            raise SettingsError(
+                f"predict, overlap: expected along {name!r} results in step with cells, found "
+                f"{results} of windows {sizes}; take a tile and an overlap that are multiples of "
+                "the network's stride, and a network that pads"
+            )
+        tiled_results(name, tile, scale)
+    for n, w, scale in zip(lengths, sizes, scales, strict=True):
+        starts.append((n - w) // scale.numerator * scale.numerator)
+    ends = _lengths(
+        predictor, tuple(n - s for n, s in zip(lengths, starts, strict=True)), channels, dtype
+    )
+    axes = []
+    for n, w, scale, start, end, tile in zip(
+        lengths, sizes, scales, starts, ends, tiles.values(), strict=True
+    ):
+        length, size = int(start / scale) + end, int(tile / scale)
+        windows = []
+        for first in range(0, length, size):
+            begin = min(max(0, int(first * scale) - overlap), start)
+            stop = n if begin == start else begin + w
+            skipped = first - int(begin / scale)
+            windows.append(Window((first, min(first + size, length)), (begin, stop), skipped))
+        axes.append(Axis(windows, length, scale, size, int(overlap / scale)))
+    return axes
+
+
+def _lengths(predictor: Predictor, sizes: tuple[int, ...], channels: int, dtype: Any) -> list[int]:
+    image = np.zeros((1, *sizes, channels), dtype)
+    result = predictor(image)
+    if not isinstance(result, np.ndarray) or result.ndim < len(sizes) + 1:
+        found = getattr(result, "shape", type(result).__name__)
+        raise ShapeError(
+            f"predict, tile: expected one result with the axes of the tiles, found {found} of a "
+            f"window {image.shape}"
+        )
+    return [*result.shape[1 : len(sizes) + 1]]

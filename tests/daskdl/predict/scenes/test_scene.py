@@ -1,0 +1,152 @@
+"""A scene predicted tile by tile is the scene predicted whole, whatever holds it."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from daskdl import nn, ops
+from daskdl.errors import SettingsError
+
+RNG = np.random.default_rng(0)
+
+
+def _block(channels, filters, seed):
+    return nn.Sequential(
+        nn.Conv2d(channels, filters, 3, padding=1, seed=seed), nn.BatchNorm(filters), nn.ReLU()
+    )
+
+
+class _UNet(nn.Module):
+    """Two depths, and a head of so few filters that neighbouring windows are computed as one."""
+
+    def __init__(self):
+        self.fine, self.coarse, self.pool = _block(3, 8, 0), _block(8, 16, 1), nn.MaxPool2d(2)
+        self.up = nn.ConvTranspose2d(16, 8, 2, stride=2, seed=2)
+        self.both, self.head = _block(16, 16, 3), nn.Conv2d(16, 2, 3, padding=1, seed=4)
+
+    def forward(self, x):
+        """Return two scores for each pixel."""
+        fine = self.fine(x)
+        up = self.up(self.coarse(self.pool(fine)))
+        return self.head(self.both(ops.concatenate(up, fine)))
+
+
+class _Residual(nn.Module):
+    def __init__(self):
+        self.stem = nn.Conv2d(3, 16, 7, stride=2, padding="same", seed=0)
+        self.one, self.two = _block(16, 16, 1), _block(16, 16, 2)
+
+    def forward(self, x):
+        """Return features at half the resolution."""
+        x = self.stem(x)
+        return ops.relu(x + self.two(self.one(x)))
+
+
+NETWORKS = {
+    "unet": _UNet(),
+    "residual": _Residual(),
+    "dilated": nn.Sequential(
+        _block(3, 16, 0), nn.Conv2d(16, 16, 3, padding=4, dilation=4, seed=1), nn.ReLU(),
+        nn.Conv2d(16, 3, 5, padding=2, seed=2),
+    ),
+    "strided": nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2, padding="same", seed=0), nn.ReLU(),
+        nn.MaxPool2d(3, stride=2, padding=1), nn.Conv2d(16, 8, 3, padding="same", seed=1),
+    ),
+    "unpadded": nn.Sequential(nn.Conv2d(3, 16, 3, seed=0), nn.ReLU(), nn.Conv2d(16, 8, 3, seed=1)),
+    "finer": nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, seed=0), nn.ConvTranspose2d(8, 8, 2, stride=2, seed=1)
+    ),
+}  # fmt: skip
+
+
+def _scene(rows=334, columns=546):
+    return RNG.normal(size=(rows, columns, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_tiles_are_the_whole_bit_for_bit(network):
+    model, scene = NETWORKS[network], _scene(*((334, 546) if network == "unet" else (333, 547)))
+    whole = model.predict(scene[None], threads=1)[0]
+    tiled = model.predict(scene, tile={0: 64, 1: 128}, threads=1)
+    assert tiled.shape == whole.shape
+    assert tiled.dtype == whole.dtype
+    np.testing.assert_array_equal(tiled, whole)
+    near = model.predict(scene, tile={0: 128, 1: 128}, overlap="field", threads=1)
+    np.testing.assert_allclose(near, whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("chunks", [(100, 77, 3), (-1, -1, 2)])
+@pytest.mark.parametrize("options", [{}, {"overlap": 16, "blend": "linear"}])
+def test_no_chunks_and_no_place_change_a_bit(chunks, options, tmp_path):
+    model, scene = NETWORKS["unet"], _scene()
+    options = {"tile": {0: 128, 1: 128}, "threads": 1, **options}
+    here = model.predict(scene, **options)
+    lazy = model.predict(da.from_array(scene, chunks=chunks), **options)
+    assert lazy.chunks[:2] == ((128, 128, 78), (128, 128, 128, 128, 34))
+    np.testing.assert_array_equal(lazy.compute(scheduler="threads"), here)
+    stored = zarr.create_array(tmp_path / "scene.zarr", data=scene, chunks=(50, 60, 3))
+    np.testing.assert_array_equal(model.predict(stored, **options).compute(), here)
+    file = np.memmap(tmp_path / "scene", np.float32, "w+", shape=scene.shape)
+    file[:] = scene
+    np.testing.assert_array_equal(model.predict(file, **options).compute(), here)
+
+
+def test_names_coordinates_and_attributes_stay():
+    model, images = NETWORKS["residual"], RNG.normal(size=(2, 3, 100, 120)).astype(np.float32)
+    scene = xr.DataArray(
+        images, dims=("time", "band", "y", "x"), attrs={"crs": "EPSG:3035"},
+        coords={"time": [3, 4], "y": np.arange(100) * 10.0, "x": np.arange(120) * 10.0},
+    )  # fmt: skip
+    result = model.predict(scene.chunk(x=50), tile={"y": 32, "x": 48}, channel="band")
+    assert result.dims == ("time", "band", "y", "x")
+    assert result.attrs == scene.attrs
+    np.testing.assert_array_equal(result.y, np.arange(50) * 20.0 + 5)
+    np.testing.assert_array_equal(result.time, [3, 4])
+    whole = model.predict(images.transpose(0, 2, 3, 1), threads=1).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(result.values, whole)
+
+
+def test_classes_of_an_image_without_channels():
+    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, seed=0), nn.Conv2d(8, 4, 1, seed=1))
+    image = RNG.normal(size=(90, 100)).astype(np.float32)
+    whole = model.predict_class(image[None, ..., None])[0]
+    np.testing.assert_array_equal(model.predict_class(image, tile={0: 32, 1: 32}), whole)
+
+
+def test_blended_tiles_of_a_network_that_changes_nothing_are_the_scene():
+    model, scene = nn.Identity(), _scene(50, 70)
+    result = model.predict(scene, tile={0: 16, 1: 20}, overlap=8, blend="linear")
+    np.testing.assert_allclose(result, scene, rtol=1e-5)
+
+
+class _Centred(nn.Module):
+    def forward(self, x):
+        """Return what differs from the image's mean."""
+        return x - ops.mean(x, axis=(1, 2), keepdims=True)
+
+
+def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
+    scene = _scene(64, 64)
+    with pytest.raises(SettingsError, match=r"_Centred, with mean, .* give overlap=n"):
+        _Centred().predict(scene, tile={0: 32, 1: 32})
+    result = _Centred().predict(scene, tile={0: 32, 1: 32}, overlap=0)
+    corner = scene[:32, :32]
+    np.testing.assert_allclose(result[:32, :32], corner - corner.mean((0, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"tile": {"y": 8}}, "axes of the scene"),
+        ({"tile": {0: 9, 1: 8}}, "multiple of 2"),
+        ({"tile": {0: 8}}, "the axis of channels"),
+        ({"tile": {0: 8, 1: 8}, "blend": "linear"}, "overlap=n"),
+        ({"overlap": 3}, "found no tile"),
+    ],
+)
+def test_mistakes_are_told(options, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        NETWORKS["residual"].predict(_scene(64, 64), **options)
