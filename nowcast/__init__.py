@@ -1,1 +1,19 @@
 """Weather-radar scans in, a trained network and verified rain forecasts out."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what editors and type checkers see of the names below
+    from nowcast.sums import accumulate
+
+# Loaded when used: `import nowcast` stays quick.
+_HOMES = {"accumulate": "nowcast.sums"}
+__all__ = ["accumulate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'nowcast' has no attribute {name!r}")

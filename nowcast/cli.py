@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from daskdl import console
+from nowcast.commands.accumulate import accumulate
 from nowcast.commands.demo import demo
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
@@ -16,7 +17,9 @@ from nowcast.commands.verify import verify
 app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
-for command in (ingest, export, calibrate, train, predict, verify, plot, simulate, demo):
+for command in (
+    ingest, export, calibrate, train, predict, accumulate, verify, plot, simulate, demo,
+):  # fmt: skip
     app.command()(command)
 
 

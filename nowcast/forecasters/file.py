@@ -98,7 +98,7 @@ SMALL = 2**28
 CHUNKS = 2
 
 
-def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path) -> None:
+def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str = LEAD) -> None:
     """Write forecasts of one lead time each as one forecast, at one stroke.
 
     Parameters
@@ -111,43 +111,47 @@ def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path) -> None:
     path : path
         A netCDF file if it ends in ``.nc``, for which a zarr store is written beside it first and
         removed afterwards; else a zarr store.
+    along : str
+        The dimension that the parts follow each other on.
     """
     import xarray as xr
 
     parts = iter(parts)
     first = next(parts)
     if first.nbytes * leads <= SMALL:
-        write_dataset(_whole(chain([first], parts)), path)
+        write_dataset(_whole(chain([first], parts), along), path)
     elif is_netcdf(path):
         store = path.with_name(f".{path.name}.{uuid4().hex[:8]}.leads")
         try:
-            _write_zarr(first, parts, leads, store)
+            _write_zarr(first, parts, leads, store, along)
             del first
             with xr.open_zarr(store, consolidated=True, decode_timedelta=True) as written:
                 write_netcdf(written, path)
         finally:
             remove(store)
     else:
-        _write_zarr(first, parts, leads, path)
+        _write_zarr(first, parts, leads, path, along)
 
 
-def _whole(parts: Iterable[xr.Dataset]) -> xr.Dataset:
+def _whole(parts: Iterable[xr.Dataset], along: str) -> xr.Dataset:
     import xarray as xr
 
     return xr.concat(
-        parts, LEAD, data_vars="minimal", coords="minimal", compat="override", join="override",
+        parts, along, data_vars="minimal", coords="minimal", compat="override", join="override",
         combine_attrs="override",
     )  # fmt: skip
 
 
-def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, path: Path) -> None:
+def _write_zarr(
+    first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, path: Path, dimension: str
+) -> None:
     import zarr
 
     # Each chunk that is written at a time is in memory once more.
     with beside(path) as temporary, zarr.config.set({"async.concurrency": CHUNKS}):
         first = without_encoding(first)
         encoding = zarr_encoding(first, quick=True)
-        along = [str(name) for name, v in first.variables.items() if LEAD in v.dims]
+        along = [str(name) for name, v in first.variables.items() if dimension in v.dims]
         for name in along:
             # Units of the first time alone would be days.
             encoding[name] |= {k: v for k, v in first[name].encoding.items() if k != "_FillValue"}
@@ -158,7 +162,7 @@ def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, pat
         del first
         for part in others:
             part.drop_vars(still).to_zarr(
-                temporary, append_dim=LEAD, zarr_format=3, consolidated=False
+                temporary, append_dim=dimension, zarr_format=3, consolidated=False
             )
             del part  # before the next one is made
         consolidate(temporary)
