@@ -90,7 +90,7 @@ def predict(
         )
     with using(client):
         if tile is not None:
-            return predict_scene(predictor, samples, tile, **tiling)
+            return predict_scene(predictor, samples, tile, client=client, **tiling)
         if client and is_here(samples):
             return by_workers(samples, client, lambda lazy: _predict(predictor, lazy, dims))
         return _predict(predictor, samples, dims)

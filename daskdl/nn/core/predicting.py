@@ -23,6 +23,7 @@ class Predicting:
         overlap: int | str = "auto",
         blend: str = "none",
         channel: Any = None,
+        out: str | None = None,
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -68,6 +69,10 @@ class Predicting:
             Of a scene with an ``overlap`` in cells: whether tiles fade into their neighbours.
         channel : name or number of an axis, optional
             Of a scene, where more than one axis is not tiled; those that are left are samples.
+        out : str, optional
+            Of a scene: a path or URL of a zarr array, which is written tile by tile where the tiles
+            are computed, and is returned. A call that was cut off goes on: of the same model and
+            tiles, chunks that are there are kept. Whether the scene is the same is not looked at.
 
         Returns
         -------
@@ -82,8 +87,8 @@ class Predicting:
         PredictionError
             For an exception in a task, with the partition and the worker.
         """
-        tiling = {"overlap": overlap, "blend": blend, "channel": channel}
-        usual = tile is None and list(tiling.values()) == ["auto", "none", None]
+        tiling = {"overlap": overlap, "blend": blend, "channel": channel, "out": out}
+        usual = tile is None and list(tiling.values()) == ["auto", "none", None, None]
         return _above("predict")(
             self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
             client=client, tile=tile, **({} if usual else tiling),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from dask.tokenize import tokenize
 from numpy.typing import NDArray
 
 from daskdl.cluster.current import using
@@ -19,6 +20,7 @@ from daskdl.predict.arguments import whole, wrong
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.store import stored
 from daskdl.predict.scenes.windows import Axis, exact_axes, fixed_axes
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ def predict_scene(
     overlap: int | str = "auto",
     blend: str = "none",
     channel: Any = None,
+    out: str | None = None,
+    client: Any = None,
 ) -> Any:
     """Return a model's result for a scene, tile by tile; see :meth:`daskdl.nn.Module.predict`.
 
@@ -81,6 +85,10 @@ def predict_scene(
     overlap : "auto", "field" or int
     blend : "none" or "linear"
     channel : name or number of an axis, optional
+    out : str, optional
+        A zarr array that the result is written to, and goes on where it was cut off.
+    client : distributed.Client, optional
+        Whose workers predict a scene in memory, too.
     """
     names = [*getattr(scene, "dims", range(getattr(scene, "ndim", 0)))]
     layout, tiles = _layout(names, tile, channel)
@@ -106,13 +114,19 @@ def predict_scene(
         if blend == "linear" and predictor.classes:
             raise wrong("predict, blend", "'none' for classes, of which there is no mean", blend)
         axes = fixed_axes(predictor, lengths, tiles, overlap, channels, cells.dtype)
-    here = isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap)
-    if here:
+    in_memory = isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap)
+    if in_memory and out is None and not client:
         with using(False):  # each tile with all threads
             result = _graph(predictor, cells, layout, axes, blend).compute(scheduler="synchronous")
     else:
         lazily = replace(predictor, threads=predictor.threads or 1).snapshot()
         result = _graph(lazily, cells, layout, axes, blend)
+        if out is not None:
+            dims = _dims(scene, result, layout) if labelled else None
+            token = tokenize(lazily.token, cells.shape, cells.dtype, tiles, overlap, blend, channel)
+            return stored(result, out, token, dims)
+        if in_memory:
+            result = client.compute(result).result()
     return _labelled(scene, result, layout, axes) if labelled else result
 
 
@@ -306,12 +320,15 @@ def _file_of(cells: Any) -> Any:
     return _File(str(cells.filename), cells.dtype, cells.offset, cells.shape, order)
 
 
+def _dims(scene: Any, result: Any, layout: Layout) -> list[str]:
+    order = layout.order(result.ndim > len(layout.samples) + len(layout.image))
+    return ["output" if axis < 0 else str(scene.dims[axis]) for axis in order]
+
+
 def _labelled(scene: Any, result: Any, layout: Layout, axes: list[Axis]) -> Any:
     """Return the result as a DataArray with the scene's coordinates and attributes."""
     xr = sys.modules["xarray"]
-    samples_and_image = len(layout.samples) + len(layout.image)
-    order = layout.order(result.ndim > samples_and_image)
-    dims = ["output" if axis < 0 else scene.dims[axis] for axis in order]
+    dims = _dims(scene, result, layout)
     sizes = dict(zip(dims, result.shape, strict=True))
     coords = {
         name: coordinate

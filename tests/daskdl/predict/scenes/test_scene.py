@@ -150,3 +150,19 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
 def test_mistakes_are_told(options, sentence):
     with pytest.raises(SettingsError, match=sentence):
         NETWORKS["residual"].predict(_scene(64, 64), **options)
+
+
+def test_what_was_written_before_is_kept_and_another_result_refused(tmp_path):
+    model, scene, out = NETWORKS["residual"], _scene(120, 90), str(tmp_path / "out.zarr")
+    options = {"tile": {0: 64, 1: 64}, "out": out}
+    whole = model.predict(scene[None])[0]
+    array = model.predict(scene, **options)
+    assert array.chunks == (32, 32, 16)
+    np.testing.assert_array_equal(array[:], whole)
+    array[:32, :32] = 7  # a chunk that is done is not computed again
+    array.store_path.store.root.joinpath("c", "1", "1", "0").unlink()
+    again = model.predict(da.from_array(scene), **options)[:]
+    np.testing.assert_array_equal(again[32:], whole[32:])
+    assert (again[:32, :32] == 7).all()
+    with pytest.raises(SettingsError, match="found another array"):
+        model.predict(scene, **options | {"tile": {0: 32, 1: 32}})
