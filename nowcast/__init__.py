@@ -6,11 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
+    from nowcast.rain.grid import Grid
     from nowcast.sums import accumulate
 
 # Loaded when used: `import nowcast` stays quick.
-_HOMES = {"accumulate": "nowcast.sums"}
-__all__ = ["accumulate"]
+_HOMES = {"Grid": "nowcast.rain.grid", "accumulate": "nowcast.sums"}
+__all__ = ["Grid", "accumulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -63,8 +63,9 @@ class Grid:
         size: tuple[int, int],
         spacing: float,
         centre: tuple[float, float] | None = None,
+        crs: str | None = None,
     ) -> Grid:
-        """Return the grid in the azimuthal-equidistant projection around a radar.
+        """Return the grid around a radar, in its azimuthal-equidistant projection or another one.
 
         Parameters
         ----------
@@ -77,15 +78,30 @@ class Grid:
         centre : (float, float), optional
             Latitude and longitude of the middle of the grid; the radar's site by default. The
             projection stays that of the radar, in which its beams are straight lines.
+        crs : str, optional
+            Another projection in metres, such as ``"EPSG:3035"`` or a PROJ string.
+
+        Raises
+        ------
+        SettingsError
+            When ``crs`` is none, or the middle of the grid lies where it is not defined.
         """
-        crs = f"+proj=aeqd +lat_0={latitude:.6f} +lon_0={longitude:.6f} +datum=WGS84 +units=m"
         ny, nx = size
         middle_x = middle_y = 0.0
+        if crs is not None:
+            crs, centre = _in_metres(crs), centre or (latitude, longitude)
+        else:
+            crs = f"+proj=aeqd +lat_0={latitude:.6f} +lon_0={longitude:.6f} +datum=WGS84 +units=m"
         if centre is not None:
             import pyproj
 
             to_grid = pyproj.Transformer.from_crs("EPSG:4326", crs, always_xy=True)
             middle_x, middle_y = to_grid.transform(centre[1], centre[0])
+            if not np.isfinite([middle_x, middle_y]).all():
+                raise SettingsError(
+                    f"grid: expected a centre where {crs[:60]} is defined, found {centre}; "
+                    "give latitude first, then longitude, or another projection"
+                )
         return cls(
             crs=crs,
             x0=middle_x - (nx - 1) / 2 * spacing,
@@ -187,3 +203,21 @@ class Grid:
             f"{self.ny} x {self.nx} cells of {self.dy:.6g} x {self.dx:.6g} m "
             f"around {float(latitude):.4f}, {float(longitude):.4f}"
         )
+
+
+def _in_metres(crs: str) -> str:
+    """Return a projection as WKT, or raise a SettingsError for one that is not in metres."""
+    import pyproj
+
+    try:
+        projection = pyproj.CRS(crs)
+    except pyproj.exceptions.CRSError as error:
+        raise SettingsError(
+            f"grid: expected a projection such as EPSG:3035 or a PROJ string, found {crs!r}"
+        ) from error
+    if not projection.is_projected or projection.axis_info[0].unit_name != "metre":
+        raise SettingsError(
+            f"grid: expected a projection in metres, found {projection.name!r} in "
+            f"{projection.axis_info[0].unit_name}; choose one such as EPSG:3035"
+        )
+    return projection.to_wkt()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nowcast
 from daskdl.errors import DataError, SettingsError
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
@@ -86,3 +87,21 @@ def test_a_dataset_without_projection_is_refused():
 def test_an_empty_grid_is_refused():
     with pytest.raises(SettingsError, match="at least one cell"):
         Grid.around(0, 0, size=(0, 3), spacing=1.0)
+
+
+def test_a_grid_in_a_projection_of_one_s_own_lies_around_its_centre():
+    grid = nowcast.Grid.around(50.8, 4.4, size=(5, 7), spacing=2000.0, crs="EPSG:3035")
+    latitude, longitude = grid.latitude_longitude()
+    np.testing.assert_allclose([latitude[2, 3], longitude[2, 3]], [50.8, 4.4], atol=1e-6)
+    assert grid.projection.to_epsg() == 3035
+    for crs, words in (
+        ("EPSG:4326", "expected a projection in metres, found 'WGS 84' in degree"),
+        ("EPSG:2263", "in US survey foot"),
+        ("Lambert", "expected a projection such as EPSG:3035"),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            nowcast.Grid.around(50.8, 4.4, size=(5, 7), spacing=2000.0, crs=crs)
+    with pytest.raises(SettingsError, match="latitude first, then longitude"):
+        nowcast.Grid.around(
+            50.8, 400, size=(5, 7), spacing=1.0, crs="+proj=gnom +lat_0=-50 +units=m"
+        )
