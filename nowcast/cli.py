@@ -13,12 +13,13 @@ from nowcast.commands.predict import predict
 from nowcast.commands.small import calibrate, export, simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
+from nowcast.commands.watch import watch
 
 app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
 for command in (
-    ingest, export, calibrate, train, predict, accumulate, verify, plot, simulate, demo,
+    ingest, export, calibrate, train, predict, watch, accumulate, verify, plot, simulate, demo,
 ):  # fmt: skip
     app.command()(command)
 

@@ -1,0 +1,327 @@
+"""A watch: new scans of a folder or an address enter a store, and the newest one is forecast from.
+
+All state is in the folder that is written to: a watch that was killed goes on from what lies there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, DataError
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.predict import LATEST, find_time, predict_to
+from nowcast.ingest.ingest import ingest
+from nowcast.ingest.name_times import name_time
+from nowcast.ingest.remote import Access, is_remote, listed
+from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import RADAR_ENDINGS, find_files
+from nowcast.rain import writer
+from nowcast.rain.cf import TIME_ENCODING
+from nowcast.rain.replacing import beside, remove
+from nowcast.rain.store import lead_step, open_rain, opened_rain, write_zarr
+from nowcast.rain.utc import utc_text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+log = logging.getLogger("nowcast.watch")
+
+DAY = np.timedelta64(1, "D")
+#: Looks in which a file that cannot be read is tried before it is left.
+TRIES = 5
+#: Age (s) from which a file is taken for complete at the first look.
+SETTLED = 10.0
+#: Frames, of which the last is the start, that latest.json names and gaps are looked for in.
+OBSERVED = 12
+#: Bytes that are free at least for a forecast to be written, and how many of the last are.
+LEAST_FREE, TIMES_LAST = 2**25, 3
+#: Share of what is kept by which a store outgrows it before it is written anew.
+SLACK = 0.25
+COUNTS = ("scans", "repeated", "late", "forecasts", "fallbacks")
+
+
+@dataclass
+class Watch:
+    """A watch over one source.
+
+    Parameters
+    ----------
+    source : str
+        Folder, pattern or address, as `nowcast.ingest.ingest.ingest` takes them.
+    out : Path
+        Folder that is written to.
+    method : str
+        See `nowcast.forecasters.registry.forecaster`; extrapolation stands in where it fails.
+    settings : IngestSettings
+        Of the store.
+    model : Path, optional
+        Folder of a trained model.
+    access : Access
+        Of a remote source.
+    lead_minutes : float, optional
+        How far ahead; by default as `nowcast.forecasters.predict.predict`.
+    members : int
+        Of an ensemble.
+    keep, keep_forecasts : timedelta64
+        How long before the newest one frames and forecasts are kept.
+    """
+
+    source: str
+    out: Path
+    method: str = "sprog"
+    settings: IngestSettings = field(default_factory=IngestSettings)
+    model: Path | None = None
+    access: Access = field(default_factory=Access)
+    lead_minutes: float | None = None
+    members: int = 0
+    keep: np.timedelta64 = DAY
+    keep_forecasts: np.timedelta64 = DAY
+
+    def __post_init__(self) -> None:
+        self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
+        self.forecasts.mkdir(parents=True, exist_ok=True)
+        for partial in self.forecasts.glob(".*"):  # of a watch that was killed
+            remove(partial)
+        self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
+        self.status: dict[str, Any] = dict.fromkeys(COUNTS, 0) | _read(self.out / "status.json")
+        self.status |= {"damaged": {}, "last_error": ""}
+        self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
+        self.done: set[str] = set()
+        self.tries: dict[str, int] = {}
+        self.earlier: set[str] | None = None  # files of the first look
+
+    def look(self) -> list[str]:
+        """Return the files that are new and complete: as they were at the look before.
+
+        Files whose names tell a time before what is kept are left out.
+        """
+        sizes: dict[str, tuple[int, float]] = {}
+        if is_remote(self.source):
+            # A store lists what is whole.
+            sizes = {file.url: (file.size or 0, 0.0) for file in listed([self.source], self.access)}
+        else:
+            sources = find_files([self.source])
+            for path in (*sources.named, *sources.found):
+                try:
+                    stat = path.stat()
+                except FileNotFoundError:  # renamed meanwhile
+                    continue
+                sizes[str(path)] = (stat.st_size, stat.st_mtime)
+        before, self.sizes = self.sizes, sizes
+        if self.earlier is None:
+            self.earlier = set(sizes)
+        self.done &= sizes.keys()
+        times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
+        newest = max((told for told in times.values() if told is not None), default=None)
+        oldest = None if newest is None else newest - self.keep
+        settled = time.time() - SETTLED
+        return [
+            name
+            for name, size in sizes.items()
+            if name not in self.done
+            and (before.get(name) == size or size[1] < settled)
+            and ((told := times[name]) is None or oldest is None or told >= oldest)
+        ]
+
+    def cycle(self) -> bool:
+        """Take in what is new and forecast from the newest scan; return whether one was made.
+
+        Files that cannot be read are tried again in the next cycles; whatever else goes wrong is
+        logged and told in ``status.json``, and the watch goes on.
+        """
+        began = time.monotonic()
+        made = False
+        try:
+            names = self.look()
+            self._check_disk()
+            if names:
+                self._take(names)
+            if self.store.exists():
+                made = self._forecast()
+                self._bound()
+        except (DaskdlError, OSError) as error:
+            self._told(str(error))
+        self.status |= {
+            "looked": _now(),
+            "waiting": len(self.tries),
+            "cycle_seconds": round(time.monotonic() - began, 3),
+        }
+        try:
+            _write(self.out / "status.json", self.status)
+        except OSError as error:  # of a full disk
+            log.error("%s", error)
+        return made
+
+    def _take(self, names: list[str]) -> None:
+        """Bring files into the store; one that stands in the way of all is read alone."""
+        try:
+            report = ingest([*names], self.store, self.settings, access=self.access)
+        except DataError as error:
+            if len(names) > 1:
+                for name in names:
+                    self._take([name])
+            else:
+                self._failed(names[0], str(error))
+            return
+        failed = {part: reason for name, reason in report.failed for part in name.split(", ")}
+        for name in names:
+            if name in failed:
+                self._failed(name, failed[name])
+            else:
+                self._leave(name)
+        self.status["scans"] += report.written
+        # What lay there before may be in the store since another watch was killed.
+        if self.earlier is not None and self.earlier.isdisjoint(names):
+            self.status["repeated"] += report.existing
+        self.status["repeated"] += report.repeated
+
+    def _failed(self, name: str, reason: str) -> None:
+        if Path(name).suffix.lower() not in RADAR_ENDINGS and not self.tries.get(name):
+            log.info("%s: passed over: %s", name, reason)
+            self._leave(name)
+            return
+        self.tries[name] = self.tries.get(name, 0) + 1
+        self._told(f"{name}: {reason}")
+        if self.tries[name] >= TRIES:
+            self.status["damaged"][name] = reason
+            self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        self.done.add(name)
+        self.tries.pop(name, None)
+
+    def _told(self, sentence: str) -> None:
+        log.warning("%s", sentence)
+        self.status |= {"last_error": sentence, "last_error_time": _now()}
+
+    def _forecast(self) -> bool:
+        """Forecast from the newest frame, unless latest.json tells of its forecast."""
+        last = _read(self.out / "latest.json")
+        with opened_rain(self.store) as rain:
+            times = rain["time"].values
+            index = find_time(rain, LATEST)
+            start = times[index]
+            text = _iso(start)
+            path = self.forecasts / f"{text.replace('-', '').replace(':', '')}.nc"
+            if index < 1 or (text <= last.get("start", "") and path.exists()):
+                return False
+            step = lead_step(rain)
+            flags = _gaps(times[: index + 1], step)
+            method = self._predict_to(path, rain, text, flags)
+        age = (np.datetime64(time.time_ns(), "ns") - start) / np.timedelta64(1, "s")
+        if age > 2 * step / np.timedelta64(1, "s"):
+            flags.append("late")
+            self.status["late"] += 1
+        observed = [_iso(one) for one in times[max(0, index + 1 - OBSERVED) : index + 1]]
+        latest = {
+            "start": text, "forecast": f"forecasts/{path.name}", "issued": _now(),
+            "method": method, "age_seconds": round(float(age)), "flags": flags,
+            "observed": observed,
+        }  # fmt: skip
+        _write(self.out / "latest.json", latest)
+        self.status["forecasts"] += 1
+        self.status["forecast_bytes"] = path.stat().st_size
+        log.info("%s: forecast by %s%s", path, method, "".join(f"; {flag}" for flag in flags))
+        return True
+
+    def _predict_to(self, path: Path, rain: xr.Dataset, at: str, flags: list[str]) -> str:
+        """Write a forecast and return the method that made it: extrapolation where ours fails."""
+        asked: dict[str, Any] = {"members": self.members, "say": log.info}
+        try:
+            source = f"nowcast, method {self.method}"
+            predict_to(path, self.forecaster, rain, at, self.lead_minutes, method=source, **asked)
+            return self.method
+        except OSError:
+            raise
+        except Exception as error:  # of a model; rain is forecast nevertheless
+            self._told(f"{self.method} failed ({type(error).__name__}: {error})")
+        fallback = "extrapolation"
+        source = f"nowcast, method {fallback}"
+        asked["members"] = 0
+        predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
+        flags.append(f"{self.method} failed")
+        self.status["fallbacks"] += 1
+        return fallback
+
+    def _check_disk(self) -> None:
+        free = shutil.disk_usage(self.out).free
+        needed = max(LEAST_FREE, TIMES_LAST * self.status.get("forecast_bytes", 0))
+        self.status["free_bytes"] = free
+        if free < needed:
+            raise DataError(
+                f"{self.out}: expected {needed / 1e6:.0f} MB free for the next scan and forecast, "
+                f"found {free / 1e6:.0f} MB; make room, or keep less; nothing is written until then"
+            )
+
+    def _bound(self) -> None:
+        """Remove forecasts and frames that are older than what is kept."""
+        paths = sorted(self.forecasts.glob("*.nc"))
+        newest = _start_of(paths[-1]) if paths else None
+        for path in paths[:-1]:
+            if newest is not None and _start_of(path) < newest - self.keep_forecasts:
+                remove(path)
+        with open_rain(self.store) as rain:
+            times = rain["time"].values
+            kept = times >= times[-1] - self.keep
+            if times[0] >= times[-1] - self.keep * (1 + SLACK) or kept.all():
+                return
+        _keep_frames(self.store, kept)
+        log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
+
+
+def _keep_frames(store: Path, kept: np.ndarray) -> None:
+    """Put a store with some of the frames in the place of one."""
+    encoding = TIME_ENCODING | {"chunks": (writer.TIMES_A_CHUNK,)}
+    with writer.locked(store), open_rain(store) as rain:
+        # Another id: who has the old store open is told to open it again.
+        fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
+        names = [name for name in ("time", "scan_time") if name in fewer.variables]
+        for name in names:
+            fewer[name].load()  # Dask has a chunk a time, the store one for many
+        write_zarr(fewer, store, encoding=dict.fromkeys(names, encoding))
+
+
+def _gaps(times: np.ndarray, step: np.timedelta64) -> list[str]:
+    """Return a flag that counts the scans that are missing among the last ones, or none."""
+    steps = np.rint(np.diff(times[-OBSERVED:]) / step)
+    missing = int(np.maximum(steps - 1, 0).sum())
+    return [f"gap {missing} scan{'s' * (missing > 1)}"] if missing else []
+
+
+def _start_of(path: Path) -> np.datetime64:
+    """Return the start that the name of a forecast tells."""
+    day, _, clock = path.stem.removesuffix("Z").partition("T")
+    clock = ":".join(clock[k : k + 2] for k in range(0, len(clock), 2))
+    return np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock}", "s")
+
+
+def _iso(moment: np.datetime64) -> str:
+    return f"{utc_text(moment)}Z"
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a file of JSON, nothing if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with beside(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + os.linesep, encoding="utf-8")

@@ -1,0 +1,149 @@
+"""A watch takes each scan in once, forecasts from the newest, and goes on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nowcast.forecasters.file import open_forecast
+from nowcast.ingest.settings import IngestSettings
+from nowcast.live import watch as module
+from nowcast.live.watch import Watch
+from nowcast.rain.store import open_rain
+from nowcast.simulate import simulate
+from nowcast.simulate.radar import Radar
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory):
+    radar = Radar(gates=60, elevations=(0.5,))
+    return simulate(tmp_path_factory.mktemp("scans"), hours=1, step_minutes=10, radar=radar)
+
+
+@pytest.fixture
+def watch(tmp_path):
+    (tmp_path / "in").mkdir()
+    return again(tmp_path)
+
+
+def again(folder: Path, **settings) -> Watch:
+    grid = IngestSettings(size=(32, 32), spacing=2000.0)
+    return Watch(str(folder / "in"), folder / "out", "extrapolation", grid, **settings)
+
+
+def arrive(watch: Watch, *paths: Path) -> None:
+    """Copy files into the source as if they had been there for a minute."""
+    for path in paths:
+        copy = Path(watch.source, path.name)
+        shutil.copy(path, copy)
+        os.utime(copy, (1e9, 1e9))
+
+
+def read(watch: Watch, name: str):
+    return json.loads((watch.out / name).read_text())
+
+
+def times(watch: Watch) -> int:
+    with open_rain(watch.store) as rain:
+        return rain.sizes["time"]
+
+
+def test_scans_arrive_out_of_order_twice_and_with_a_gap(watch, scans):
+    arrive(watch, *scans[:3])
+    assert watch.cycle()
+    assert not watch.cycle()  # nothing new
+    arrive(watch, scans[4])
+    assert watch.cycle()
+    latest = read(watch, "latest.json")
+    assert latest["start"] == "2020-06-01T00:40Z"
+    assert latest["flags"] == ["gap 1 scan", "late"]
+    with open_forecast(watch.out / latest["forecast"]) as forecast:
+        assert forecast.sizes["lead_time"] == 6
+    arrive(watch, scans[3])  # late: it fills the gap, and no forecast is made
+    assert not watch.cycle()
+    shutil.copy(scans[4], Path(watch.source, "again.h5"))
+    os.utime(Path(watch.source, "again.h5"), (1e9, 1e9))
+    assert not watch.cycle()
+    assert times(watch) == 5
+    status = read(watch, "status.json")
+    assert [status[name] for name in ("scans", "forecasts", "repeated")] == [5, 2, 1]
+
+
+def test_a_file_is_read_when_it_is_whole(watch, scans):
+    arrive(watch, *scans[:2])
+    watch.cycle()
+    whole, path = scans[2].read_bytes(), Path(watch.source, scans[2].name)
+    path.write_bytes(whole[:2000])  # being written
+    assert not watch.cycle()
+    assert not watch.tries
+    path.write_bytes(whole)
+    assert not watch.cycle()  # grown since the last look
+    assert watch.cycle()
+
+
+def test_a_damaged_file_is_named_and_left(watch, scans):
+    arrive(watch, *scans[:2])
+    damaged = Path(watch.source, "damaged.h5")
+    damaged.write_bytes(scans[2].read_bytes()[:3000])
+    os.utime(damaged, (1e9, 1e9))
+    for _ in range(module.TRIES):
+        assert not read(watch, "status.json")["damaged"] if watch.tries else True
+        watch.cycle()
+    assert list(read(watch, "status.json")["damaged"]) == [str(damaged)]
+    assert times(watch) == 2
+    assert not watch.look()
+
+
+def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
+    arrive(watch, *scans[:3])
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "_write", lambda *_: (_ for _ in ()).throw(SystemExit))
+        with pytest.raises(SystemExit):
+            watch.cycle()  # after the forecast's file, before latest.json
+    (watch.forecasts / ".20200601T0020Z.nc.1.partial").write_bytes(b"half")
+    following = again(tmp_path)
+    assert following.cycle()
+    assert [path.name for path in following.forecasts.iterdir()] == ["20200601T0020Z.nc"]
+    assert times(following) == 3
+
+
+def test_extrapolation_stands_in_for_what_fails(watch, scans):
+    class Broken:
+        n_in, least, baseline = 3, 2, 10.0
+
+        def forecast(self, *_, **__):
+            raise ValueError("broken")
+
+    watch.method, watch.forecaster = "model", Broken()
+    arrive(watch, *scans[:3])
+    assert watch.cycle()
+    latest = read(watch, "latest.json")
+    assert latest["method"] == "extrapolation"
+    assert "model failed" in latest["flags"]
+
+
+def test_store_and_forecasts_are_bounded(tmp_path, scans):
+    (tmp_path / "in").mkdir()
+    half = np.timedelta64(20, "m")
+    watch = again(tmp_path, keep=half, keep_forecasts=half)
+    for scan in scans:
+        arrive(watch, scan)
+        watch.cycle()
+    assert times(watch) == 3
+    assert len(list(watch.forecasts.iterdir())) == 3
+    following = again(tmp_path, keep=half)  # old files of the source stay out
+    assert not following.cycle()
+    assert times(following) == 3
+
+
+def test_a_full_disk_is_told_and_nothing_written(watch, scans, monkeypatch):
+    arrive(watch, *scans[:3])
+    monkeypatch.setattr(module, "LEAST_FREE", 2**62)
+    assert not watch.cycle()
+    assert not watch.store.exists()
+    assert "MB free" in read(watch, "status.json")["last_error"]
