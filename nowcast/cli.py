@@ -7,6 +7,7 @@ import warnings
 from daskdl import console
 from nowcast.commands.accumulate import accumulate
 from nowcast.commands.demo import demo
+from nowcast.commands.info import info
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
 from nowcast.commands.predict import predict
@@ -19,7 +20,8 @@ app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
 for command in (
-    ingest, export, calibrate, train, predict, watch, accumulate, verify, plot, simulate, demo,
+    ingest, info, export, calibrate, train, predict, watch, accumulate,
+    verify, plot, simulate, demo,
 ):  # fmt: skip
     app.command()(command)
 
