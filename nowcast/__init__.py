@@ -6,12 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
+    from nowcast.ingest.opened import grid
     from nowcast.rain.grid import Grid
     from nowcast.sums import accumulate
 
 # Loaded when used: `import nowcast` stays quick.
-_HOMES = {"Grid": "nowcast.rain.grid", "accumulate": "nowcast.sums"}
-__all__ = ["Grid", "accumulate"]
+_HOMES = {
+    "Grid": "nowcast.rain.grid",
+    "accumulate": "nowcast.sums",
+    "grid": "nowcast.ingest.opened",
+}
+__all__ = ["Grid", "accumulate", "grid"]
 
 
 def __getattr__(name: str) -> Any:

@@ -139,23 +139,36 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
             rain = np.nan_to_num(rain, copy=False)
         return RainMap(rain, Coverage.of(rain))
     sweeps, lost, repeated = _read_sweeps(scan, settings)
+    maps, reached = map_sweeps(sweeps, grid, settings, scan.format, site, scan.name)
+    rain = combine(maps, settings.combine)
+    lowest = min(sweep.elevation for sweep in sweeps)
+    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest)
+
+
+def map_sweeps(
+    sweeps: list[Sweep],
+    grid: Grid,
+    settings: IngestSettings,
+    format: Format,
+    site: Site | None,
+    name: str,
+) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_]]:
+    """Return a map of each sweep in mm h-1, and which cells (y, x) the radar reaches."""
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
         where = settings.site or sweep.site or site
         if where is None:
-            raise DataError(missing_site(scan.name))
+            raise DataError(missing_site(name))
         geometry = Geometry.of(where, sweep.elevation, sweep.azimuth, sweep.range)
         weights = gate_weights(geometry, grid)
-        maps.append(weights.apply(_rain_rate(sweep, settings, scan.format)))
+        maps.append(weights.apply(_rain_rate(sweep, settings, format)))
         reached |= weights.reached
     if not reached.any():
         raise DataError(
-            f"{scan.name}: the radar at {where} reaches no cell of the grid of "
+            f"{name}: the radar at {where} reaches no cell of the grid of "
             f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
         )
-    rain = combine(maps, settings.combine)
-    lowest = min(sweep.elevation for sweep in sweeps)
-    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest)
+    return maps, reached
 
 
 def _read_sweeps(

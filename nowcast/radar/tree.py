@@ -26,16 +26,17 @@ def sweeps_of(
     reach; an archive of some hundred files would use up all that a process may open.
     """
     try:
-        return _lowest(tree, classify, cuts, moment, site)
+        return lowest_sweeps(tree, classify, cuts, moment, site)
     finally:
         tree.close()
         del tree
         gc.collect()
 
 
-def _lowest(
+def lowest_sweeps(
     tree: xr.DataTree, classify: Classify, cuts: int, moment: str | None, site: Site | None
 ) -> list[Sweep]:
+    """Return the sweeps of the lowest cuts of a DataTree, which stays open."""
     datasets = [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")]
     planes = [
         dataset

@@ -1,0 +1,67 @@
+"""A volume that xradar has opened, on a grid: what an ingest makes of its file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import DataError
+from nowcast.ingest.rain_map import combine, map_sweeps
+from nowcast.ingest.settings import IngestSettings
+from nowcast.radar.header import Format
+from nowcast.radar.tree import lowest_sweeps
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: dBZ of what readers give for "no echo".
+NO_ECHO = -31.0
+
+
+def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Dataset:
+    """Put the rain of an opened volume on a grid, with the weights of ``nowcast ingest``.
+
+    Parameters
+    ----------
+    volume : DataTree or Dataset
+        Of xradar; a Dataset is one sweep.
+    grid : Grid
+        Such as ``nowcast.Grid.around(...)``.
+    **settings
+        Those of an ingest: ``sweeps``, ``combine``, ``rhohv``, ``fill``, ``site``, ``zr`` ...
+
+    Returns
+    -------
+    Dataset
+        ``rain_rate (time, y, x)`` in mm h-1 of one time, as in a rain store.
+
+    Raises
+    ------
+    DataError
+        When there is no sweep with reflectivity or no site, or the radar reaches no cell.
+    """
+    import xarray as xr
+
+    rules = IngestSettings.of(**settings)
+    if isinstance(volume, xr.Dataset):
+        volume = xr.DataTree(volume, children={"sweep_0": xr.DataTree(volume)})
+
+    def classify(moment: xr.DataArray) -> Any:
+        dbz = moment.attrs.get("units", "dBZ").lower() == "dbz"
+        return moment.values <= NO_ECHO if dbz else moment.isnull().values, moment.isnull().values
+
+    read = lowest_sweeps(volume, classify, rules.sweeps, rules.moment, None)
+    sweeps = [sweep for sweep in read if sweep.dbz is not None]
+    if not sweeps:
+        raise DataError(
+            "grid: expected a sweep with reflectivity by azimuth and range, found none; open the "
+            "volume with xradar, such as xradar.io.open_odim_datatree"
+        )
+    maps, _ = map_sweeps(sweeps, grid, rules, Format.CFRADIAL, None, "grid")
+    time = np.array([min(sweep.time for sweep in sweeps)])
+    described = {"title": "Rain of one volume", "source": "weather radar"}
+    rain = combine(maps, rules.combine)[np.newaxis]
+    return rain_dataset(grid, time, rain, attributes={}, global_attributes=described)
