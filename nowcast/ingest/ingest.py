@@ -159,9 +159,10 @@ def _ingest_remote(
             sources = Sources([c for c, f in local.items() if f.named])
             sources.found += [c for c, f in local.items() if not f.named]
             _ingest_files(cluster, sources, path, settings, report, show)
-            # A scan of several files has their names with commas, see Scan.name.
-            damaged = {url for name, _ in report.failed[before:] for url in name.split(", ")}
-            read.add([file for file in local.values() if file.url not in damaged])
+            # A scan of several files has their names with commas, see Scan.name; a name may have
+            # some of its own.
+            damaged = f", {', '.join(name for name, _ in report.failed[before:])}, "
+            read.add([file for file in local.values() if f", {file.url}, " not in damaged])
         done += len(batch)
 
 

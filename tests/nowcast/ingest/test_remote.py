@@ -151,12 +151,16 @@ def test_a_file_that_breaks_off_is_fetched_again_and_one_that_is_gone_is_named(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [copy]
 
 
-def test_an_archive_is_a_folder(scans: Path, tmp_path: Path) -> None:
+def test_an_archive_is_a_folder_and_its_damaged_file_is_tried_again(
+    scans: Path, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(tmp_path / "day.zip", "w") as archive:
         for path in scans.glob("*.h5"):
             archive.write(path, f"a/{path.name}")
-    report = ingest([tmp_path / "day.zip"], tmp_path / "rain.zarr")
-    assert report.written == len(list(scans.glob("*.h5")))
+        archive.writestr("a/radar, north.h5", "no HDF5")
+    for written in (len(list(scans.glob("*.h5"))), 0):
+        report = ingest([tmp_path / "day.zip"], tmp_path / "rain.zarr")
+        assert (report.written, len(report.failed)) == (written, 1)
 
 
 @pytest.mark.slow
