@@ -333,7 +333,9 @@ def accumulate_to(
                 lines.extend(_lines(part, rules))
             yield part
 
-    write_leads(noted(), int(_Frames(rain, "").span / rules.every) + 2, out, along="time")
+    write_leads(
+        noted(), int(_Frames(rain, path_of(rain)).span / rules.every) + 2, out, along="time"
+    )
     if areas is not None:
         heads = ["area", "window", "from", "to", "rain_mm", "observed_share"]
         heads += [f"probability_{amount:g}mm" for amount in rules.amounts]
