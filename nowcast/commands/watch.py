@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,9 @@ def watch(
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
+    port: Annotated[
+        int | None, typer.Option(min=0, help="Answer /healthz and /metrics on this port here.")
+    ] = None,
     storage: Annotated[
         list[str] | None, typer.Option(help="Of addresses: an option of fsspec; several times.")
     ] = None,
@@ -52,6 +56,7 @@ def watch(
     from daskdl import files
     from nowcast.ingest.remote import Access
     from nowcast.ingest.settings import IngestSettings
+    from nowcast.live.health import served
     from nowcast.live.watch import Watch
 
     kept, kept_forecasts = _duration("--keep", keep), _duration("--keep-forecasts", keep_forecasts)
@@ -70,7 +75,8 @@ def watch(
                 time.sleep(PAUSE)
                 run.cycle()
             else:
-                _until_ended(run.cycle, interval)
+                with nullcontext() if port is None else served(run.status, port):
+                    _until_ended(run.cycle, interval)
     except files.HeldError as holder:
         raise DataError(
             f"{out}: expected no other watch that writes it, found one ({holder}); end it first"

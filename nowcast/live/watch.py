@@ -154,10 +154,12 @@ class Watch:
         self.status |= {
             "looked": _now(),
             "waiting": len(self.tries),
+            "monotonic": time.monotonic(),
             "cycle_seconds": round(time.monotonic() - began, 3),
         }
         try:
-            _write(self.out / "status.json", self.status)
+            shown = {name: value for name, value in self.status.items() if name != "monotonic"}
+            _write(self.out / "status.json", shown)
         except OSError as error:  # of a full disk
             log.error("%s", error)
         return made

@@ -1,0 +1,80 @@
+"""A watch's health over HTTP: ``/healthz`` for a supervisor, ``/metrics`` for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from daskdl.errors import SettingsError
+from nowcast.live.watch import COUNTS
+
+GAUGES = ("cycle_seconds", "free_bytes", "forecast_bytes", "waiting")
+#: Seconds without a cycle after which a watch is not healthy: a long forecast is no failure.
+SILENT = 900.0
+
+
+@contextmanager
+def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
+    """Answer on a port of this machine for a while, from a watch's status; give the port.
+
+    Raises
+    ------
+    SettingsError
+        When the port is taken or not allowed.
+    """
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/metrics":
+                self._send(200, metrics(status))
+            elif self.path == "/healthz":
+                idle = time.monotonic() - status.get("monotonic", began)
+                self._send(200 if idle < SILENT else 503, f"last cycle {idle:.0f} s ago\n")
+            else:
+                self._send(404, "expected /healthz or /metrics\n")
+
+        def _send(self, code: int, text: str) -> None:
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass  # a probe every few seconds is no news
+
+    began = time.monotonic()
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Answer)
+    except (OSError, OverflowError) as error:
+        raise SettingsError(f"--port: expected a free port, found {port} ({error})") from None
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def metrics(status: Mapping[str, Any]) -> str:
+    """Return a status as Prometheus text.
+
+    Examples
+    --------
+    >>> print(metrics({"scans": 3}).splitlines()[1])
+    nowcast_scans_total 3
+    """
+    values = {f"{name}_total": ("counter", status.get(name, 0)) for name in COUNTS}
+    values |= {name: ("gauge", status.get(name, 0)) for name in GAUGES}
+    values["damaged_files"] = ("gauge", len(status.get("damaged", ())))
+    return "".join(
+        f"# TYPE nowcast_{name} {kind}\nnowcast_{name} {value}\n"
+        for name, (kind, value) in values.items()
+    )
