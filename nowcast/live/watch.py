@@ -90,7 +90,10 @@ class Watch:
     def __post_init__(self) -> None:
         self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
         self.forecasts.mkdir(parents=True, exist_ok=True)
-        for partial in self.forecasts.glob(".*"):  # of a watch that was killed
+        for partial in (
+            *self.forecasts.glob(".*"),
+            *self.out.glob(".*.json.*.partial"),
+        ):  # of a watch that was killed
             remove(partial)
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
         self.status: dict[str, Any] = dict.fromkeys(COUNTS, 0) | _read(self.out / "status.json")

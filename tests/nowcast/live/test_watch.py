@@ -106,7 +106,9 @@ def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
         with pytest.raises(SystemExit):
             watch.cycle()  # after the forecast's file, before latest.json
     (watch.forecasts / ".20200601T0020Z.nc.1.partial").write_bytes(b"half")
+    (watch.out / ".status.json.1.partial").write_bytes(b"half")
     following = again(tmp_path)
+    assert not list(watch.out.glob(".status*"))
     assert following.cycle()
     assert [path.name for path in following.forecasts.iterdir()] == ["20200601T0020Z.nc"]
     assert times(following) == 3
