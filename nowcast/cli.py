@@ -11,6 +11,7 @@ from nowcast.commands.info import info
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
 from nowcast.commands.predict import predict
+from nowcast.commands.serve import serve
 from nowcast.commands.small import calibrate, export, simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
@@ -21,7 +22,7 @@ app = console.application(
 )
 for command in (
     ingest, info, export, calibrate, train, predict, watch, accumulate,
-    verify, plot, simulate, demo,
+    verify, plot, serve, simulate, demo,
 ):  # fmt: skip
     app.command()(command)
 

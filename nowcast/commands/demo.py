@@ -26,9 +26,13 @@ def demo(
     cluster: Cluster = "local",
     workers: Workers = None,
     hours: Annotated[float, typer.Option(help="Hours to simulate.")] = 24.0,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then show the forecast as a page, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Simulate a day of radar scans, then ingest, train, predict, verify and plot it."""
     from daskdl.cluster import connect
+    from nowcast.commands import serve as page
     from nowcast.commands import verify
     from nowcast.forecasters.predict import predict
     from nowcast.forecasters.trained import Trained
@@ -68,6 +72,8 @@ def demo(
     animate_forecast(forecast, out / "forecast.gif", observed=observed, before=last)
     verify.show(scores)
     say(f"simulated data; all files are in {out} ({time.monotonic() - began:.0f} s)")
+    if serve:
+        page.serve(out / "forecast.zarr", observed=store)
 
 
 def _rainiest(

