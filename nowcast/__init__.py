@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
+    from nowcast.cells import track_cells
     from nowcast.ingest.opened import grid
     from nowcast.rain.grid import Grid
     from nowcast.sums import accumulate
@@ -15,8 +16,9 @@ _HOMES = {
     "Grid": "nowcast.rain.grid",
     "accumulate": "nowcast.sums",
     "grid": "nowcast.ingest.opened",
+    "track_cells": "nowcast.cells",
 }
-__all__ = ["Grid", "accumulate", "grid"]
+__all__ = ["Grid", "accumulate", "grid", "track_cells"]
 
 
 def __getattr__(name: str) -> Any:

@@ -48,13 +48,13 @@ def accumulate(
     reached = numbers("--amounts", amounts) if amounts else ()
     rules = Rules.of(over, every, reached, bridge, observed)
     _check_out(out, rain)
-    with _opened(rain) as dataset, progress_bar("accumulate") as advance:
+    with opened(rain) as dataset, progress_bar("accumulate") as advance:
         ends = accumulate_to(out, dataset, rules, areas, advance)
     beside = f", of areas to {out.with_suffix('.csv')}" if areas else ""
     say(f"sums at {ends} times written to {out}{beside}")
 
 
-def _opened(path: Path) -> xr.Dataset:
+def opened(path: Path) -> xr.Dataset:
     """Open a rain store or a forecast, whichever it is."""
     from daskdl.errors import DataError
     from nowcast.forecasters.file import open_forecast

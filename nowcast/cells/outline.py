@@ -1,0 +1,83 @@
+"""Cells in one frame: rain around each peak that stands out, and the outline of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float32]
+Labels = NDArray[np.int32]
+
+
+def label_cells(
+    rain: Float, *, threshold: float, saddle: float, smooth: float, least: float
+) -> Labels:
+    """Label the cells of a frame with numbers.
+
+    Peaks are those of the smoothed rain in decibels (h-maxima), so that how far rain has to fall
+    between two of them is a share of the lower one. Each cell is the watershed of its peak.
+
+    Parameters
+    ----------
+    rain : ndarray, (y, x) float32
+        Rain rate in mm h-1; NaN is missing and belongs to no cell.
+    threshold : float
+        mm h-1 of the smoothed rain from which on it belongs to a cell.
+    saddle : float
+        Two peaks are two cells where rain between them falls below this share of the lower one.
+    smooth : float
+        Standard deviation of the Gaussian in pixels.
+    least : float
+        Pixels of the smallest cell.
+
+    Returns
+    -------
+    ndarray, (y, x) int32
+        1, 2, ... in the cells, 0 elsewhere.
+    """
+    from scipy.ndimage import gaussian_filter, generate_binary_structure
+    from skimage.measure import label
+    from skimage.morphology import local_maxima, reconstruction
+    from skimage.segmentation import watershed
+
+    known = np.isfinite(rain)
+    # Divided by the weight that is known: rain beside missing data is not smoothed towards dry.
+    weight = gaussian_filter(known.astype(np.float32), smooth)
+    total = gaussian_filter(np.where(known, rain, 0).astype(np.float32), smooth)
+    mean = total / np.maximum(weight, np.float32(1e-6))
+    inside = known & (mean >= threshold)
+    if not inside.any():
+        return np.zeros(rain.shape, np.int32)
+    height = -10 * np.log10(saddle)
+    decibels = 10 * np.log10(np.maximum(mean, threshold) / threshold)
+    # Outside it is deeper than the height, so that weak rain on its own has a peak too.
+    decibels = np.where(inside, decibels, -height - 1).astype(np.float64)
+    # skimage's h_maxima marks both of two equal peaks, however high the saddle between them.
+    cut = reconstruction(decibels - height, decibels, footprint=generate_binary_structure(2, 1))
+    peaks = label(local_maxima(cut, connectivity=1), connectivity=1)
+    cells = watershed(-decibels, peaks, mask=inside)
+    sizes = np.bincount(cells.ravel())
+    kept = sizes >= least
+    kept[0] = False
+    numbers = np.where(kept, np.cumsum(kept), 0).astype(np.int32)
+    return numbers[cells]
+
+
+def rings(inside: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+    """Return the outline of a cell, then its holes, each closed, (n, 2) rows and columns.
+
+    The outline turns counter-clockwise where rows go north, and holes the other way, as GeoJSON
+    wants it.
+    """
+    from skimage.measure import find_contours
+
+    contours = [ring - 1 for ring in find_contours(np.pad(inside, 1).astype(np.float64), 0.5)]
+    contours.sort(key=lambda ring: -abs(_area(ring)))
+    return [
+        ring if (_area(ring) > 0) == (k == 0) else ring[::-1] for k, ring in enumerate(contours)
+    ]
+
+
+def _area(ring: NDArray[np.float64]) -> float:
+    y, x = ring.T
+    return float(x[:-1] @ y[1:] - x[1:] @ y[:-1]) / 2

@@ -1,0 +1,248 @@
+"""Cells followed in time: the cells of a frame, moved along the motion, meet those of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from nowcast.cells.outline import label_cells, rings
+from nowcast.rain.grid import Grid
+from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.store import path_of
+from nowcast.sums.between import motion_between
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Float = NDArray[np.float32]
+Labels = NDArray[np.int32]
+
+#: Share of the smaller of two cells that both cover, from which on one comes from the other.
+OVERLAP = 0.3
+#: Minutes between two frames beyond which cells are not followed.
+BRIDGE = 30.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A rain cell at one time.
+
+    Attributes
+    ----------
+    id, track : int
+        Number of this cell, and of the track that it belongs to.
+    time : str
+        ISO 8601, UTC.
+    longitude, latitude : float
+        Middle of its rain in degrees.
+    x_km, y_km : float
+        The same on the grid.
+    area_km2, mean_mm_h, max_mm_h, volume_m3_h : float
+        Size, rain rates, and rain that falls.
+    speed_m_s, direction_deg : float or None
+        Of its motion, and where to, clockwise from north; None of a frame without another near it.
+    age_minutes : float
+        Since the first cell in the line of main parents, those that share most with their child.
+    parents : tuple of int
+        Ids of the cells that it comes from: several where they merged; cells that share one split.
+    outline : tuple of ndarray, (n, 2) float64
+        Outer ring and holes, longitude and latitude.
+    """
+
+    id: int
+    track: int
+    time: str
+    longitude: float
+    latitude: float
+    x_km: float
+    y_km: float
+    area_km2: float
+    mean_mm_h: float
+    max_mm_h: float
+    volume_m3_h: float
+    speed_m_s: float | None
+    direction_deg: float | None
+    age_minutes: float
+    parents: tuple[int, ...]
+    outline: tuple[NDArray[np.float64], ...]
+
+
+def track_cells(
+    rain: xr.Dataset,
+    *,
+    threshold: float = 1.0,
+    saddle: float = 0.5,
+    smooth_km: float = 1.5,
+    least_km2: float = 10.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Cell]:
+    """Find the rain cells of all frames and follow them in time.
+
+    Parameters
+    ----------
+    rain : Dataset
+        A rain store (`nowcast.rain.store.open_rain`) or a forecast, ``rain_rate`` in mm h-1.
+    threshold : float
+        mm h-1 of the smoothed rain from which on it belongs to a cell.
+    saddle : float
+        Two peaks are two cells where rain between them falls below this share of the lower one.
+    smooth_km : float
+        Standard deviation of the Gaussian that rain is smoothed with before.
+    least_km2 : float
+        Smallest area of a cell.
+    progress : callable, optional
+        Called with the frames done and their number.
+
+    Returns
+    -------
+    list of Cell
+        In the order of time; empty when it is dry.
+
+    Raises
+    ------
+    SettingsError, DataError
+        When a setting is out of its bounds, or the dataset has no grid.
+    """
+    for name, value in (
+        ("threshold", threshold),
+        ("smooth_km", smooth_km),
+        ("least_km2", least_km2),
+    ):
+        if not 0 < value < np.inf:
+            raise SettingsError(f"{name}: expected a number above 0, found {value!r}")
+    if not 0 < saddle < 1:
+        raise SettingsError(f"saddle: expected a share between 0 and 1, found {saddle!r}")
+    where = path_of(rain)
+    grid = Grid.from_dataset(rain, where=where)
+    spacing_km = mean_spacing(rain["y"].values, rain["x"].values, where) / 1000
+    describe = _Describer(grid)
+    cells: list[Cell] = []
+    before: Labels | None = None
+    earlier: list[Cell] = []
+    tracks = 0
+    frames = _frames(rain, spacing_km)
+    for done, (time, minutes, field, motion) in enumerate(frames, 1):
+        labels = label_cells(
+            field, threshold=threshold, saddle=saddle, smooth=smooth_km / spacing_km,
+            least=least_km2 / (grid.dx * grid.dy / 1e6),
+        )  # fmt: skip
+        count = int(labels.max())
+        shared = np.zeros((len(earlier), count), np.int64)
+        if before is not None and motion is not None and minutes is not None:
+            shared = _shared(before, labels, motion, shared.shape)
+        now: list[Cell] = []
+        for k in range(count):
+            parents = np.flatnonzero(shared[:, k])
+            track, age = tracks + 1, 0.0
+            if len(parents):
+                main = int(shared[:, k].argmax())
+                age = earlier[main].age_minutes + (minutes or 0.0)
+                if int(shared[main].argmax()) == k:
+                    track = earlier[main].track
+            tracks = max(tracks, track)
+            ids = tuple(earlier[p].id for p in parents)
+            now.append(
+                describe(len(cells) + k + 1, track, time, field, labels == k + 1, motion, age, ids)
+            )
+        cells += now
+        before, earlier = labels, now
+        if progress is not None:
+            progress(done, rain["time"].size)
+    return cells
+
+
+def _frames(
+    rain: xr.Dataset, spacing_km: float
+) -> Iterator[tuple[np.datetime64, float | None, Float, tuple[Float, float] | None]]:
+    """Give time, minutes since the frame before (None after a gap), rain, and motion a minute."""
+    along = "lead_time" if "lead_time" in rain["rain_rate"].dims else "time"
+    times = rain["time"].values.astype("datetime64[ns]")
+    after = [float(m) for m in (times - times[0]) / np.timedelta64(1, "m")]
+
+    def read(position: int) -> Float:
+        return rain["rain_rate"].isel({along: position}).values.astype(np.float32)
+
+    first = 0
+    for k, time in enumerate(times):
+        step = after[k] - after[k - 1] if k else np.inf
+        if step > BRIDGE:
+            first = k
+        # The first frame after a gap takes its motion from the next one.
+        start = k - 1 if k > first else k
+        motion = None
+        if start + 1 < len(times) and (length := after[start + 1] - after[start]) <= BRIDGE:
+            motion = motion_between(read, after, start, first, spacing_km), length
+        yield time, step if k > first else None, read(k), motion
+
+
+def _shared(
+    before: Labels, labels: Labels, motion: tuple[Float, float], shape: tuple[int, int]
+) -> NDArray[np.int64]:
+    """Return how many pixels each earlier cell, moved along, shares with each of now; 0 if few."""
+    from scipy.ndimage import map_coordinates
+
+    moved = map_coordinates(before, np.indices(labels.shape) - motion[0], order=0, cval=0)
+    count = np.zeros((shape[0] + 1, shape[1] + 1), np.int64)
+    np.add.at(count, (moved.ravel(), labels.ravel()), 1)
+    smaller = np.minimum(count.sum(1)[1:, None], count.sum(0)[None, 1:])
+    shared = count[1:, 1:]
+    return np.where(shared >= np.maximum(OVERLAP * smaller, 1), shared, 0)
+
+
+class _Describer:
+    """Makes the cells of a grid from the pixels that they cover."""
+
+    def __init__(self, grid: Grid) -> None:
+        import pyproj
+
+        self.grid = grid
+        self.to_degrees = pyproj.Transformer.from_crs(grid.projection, "EPSG:4326", always_xy=True)
+        self.ellipsoid = pyproj.Geod(ellps="WGS84")
+
+    def _degrees(
+        self, row: NDArray[np.float64], column: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        x, y = self.grid.x0 + self.grid.dx * column, self.grid.y0 + self.grid.dy * row
+        return np.column_stack(self.to_degrees.transform(x, y))
+
+    def __call__(
+        self,
+        number: int,
+        track: int,
+        time: np.datetime64,
+        field: Float,
+        inside: NDArray[np.bool_],
+        motion: tuple[Float, float] | None,
+        age: float,
+        parents: tuple[int, ...],
+    ) -> Cell:
+        grid = self.grid
+        rates = field[inside].astype(np.float64)
+        at = np.argwhere(inside).astype(np.float64)
+        # A cell of smoothed rain may, at the edge of a missing part, have no rain of its own.
+        row, column = np.average(at, axis=0, weights=rates if rates.sum() > 0 else None)
+        speed = direction = None
+        way = np.zeros(2) if motion is None else motion[0][:, inside].mean(1, dtype=np.float64)
+        ends = self._degrees(
+            np.array([row - way[0] / 2, row, row + way[0] / 2]),
+            np.array([column - way[1] / 2, column, column + way[1] / 2]),
+        )
+        if motion is not None:
+            azimuth, _, metres = self.ellipsoid.inv(*ends[0], *ends[2])
+            speed, direction = metres / (60 * motion[1]), azimuth % 360
+        return Cell(
+            id=number, track=track, time=f"{np.datetime_as_string(time, 's')}Z",
+            longitude=float(ends[1, 0]), latitude=float(ends[1, 1]),
+            x_km=float(grid.x0 + grid.dx * column) / 1000,
+            y_km=float(grid.y0 + grid.dy * row) / 1000,
+            area_km2=len(rates) * grid.dx * grid.dy / 1e6,
+            mean_mm_h=float(rates.mean()), max_mm_h=float(rates.max()),
+            volume_m3_h=float(rates.sum()) * grid.dx * grid.dy / 1000,
+            speed_m_s=speed, direction_deg=direction, age_minutes=age, parents=parents,
+            outline=tuple(self._degrees(*ring.T) for ring in rings(inside)),
+        )  # fmt: skip

@@ -1,0 +1,108 @@
+"""Cells: one track for one storm, speed, parents of a merger and a split, dry, missing, command."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import nowcast
+from daskdl.console import run
+from daskdl.errors import SettingsError
+from nowcast.cli import app
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import write_dataset
+
+GRID = Grid.around(50.0, 5.0, size=(96, 96), spacing=1000.0)
+STEP = 5
+
+
+def store(*paths):
+    """Storms of 20 mm/h and 5 km, each a list of (x, y) in km on the grid by frame."""
+    x, y = np.meshgrid(GRID.x / 1000, GRID.y / 1000)
+    frames = np.zeros((max(map(len, paths), default=4), 96, 96), np.float32)
+    for path in paths:
+        for frame, (px, py) in zip(frames, path, strict=True):
+            np.maximum(frame, 20 * np.exp(-((x - px) ** 2 + (y - py) ** 2) / 50), out=frame)
+    frames[frames < 0.1] = 0
+    time = np.datetime64("2020-06-01", "ns") + STEP * np.arange(len(frames)) * np.timedelta64(
+        1, "m"
+    )
+    said = {"title": "test", "source": "weather radar, test"}
+    return rain_dataset(GRID, time, frames, attributes={}, global_attributes=said)
+
+
+def test_one_storm_keeps_its_track_and_has_its_speed_and_direction():
+    rows = nowcast.track_cells(store([(-20 + 3 * k, -15 + 4 * k) for k in range(8)]))
+    assert [cell.track for cell in rows] == [1] * 8
+    assert [cell.age_minutes for cell in rows] == [STEP * k for k in range(8)]
+    assert [cell.parents for cell in rows] == [(), *((k,) for k in range(1, 8))]
+    for k, cell in enumerate(rows):
+        assert cell.speed_m_s == pytest.approx(5000 / 300, rel=0.1)
+        assert cell.direction_deg == pytest.approx(np.degrees(np.arctan2(3, 4)), rel=0.1)
+        assert (cell.x_km, cell.y_km) == pytest.approx((-20 + 3 * k, -15 + 4 * k), abs=0.5)
+    # A Gaussian's rain is 2 pi sigma^2 times its peak; the cell has what is above 1 mm/h.
+    assert rows[0].volume_m3_h == pytest.approx(20 * np.pi * 50 * 1000, rel=0.1)
+    assert rows[0].area_km2 == pytest.approx(np.pi * 50 * np.log(20), rel=0.1)
+
+
+def test_storms_that_merge_are_both_parents_and_those_that_split_have_one():
+    apart = [22, 20, 18, 15, 12, 9, 6, 4, 3]
+    ways = [[(side * d, 0) for d in apart] for side in (-1, 1)]
+    merged = nowcast.track_cells(store(*ways))
+    assert {len(cell.parents) for cell in merged} == {0, 1, 2}
+    child = next(cell for cell in merged if len(cell.parents) == 2)
+    parents = [cell for cell in merged if cell.id in child.parents]
+    assert len({cell.track for cell in parents}) == 2
+    assert child.track in {cell.track for cell in parents}
+    split = nowcast.track_cells(store(*(way[::-1] for way in ways)))
+    children = [cell for cell in split if cell.age_minutes > 0]
+    shared = [cell.parents for cell in children]
+    twins = [cell for cell in children if shared.count(cell.parents) == 2]
+    assert len(twins) == 2
+    assert len({cell.track for cell in twins}) == 2
+
+
+def test_missing_data_are_no_cell_and_gaps_end_tracks():
+    rain = store([(0, 0)] * 4)
+    rain["rain_rate"][:, :, 48:] = np.nan
+    rain["time"] = rain["time"] + np.array([0, 0, 40, 40]) * np.timedelta64(1, "m")
+    rows = nowcast.track_cells(rain)
+    assert [cell.track for cell in rows] == [1, 1, 2, 2]
+    assert all(cell.area_km2 < np.pi * 50 * np.log(20) * 0.6 for cell in rows)
+    rain["rain_rate"][:] = np.nan
+    assert nowcast.track_cells(rain) == []
+
+
+def test_the_command_writes_polygons_and_tables(tmp_path, capsys):
+    write_dataset(store([(3 * k, 0) for k in range(4)]), tmp_path / "rain.zarr")
+    write_dataset(store(), tmp_path / "dry.zarr")
+    for name in ("rain", "dry"):
+        for end in ("geojson", "csv"):
+            command = [
+                "cells",
+                str(tmp_path / f"{name}.zarr"),
+                "--out",
+                str(tmp_path / f"{name}.{end}"),
+            ]
+            assert run(app, command) == 0
+    assert json.loads((tmp_path / "dry.geojson").read_text())["features"] == []
+    features = json.loads((tmp_path / "rain.geojson").read_text())["features"]
+    rows = list(csv.DictReader((tmp_path / "rain.csv").read_text().splitlines()))
+    assert len(features) == len(rows) == 4
+    assert [row["parents"] for row in rows] == ["", "1", "2", "3"]
+    ring = np.array(features[0]["geometry"]["coordinates"][0])
+    assert (ring[0] == ring[-1]).all()
+    assert ring.mean(0) == pytest.approx((5.0, 50.0), abs=0.01)
+    x, y = ring.T
+    assert x[:-1] @ y[1:] > x[1:] @ y[:-1]  # counter-clockwise
+    assert run(app, ["cells", str(tmp_path / "rain.zarr"), "--out", str(tmp_path / "a.txt")]) != 0
+    assert ".geojson or .csv" in capsys.readouterr().err
+
+
+def test_settings_out_of_bounds_are_told():
+    with pytest.raises(SettingsError, match="saddle: expected a share"):
+        nowcast.track_cells(store(), saddle=1.0)
