@@ -117,6 +117,8 @@ def track_cells(
             raise SettingsError(f"{name}: expected a number above 0, found {value!r}")
     if not 0 < saddle < 1:
         raise SettingsError(f"saddle: expected a share between 0 and 1, found {saddle!r}")
+    from scipy.ndimage import find_objects
+
     where = path_of(rain)
     grid = Grid.from_dataset(rain, where=where)
     spacing_km = mean_spacing(rain["y"].values, rain["x"].values, where) / 1000
@@ -136,6 +138,7 @@ def track_cells(
         if before is not None and motion is not None and minutes is not None:
             shared = _shared(before, labels, motion, shared.shape)
         now: list[Cell] = []
+        boxes = find_objects(labels)
         for k in range(count):
             parents = np.flatnonzero(shared[:, k])
             track, age = tracks + 1, 0.0
@@ -146,8 +149,14 @@ def track_cells(
                     track = earlier[main].track
             tracks = max(tracks, track)
             ids = tuple(earlier[p].id for p in parents)
+            # Only its box: a grid of a continent has thousands of cells.
+            box = boxes[k]
+            corner = np.array([part.start for part in box], np.float64)
+            inside = labels[box] == k + 1
+            way = None if motion is None else (motion[0][:, *box][:, inside], motion[1])
+            rates = field[box][inside].astype(np.float64)
             now.append(
-                describe(len(cells) + k + 1, track, time, field, labels == k + 1, motion, age, ids)
+                describe(len(cells) + k + 1, track, time, rates, inside, corner, way, age, ids)
             )
         cells += now
         before, earlier = labels, now
@@ -215,19 +224,19 @@ class _Describer:
         number: int,
         track: int,
         time: np.datetime64,
-        field: Float,
+        rates: NDArray[np.float64],
         inside: NDArray[np.bool_],
+        corner: NDArray[np.float64],
         motion: tuple[Float, float] | None,
         age: float,
         parents: tuple[int, ...],
     ) -> Cell:
         grid = self.grid
-        rates = field[inside].astype(np.float64)
-        at = np.argwhere(inside).astype(np.float64)
+        at = np.argwhere(inside) + corner
         # A cell of smoothed rain may, at the edge of a missing part, have no rain of its own.
         row, column = np.average(at, axis=0, weights=rates if rates.sum() > 0 else None)
         speed = direction = None
-        way = np.zeros(2) if motion is None else motion[0][:, inside].mean(1, dtype=np.float64)
+        way = np.zeros(2) if motion is None else motion[0].mean(1, dtype=np.float64)
         ends = self._degrees(
             np.array([row - way[0] / 2, row, row + way[0] / 2]),
             np.array([column - way[1] / 2, column, column + way[1] / 2]),
@@ -244,5 +253,5 @@ class _Describer:
             mean_mm_h=float(rates.mean()), max_mm_h=float(rates.max()),
             volume_m3_h=float(rates.sum()) * grid.dx * grid.dy / 1000,
             speed_m_s=speed, direction_deg=direction, age_minutes=age, parents=parents,
-            outline=tuple(self._degrees(*ring.T) for ring in rings(inside)),
+            outline=tuple(self._degrees(*(ring + corner).T) for ring in rings(inside)),
         )  # fmt: skip
