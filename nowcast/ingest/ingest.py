@@ -150,7 +150,6 @@ def _ingest_remote(
             for failure in failures:
                 report.fail(failure)
             report.addresses = {str(copy): file.url for copy, file in local.items()}
-            before = len(report.failed)
 
             def show(scan: int, scans: int, done: int = done, size: int = len(batch)) -> None:
                 if progress is not None:
@@ -159,10 +158,7 @@ def _ingest_remote(
             sources = Sources([c for c, f in local.items() if f.named])
             sources.found += [c for c, f in local.items() if not f.named]
             _ingest_files(cluster, sources, path, settings, report, show)
-            # A scan of several files has their names with commas, see Scan.name; a name may have
-            # some of its own.
-            damaged = f", {', '.join(name for name, _ in report.failed[before:])}, "
-            read.add([file for file in local.values() if f", {file.url}, " not in damaged])
+            read.add([file for file in local.values() if file.url not in report.unread])
         done += len(batch)
 
 
@@ -296,5 +292,5 @@ def _read_scans(
     arguments = [(scan, grid, settings, site) for scan in scans]
     for (scan, *_), result in in_order(client, try_scan, arguments, "scan"):
         if isinstance(result, Died):
-            result = Failure(scan.name, result.reason)
+            result = Failure(scan.name, result.reason, files=tuple(scan.paths))
         yield scan, result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,18 +37,21 @@ class Failure:
         A sentence.
     ours : bool
         It is a mistake of this program, not the file's fault.
+    files : tuple of str
+        Paths, each; by default the name is that of one file.
     """
 
     name: str
     reason: str
     ours: bool = False
+    files: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, error: Exception) -> Failure:
+    def of(cls, name: str, error: Exception, files: Sequence[str] = ()) -> Failure:
         """Return the failure that an exception of the guard stands for."""
         # The reason stands beside the name, which need not be said twice.
         reason = str(error).removeprefix(f"{name}: ")
-        return cls(name, reason, isinstance(error, ReaderError))
+        return cls(name, reason, isinstance(error, ReaderError), tuple(files))
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def try_scan(
         with guarded(scan.name, scan.format):
             return map_scan(scan, grid, settings, site)
     except Exception as error:
-        return Failure.of(scan.name, error)
+        return Failure.of(scan.name, error, scan.paths)
 
 
 def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None) -> RainMap:
@@ -180,7 +184,8 @@ def _read_sweeps(
     """
     paths = [Path(header.path) for header in scan.headers]
     sweeps: list[Sweep] = []
-    errors: list[tuple[str, Exception]] = []
+    errors: list[Exception] = []
+    lost: list[Failure] = []
     repeated: list[str] = []
     for part in volume.parts(paths, scan.format):
         name = str(part[0])
@@ -194,11 +199,12 @@ def _read_sweeps(
             else:
                 sweeps += read
         except (DataError, ReaderError) as error:
-            errors.append((name, error))
+            errors.append(error)
+            lost.append(Failure.of(name, error, [str(path) for path in part]))
     if errors and not any(sweep.dbz is not None for sweep in sweeps):
-        raise errors[0][1]
+        raise errors[0]
     usable = volume.usable(sweeps, paths, settings.sweeps, settings.moment)
-    return usable, tuple(Failure.of(name, error) for name, error in errors), tuple(repeated)
+    return usable, tuple(lost), tuple(repeated)
 
 
 def _repeats(sweep: Sweep, known: Sweep) -> bool:

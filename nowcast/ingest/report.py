@@ -35,7 +35,9 @@ class IngestReport:
     ignored : int
         Files in folders that are no radar files.
     failed : list of (str, str)
-        Files that could not be read, and why.
+        Files or scans that could not be read, and why.
+    unread : dict of str
+        The same for each file: why, by its path or address.
     mistakes : int
         How many of them for a mistake of this program.
     coverage : Coverage
@@ -51,6 +53,7 @@ class IngestReport:
     repeated: int = 0
     ignored: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
     mistakes: int = 0
     coverage: Coverage = field(default_factory=Coverage)
     area: str = RANGE
@@ -64,6 +67,8 @@ class IngestReport:
         name, reason = self._addressed(failure.name), self._addressed(failure.reason)
         log.warning("%s: skipped: %s", name, reason)
         self.failed.append((name, reason))
+        for file in failure.files or (failure.name,):
+            self.unread[self.addresses.get(file, file)] = reason
         self.mistakes += failure.ours
 
     def _addressed(self, text: str) -> str:

@@ -51,9 +51,14 @@ class Scan:
         return self.headers[0].format
 
     @property
+    def paths(self) -> list[str]:
+        """The files' paths."""
+        return [header.path for header in self.headers]
+
+    @property
     def name(self) -> str:
         """The files' names, for messages."""
-        return ", ".join(header.path for header in self.headers)
+        return ", ".join(self.paths)
 
 
 def group_scans(

@@ -178,10 +178,9 @@ class Watch:
             else:
                 self._failed(names[0], str(error))
             return
-        failed = {part: reason for name, reason in report.failed for part in name.split(", ")}
         for name in names:
-            if name in failed:
-                self._failed(name, failed[name])
+            if name in report.unread:
+                self._failed(name, report.unread[name])
             else:
                 self._leave(name)
         self.status["scans"] += report.written

@@ -21,6 +21,7 @@ from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time, spanned
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.remote import Access, RemoteFile, fetch, listed
+from nowcast.ingest.report import IngestReport
 from nowcast.rain.store import open_rain
 from nowcast.simulate import Radar, simulate
 
@@ -161,6 +162,14 @@ def test_an_archive_is_a_folder_and_its_damaged_file_is_tried_again(
     for written in (len(list(scans.glob("*.h5"))), 0):
         report = ingest([tmp_path / "day.zip"], tmp_path / "rain.zarr")
         assert (report.written, len(report.failed)) == (written, 1)
+
+
+def test_each_file_of_a_scan_that_failed_is_known() -> None:
+    report = IngestReport("rain.zarr")
+    report.addresses = {"/copy/1": "s3://b/north, 1.h5", "/copy/2": "s3://b/north, 2.h5"}
+    report.fail(Failure("/copy/1, /copy/2", "found no reflectivity", files=("/copy/1", "/copy/2")))
+    report.fail(Failure("/scans/a, b.h5", "found no HDF5"))
+    assert set(report.unread) == {"s3://b/north, 1.h5", "s3://b/north, 2.h5", "/scans/a, b.h5"}
 
 
 @pytest.mark.slow
