@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from daskdl.errors import SettingsError
 from nowcast.commands.arguments import numbers
 from nowcast.commands.talk import progress_bar, say
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def accumulate(
@@ -43,30 +40,16 @@ def accumulate(
 
     Of a forecast with members you get the probability of amounts, from each member's own sum.
     """
+    from nowcast.forecasters.file import open_fields
     from nowcast.sums.accumulate import Rules, accumulate_to
 
     reached = numbers("--amounts", amounts) if amounts else ()
     rules = Rules.of(over, every, reached, bridge, observed)
     _check_out(out, rain)
-    with opened(rain) as dataset, progress_bar("accumulate") as advance:
+    with open_fields(rain) as dataset, progress_bar("accumulate") as advance:
         ends = accumulate_to(out, dataset, rules, areas, advance)
-    beside = f", of areas to {out.with_suffix('.csv')}" if areas else ""
-    say(f"sums at {ends} times written to {out}{beside}")
-
-
-def opened(path: Path) -> xr.Dataset:
-    """Open a rain store or a forecast, whichever it is."""
-    from daskdl.errors import DataError
-    from nowcast.forecasters.file import open_forecast
-    from nowcast.rain.store import open_rain
-
-    try:
-        return open_rain(path)
-    except DataError as no_store:
-        try:
-            return open_forecast(path)
-        except DataError:
-            raise no_store from None
+    table = f", of areas to {out.with_suffix('.csv')}" if areas else ""
+    say(f"sums at {ends} times written to {out}{table}")
 
 
 def _check_out(out: Path, rain: Path) -> None:

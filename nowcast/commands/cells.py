@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from nowcast.commands.accumulate import opened
 from nowcast.commands.talk import progress_bar, say
 
 
@@ -27,9 +26,10 @@ def cells(
     """Outline rain cells and follow them in time, with their size, rain, speed and parents."""
     from nowcast.cells.track import track_cells
     from nowcast.cells.write import check_out, write_cells
+    from nowcast.forecasters.file import open_fields
 
     check_out(out)
-    with opened(rain) as dataset, progress_bar("cells") as advance:
+    with open_fields(rain) as dataset, progress_bar("cells") as advance:
         rows = track_cells(
             dataset, threshold=threshold, saddle=saddle, smooth_km=smooth_km,
             least_km2=least_km2, progress=advance,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from daskdl.errors import DataError
 from nowcast.commands.arguments import Json
 from nowcast.commands.talk import print_json
 
@@ -39,28 +38,24 @@ def info(
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    from nowcast.forecasters.file import open_forecast
+    from nowcast.forecasters.file import open_fields
     from nowcast.radar.plainfile import is_zarr
-    from nowcast.rain.store import damage_named, open_rain
+    from nowcast.rain.store import damage_named
 
     if path.is_dir() and not is_zarr(path):
         return _model_facts(path)
-    try:
-        forecast = open_forecast(path)
-    except DataError:
-        with open_rain(path) as rain, damage_named(path):
-            return {"kind": "rain store"} | _times(rain) | _field_facts(rain, "time")
-    with forecast, damage_named(path):
-        lead = forecast["lead_time"].values / np.timedelta64(1, "m")
-        reference = np.atleast_1d(forecast["forecast_reference_time"].values)[0]
+    with open_fields(path) as dataset, damage_named(path):
+        if "lead_time" not in dataset.dims:
+            return {"kind": "rain store"} | _times(dataset) | _field_facts(dataset, "time")
+        lead = dataset["lead_time"].values / np.timedelta64(1, "m")
         facts = {
             "kind": "forecast",
-            "start": _text(reference),
+            "start": _text(np.datetime64(dataset["forecast_reference_time"].values.item(), "ns")),
             "lead_minutes": [float(minutes) for minutes in lead],
-            "thresholds": [float(t) for t in forecast.get("threshold", np.empty(0))],
-            "members": forecast.sizes.get("realization", 0),
+            "thresholds": [float(t) for t in dataset.get("threshold", np.empty(0))],
+            "members": dataset.sizes.get("realization", 0),
         }
-        return facts | _field_facts(forecast, "lead_time")
+        return facts | _field_facts(dataset, "lead_time")
 
 
 def _model_facts(path: Path) -> dict[str, Any]:

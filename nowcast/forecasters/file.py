@@ -13,6 +13,7 @@ from nowcast.rain.replacing import beside, remove
 from nowcast.rain.store import (
     consolidate,
     is_netcdf,
+    open_rain,
     without_encoding,
     write_dataset,
     write_netcdf,
@@ -59,6 +60,23 @@ def open_forecast(path: Path) -> xr.Dataset:
             "that nowcast predict wrote"
         )
     return dataset
+
+
+def open_fields(path: Path) -> xr.Dataset:
+    """Open a rain store or a forecast, whichever lies at a path.
+
+    Raises
+    ------
+    DataError
+        What `nowcast.rain.store.open_rain` says, when it is neither.
+    """
+    try:
+        return open_rain(path)
+    except DataError as error:
+        try:
+            return open_forecast(path)
+        except DataError:
+            raise error from None
 
 
 def check_replaceable(path: Path) -> None:

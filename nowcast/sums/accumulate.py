@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,10 +79,10 @@ class Rules:
                 )
         if not 0 < observed <= 1:
             raise SettingsError(f"observed: expected a share above 0, up to 1, found {observed!r}")
-        rates = tuple(sorted(amounts))
-        if any(not amount > 0 for amount in rates):
-            raise SettingsError(f"amounts: expected mm above 0, found {rates[0]!r}")
-        return cls(windows, step, rates, _duration("bridge", bridge), observed)
+        reached = tuple(sorted(amounts))
+        if any(not amount > 0 for amount in reached):
+            raise SettingsError(f"amounts: expected mm above 0, found {reached[0]!r}")
+        return cls(windows, step, reached, _duration("bridge", bridge), observed)
 
 
 def _duration(option: str, value: Any) -> np.timedelta64:
@@ -322,7 +324,10 @@ def accumulate_to(
     from nowcast.forecasters.file import write_leads
     from nowcast.rain.replacing import beside
 
-    lines: list[str] = []
+    table = io.StringIO()
+    lines = csv.writer(table, lineterminator="\n")
+    heads = ["area", "window", "from", "to", "rain_mm", "observed_share"]
+    lines.writerow([*heads, *(f"probability_{amount:g}mm" for amount in rules.amounts)])
     ends = 0
 
     def noted() -> Iterator[xr.Dataset]:
@@ -330,25 +335,22 @@ def accumulate_to(
         for part in sums(rain, rules, areas, progress):
             ends += 1
             if areas is not None:
-                lines.extend(_lines(part, rules))
+                lines.writerows(_rows(part, rules))
             yield part
 
     write_leads(
         noted(), int(_Frames(rain, path_of(rain)).span / rules.every) + 2, out, along="time"
     )
     if areas is not None:
-        heads = ["area", "window", "from", "to", "rain_mm", "observed_share"]
-        heads += [f"probability_{amount:g}mm" for amount in rules.amounts]
         with beside(out.with_suffix(".csv")) as temporary:
-            temporary.write_text("\n".join([",".join(heads), *lines]) + "\n")
+            temporary.write_text(table.getvalue(), encoding="utf-8")
     return ends
 
 
-def _lines(part: xr.Dataset, rules: Rules) -> Iterator[str]:
-    """Give the lines of CSV of one time, with empty cells where a sum is missing."""
+def _rows(part: xr.Dataset, rules: Rules) -> Iterator[list[str]]:
+    """Give the rows of the table of one time, with empty cells where a sum is missing."""
     end = part["time"].values[0]
     for n, name in enumerate(part["area"].values):
-        quoted = '"' + str(name).replace('"', '""') + '"'
         for k, window in enumerate(rules.over):
             numbers: Sequence[float] = [
                 part["area_rain_sum"].values[k, 0, n], part["area_observed_share"].values[k, 0, n]
@@ -357,4 +359,4 @@ def _lines(part: xr.Dataset, rules: Rules) -> Iterator[str]:
                 numbers += part["area_exceedance_probability"].values[k, :, 0, n].tolist()
             bounds = (f"{t.astype('datetime64[s]')}Z" for t in (end - window, end))
             cells = ("" if np.isnan(value) else f"{value:.3f}" for value in numbers)
-            yield ",".join([quoted, _text(window), *bounds, *cells])
+            yield [str(name), _text(window), *bounds, *cells]

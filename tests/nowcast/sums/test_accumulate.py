@@ -134,7 +134,7 @@ def test_the_command_writes_sums_and_the_areas_beside_them(tmp_path, capsys, end
         assert written["area"].values.tolist() == ["gauge"]
     head, *lines = out.with_suffix(".csv").read_text().splitlines()
     assert head == "area,window,from,to,rain_mm,observed_share,probability_5mm"
-    assert lines[0].startswith('"gauge",10min,2020-06-01T00:10:00Z,2020-06-01T00:20:00Z,1.')
+    assert lines[0].startswith("gauge,10min,2020-06-01T00:10:00Z,2020-06-01T00:20:00Z,1.")
     assert lines[-1].endswith(",1.000,0.500")
     assert lines[1].endswith(",,0.333,")  # ten minutes of thirty
 
