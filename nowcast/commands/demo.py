@@ -43,6 +43,8 @@ def demo(
     from nowcast.rain.store import open_rain, write_dataset
     from nowcast.simulate import simulate
 
+    if serve:
+        page.require_server()
     began = time.monotonic()
     scans, store = out / "scans", out / "rain.zarr"
     say("1 of 5  simulate a day of radar scans, ODIM_H5 volumes every 10 min")

@@ -30,14 +30,10 @@ def serve(
 
     A newer forecast is shown as soon as it is there. Ctrl-C ends it.
     """
-    try:
-        import uvicorn
+    require_server()
+    import uvicorn
 
-        from nowcast.web.app import application
-    except ImportError as error:
-        raise MissingExtraError(
-            f"nowcast serve needs starlette and uvicorn ({error}); pip install 'daskdl[serve]'"
-        ) from error
+    from nowcast.web.app import application
     from nowcast.web.folder import Folder
 
     for path in filter(None, (source, observed)):
@@ -51,6 +47,17 @@ def serve(
         say(f"page on http://{host}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         settings = uvicorn.Config(application(folder), log_level="warning", backlog=1024)
         uvicorn.Server(settings).run(sockets=[listener])
+
+
+def require_server() -> None:
+    """Raise an error that names the extra when there is no server."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the page needs starlette and uvicorn ({error}); pip install 'daskdl[nowcast,serve]'"
+        ) from error
 
 
 def _listening(host: str, port: int) -> socket.socket:

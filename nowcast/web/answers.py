@@ -32,20 +32,11 @@ def frames(case: Case) -> dict[str, Any]:
             for name, title in case.quantities().items()
         ],
         "thresholds": list(case.thresholds),
-        "bounds": bounds(case),
+        "bounds": case.bounds,
         "scales": legend(),
         "notes": list(case.notes),
         **case.about,
     }
-
-
-def bounds(case: Case) -> dict[str, float]:
-    """Return the degrees that the grid reaches to."""
-    latitude, longitude = case.grid.latitude_longitude()
-    ends = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
-    return dict(
-        zip(("south", "north", "west", "east"), (round(float(e), 5) for e in ends), strict=True)
-    )
 
 
 def latest(case: Case, status: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +53,7 @@ def latest(case: Case, status: dict[str, Any]) -> dict[str, Any]:
             "crs": grid.projection.to_wkt(),
             "shape": list(grid.shape),
             "spacing_metres": [grid.dy, grid.dx],
-            "bounds": bounds(case),
+            "bounds": case.bounds,
         },
         "notes": list(case.notes),
         **case.about,
@@ -79,39 +70,31 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
         When it is outside of the grid.
     """
     row, column = case.cell(latitude, longitude)
-    here = np.zeros(case.grid.shape, bool)
-    here[row, column] = True
-    return {
-        "latitude": latitude,
-        "longitude": longitude,
-        "cell": {"row": row, "column": column},
-        **series(case, here),
-    }
 
+    def at(fields: NDArray[np.float16]) -> list[float | None]:
+        """Return a number for each field, None where it is missing."""
+        numbers = fields[:, row, column].astype(float)
+        return [round(number, 4) if np.isfinite(number) else None for number in numbers.tolist()]
 
-def series(case: Case, mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the mean over some cells (y, x) of all that there is, and when rain arrives there.
-
-    Of one cell this is what is at it; of many, means of rates, of probabilities and of quantiles.
-    """
     forecast: list[dict[str, Any]] = [
         {"time": iso(case.start + lead), "lead_minutes": minutes, "rain_rate": rate}
-        for lead, minutes, rate in zip(
-            case.leads, _minutes(case.leads), _means(case.rain, mask), strict=True
-        )
+        for lead, minutes, rate in zip(case.leads, _minutes(case.leads), at(case.rain), strict=True)
     ]
     for name, keys, fields in (
         ("quantiles", LEVELS, case.quantiles),
         ("exceedance_probability", case.thresholds, case.probability),
     ):
         for key, stacked in zip(keys, () if fields is None else fields, strict=False):
-            for entry, value in zip(forecast, _means(stacked, mask), strict=True):
+            for entry, value in zip(forecast, at(stacked), strict=True):
                 entry.setdefault(name, {})[f"{key:g}"] = value
     observed = [
         {"time": iso(time), "rain_rate": rate}
-        for time, rate in zip(case.times, _means(case.observed, mask), strict=True)
+        for time, rate in zip(case.times, at(case.observed), strict=True)
     ]
     return {
+        "latitude": latitude,
+        "longitude": longitude,
+        "cell": {"row": row, "column": column},
         "start": iso(case.start),
         "units": {"rain_rate": "mm h-1", "quantiles": "mm h-1", "exceedance_probability": "1"},
         "observed": observed,
@@ -140,21 +123,9 @@ def _arrival(forecast: list[dict[str, Any]], past: list[dict[str, Any]]) -> dict
         chance = None if lowest is None else entry["exceedance_probability"][lowest]
         wet = (entry["rain_rate"] or 0) >= WET if lowest is None else (chance or 0) >= LIKELY
         if wet:
-            found = {"time": entry["time"], "lead_minutes": entry["lead_minutes"]}
-            return arrival | found | {"probability": chance}
+            moment = {"time": entry["time"], "lead_minutes": entry["lead_minutes"]}
+            return arrival | moment | {"probability": chance}
     return arrival
-
-
-def _means(fields: NDArray[np.float16], mask: NDArray[np.bool_]) -> list[float | None]:
-    """Return the mean over a mask of each field, None where all of it is missing."""
-    values = fields[:, mask].astype(np.float64)
-    known = np.isfinite(values)
-    counts = known.sum(axis=1)
-    sums = np.where(known, values, 0).sum(axis=1)
-    return [
-        round(float(total / count), 4) if count else None
-        for total, count in zip(sums, counts, strict=True)
-    ]
 
 
 def _minutes(leads: NDArray[np.timedelta64]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,13 +79,21 @@ class Case:
 
     @property
     def past(self) -> int:
-        """How many observed frames are not after the start; they come first on the page."""
+        """Number of observed frames up to the start, which come first on the page."""
         return int((self.times <= self.start).sum())
 
     @property
     def shown(self) -> NDArray[np.datetime64]:
         """Times of the frames on the page: the observed past and the forecast."""
         return np.concatenate([self.times[: self.past], self.start + self.leads])
+
+    @cached_property
+    def bounds(self) -> dict[str, float]:
+        """The degrees that the grid reaches to."""
+        latitude, longitude = self.grid.latitude_longitude()
+        ends = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
+        names = ("south", "north", "west", "east")
+        return dict(zip(names, (round(float(end), 5) for end in ends), strict=True))
 
     def quantities(self) -> dict[str, str]:
         """Return the names of what has maps, with what they are."""

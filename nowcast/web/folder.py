@@ -44,12 +44,15 @@ class Folder:
         """
         try:
             forecast, about = self._newest()
-            stat = forecast.stat()
-            token = f"{forecast} {stat.st_ino} {stat.st_mtime_ns} {stat.st_size} {about}"
+            # Scans that come in while a forecast stands change the store's zarr.json.
+            store = self._store()
+            files = [forecast, *([store / "zarr.json"] if store else [])]
+            stats = [file.stat() for file in files if file.exists()]
+            token = f"{forecast} {[(s.st_ino, s.st_mtime_ns, s.st_size) for s in stats]} {about}"
             if token == self._token:
                 self.problem = ""  # a damaged one after it is gone
                 return False
-            case = open_case(forecast, self._store(), token, about)
+            case = open_case(forecast, store, token, about)
         except (DataError, OSError) as error:
             self.problem = self._without_place(error)
             return False

@@ -50,7 +50,8 @@ async function take(frames) {
   const flags = (frames.flags || []).map((flag) => typeof flag === "string" ? flag : JSON.stringify(flag));
   $("about").textContent = [frames.simulated && "simulated data", frames.station, `method ${frames.method}`,
     `from ${utc(frames.start)}`, ...flags].filter(Boolean).join(" · ");
-  $("quantity").replaceChildren(...frames.quantities.map((q) => new Option(q.title, q.name)));
+  $("quantity").replaceChildren(...frames.quantities.map(
+    (q) => new Option(`${q.title}, ${frames.scales[q.scale].units}`, q.name)));
   if (!frames.quantities.some((q) => q.name === state.quantity)) state.quantity = "rain";
   $("quantity").value = state.quantity;
   $("slider").max = frames.times.length - 1;

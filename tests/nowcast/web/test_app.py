@@ -158,6 +158,19 @@ def test_a_newer_forecast_takes_the_place(client: TestClient, folder: Path, show
     assert frames["case"] != before
 
 
+def test_scans_that_come_in_later_are_shown(
+    client: TestClient, folder: Path, shown: Folder
+) -> None:
+    rain = moving_rain()
+    write_zarr(rain.isel(time=slice(0, 12)), folder / "rain.zarr")
+    assert shown.refresh()
+    before = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()["observed"]
+    write_zarr(rain.isel(time=slice(0, 14)), folder / "rain.zarr")
+    assert shown.refresh()
+    after = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()["observed"]
+    assert [len(before), len(after)] == [12, 14]
+
+
 def test_a_damaged_forecast_leaves_the_one_before(
     client: TestClient, folder: Path, shown: Folder
 ) -> None:
