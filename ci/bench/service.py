@@ -44,8 +44,8 @@ class Watched:
 
     def start(self) -> None:
         """Start the process."""
-        log = (self.out.parent / "log").open("a")
-        self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        with (self.out.parent / "log").open("a") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
 
     def wait(self, seconds: float) -> None:
         """Look out for forecasts for so long."""
@@ -156,7 +156,7 @@ def report(
     print(f"in the store {len(times)}; each once: {once}; all that came: {right}")
     print(f"forecasts {whole} whole of {len(list((out / 'forecasts').iterdir()))} files")
     middle, high, most = np.quantile(waits, [0.5, 0.95, 1])
-    print(f"seconds from arrival to forecast: {middle:.1f}, 95 % {high:.1f}, most {most:.1f}")
+    print(f"seconds to the forecast: median {middle:.1f}, 95 % {high:.1f}, most {most:.1f}")
     first = min(3, len(watched.memory) - 1)
     for name, values in (("MiB", watched.memory), ("descriptors", watched.descriptors)):
         print(f"{name}: {values[first]:.0f} after some forecasts, {values[-1]:.0f} at the end")

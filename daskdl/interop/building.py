@@ -63,12 +63,12 @@ class Builder:
 
     def free(self, name: str) -> str:
         """Return a name that nothing has yet, and take it."""
-        found, n = name or "value", 1
-        while found in self._taken:
+        unused, n = name or "value", 1
+        while unused in self._taken:
             n += 1
-            found = f"{name}_{n}"
-        self._taken.add(found)
-        return found
+            unused = f"{name}_{n}"
+        self._taken.add(unused)
+        return unused
 
     def input(
         self, name: str, shape: tuple[int | None, ...] | None, dtype: str = "float32",
@@ -89,8 +89,8 @@ class Builder:
     ) -> list[str]:
         """Add a node with several results; return their names."""
         results = [self.free(name) for name in names]
-        given = tuple((k, v) for k, v in attributes.items() if v is not None)
-        self.nodes.append(Node(operator, tuple(inputs), tuple(results), given))
+        kept = tuple((k, v) for k, v in attributes.items() if v is not None)
+        self.nodes.append(Node(operator, tuple(inputs), tuple(results), kept))
         return results
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
@@ -168,12 +168,12 @@ class Builder:
     ) -> Value:
         """Add a convolution; padding is "SAME", "VALID" or (before, ..., behind, ...)."""
         x = self.second(x)
-        given = [x.name, filters, bias] if bias else [x.name, filters]
-        found = self.node(
-            operator, *given, name=name, strides=tuple(strides), dilations=tuple(dilations),
+        inputs = [x.name, filters, bias] if bias else [x.name, filters]
+        output = self.node(
+            operator, *inputs, name=name, strides=tuple(strides), dilations=tuple(dilations),
             group=group, output_padding=output_padding, **padded(padding),
         )  # fmt: skip
-        return Value(found, len(strides) + 2, True)
+        return Value(output, len(strides) + 2, True)
 
     def pooled(
         self, x: Value, operator: str, *, name: str, kernel: Sequence[int],
@@ -181,11 +181,11 @@ class Builder:
     ) -> Value:  # fmt: skip
         """Add a pooling over windows; cells of the padding are by default in no mean."""
         x = self.second(x)
-        found = self.node(
+        output = self.node(
             operator, x.name, name=name, kernel_shape=tuple(kernel), strides=tuple(strides),
             **padded(padding), **attributes,
         )  # fmt: skip
-        return Value(found, len(kernel) + 2, True)
+        return Value(output, len(kernel) + 2, True)
 
     def normalised(
         self, x: Value, scale: str, bias: str, statistics: tuple[str, str], eps: float, name: str,
@@ -252,13 +252,13 @@ class LastBuilder(Builder):
         chosen = sorted(a % rank if rank else a for a in axes)
         if x.second and rank and (keep or chosen == list(range(1, rank - 1))):
             turned = tuple(1 if a == rank - 1 else a + 1 if a else 0 for a in chosen)
-            found = self.node(
+            output = self.node(
                 operator, x.name, self.integers(*turned), name=name, keepdims=int(keep)
             )
-            return Value(found, rank if keep else rank - len(chosen), keep)
+            return Value(output, rank if keep else rank - len(chosen), keep)
         x = self.last(x)
-        found = self.node(operator, x.name, self.integers(*chosen), name=name, keepdims=int(keep))
-        return Value(found, rank if keep or rank is None else rank - len(chosen))
+        output = self.node(operator, x.name, self.integers(*chosen), name=name, keepdims=int(keep))
+        return Value(output, rank if keep or rank is None else rank - len(chosen))
 
     def joined(self, values: Sequence[Value], axis: int, name: str) -> Value:
         """Add a concatenation along an axis of the file's values."""
@@ -285,9 +285,9 @@ class LastBuilder(Builder):
                 a, b = (whole, other) if a.second else (other, whole)
                 return Value(self.node(operator, a.name, b.name, name=name), rank, True)
             a, b = self.last(a), self.last(b)
-        found = self.node(operator, a.name, b.name, name=name)
+        output = self.node(operator, a.name, b.name, name=name)
         known = a.rank is not None and b.rank is not None
-        return Value(found, max(a.rank or 0, b.rank or 0) if known else None)
+        return Value(output, max(a.rank or 0, b.rank or 0) if known else None)
 
 
 def attribute_name(name: str, taken: Collection[str] = ()) -> str:

@@ -27,17 +27,17 @@ class Layer:
     build : Builder
     inputs : list of Value
     settings : mapping
-    held : dict
+    shared : dict
         Names in the graph of weights that were added, for layers that have them in common.
     """
 
     def __init__(
         self, place: str, name: str, kind: str, build: Any, inputs: list[Value],
-        settings: Any, held: dict[Any, str],
+        settings: Any, shared: dict[Any, str],
     ) -> None:  # fmt: skip
         self.place, self.name, self.kind, self.build = place, name, kind, build
         self.output = name
-        self.inputs, self.settings, self.held = inputs, settings, held
+        self.inputs, self.settings, self.shared = inputs, settings, shared
 
     def fail(self, sentence: str) -> NoReturn:
         """Raise a ModelFileError that names the layer."""
@@ -96,9 +96,9 @@ class Layer:
         self, key: Hashable, name: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
         """Add weights to the graph, as parameters by default, once for each key."""
-        if key not in self.held:
-            self.held[key] = (add or self.build.parameter)(name, array)
-        return self.held[key]
+        if key not in self.shared:
+            self.shared[key] = (add or self.build.parameter)(name, array)
+        return self.shared[key]
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node in the middle of what the layer does; return the name of its result."""

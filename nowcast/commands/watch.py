@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -86,9 +87,8 @@ def watch(
         raise DataError(run.status["last_error"])
 
 
-def _until_ended(cycle: object, interval: float) -> None:
+def _until_ended(cycle: Callable[[], object], interval: float) -> None:
     """Call a function every so many seconds, until Ctrl-C or SIGTERM; its call is ended first."""
-    assert callable(cycle)
     ended = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: ended.set())

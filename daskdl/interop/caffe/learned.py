@@ -58,19 +58,19 @@ def inner_product(of: Layer) -> Value:
         of.fail(f"expected weights of {count} outputs, found {weight.shape}")
     weight = weight.reshape((-1, count) if turned else (count, -1))
     axis = of.axis(of.settings.integer("axis", 1, -9, 9))
-    given, rank = of.x.name, of.rank
+    x, rank = of.x.name, of.rank
     more = [name for name in (of.bias(count),) if name]
     matrix = of.weight(0, "weight", weight)
     if axis == 1:
-        rows = given if rank == 2 else of.add("Flatten", given, axis=1)
+        rows = x if rank == 2 else of.add("Flatten", x, axis=1)
         return of.result("Gemm", rows, matrix, *more, rank=2, transB=int(not turned))
     if axis != rank - 1:
-        lead = of.add("Shape", given, start=0, end=axis)
-        given = of.add("Reshape", given, of.add("Concat", lead, of.build.integers(-1), axis=0))
+        lead = of.add("Shape", x, start=0, end=axis)
+        x = of.add("Reshape", x, of.add("Concat", lead, of.build.integers(-1), axis=0))
     matrix = matrix if turned else of.add("Transpose", matrix, perm=(1, 0))
     if not more:
-        return of.result("MatMul", given, matrix, rank=axis + 1)
-    return of.result("Add", of.add("MatMul", given, matrix), *more, rank=axis + 1)
+        return of.result("MatMul", x, matrix, rank=axis + 1)
+    return of.result("Add", of.add("MatMul", x, matrix), *more, rank=axis + 1)
 
 
 @layer("Embed")

@@ -95,9 +95,9 @@ def pooling(of: Layer) -> Value:
     method = of.settings.word("pool", "MAX")
     if method not in ("MAX", "AVE") or len(of.names) > 1 or of.rank != 4:
         of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
-    given = of.x.name
+    x = of.x.name
     if of.settings.flag("global_pooling", False):
-        return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", given)
+        return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", x)
     kernel = spatial(of, "kernel_size", 0, 2)
     pad = spatial(of, "pad", 0, 2)
     if min(kernel) < 1 or any(p >= k for p, k in zip(pad, kernel, strict=True)):
@@ -115,18 +115,18 @@ def local_response(of: Layer) -> Value:
     """Divide by a power of the squares of the channels around, or of the pixels around."""
     size = of.settings.integer("local_size", 5, 1, 4096)
     alpha, beta = of.settings.number("alpha", 1), of.settings.number("beta", 0.75)
-    given, k = of.x.name, of.settings.number("k", 1)
+    x, k = of.x.name, of.settings.number("k", 1)
     if size % 2 == 0:
         of.fail(f"local_size: expected an odd number, found {size}")
     region = of.settings.word("norm_region", "ACROSS_CHANNELS")
     if region == "ACROSS_CHANNELS":
-        return of.result("LRN", given, size=size, alpha=alpha, beta=beta, bias=k)
+        return of.result("LRN", x, size=size, alpha=alpha, beta=beta, bias=k)
     mean = of.add(
-        "AveragePool", of.add("Mul", given, given), kernel_shape=(size, size),
+        "AveragePool", of.add("Mul", x, x), kernel_shape=(size, size),
         pads=(size // 2,) * 4, count_include_pad=1,
     )  # fmt: skip
     inside = of.add("Add", of.add("Mul", mean, of.build.constant(alpha)), of.build.constant(1))
-    return of.result("Mul", given, of.add("Pow", inside, of.build.constant(-beta)))
+    return of.result("Mul", x, of.add("Pow", inside, of.build.constant(-beta)))
 
 
 @layer("MVN")
@@ -134,11 +134,11 @@ def mean_variance(of: Layer) -> Value:
     """Make the mean 0 and the deviation 1, of each channel or of each image."""
     first = 1 if of.settings.flag("across_channels", False) else 2
     axes = of.build.integers(*range(first, of.rank))
-    given = of.x.name
-    mean = of.add("ReduceMean", given, axes)
+    x = of.x.name
+    mean = of.add("ReduceMean", x, axes)
     if not of.settings.flag("normalize_variance", True):
-        return of.result("Sub", given, mean)
-    centred = of.add("Sub", given, mean)
+        return of.result("Sub", x, mean)
+    centred = of.add("Sub", x, mean)
     deviation = of.add("Sqrt", of.add("ReduceMean", of.add("Mul", centred, centred), axes))
     eps = of.build.constant(of.settings.number("eps", 1e-9))
     return of.result("Div", centred, of.add("Add", deviation, eps))
@@ -162,11 +162,11 @@ def reduction(of: Layer) -> Value:
         of.fail(f"expected one of {', '.join(operators)}, found {operation}")
     axis = of.axis(of.settings.integer("axis", 0, -9, 9))
     axes = of.build.integers(*range(axis, of.rank))
-    given, factor = of.x.name, of.settings.number("coeff", 1)
+    x, factor = of.x.name, of.settings.number("coeff", 1)
     if factor == 1:
-        return of.result(operators[operation], given, axes, rank=axis, keepdims=0)
-    found = of.add(operators[operation], given, axes, keepdims=0)
-    return of.result("Mul", found, of.build.constant(factor), rank=axis)
+        return of.result(operators[operation], x, axes, rank=axis, keepdims=0)
+    total = of.add(operators[operation], x, axes, keepdims=0)
+    return of.result("Mul", total, of.build.constant(factor), rank=axis)
 
 
 @layer("ArgMax")
@@ -174,10 +174,10 @@ def argmax(of: Layer) -> Value:
     """Say where the largest number along an axis, or of each sample, is; in floats as Caffe."""
     if of.settings.flag("out_max_val", False) or of.settings.integer("top_k", 1) != 1:
         of.fail("values of maxima and places of several are not supported")
-    given = of.x.name
+    x = of.x.name
     if of.settings.has("axis"):
         axis = of.axis(of.settings.integer("axis", 1, -9, 9))
-        return of.result("Cast", of.add("ArgMax", given, axis=axis, keepdims=1), to=1)
-    place = of.add("ArgMax", of.add("Flatten", given, axis=1), axis=1, keepdims=1)
+        return of.result("Cast", of.add("ArgMax", x, axis=axis, keepdims=1), to=1)
+    place = of.add("ArgMax", of.add("Flatten", x, axis=1), axis=1, keepdims=1)
     place = of.add("Unsqueeze", place, of.build.integers(1))
     return of.result("Cast", place, to=1, rank=3)

@@ -24,18 +24,16 @@ def concat(of: Layer) -> Value:
 def slices(of: Layer) -> list[Value]:
     """Cut along an axis, at given points or into parts that are alike."""
     name = "slice_dim" if of.settings.has("slice_dim") else "axis"
-    axis, (given, rank) = of.axis(of.settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
+    axis, (x, rank) = of.axis(of.settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
     points = of.settings.integers("slice_point")
     if not points:
-        found = of.build.nodes_of("Split", [given], of.names, axis=axis, num_outputs=len(of.names))
+        found = of.build.nodes_of("Split", [x], of.names, axis=axis, num_outputs=len(of.names))
         return [Value(name, rank) for name in found]
     if len(points) != len(of.names) - 1 or sorted(set(points)) != points:
         of.fail(f"expected {len(of.names) - 1} points that rise, found {points}")
     integers = of.build.integers
     return [
-        Value(
-            of.build.node("Slice", given, integers(a), integers(b), integers(axis), name=name), rank
-        )
+        Value(of.build.node("Slice", x, integers(a), integers(b), integers(axis), name=name), rank)
         for name, a, b in zip(of.names, [0, *points], [*points, _END], strict=True)
     ]
 
@@ -47,26 +45,26 @@ def _joined(of: Layer, *parts: str) -> str:
 @layer("Flatten")
 def flatten(of: Layer) -> Value:
     """Join the axes from one to another."""
-    given, rank = of.x.name, of.rank
+    x, rank = of.x.name, of.rank
     first = of.axis(of.settings.integer("axis", 1, -9, 9))
     last = of.axis(of.settings.integer("end_axis", -1, -9, 9))
     if last < first:
         of.fail(f"expected an end_axis behind {first}, found {last}")
     if first == 1 and last == rank - 1:
-        return of.result("Flatten", given, axis=1, rank=2)
+        return of.result("Flatten", x, axis=1, rank=2)
     parts = [of.build.integers(-1)]
     if first:
-        parts.insert(0, of.add("Shape", given, start=0, end=first))
+        parts.insert(0, of.add("Shape", x, start=0, end=first))
     if last < rank - 1:
-        parts.append(of.add("Shape", given, start=last + 1))
-    return of.result("Reshape", given, _joined(of, *parts), rank=rank - last + first)
+        parts.append(of.add("Shape", x, start=last + 1))
+    return of.result("Reshape", x, _joined(of, *parts), rank=rank - last + first)
 
 
 @layer("Reshape")
 def reshape(of: Layer) -> Value:
     """Give axes other lengths; 0 keeps one, -1 is what is left."""
     lengths = of.settings.part("shape").integers("dim", -1)
-    given, rank = of.x.name, of.rank
+    x, rank = of.x.name, of.rank
     first = of.settings.integer("axis", 0, -9, 9)
     first = first + rank + 1 if first < 0 else first
     count = of.settings.integer("num_axes", -1, -1, 9)
@@ -76,16 +74,16 @@ def reshape(of: Layer) -> Value:
     ):
         of.fail(f"expected axes of {rank}, found {lengths} in the place of {first} to {stop}")
     if first == 0 and stop == rank:
-        return of.result("Reshape", given, of.build.integers(*lengths), rank=len(lengths))
+        return of.result("Reshape", x, of.build.integers(*lengths), rank=len(lengths))
     parts = [
-        of.build.integers(n) if n else of.add("Shape", given, start=first + i, end=first + i + 1)
+        of.build.integers(n) if n else of.add("Shape", x, start=first + i, end=first + i + 1)
         for i, n in enumerate(lengths)
     ]
     if first:
-        parts.insert(0, of.add("Shape", given, start=0, end=first))
+        parts.insert(0, of.add("Shape", x, start=0, end=first))
     if stop < rank:
-        parts.append(of.add("Shape", given, start=stop))
-    return of.result("Reshape", given, _joined(of, *parts), rank=rank - stop + first + len(lengths))
+        parts.append(of.add("Shape", x, start=stop))
+    return of.result("Reshape", x, _joined(of, *parts), rank=rank - stop + first + len(lengths))
 
 
 @layer("Permute")
@@ -129,13 +127,13 @@ def tile(of: Layer) -> Value:
 def shuffle(of: Layer) -> Value:
     """Deal the channels of groups out, one of each in turn (arXiv 1707.01083)."""
     groups = of.settings.integer("group", 1, 1)
-    given, rank = of.x.name, of.rank
+    x, rank = of.x.name, of.rank
     if rank != 4:
         of.fail("expected (N, C, H, W)")
-    batch, size = of.add("Shape", given, start=0, end=1), of.add("Shape", given, start=2)
+    batch, size = of.add("Shape", x, start=0, end=1), of.add("Shape", x, start=2)
     apart = _joined(of, batch, of.build.integers(groups, -1), size)
-    dealt = of.add("Transpose", of.add("Reshape", given, apart), perm=(0, 2, 1, 3, 4))
-    return of.result("Reshape", dealt, of.add("Shape", given))
+    dealt = of.add("Transpose", of.add("Reshape", x, apart), perm=(0, 2, 1, 3, 4))
+    return of.result("Reshape", dealt, of.add("Shape", x))
 
 
 @layer("Interp")

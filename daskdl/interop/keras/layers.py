@@ -44,10 +44,10 @@ class Layer(Base):
 
     def __init__(
         self, step: Step, build: LastBuilder, inputs: list[Value], arrays: list[Array],
-        version: int, where: str, held: dict[str, str],
+        version: int, where: str, shared: dict[str, str],
     ) -> None:  # fmt: skip
         place = f"{where}: layer {step.name!r}, {step.kind}"
-        super().__init__(place, step.name, step.kind, build, inputs, step.config, held)
+        super().__init__(place, step.name, step.kind, build, inputs, step.config, shared)
         self.arrays, self.version = arrays, version
 
     def check(self, config: dict[str, Any], keys: Collection[str], off: Collection[str]) -> None:

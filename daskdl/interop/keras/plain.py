@@ -182,10 +182,10 @@ def merge(of: Layer) -> Value:
     if len(of.inputs) < 2:
         of.fail(f"expected several inputs, found {len(of.inputs)}")
     operator = _MERGES.get(of.kind, "Add")
-    found = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.inputs)
+    merged = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.inputs)
     if of.kind != "Average":
-        return found
-    return of.build.made(found, "Mul", found.name, of.build.constant(1 / len(of.inputs)))
+        return merged
+    return of.build.made(merged, "Mul", merged.name, of.build.constant(1 / len(of.inputs)))
 
 
 @layer("Concatenate", keys="axis", several=True, mask="keeps")

@@ -125,16 +125,16 @@ def _graph(found: Topology, weights: Weights, where: str) -> Graph:
     arrays = _by_layer(found, weights, where)
     values: dict[tuple[str, int], list[Value]] = {}
     masked: set[tuple[str, int]] = set()
-    held: dict[str, str] = {}
+    shared: dict[str, str] = {}
     names = {place[0]: key for key, place in found.inputs.items() if isinstance(key, str)}
     for step in found.steps:
         if step.kind == "InputLayer":
             name = names.get(step.name, step.name)
             values[step.name, step.call] = [_input(build, step, name, where)]
             continue
-        given = [_value(values, place, where) for place in step.given]
+        inputs = [_value(values, place, where) for place in step.given]
         layer = Layer(
-            step, build, given, arrays.get(step.name, []), weights.version, where, held
+            step, build, inputs, arrays.get(step.name, []), weights.version, where, shared
         )  # fmt: skip
         translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.given)
         result = translator(layer, of_mask)

@@ -54,8 +54,8 @@ def power(call: Call) -> Value:
 @operator("SquaredDifference")
 def squared_difference(call: Call) -> Value:
     """Compute the square of a difference."""
-    found = call.build.broadcast(call.x, call.value(1), "Sub", f"{call.name}/sub")
-    return call.result("Mul", found.name, found.name, like=found)
+    difference = call.build.broadcast(call.x, call.value(1), "Sub", f"{call.name}/sub")
+    return call.result("Mul", difference.name, difference.name, like=difference)
 
 
 @operator(*_TWO)

@@ -31,9 +31,9 @@ def squeeze(call: Call) -> Value:
     if x.second and x.rank == 4 and sorted(a % 4 for a in axes) == [1, 2]:
         return call.shaped("Squeeze", x.name, build.integers(2, 3), rank=2)
     x = build.last(x)
-    given = [build.integers(*axes)] if axes else []
+    axis = [build.integers(*axes)] if axes else []
     rank = x.rank - len(axes) if axes and x.rank is not None else None
-    return call.shaped("Squeeze", x.name, *given, rank=rank)
+    return call.shaped("Squeeze", x.name, *axis, rank=rank)
 
 
 @operator("ExpandDims")

@@ -29,13 +29,13 @@ TABLE.update(
 @module("Sequential")
 def sequential(of: Module) -> Given:
     """Run modules one after the other."""
-    return functools.reduce(lambda value, child: child.run(value), of.children(), of.given)
+    return functools.reduce(lambda value, child: child.run(value), of.children(), of.input)
 
 
 @module("ConcatTable")
 def concat_table(of: Module) -> Given:
     """Give each module the same, and return a table of their results."""
-    return [child.run(of.given) for child in of.children()]
+    return [child.run(of.input) for child in of.children()]
 
 
 @module("ParallelTable")
@@ -52,14 +52,14 @@ def concat(of: Module) -> Given:
     """Give each module the same, and join their results along an axis."""
     if of.kind == "DepthConcat":
         of.fail("results of different sizes are not supported")
-    of.given = [child.run(of.given) for child in of.children()]
+    of.input = [child.run(of.input) for child in of.children()]
     return join_table(of)
 
 
 @module("JoinTable")
 def join_table(of: Module) -> Given:
     """Join the values of a table along an axis."""
-    if not of.given:
+    if not of.input:
         of.fail("expected values to join, found none")
     values = [of.one(value) for value in of.several()]
     inner = "nInputDims" if of.kind == "JoinTable" else ""
@@ -90,7 +90,7 @@ def select_table(of: Module) -> Given:
 def flatten_table(of: Module) -> Given:
     """Take the values of tables in tables, as one table."""
     values: list[Value] = []
-    waiting = [of.given]
+    waiting = [of.input]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Value):
@@ -104,7 +104,7 @@ def flatten_table(of: Module) -> Given:
         "GradientReversal", "L1Penalty")  # fmt: skip
 def identity(of: Module) -> Given:
     """Return the value itself."""
-    return of.given
+    return of.input
 
 
 def _images(of: Module) -> Value:

@@ -32,7 +32,7 @@ class Module(Layer):
         Its class, without ``nn.`` or ``cudnn.``.
     path : str
         Where it is in the network, such as "0.3".
-    given : Value or list
+    input : Value or list
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Module(Layer):
             source.fields, {} if weights is None else weights,
         )  # fmt: skip
         self.where, self.path, self.depth = where, path, depth
-        self.given: Given = []
+        self.input: Given = []
         if depth > _DEEPEST:
             self.fail(f"modules lie in each other deeper than {_DEEPEST} times")
 
@@ -65,7 +65,7 @@ class Module(Layer):
             if not isinstance(child, Object):
                 self.fail(f"expected {len(listed)} modules, found none at {i + 1}")
             path = f"{self.path}.{i}" if self.path else str(i)
-            found.append(Module(child, self.build, self.where, path, self.depth + 1, self.held))
+            found.append(Module(child, self.build, self.where, path, self.depth + 1, self.shared))
         return found
 
     def walk(self) -> Iterator[Module]:
@@ -93,14 +93,14 @@ class Module(Layer):
 
     def run(self, value: Given) -> Given:
         """Add what the module does with a value; return its result."""
-        self.given = value
+        self.input = value
         result: Given = TABLE[self.kind](self)
         return result
 
     @property
     def x(self) -> Value:
         """The value that the module is given, if it is one, and no table."""
-        return self.one(self.given)
+        return self.one(self.input)
 
     def one(self, value: Given) -> Value:
         """Return the value if it is one, and no table."""
@@ -110,9 +110,9 @@ class Module(Layer):
 
     def several(self) -> list[Any]:
         """Return the values of the table that the module is given."""
-        if isinstance(self.given, Value) or not self.given:
+        if isinstance(self.input, Value) or not self.input:
             self.fail("expected a table of values, found one")
-        return self.given
+        return self.input
 
     def setting(self, name: str, default: Any = None) -> Any:
         """Return a field; nil is one that is not there."""

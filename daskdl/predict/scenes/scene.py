@@ -159,8 +159,8 @@ def _graph(
     like = _one(predictor, cells, layout, axes)
     channels = like.ndim == len(axes) + 2 and (like.shape[-1] > 1 or layout.channel is not None)
     name = f"scene-{uuid.uuid4().hex}"
-    held = held_by_workers(predictor)
-    model = TaskRef(held.key) if hasattr(held, "dask") else held
+    scattered = held_by_workers(predictor)
+    model = TaskRef(scattered.key) if hasattr(scattered, "dask") else scattered
     lazy = hasattr(cells, "__dask_graph__")
     tasks: dict[Any, Any] = {} if lazy else {f"{name}-cells": _file_of(cells)}
     samples = [range(cells.shape[axis]) for axis in layout.samples]
@@ -192,9 +192,8 @@ def _graph(
     for i, axis in zip(layout.image, axes, strict=True):
         chunks[i] = tuple(w.results[1] - w.results[0] for w in axis.windows)
     chunks[-1 if layout.channel is None else layout.channel] = (like.shape[-1],)
-    graph = HighLevelGraph.from_collections(
-        name, tasks, [part for part, used in ((cells, lazy), (held, model is not held)) if used]
-    )
+    sources = [cells] * lazy + [scattered] * (model is not scattered)
+    graph = HighLevelGraph.from_collections(name, tasks, sources)
     return da.Array(graph, name, tuple(chunks[axis] for axis in order), dtype=like.dtype)
 
 

@@ -195,9 +195,9 @@ def _lengths(predictor: Predictor, sizes: tuple[int, ...], channels: int, dtype:
     image = np.zeros((1, *sizes, channels), dtype)
     result = predictor(image)
     if not isinstance(result, np.ndarray) or result.ndim < len(sizes) + 1:
-        found = getattr(result, "shape", type(result).__name__)
+        shape = getattr(result, "shape", type(result).__name__)
         raise ShapeError(
-            f"predict, tile: expected one result with the axes of the tiles, found {found} of a "
+            f"predict, tile: expected one result with the axes of the tiles, found {shape} of a "
             f"window {image.shape}"
         )
     return [*result.shape[1 : len(sizes) + 1]]
