@@ -63,7 +63,8 @@ def application(folder: Folder) -> Starlette:
         return _json(request, answers.frames(folder.shown()))
 
     async def map_lines(request: Request) -> Response:
-        return _json(request, await run_in_threadpool(basemap, folder.shown()))
+        case = folder.shown()
+        return _json(request, await run_in_threadpool(basemap, case.grid, case.radar))
 
     async def frame(request: Request) -> Response:
         case = folder.shown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,14 @@ from nowcast.plot.place import degrees_between, ring_step
 
 if TYPE_CHECKING:
     from nowcast.rain.grid import Grid
-    from nowcast.web.case import Case
 
 #: Points along a parallel, a meridian or a ring; nodes by which a click finds its degrees.
 POINTS, NODES = 64, 33
 
 
-def basemap(case: Case) -> dict[str, Any]:
-    """Return the base map.
+@lru_cache(maxsize=1)
+def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
+    """Return the base map of a grid, with range rings where a radar is at its origin.
 
     Returns
     -------
@@ -28,7 +29,6 @@ def basemap(case: Case) -> dict[str, Any]:
         from the north-western corner; ``labels``: texts and places; ``nodes``: latitudes and
         longitudes of `NODES` x `NODES` points from corner to corner, the north-western one first.
     """
-    grid = case.grid
     latitude, longitude = grid.latitude_longitude()
     lines = {
         kind: [cells for line in many for cells in [_cells(grid, line)] if len(cells) > 2]
@@ -36,7 +36,7 @@ def basemap(case: Case) -> dict[str, Any]:
     }
     lines["degrees"], labels = _degrees(grid, latitude, longitude)
     lines["ring"] = []
-    if case.radar:
+    if radar:
         reach = float(max(np.abs(grid.x).max(), np.abs(grid.y).max())) / 1e3
         step = ring_step(reach)
         turn = np.linspace(0, 2 * np.pi, POINTS)
