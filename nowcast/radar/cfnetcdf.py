@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import Format, Header
-from nowcast.radar.projection import in_metres
-from nowcast.radar.units import rain_factor
+from nowcast.radar.projection import check_metres, in_metres
+from nowcast.radar.units import METRES, rain_factor
 from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ EXPECTED = {
     "amount": "mm or another length, or kg m-2",
     "reflectivity": "dBZ",
 }
-LENGTH_UNITS = {"m": 1.0, "metre": 1.0, "meter": 1.0, "metres": 1.0, "km": 1000.0}
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -117,7 +116,8 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
         chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
         # In single precision: packed values become double otherwise, eight bytes a cell.
-        values = rain.isel(chosen).transpose(y.name, x.name).values.astype(np.float32)
+        chosen_map = rain.isel(chosen).transpose(y.name, x.name)
+        values = _valid(chosen_map.values.astype(np.float32), rain)
         ascending = (bool(y[-1] > y[0]), bool(x[-1] > x[0]))
     if header.accumulation is not None:
         factor /= header.accumulation / np.timedelta64(1, "h")
@@ -143,6 +143,24 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
         if isinstance(units, str) and " since " in units:
             variable.attrs["units"] = UNSIGNED_ZONE.sub(r"\1 +\2", units)
     return xr.decode_cf(dataset, decode_timedelta=False)
+
+
+def _valid(values: NDArray[np.float32], rain: xr.DataArray) -> NDArray[np.float32]:
+    """Return the values, NaN where they lie outside of what the file calls valid.
+
+    ``valid_min``, ``valid_max`` and ``valid_range`` of packed numbers are packed as well, unless
+    they are floating-point numbers (CF conventions, 2.5.1); xarray looks at none of them.
+    """
+    low, high = np.ravel(rain.attrs.get("valid_range", (np.nan, np.nan)))[[0, -1]]
+    limits = [np.asarray(rain.attrs.get(key, one)) for key, one in
+              (("valid_min", low), ("valid_max", high))]  # fmt: skip
+    scale, offset = (rain.encoding.get(key, one) for key, one in
+                     (("scale_factor", 1.0), ("add_offset", 0.0)))  # fmt: skip
+    lowest, highest = (
+        np.float32(limit if limit.dtype.kind == "f" else limit * scale + offset) for limit in limits
+    )
+    outside = (values < lowest) | (values > highest)
+    return np.where(outside, np.float32(np.nan), values)
 
 
 def _kind(rain: xr.DataArray) -> str:
@@ -289,13 +307,47 @@ def _on_axes(dataset: xr.Dataset, rain: xr.DataArray, crs: str) -> Grid:
     for axis in "xy":
         coordinate = _axis(dataset, rain, axis)
         units = coordinate.attrs.get("units", "m")
-        if units not in LENGTH_UNITS:
+        if units not in METRES:
             raise DataError(
                 f"expected {coordinate.name} in m or km, found {units!r}"
                 "; convert the numbers and their units"
             )
-        values.append(np.sort(coordinate.values.astype(np.float64) * LENGTH_UNITS[units]))
-    return Grid.from_coordinates(crs, *values, where="projection")
+        values.append(coordinate.values.astype(np.float64) * METRES[units])
+    _compare_places(dataset, rain, crs, *values)
+    return Grid.from_coordinates(crs, *map(np.sort, values), where="projection")
+
+
+def _compare_places(
+    dataset: xr.Dataset,
+    rain: xr.DataArray,
+    crs: str,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> None:
+    """Compare the corners with the latitudes and longitudes of cells, where a file has both."""
+    import pyproj
+
+    dims = [_axis(dataset, rain, axis).name for axis in "yx"]
+    places = {
+        str(variable.attrs.get("standard_name", name)): variable
+        for name, variable in dataset.variables.items()
+        if set(variable.dims) == set(dims)
+    }
+    if not {"latitude", "longitude"} <= places.keys():
+        return
+    corners = np.ix_([0, -1], [0, -1])
+    latitude, longitude = (
+        places[key].transpose(*dims).values[corners].astype(np.float64)
+        for key in ("latitude", "longitude")
+    )
+    east, north = pyproj.Proj(crs)(longitude, latitude)
+    apart = np.hypot(east - x[[0, -1]], north - y[[0, -1], np.newaxis])
+    allowed = max(2.0 * abs(x[1] - x[0]), 0.01 * abs(x[-1] - x[0])) if x.size > 1 else np.inf
+    if np.any(apart[np.isfinite(apart)] > allowed):
+        raise DataError(
+            "expected the latitudes and longitudes of the cells to agree with the grid mapping, "
+            f"found corners up to {np.nanmax(apart) / 1000:.0f} km apart; mend either"
+        )
 
 
 @lru_cache(maxsize=32)
@@ -303,4 +355,6 @@ def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
     """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
     import pyproj
 
-    return pyproj.CRS.from_cf(dict(attributes)).to_wkt()
+    crs = pyproj.CRS.from_cf(dict(attributes))
+    check_metres(crs)
+    return crs.to_wkt()

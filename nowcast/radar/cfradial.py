@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.attributes import text_of
 from nowcast.radar.cfnetcdf import open_dataset
 from nowcast.radar.header import Format, Header
 from nowcast.radar.sweep import Sweep, site_of
@@ -18,6 +19,9 @@ from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+# How far the time at which a volume says it starts may lie from its first ray.
+APART = np.timedelta64(60, "m")
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -29,6 +33,7 @@ def read_header(path: Path, name: str) -> Header:
                 "; mend the file or leave it out"
             )
         first = dataset["time"].values.min()
+        check_statements(dataset, first)
         return Header(
             path=name,
             format=Format.CFRADIAL,
@@ -47,6 +52,38 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
         first = dataset["time"].values.min()
     tree = xradar.io.open_cfradial1_datatree(path)
     return at_true_times(tree, first, lambda: sweeps_of(tree, classify, cuts, moment))
+
+
+def check_statements(root: xr.Dataset, first: np.datetime64) -> None:
+    """Refuse what a volume's root says of it and sweeps here do not follow.
+
+    Raises
+    ------
+    DataError
+        When the radar moves, its angles or ranges wait for corrections (``azimuth_correction`` and
+        others, CfRadial 1.4, 5.7), or the volume starts at another time than its first ray.
+    """
+    moving = "platform_is_mobile" in root and text_of(root["platform_is_mobile"].values) == "true"
+    if moving or str(root.attrs.get("platform_is_mobile", "")).lower() == "true":
+        raise DataError("expected a radar that stands still, found platform_is_mobile true")
+    waiting = [
+        str(name)
+        for name, variable in root.variables.items()
+        if str(name).endswith("_correction") and np.nan_to_num(variable.values).any()
+    ]
+    if waiting:
+        raise DataError(f"expected angles and ranges as they are, found {', '.join(waiting)}"
+                        "; apply the corrections and write them as 0")  # fmt: skip
+    stated = root["time_coverage_start"].values if "time_coverage_start" in root else ""
+    try:
+        start = np.datetime64(text_of(stated).removesuffix("Z") or "NaT", "ms")
+    except ValueError:
+        return
+    if abs(start - first) > APART:
+        raise DataError(
+            f"expected the first ray within {APART} of time_coverage_start, {start}, found {first}"
+            "; mend the file or leave it out"
+        )
 
 
 def station_of(dataset: xr.Dataset) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskdl.errors import DataError
 from nowcast.radar.cfnetcdf import open_dataset
-from nowcast.radar.cfradial import at_true_times, classify, station_of
+from nowcast.radar.cfradial import at_true_times, check_statements, classify, station_of
 from nowcast.radar.header import Format, Header
 from nowcast.radar.sweep import Sweep, site_of
 from nowcast.radar.tree import sweeps_of
@@ -21,6 +21,7 @@ def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
     starts = _starts(path)
     with open_dataset(path) as root:
+        check_statements(root, min(starts))
         return Header(
             path=name,
             format=Format.CFRADIAL2,

@@ -1,9 +1,9 @@
 """Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity, rain rate or amount.
 
-Gain (or scale), offset and codes stand in GDAL's metadata; files without them are of the product
-that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32,
+Unit, gain (or scale), offset and codes stand in GDAL's metadata. Files without a unit are of the
+product that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32,
 mm h-1 = 0.01 n, and mm = 0.01 n over the hours of the name (RR12H). The lowest number is no echo,
-the highest missing. Floating-point numbers are the quantity itself.
+the highest missing. Floating-point numbers, and those with a unit and no gain, are the quantity.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import MOST_CELLS, Format, Header
+from nowcast.radar.projection import check_metres
 from nowcast.rain.grid import Grid
 
 # By unit: factor and offset where the file has none.
@@ -72,7 +73,8 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             f"expected an image of numbers, found {raw.dtype}; convert it to whole ones"
         )
     unit = "dbz" if header.reflectivity else "mm/h" if header.accumulation is None else "mm"
-    gain, offset = CONVERSIONS[unit] if raw.dtype.kind in "ui" else (1.0, 0.0)
+    by_name = raw.dtype.kind in "ui" and items.get("unit", "") not in CONVERSIONS
+    gain, offset = CONVERSIONS[unit] if by_name else (1.0, 0.0)
     gain, offset = _number(items, "gain", gain), _number(items, "offset", offset)
     values = (raw * np.float64(gain) + offset).astype(np.float32)
     if header.accumulation is not None:
@@ -118,9 +120,11 @@ def _items(page: Any) -> dict[str, str]:
 
 def _number(items: dict[str, str], key: str, default: float) -> float:
     try:
-        return float(items[key])
-    except (KeyError, ValueError):
-        return default
+        return float(items.get(key, default))
+    except ValueError:
+        raise DataError(
+            f"expected a number as {key} in the metadata, found {items[key]!r}; mend the file"
+        ) from None
 
 
 def _unit(items: dict[str, str], name: str) -> str:
@@ -154,14 +158,24 @@ def _interval(name: str) -> np.timedelta64:
 def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
     """Return the time of the metadata, or the one in the file's name (YYYYMMDDhhmm)."""
     stated = items.get("observation time", "")
-    found = re.fullmatch(r"(\d{12})\d*", stated) or re.search(r"(?<!\d)(20\d{10})", Path(name).name)
+    named = re.search(r"(?<!\d)(20\d{10})", Path(name).name)
+    found = re.fullmatch(r"(\d{12})\d*", stated) or named
+    if found and named and abs(_moment(found[1]) - _moment(named[1])) > np.timedelta64(60, "m"):
+        raise DataError(
+            f"expected the time of the file's name, {_moment(named[1])}, in the metadata, found "
+            f"{_moment(found[1])}; mend either"
+        )
     if found is None:
         raise DataError(
             "expected an observation time YYYYMMDDhhmm in the metadata or the file's name, found "
             f"{stated or 'none'}"
             "; write it into either"
         )
-    text = found[1]
+    return _moment(found[1])
+
+
+def _moment(text: str) -> np.datetime64:
+    """Return the time of twelve digits, YYYYMMDDhhmm."""
     return np.datetime64(f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:]}", "s")
 
 
@@ -193,6 +207,7 @@ def _grid(page: Any) -> Grid:
             "; give it the code, as gdal_edit.py -a_srs EPSG:3067 or gdalwarp -t_srs does"
         )
     crs = pyproj.CRS.from_epsg(int(code))
+    check_metres(crs)
     dx, dy = float(scale[0]), float(scale[1])
     # The tie point is a corner of a cell, or its centre where the file says that pixels are points.
     half = 0.0 if int(tags.get("GTRasterTypeGeoKey", 1)) == 2 else 0.5

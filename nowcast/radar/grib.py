@@ -107,7 +107,8 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
                 raise DataError(
                     f"expected {header.grid.shape} cells, found {values.size}; fetch the file again"
                 )
-            values = values.reshape(header.grid.shape)
+            by_columns = _get(message, "jPointsAreConsecutive", int)
+            values = values.reshape(header.grid.shape, order="F" if by_columns else "C")
             factor = PARAMETERS[_parameter(message)].factor
             if header.accumulation is not None:
                 factor /= header.accumulation / np.timedelta64(1, "h")

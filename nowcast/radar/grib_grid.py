@@ -7,6 +7,7 @@ from collections.abc import Callable
 from daskdl.errors import DataError
 from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import MOST_CELLS
+from nowcast.radar.projection import compare_corners
 from nowcast.rain.grid import Grid
 
 #: From a key of a message and the type of its value to the value.
@@ -31,11 +32,15 @@ def grid_of(key: Key) -> Grid:
     nx, ny = (
         int(key(name, int)) for name in (("Ni", "Nj") if kind == "regular_ll" else ("Nx", "Ny"))
     )
-    if not 0 < nx * ny <= MOST_CELLS or key("iScansNegatively", int):
+    if not 0 < nx * ny <= MOST_CELLS:
         raise DataError(
-            f"expected at most {MOST_CELLS} cells from west to east, found {ny} x {nx}"
-            "; cut a part out of the map"
+            f"expected at most {MOST_CELLS} cells, found {ny} x {nx}; cut a part out of the map"
         )
+    for flag in ("iScansNegatively", "alternativeRowScanning"):
+        if key(flag, int):
+            raise DataError(
+                f"expected all rows from west to east, found {flag} 1; write the map by rows first"
+            )
     if kind == "regular_ll":
         return _in_degrees(key, nx, ny)
     return _in_metres(key, projections[kind](key), nx, ny)
@@ -48,6 +53,8 @@ def _in_degrees(key: Key, nx: int, ny: int) -> Grid:
         for axis in ("longitude", "latitude")
     )
     step_x, step_y = (float(key(f"{axis}DirectionIncrementInDegrees", float)) for axis in "ij")
+    south_west, north_east = (longitude[0], min(latitude)), (longitude[1], max(latitude))
+    compare_corners(south_west, north_east, (nx - 1, ny - 1), (step_x, step_y), "degrees")
     west = (longitude[0] + 180.0) % 360.0 - 180.0
     return geographic_grid(west, _south(latitude, step_y, ny), step_x, step_y, nx, ny)
 

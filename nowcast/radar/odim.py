@@ -19,6 +19,8 @@ from nowcast.radar.sweep import CORRELATION, MOST_GATES, REFLECTIVITY, Sweep
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
 METRES_SINCE = (2, 4)
+# How far the nominal time of a volume may lie from the start of its first sweep.
+APART = np.timedelta64(60, "m")
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -32,6 +34,7 @@ def read_header(path: Path, name: str) -> Header:
                 f"{name}: expected at least one dataset with a start time, found none"
                 "; mend the file or leave it out"
             )
+        _compare_times(file, min(times))
         return Header(
             path=name,
             format=Format.ODIM,
@@ -107,6 +110,12 @@ def _read_sweep(
         rays, gates = int(number(turn["where"], "nrays")), int(number(turn["where"], "nbins"))
     else:
         rays, gates = measured.shape
+        stated = tuple(int(number(turn["where"], key)) for key in ("nrays", "nbins"))
+        if stated != measured.shape:
+            raise DataError(
+                f"expected {stated[0]} rays (nrays) of {stated[1]} gates (nbins), found numbers of "
+                f"{rays} x {gates}; mend the file or leave it out"
+            )
     azimuth = _azimuth(turn, rays)
     order = np.argsort(azimuth, kind="stable")
     step = number(turn["where"], "rscale")
@@ -186,11 +195,15 @@ def _moment(turn: Any, names: Sequence[str]) -> Any:
 
 
 def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
-    """Return the middle of each ray in degrees, as stated in ``how`` or else from north on."""
+    """Return the middle of each ray in degrees, as stated in ``how`` or else from north on.
+
+    Of rays without angles of their own, ``how/astart`` is where the first begins.
+    """
     how = turn["how"].attrs if "how" in turn else {}
     start, stop = (np.asarray(how.get(key, ())) for key in ("startazA", "stopazA"))
     if start.shape != (rays,) or start.dtype.kind not in "iuf":
-        return (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)
+        first = number(turn["how"], "astart", 0.0) if "how" in turn else 0.0
+        return (first + (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)) % 360.0
     start = start.astype(np.float64)
     if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
         # Without, a ray ends where its neighbour begins: the next one, or the one before in a turn
@@ -234,6 +247,16 @@ def version(file: Any) -> tuple[int, int]:
     """Return the version of the data model that a file states; (2, 0) where it states none."""
     found = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
     return (int(found[1]), int(found[2])) if found else (2, 0)
+
+
+def _compare_times(file: Any, start: np.datetime64) -> None:
+    """Refuse a file whose own time and that of its first sweep are more than ``APART`` apart."""
+    date, time = (text(file["what"], key) for key in ("date", "time"))
+    if date and time and abs(read_time(date, time) - start) > APART:
+        raise DataError(
+            f"expected the first sweep within {APART} of the file's time, {read_time(date, time)}, "
+            f"found {start}; mend the file or leave it out"
+        )
 
 
 def _start(turn: Any) -> np.datetime64:

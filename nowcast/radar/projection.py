@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from daskdl.errors import DataError
 
@@ -23,6 +24,16 @@ def in_metres(projection: str) -> str:
 
     text = re.sub(r"(\+(?:a|b|R)=)([\d.]+)", scaled, projection)
     return re.sub(r"\s*\+units=\w+", "", text) + " +units=m"
+
+
+def check_metres(crs: Any) -> None:
+    """Refuse a pyproj CRS whose lengths are feet or another unit."""
+    unit = crs.axis_info[0].unit_name if crs.axis_info else "metre"
+    if unit not in ("metre", "meter"):
+        raise DataError(
+            f"expected a projection in metres, found {crs.name} in {unit}; put the map on one in "
+            "metres first, as gdalwarp -t_srs does"
+        )
 
 
 def compare_corners(

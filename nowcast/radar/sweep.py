@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.site import Site
+from nowcast.radar.units import METRES
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,6 +31,7 @@ CORRELATION_STANDARD = (
     "radar_correlation_coefficient_hv",
 )
 
+DECIBELS = re.compile(r"db|decibel|10 ?\*? ?log", re.IGNORECASE)
 # Far beyond what radars have: a file with more is damaged.
 MOST_RAYS = 10_000
 MOST_GATES = 1 << 25
@@ -164,6 +167,7 @@ def from_xradar(
     correlation = find(dataset, CORRELATION, CORRELATION_STANDARD)
     dbz = rhohv = None
     if reflectivity is not None:
+        check_decibels(reflectivity)
         values = reflectivity.values.astype(np.float32)
         dry, missing = classify(reflectivity)
         values[dry] = -np.inf
@@ -178,12 +182,31 @@ def from_xradar(
     return Sweep(
         elevation=elevation_of(dataset),
         azimuth=azimuth[order],
-        range=np.asarray(dataset["range"].values, np.float64),
+        range=_metres(dataset["range"]),
         time=times[~np.isnat(times)].min().astype("datetime64[ms]"),
         site=site,
         dbz=dbz,
         rhohv=rhohv,
     )
+
+
+def check_decibels(reflectivity: xr.DataArray) -> None:
+    """Refuse reflectivity in another unit than dBZ, such as mm6 m-3; none is taken for dBZ."""
+    units = str(reflectivity.attrs.get("units", "")).strip()
+    if units and not DECIBELS.match(units):
+        raise DataError(
+            f"expected {reflectivity.name} in dBZ, found {units!r}; convert the numbers and their "
+            "units"
+        )
+
+
+def _metres(ranges: xr.DataArray) -> NDArray[np.float64]:
+    units = str(ranges.attrs.get("units", "m")).strip().lower()
+    if units not in METRES:
+        raise DataError(
+            f"expected the range in m or km, found {units!r}; convert the numbers and their units"
+        )
+    return np.asarray(ranges.values, np.float64) * METRES[units]
 
 
 def find(

@@ -28,6 +28,11 @@ MARKER = 4
 MANDATORY = struct.Struct(">2s9h8s8s6hh6h2s2hhhh3h8sh")
 SURVEILLANCE = (1, 8)  # PPI, and the number RadX writes for it
 SIXTY_FOURTH = 1.0 / 64.0
+#: Hours behind UTC of the time zones that a ray's header may name; what names none is UTC.
+ZONES = {
+    "UT": 0, "GM": 0, "Z": 0, "": 0, "ES": 5, "CS": 6, "MS": 7, "PS": 8, "ED": 4, "CD": 5, "MD": 6,
+    "PD": 7,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,12 @@ def _ray(content: bytes, start: int, size: int) -> Ray:
     if year < 100:  # two digits, as on the tapes
         year += 1900 if year >= 70 else 2000
     text = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
-    names = [fields[i].decode("ascii", "replace").strip("\x00 ") for i in (10, 11)]
+    *names, zone = (fields[i].decode("ascii", "replace").strip("\x00 ") for i in (10, 11, 25))
+    if zone not in ZONES:
+        raise DataError(
+            f"expected a time zone of {', '.join(filter(None, ZONES))}, found {zone!r}"
+            "; write the rays' times in UT"
+        )
     return Ray(
         start=start,
         size=size,
@@ -127,7 +137,7 @@ def _ray(content: bytes, start: int, size: int) -> Ray:
         sweep=fields[9],
         name=names[0] or names[1],
         site=Site.known(latitude, longitude, float(fields[18])),
-        time=np.datetime64(text, "ms"),
+        time=np.datetime64(text, "ms") + np.timedelta64(ZONES[zone], "h"),
         azimuth=fields[26] * SIXTY_FOURTH % 360.0,
         elevation=fields[27] * SIXTY_FOURTH,
         mode=fields[28],
@@ -190,11 +200,18 @@ def _ranges(content: bytes, ray: Ray, position: int) -> NDArray[np.float64]:
 def _values(content: bytes, rays: list[Ray], name: str, gates: int) -> NDArray[np.float32]:
     """Return a field, (rays, gates) float32; NaN where a ray has no data or is shorter."""
     values = np.full((len(rays), gates), np.nan, np.float32)
+    spacings = set[tuple[int, ...]]()
     for row, ray in zip(values, rays, strict=True):
         position = _fields(content, ray).get(name)
         if position is None:
             continue
-        data, scale, _, _, _, count = _words(content, ray, position, 6)
+        data, scale, *spacing, count = _words(content, ray, position, 6)
+        spacings.add(tuple(spacing))
+        if len(spacings) > 1:
+            raise DataError(
+                f"expected gates of {name} alike in all rays of a sweep (km and m to the first, m "
+                f"between), found {' and '.join(map(str, sorted(spacings)))}; leave the file out"
+            )
         if scale == 0 or count < 0:
             raise DataError(
                 f"expected a scale and a number of gates of {name}, found {scale}"

@@ -13,6 +13,12 @@ HOURS = {
     "s": 1 / 3600, "sec": 1 / 3600, "second": 1 / 3600, "min": 1 / 60, "minute": 1 / 60,
     "h": 1.0, "hr": 1.0, "hour": 1.0, "d": 24.0, "day": 24.0,
 }  # fmt: skip
+#: Factors to metres of the units that axes and ranges have.
+METRES = {
+    "m": 1.0, "metre": 1.0, "meter": 1.0, "metres": 1.0, "meters": 1.0,
+    "km": 1000.0, "kilometre": 1000.0, "kilometer": 1000.0, "kilometres": 1000.0,
+    "kilometers": 1000.0,
+}  # fmt: skip
 TERM = re.compile(r"(?P<over>/?)\s*(?P<name>[A-Za-z]+)\s*(?:\^|\*\*)?\s*(?P<power>[+-]?\d+)?")
 
 

@@ -115,6 +115,37 @@ def test_units_become_mm_an_hour(tmp_path, name, units, factor):
     assert rain[2, 1] == pytest.approx(factor)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_values_outside_of_the_valid_range_are_missing(tmp_path, packed):
+    dataset = maps()
+    dataset.rain.attrs["valid_min"] = 4.0
+    if packed:
+        dataset.rain.encoding = {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}
+        dataset.rain.attrs = dataset.rain.attrs | {"valid_min": np.int16(8)}
+    dataset.rain.attrs["valid_max"] = np.int16(40) if packed else 20.0
+    path = write(dataset, tmp_path / "a.nc")
+    header = read_header(path)
+    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    np.testing.assert_array_equal(first[2], np.full(4, np.nan))
+    np.testing.assert_array_equal(first[1], [4, 5, 6, 7])
+    np.testing.assert_array_equal(second[0], [20, np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_latitudes_and_longitudes_are_compared_with_the_grid_mapping(tmp_path, wrong):
+    dataset = maps()
+    grid = read_header(write(dataset, tmp_path / "a.nc")).grid
+    latitude, longitude = grid.latitude_longitude()
+    for name, values in (("latitude", latitude[::-1] + wrong), ("longitude", longitude[::-1])):
+        dataset[name[:3]] = (("y", "x"), values, {"standard_name": name})
+    path = write(dataset, tmp_path / "b.nc")
+    if wrong:
+        with pytest.raises(DataError, match="agree with the grid mapping, found corners up to 111"):
+            read_header(path)
+    else:
+        assert read_header(path).grid == grid
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

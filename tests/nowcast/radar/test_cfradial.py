@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from daskdl.errors import DataError
 from nowcast.ingest.rain_map import map_scan
 from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
@@ -51,17 +52,70 @@ def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
     path = tmp_path / "zone.nc"
     path.write_bytes(exported.read_bytes())
     with netCDF4.Dataset(path, "r+") as file:
-        file.variables["time"].units = "seconds since 2017-04-21 15:00:06 0:00"
-        first = np.timedelta64(int(1000 * float(file.variables["time"][:].min())), "ms")
+        time = file.variables["time"]
+        time[:] = time[:] - time[:].min()
+        time.units = "seconds since 2017-04-21 09:07:37 0:00"
     (sweep,) = read_sweeps([path], Format.CFRADIAL)
-    start = np.datetime64("2017-04-21T15:00:06.000") + first
+    start = np.datetime64("2017-04-21T09:07:37.000")
     assert abs(sweep.time - start) < np.timedelta64(1, "s")
     assert read_header(path).times[0] == start
 
 
-def test_a_truncated_file_is_an_error(exported, tmp_path):
-    from daskdl.errors import DataError
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("azimuth_correction", 90.0, "found azimuth_correction; apply the corrections"),
+        ("platform_is_mobile", "true", "expected a radar that stands still"),
+        ("time_coverage_start", "2017-04-21T15:07:37Z", "within 60 minutes of time_coverage_start"),
+    ],
+)
+def test_what_the_root_says_and_sweeps_do_not_follow_is_refused(
+    exported, tmp_path, name, value, sentence
+):
+    import netCDF4
 
+    path = tmp_path / "said.nc"
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        if name in file.variables:
+            file.renameVariable(name, f"former_{name}")
+        if isinstance(value, str):
+            file.createVariable(name, str)[...] = value
+        else:
+            file.createVariable(name, "f4")[...] = value
+    with pytest.raises(DataError, match=rf"said\.nc: .*{sentence}"):
+        read_header(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "sentence"),
+    [("DBZH", "mm6 m-3", "expected DBZH in dBZ"), ("range", "miles", "expected the range in m or")],
+)
+def test_units_of_another_kind_are_refused(exported, tmp_path, name, units, sentence):
+    import netCDF4
+
+    path = tmp_path / "units.nc"
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        file.variables[name].units = units
+    with pytest.raises(DataError, match=rf"units\.nc: {sentence}.*{units}"):
+        read_sweeps([path], Format.CFRADIAL)
+
+
+def test_ranges_in_kilometres(exported, tmp_path):
+    import netCDF4
+
+    path = tmp_path / "km.nc"
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        ranges = file.variables["range"]
+        ranges[:] = ranges[:] / 1000
+        ranges.units = "km"
+    (sweep,), (origin,) = (read_sweeps([p], Format.CFRADIAL) for p in (path, exported))
+    np.testing.assert_allclose(sweep.range, origin.range, atol=0.1)
+
+
+def test_a_truncated_file_is_an_error(exported, tmp_path):
     content = exported.read_bytes()
     path = tmp_path / "cut.nc"
     path.write_bytes(content[: len(content) // 2])

@@ -79,6 +79,32 @@ def test_scale_and_offset_as_gdal_writes_them(tmp_path):
     np.testing.assert_allclose(found, ZRRelation(hail_cap=None).rain_rate(decibel), rtol=0.05)
 
 
+def test_a_unit_without_a_gain_is_the_quantity_itself(tmp_path):
+    path = write_geotiff(tmp_path / "202406011215-rr.tif", reflectivity=False)
+    path.write_bytes(path.read_bytes().replace(b'"Gain"', b'"Gone"'))
+    found = composite.read_rain(read_header(path), 0, ZRRelation())
+    np.testing.assert_allclose(found, 100 * rain(), atol=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (b'"Gain">0.5<', b'"Gain">0,5<', "expected a number as gain in the metadata, found '0,5'"),
+        (b"202406011215<", b"202406011815<", "expected the time of the file's name"),
+    ],
+)
+def test_metadata_that_contradict_are_refused(tmp_path, before, after, sentence):
+    path = write_geotiff(tmp_path / "202406011215-dbz.tif")
+    path.write_bytes(path.read_bytes().replace(before, after))
+    with pytest.raises(DataError, match=rf"202406011215-dbz\.tif: {sentence}"):
+        composite.read_rain(read_header(path), 0, ZRRelation())
+
+
+def test_a_projection_in_feet_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"expected a projection in metres, found .* in US survey"):
+        read_header(write_geotiff(tmp_path / "202406011215-dbz.tif", epsg=2263))
+
+
 def test_floating_point_numbers_are_the_quantity(tmp_path):
     path = write_geotiff(
         tmp_path / "202406011215-rr.tif", metadata=False, reflectivity=False, real=True

@@ -174,6 +174,35 @@ def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
     assert values[19 if upwards else 0, 29] == pytest.approx(599 * 3600, rel=1e-3)
 
 
+def test_a_map_by_columns_is_turned(tmp_path):
+    keys = {
+        "Ni": 3, "Nj": 2, "jPointsAreConsecutive": 1, "jScansPositively": 1,
+        "latitudeOfFirstGridPointInDegrees": 50.0, "latitudeOfLastGridPointInDegrees": 51.0,
+        "longitudeOfFirstGridPointInDegrees": 5.0, "longitudeOfLastGridPointInDegrees": 7.0,
+        "iDirectionIncrementInDegrees": 1.0, "jDirectionIncrementInDegrees": 1.0,
+    }  # fmt: skip
+    path = tmp_path / "a.grib2"
+    one(path, np.arange(6.0), keys)
+    values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
+    np.testing.assert_allclose(values, [[0, 2, 4], [1, 3, 5]], atol=1e-3)
+    one(path, np.arange(6.0), keys | {"alternativeRowScanning": 1})
+    with pytest.raises(DataError, match="found alternativeRowScanning 1"):
+        read_header(path)
+    one(path, np.arange(6.0), keys | {"longitudeOfLastGridPointInDegrees": 27.0})
+    with pytest.raises(DataError, match="expected 2 cells between the corners"):
+        read_header(path)
+
+
+def one(path, values, keys):
+    """Write one message of WMO's rate on a grid of degrees."""
+    message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+    for key, value in (keys | WMO | {"parameterNumber": 7}).items():
+        eccodes.codes_set(message, key, value)
+    eccodes.codes_set_values(message, values)
+    with path.open("wb") as file:
+        eccodes.codes_write(message, file)
+
+
 def test_a_rotated_pole_is_refused_by_name(tmp_path):
     written(tmp_path / "a.grib2", "rotated_ll_sfc_grib2")
     with pytest.raises(DataError, match="found rotated_ll"):

@@ -174,3 +174,33 @@ def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_p
         file.create_group("how").attrs["malfunc"] = np.bytes_("True")
     with pytest.raises(DataError, match="expected sweeps of a radar that works, found how/malfunc"):
         read_sweeps([path], Format.ODIM)
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "value", "sentence"),
+    [
+        ("dataset1/where", "nbins", 41, r"expected 72 rays \(nrays\) of 41 gates \(nbins\), found"),
+        (
+            "what",
+            "time",
+            b"190000",
+            "expected the first sweep within 60 minutes of the file's time",
+        ),
+    ],
+)
+def test_two_statements_that_differ_are_refused(tmp_path, group, key, value, sentence):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file[group].attrs[key] = value
+    read = {"dataset1/where": lambda: read_sweeps([path], Format.ODIM)}
+    with pytest.raises(DataError, match=sentence):
+        read.get(group, lambda: read_header(path))()
+
+
+def test_rays_begin_where_astart_says(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file["dataset1"].create_group("how").attrs["astart"] = -2.5
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, 5.0 * np.arange(72))
+    assert sweep.dbz[10, 10] == 30.0

@@ -83,6 +83,25 @@ def test_sweeps_are_as_xradar_reads_them(tmp_path):
         assert latitude == pytest.approx(sweep.site.latitude, abs=1e-6)
 
 
+def test_the_zone_of_the_times(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    path.write_bytes(path.read_bytes().replace(b"UT", b"MS"))
+    assert read_header(path).times == (np.datetime64("2020-06-01T19:00:10"),)
+    path.write_bytes(path.read_bytes().replace(b"MS", b"QQ"))
+    with pytest.raises(DataError, match=r"expected a time zone of UT, GM, .* found 'QQ'"):
+        read_header(path)
+
+
+def test_rays_of_other_gates_in_one_sweep_are_refused(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    content = bytearray(path.read_bytes())
+    at = content.index(struct.pack(">2h", 1000, GATES))
+    content[at : at + 2] = struct.pack(">h", 500)
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match="expected gates of DZ alike in all rays"):
+        read_sweeps([path], Format.UF)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("missing", 60.0)])
 def test_no_data_is_no_echo_unless_it_is_said_to_be_missing(tmp_path, fill, missing):
