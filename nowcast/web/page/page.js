@@ -54,6 +54,7 @@ async function take(frames) {
     (q) => new Option(`${q.title}, ${frames.scales[q.scale].units}`, q.name)));
   if (!frames.quantities.some((q) => q.name === state.quantity)) state.quantity = "rain";
   $("quantity").value = state.quantity;
+  $("controls").disabled = false;
   $("slider").max = frames.times.length - 1;
   const [seen, coming] = $("ends").children;
   seen.style.flex = Math.max(frames.observed - 0.5, 0);

@@ -5,57 +5,24 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
-import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-import xarray as xr
 
 pytest.importorskip("starlette")
 from PIL import Image
 from starlette.testclient import TestClient
 
-from nowcast.forecasters.dataset import forecast_dataset
-from nowcast.forecasters.forecast import Forecast
 from nowcast.plot.borders import border_lines
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_netcdf, write_zarr
 from nowcast.web.app import application
 from nowcast.web.folder import Folder
-from tests.nowcast.stores import N_OUT, SIZE, moving_rain
-
-LAT, LON = 50.0, 5.0
-
-
-def a_forecast(index: int = 11) -> xr.Dataset:
-    """Dry at the first lead, 2 mm/h then, with probabilities; a corner is missing."""
-    rain = np.zeros((N_OUT, SIZE, SIZE), np.float32)
-    rain[1:] = 2.0
-    probability = np.stack([np.where(rain > 0, 0.8, 0.2), np.where(rain > 0, 0.3, 0.0)])
-    for field in (rain, probability):
-        field[..., :2, :2] = np.nan
-    made = Forecast(rain, (0.1, 1.0), probability.astype(np.float32))
-    return forecast_dataset(moving_rain(), index, made, "test")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder as ``nowcast watch`` makes it, without latest.json."""
-    (tmp_path / "forecasts").mkdir()
-    write_zarr(moving_rain(), tmp_path / "rain.zarr")
-    write_netcdf(a_forecast(), tmp_path / "forecasts" / "20200601T0150Z.nc")
-    return tmp_path
-
-
-@pytest.fixture
-def shown(folder: Path) -> Folder:
-    return Folder(folder)
+from tests.nowcast.stores import N_OUT, moving_rain
+from tests.nowcast.web.conftest import LAT, LON, a_forecast
 
 
 @pytest.fixture
@@ -215,29 +182,3 @@ def test_the_base_map_has_the_coast_of_belgium() -> None:
     )
     assert np.hypot(coast[:, 0] - 1500, coast[:, 1] - 3500).min() < 3000
     assert sum(len(line) for line in lines["border"]) > 5
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
-def test_a_browser_shows_the_frame_and_place_of_the_address(shown: Folder) -> None:
-    import uvicorn
-
-    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        address = f"http://127.0.0.1:{port}/#quantity=p1&lead=20&lat={LAT}&lon={LON}"
-        page = subprocess.run(
-            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-             "--virtual-time-budget=10000", address],
-            capture_output=True, text=True, timeout=60, check=True,
-        ).stdout  # fmt: skip
-    finally:
-        server.should_exit = True
-        thread.join()
-    assert 'data-shown="13"' in page
-    assert "2020-06-01 02:10 UTC" in page
-    assert "Rain from" in page or "arriv" in page.lower()

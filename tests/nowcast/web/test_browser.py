@@ -1,0 +1,249 @@
+"""The page in a real browser: animation, slider, clicks, widths, and forecasts that change."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("selenium")
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from nowcast.rain.store import write_netcdf
+from nowcast.web.app import application
+from nowcast.web.folder import Folder
+from tests.nowcast.stores import N_OUT, SIZE
+from tests.nowcast.web.conftest import LAT, LON, a_forecast
+
+DRIVER = shutil.which("chromedriver")
+FRAMES = 12 + N_OUT
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (shutil.which("chromium") and DRIVER), reason="no chromium here"),
+]
+
+
+class Page:
+    """The page of a folder in a browser.
+
+    Parameters
+    ----------
+    chromium : webdriver.Chrome
+    address : str
+    """
+
+    def __init__(self, chromium: webdriver.Chrome, address: str) -> None:
+        self.chromium = chromium
+        self.address = address
+
+    def open(self, state: str = "", width: int = 1280) -> None:
+        """Open the page anew, with its state after the # of the address."""
+        self.widen(width)
+        self.chromium.get("about:blank")
+        self.chromium.get(f"{self.address}#{state}")
+
+    def widen(self, width: int) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.chromium.find_element("id", name)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.chromium.execute_script(script, *arguments)
+
+    def until(self, true: Callable[[], Any]) -> None:
+        WebDriverWait(self.chromium, 10, 0.02).until(lambda _: true())
+
+    def shows(self, n: int) -> None:
+        """Wait until a frame is drawn."""
+        self.until(lambda: self["field"].get_attribute("data-shown") == str(n % FRAMES))
+
+    def box(self, name: str) -> dict[str, float]:
+        return self.run(
+            "return document.getElementById(arguments[0]).getBoundingClientRect()", name
+        )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    for name in ("headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{name}")
+    options.binary_location = str(shutil.which("chromium"))
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@contextmanager
+def served(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
+    """Serve a folder to the browser, which must have nothing to complain about."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Page(chromium, f"http://127.0.0.1:{port}/")
+    finally:
+        chromium.get("about:blank")  # open connections would keep the server
+        server.should_exit = True
+        thread.join()
+    said = [line["message"] for line in chromium.get_log("browser")]
+    assert not [
+        line for line in said if "status of 503" not in line and "status of 404" not in line
+    ]
+
+
+@pytest.fixture
+def page(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
+    with served(shown, chromium) as page:
+        yield page
+
+
+def test_the_address_holds_frame_quantity_and_place(page: Page) -> None:
+    page.open(f"quantity=p1&lead=20&lat={LAT}&lon={LON}")
+    page.shows(13)
+    page.until(lambda: page["chart"].is_displayed())
+    assert page["utc"].text == "2020-06-01 02:10 UTC"
+    assert page["quantity"].get_attribute("value") == "p1"
+    assert "Rain in 20 minutes" in page["arrival"].text
+    page["slider"].send_keys(Keys.ARROW_RIGHT)
+    page.shows(14)
+    assert "lead=30" in page.chromium.current_url
+
+
+def test_it_plays_each_frame_and_begins_again(page: Page) -> None:
+    page.open()
+    page.shows(11)
+    page.run("""
+        const wait = window.setTimeout, field = document.getElementById("field");
+        window.setTimeout = (call, milliseconds) => wait(call, milliseconds / 10);
+        window.drawn = [];
+        new MutationObserver(() => window.drawn.push(Number(field.dataset.shown)))
+            .observe(field, { attributes: true, attributeFilter: ["data-shown"] });
+    """)
+    page["play"].click()
+    page.until(lambda: len(page.run("return window.drawn")) > FRAMES)
+    page["play"].click()
+    drawn = page.run("return window.drawn")
+    assert drawn == [(12 + k) % FRAMES for k in range(len(drawn))]
+    assert page["play"].text == "▶ Play"
+    stopped = drawn[-1]
+    page["back"].click()
+    page.shows(stopped - 1)
+    page["next"].click()
+    page.shows(stopped)
+
+
+def test_keys_play_and_step(page: Page) -> None:
+    page.open()
+    page.shows(11)
+    for key, frame in (
+        (Keys.HOME, 0),
+        (Keys.ARROW_LEFT, -1),
+        (Keys.ARROW_RIGHT, 0),
+        (Keys.END, -1),
+    ):
+        page["map"].send_keys(key)
+        page.shows(frame)
+    page["map"].send_keys(" ")
+    assert page["play"].text == "❚❚ Pause"
+    page["map"].send_keys(" ")
+    assert page["play"].text == "▶ Play"
+
+
+def test_the_slider_chooses_the_frame_and_says_it(page: Page) -> None:
+    page.open()
+    page.shows(11)
+    slider = page["slider"]
+    slider.send_keys(Keys.END)
+    page.shows(-1)
+    assert slider.get_attribute("aria-valuetext") == "2020-06-01 02:20 UTC, +30 min"
+    assert page["lead"].text == "+30 min"
+    slider.send_keys(Keys.HOME)
+    page.shows(0)
+    assert page["lead"].text == "observed −110 min"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
+    page.open(width=width)
+    page.shows(11)
+    size = page.box("map")["width"]
+    row, column = 24, 9
+    # Selenium counts from the middle of the map.
+    x, y = ((k + 0.5) / SIZE * size - size / 2 for k in (column, SIZE - 1 - row))
+    mouse = webdriver.ActionChains(page.chromium)
+    mouse.move_to_element_with_offset(page["map"], round(x), round(y)).click().perform()
+    page.until(lambda: page["chart"].is_displayed())
+    assert page.run("return [state.cell.row, state.cell.column]") == [row, column]
+    mark, field = page.box("mark"), page.box("field")
+    assert mark["x"] + mark["width"] / 2 == pytest.approx(
+        field["x"] + size / 2 + x, abs=size / SIZE
+    )
+    page["numbers"].click()
+    rows = page["numbers"].find_elements("css selector", "tr")
+    assert len(rows) == 1 + FRAMES
+    assert rows[-1].text.split()[:2] == ["02:20", "2.0"]
+
+
+def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
+    page.open(f"lat={LAT}&lon={LON}")
+    page.shows(11)
+    page.until(lambda: page["chart"].is_displayed())
+    heights = []
+    for width in (1280, 390, 320, 1280):
+        page.widen(width)
+        page.until(lambda width=width: page.run("return innerWidth") == width)
+        assert page.run("return document.documentElement.scrollWidth") <= width
+        page.until(lambda: abs(page.box("mark")["width"] - 22) < 3)  # drawn anew at its size
+        heights.append(page.box("show")["width"])
+    assert heights[0] == heights[-1] > heights[1] > heights[2]
+
+
+def test_an_empty_folder_says_so_until_there_is_a_forecast(
+    tmp_path: Path, chromium: webdriver.Chrome
+) -> None:
+    shown = Folder(tmp_path)
+    with served(shown, chromium) as page:
+        page.open()
+        page.until(lambda: "expected latest.json or forecasts/*.nc" in page["notes"].text)
+        assert page["utc"].text == "no forecast yet"
+        assert not page["play"].is_enabled()
+        page["map"].click()
+        (tmp_path / "forecasts").mkdir()
+        write_netcdf(a_forecast(), tmp_path / "forecasts" / "20200601T0150Z.nc")
+        assert shown.refresh()
+        page.run("look()")
+        page.shows(0)
+        assert not page["notes"].is_displayed()
+        assert page["play"].is_enabled()
+
+
+def test_a_forecast_is_replaced_under_an_open_page(page: Page, folder: Path, shown: Folder) -> None:
+    page.open(f"lead=10&lat={LAT}&lon={LON}")
+    page.shows(12)
+    page.until(lambda: page["chart"].is_displayed())
+    write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
+    assert shown.refresh()
+    page["next"].click()
+    page["next"].click()  # of a picture that is new here the server has the new one
+    page.until(lambda: "from 2020-06-01 02:20 UTC" in page["about"].text)
+    page.until(lambda: page["utc"].text == "2020-06-01 02:20 UTC")
+    assert page.run("return state.frames.observed") == 13
+    page.until(lambda: page.run("return state.cell && document.getElementById('mark')"))
