@@ -9,10 +9,33 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, widened
-from daskdl.kernels.int8.scale import Scale, to_bytes
+from daskdl.kernels.int8.scale import Scale, to_bytes, to_floats
 from daskdl.tensor import Array, op
 
-__all__ = ["int8_conv2d", "int8_linear"]
+__all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
+
+
+@op
+def fake_quantize(x: Array, *, of_x: tuple[float, int], alone: bool = False):
+    """Round x to what bytes stand for: ``(round(x / s) + zero within 0 and 255) - zero) * s``.
+
+    Parameters
+    ----------
+    x : float32 array
+    of_x : (s, zero)
+    alone : bool
+        Whether nothing else reads x: in inference it is then rounded where it is written.
+
+    Returns
+    -------
+    array of x's shape
+
+    Raises
+    ------
+    SettingsError
+        When a gradient is asked for.
+    """
+    return to_floats(to_bytes(np.require(x, np.float32, ("C", "A")), *of_x), *of_x), _backward
 
 
 @op

@@ -137,7 +137,7 @@ class Conversion:
             return "constant"
         if all(op == "BatchNormalization" and i in (3, 4) for op, i in uses):
             return "buffer"
-        if any(i in _SETTINGS.get(op, ()) or "Q" in op[:1] or op[:1] == "#" for op, i in uses):
+        if any(i in _SETTINGS.get(op, ()) or ":Q" in op or op[:1] in ("Q", "#") for op, i in uses):
             return "constant"
         if name in self.first_class:
             return "parameter"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskdl.errors import DaskdlError, SettingsError, ShapeError
+from daskdl.nn.core.int8_steps import steps_of
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.nodes import (
     Node,
@@ -24,13 +25,16 @@ from daskdl.nn.core.nodes import (
 )
 from daskdl.nn.core.parameter import Buffer, Parameter
 from daskdl.nn.operators import TABLE, Call
+from daskdl.nn.operators.int8 import STEPS
 from daskdl.ops.shape.shape import transpose
 from daskdl.tensor import Array, Tensor, recording
 
 __all__ = ["Graph"]
 
 #: What never changes: copying the nodes of a network takes as long as a small one's kernels.
-_SHARED = {"nodes", "inputs", "outputs", "_arguments", "_constants", "_held", "_last"}
+_SHARED = {
+    "nodes", "inputs", "outputs", "_arguments", "_constants", "_held", "_last", "_steps",
+}  # fmt: skip
 
 
 class Graph(Module):
@@ -115,7 +119,8 @@ class Graph(Module):
             setattr(self, name, Buffer(np.zeros(shape, np.float32)))
         known = {name for name, *_ in self.inputs} | set(self._constants) | set(self._held)
         check_nodes(self.nodes, self.outputs, known)
-        self._last = last_uses(self.nodes, self.outputs)
+        self._steps = steps_of(self.nodes, self._constants, self.outputs, opset)
+        self._last = last_uses(self._steps.nodes, self.outputs)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Compute the outputs, a tensor or a tuple of them, of inputs in their order or by name."""
@@ -130,7 +135,11 @@ class Graph(Module):
         values.update((name, getattr(self, name)) for name in self._held)
         for (name, dtype, shape), value in zip(self.inputs, inputs, strict=True):
             values[name] = _taken(name, dtype, shape, value)
-        self._run(self.nodes, values, () if recording() else self._last)
+        if recording() or self.training:
+            self._run(self.nodes, values)
+        else:
+            values |= self._steps.arrays
+            self._run(self._steps.nodes, values, self._last)
         found = tuple(_given(values[name], self.channels_last) for name in self.outputs)
         return found[0] if len(found) == 1 else found
 
@@ -179,12 +188,17 @@ class Graph(Module):
     def pure(self) -> bool:  # type: ignore[override]
         """Whether all of its operators look at shapes alone."""
         floats = all(dtype == "float32" for _, dtype, _ in self.inputs)
-        return floats and all(map(is_pure, self.nodes))
+        return floats and all(map(is_pure, self._steps.nodes))
 
     @property
     def constants(self) -> Mapping[str, Array]:
         """Arrays that are not trained, by their names."""
         return self._constants
+
+    @property
+    def made(self) -> Mapping[str, Array]:
+        """Arrays made of constants, which inference computes with, by their names."""
+        return self._steps.arrays
 
     @property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
@@ -211,7 +225,7 @@ class Graph(Module):
             )  # fmt: skip
             try:
                 with np.errstate(all="ignore"):
-                    result = TABLE[node.operator](call, *given)
+                    result = (STEPS.get(node.operator) or TABLE[node.operator])(call, *given)
             except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 kind = type(error) if isinstance(error, DaskdlError) else ShapeError
                 advice = "" if self._batch is None else (

@@ -20,7 +20,7 @@ _PURE = """
     Add AveragePool BatchNormalization Clip Concat Constant Conv ConvTranspose Div Dropout Flatten
     Gather Gemm GlobalAveragePool GlobalMaxPool HardSwish Identity LRN LayerNormalization LeakyRelu
     LogSoftmax MatMul MaxPool Mul Relu Reshape Shape Sigmoid Slice Softmax Split Squeeze Sub Tanh
-    Transpose Unsqueeze
+    Transpose Unsqueeze int8:Conv int8:Linear int8:Round
 """
 #: Operators that look at shapes alone, never at numbers: a recorded prediction may have them.
 PURE_OPERATORS = frozenset(_PURE.split())

@@ -17,6 +17,7 @@ from daskdl.kernels.int8.scale import Scale, to_bytes
 from daskdl.nn.inference.blocks import key_of
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
+from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import extension
 from daskdl.ops.int8 import unpacked
 from daskdl.tensor import Array
@@ -61,6 +62,33 @@ def int8_linear(
     window = shape[0], 1, 1, shape[1]
     result = *x.shape[:-1], shape[0]
     return _waiting(run, x, (words, scale, bias), window, Geometry((1, 1)), Scale(*of_x), result)
+
+
+@rule(ops.fake_quantize)
+def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = False) -> Any:
+    """Compute x as bytes, which are kept for all who read it."""
+    scale = Scale(*of_x)
+    if x.dtype != np.float32:
+        return None
+    if isinstance(x, Pending):
+        if x.waiting and alone:
+            x.use().round(scale)
+        if x.rounded is not None and x.rounded.scale == scale:
+            return x
+    array = array_of(x)
+    order = memory_order(array)
+    array = array if order is None else array.transpose(order)
+
+    def compute(joined: Joined) -> Array:
+        y: Array = run.call(to_bytes, run.plain(array), *scale)
+        return y
+
+    axes = None if order is None else tuple(int(i) for i in np.argsort(order))
+    y = Pending(compute, extension(run), array.shape, np.float32, axes=axes)
+    y.gives_bytes = True
+    y.round(scale)
+    assert y.rounded is not None  # computed now: nothing that follows joins what was before
+    return y
 
 
 def _waiting(

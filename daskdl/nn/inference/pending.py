@@ -243,8 +243,7 @@ class Pending(Tensor):
         return self._like(self.joined, order, origin=origin)
 
     def _like(self, joined: Joined, axes: tuple[int, ...] | None, **more: Any) -> Pending:
-        assert self._compute is not None
-        made = self._compute, self._extend, self.memory_shape, self._kind
+        made = self._compute or _computed, self._extend, self.memory_shape, self._kind
         found = Pending(*made, joined, axes, **more)
         found.source, found.gives_bytes = self.source, self.gives_bytes
         return found
@@ -259,6 +258,10 @@ class Pending(Tensor):
         if self.axes is not None:
             array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
         return array if array.flags.carray else None
+
+
+def _computed(joined: Joined) -> Array:
+    raise AssertionError("a view of what is computed is never computed itself")
 
 
 def used(value: Any) -> Any:

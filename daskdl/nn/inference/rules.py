@@ -325,6 +325,6 @@ def dropout(run: Pass, x: Any, *, rate: float, **draws: Any) -> Any:
 @rule(ops.transpose)
 def transpose(run: Pass, x: Any, *, axes: tuple[int, ...]) -> Any:
     """Show what waits with its axes in another order."""
-    if not isinstance(x, Pending) or not x.waiting:
+    if not isinstance(x, Pending) or not (x.waiting or x.rounded):
         return None
     return x.turned(tuple(a % x.ndim for a in axes))

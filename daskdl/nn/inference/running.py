@@ -81,4 +81,9 @@ def _flat(result: Any) -> Any:
 
 def constants_of(model: Structure) -> list[Any]:
     """Return the arrays of a model that are neither parameters nor buffers, such as a graph's."""
-    return [a for _, module in model.modules() for a in getattr(module, "constants", {}).values()]
+    return [
+        array
+        for _, module in model.modules()
+        for name in ("constants", "made")
+        for array in getattr(module, name, {}).values()
+    ]

@@ -58,28 +58,32 @@ _CONVOLUTIONS: dict[int, Any] = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
 @operator("Conv")
 def conv(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
     """Cross-correlate (N, C, ...) with filters (M, C / groups, ...)."""
-    lengths, kernel = shape_of(x)[2:], shape_of(weight)[2:]
-    axes = len(kernel)
-    if axes not in _CONVOLUTIONS or len(lengths) != axes:
+    kernel = shape_of(weight)[2:]
+    if len(kernel) not in _CONVOLUTIONS:
         raise ShapeError(
-            f"Conv: expected 1 to 3 axes behind the channels, found {shape_of(x)} and filters "
-            f"{shape_of(weight)}"
+            f"Conv: expected 1 to 3 axes behind the channels, found filters {shape_of(weight)}"
+        )
+    x, settings = windows(call, x, kernel)
+    if len(kernel) == 1:
+        settings |= {name: settings[name][0] for name in ("stride", "dilation")}
+    y = _CONVOLUTIONS[len(kernel)](x, channels_last(weight), bias, **settings)
+    return channels_second(y)
+
+
+def windows(call: Call, x: Value, kernel: Sequence[int]) -> tuple[Value, dict[str, Any]]:
+    """Return x channels last, and the settings of a convolution of it."""
+    axes, lengths = len(kernel), shape_of(x)[2:]
+    if len(lengths) != axes:
+        raise ShapeError(
+            f"Conv: expected {axes} axes behind the channels, as its filters have, found "
+            f"{shape_of(x)}"
         )
     stride = tuple(call.get("strides", (1,) * axes))
     dilation = tuple(call.get("dilations", (1,) * axes))
     pad = padding(call, lengths, _reach(kernel, dilation), stride)
     x, pad = _cut(channels_last(x), pad)
-    one = axes == 1
-    y = _CONVOLUTIONS[axes](
-        x,
-        channels_last(weight),
-        bias,
-        stride=stride[0] if one else stride,
-        pad=pad,
-        dilation=dilation[0] if one else dilation,
-        groups=call.get("group", 1),
-    )
-    return channels_second(y)
+    groups = call.get("group", 1)
+    return x, {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
 
 
 def _cut(x: Value, pad: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:

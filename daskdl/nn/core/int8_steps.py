@@ -1,0 +1,253 @@
+"""Steps of whole numbers for graphs with quantised nodes, such as onnxruntime's quantizer writes.
+
+Operators of integers are brought into the form of QuantizeLinear and DequantizeLinear around those
+of floats (:mod:`daskdl.nn.core.qdq`). Integers of 8 bits are then kept as the numbers that they
+stand for, which kernels hand on as bytes; and a convolution or product of them with int8 weights
+becomes a step of int8. Weights that are left are computed once. What does not fit stays as the file
+has it.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl.kernels.int8.scale import HIGHEST
+from daskdl.nn.core.nodes import Node, names_of
+from daskdl.nn.core.qdq import in_qdq_form, is_quantised
+from daskdl.nn.operators import TABLE, Call
+from daskdl.ops.int8 import packed
+from daskdl.tensor import Array
+
+#: Summands of a result at most: more products of a byte and a weight may leave int32.
+MOST = (2**31 - 1) // (HIGHEST * 128)
+#: What only moves numbers or chooses some of them, so that integers stay those of one scale.
+_MOVING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+#: What computes a tensor of its own, which others can see only by its name.
+_COMPUTING = {"Add", "Clip", "Gemm", "MatMul", "Relu", "int8:Conv", "int8:Linear"}
+
+
+class Weights(NamedTuple):
+    """Constant integers: what a DequantizeLinear of the file takes, and its settings."""
+
+    numbers: Array
+    scale: Array
+    zero: Array | None
+    settings: tuple[tuple[str, Any], ...]
+
+
+class Steps(NamedTuple):
+    """Nodes, and arrays that they read beside the graph's own."""
+
+    nodes: tuple[Node, ...]
+    arrays: dict[str, Array]
+
+
+def steps_of(
+    nodes: Sequence[Node], constants: Mapping[str, Array], outputs: Sequence[str], opset: int
+) -> Steps:
+    """Return the steps of a graph in inference; its own nodes where none is quantised."""
+    if not any(is_quantised(node.operator) for node in nodes):
+        return Steps(tuple(nodes), {})
+    return _Steps(nodes, constants, outputs, opset).made()
+
+
+class _Steps:
+    """Steps while they are made.
+
+    Attributes
+    ----------
+    same : dict of str to str
+        Names of which another has the numbers.
+    bytes : dict of str to (scale, zero)
+        What bytes stand for that hold a value.
+    weights : dict of str to Weights
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], constants: Mapping[str, Array], outputs: Sequence[str],
+        opset: int,
+    ) -> None:  # fmt: skip
+        self.of_graph, self.constants = constants, dict(constants)
+        self.outputs, self.opset = set(outputs), opset
+        self.arrays: dict[str, Array] = {}
+        self.nodes = [part for node in nodes for part in in_qdq_form(node, self.constants)]
+        self.readers: dict[str, list[Node]] = collections.defaultdict(list)
+        for node in self.nodes:
+            for name in names_of(node):
+                self.readers[name].append(node)
+        self.same: dict[str, str] = {}
+        self.bytes: dict[str, tuple[float, int]] = {}
+        self.weights: dict[str, Weights] = {}
+        self.made_by: dict[str, Node] = {}
+        self.steps: list[Node] = []
+
+    def made(self) -> Steps:
+        """Return the steps."""
+        for node in self.nodes:
+            self._take(node._replace(inputs=tuple(self.same.get(n, n) for n in node.inputs)))
+        read = {name for step in self.steps for name in names_of(step)} | self.outputs
+        for name in read:
+            if name in self.weights:
+                self.arrays[name] = self._floats(self.weights[name])
+            elif name in self.constants and name not in self.of_graph:
+                self.arrays[name] = self.constants[name]
+        return Steps(tuple(self.steps), {n: a for n, a in self.arrays.items() if n in read})
+
+    def _take(self, node: Node) -> None:
+        known = [self.constants[name] for name in node.inputs if name in self.constants]
+        constant = len(known) == len(node.inputs)
+        if node.operator == "DequantizeLinear":
+            if constant:
+                numbers, scale, *zero = known
+                whole = Weights(numbers, scale, zero[0] if zero else None, node.attributes)
+                self.weights[node.outputs[0]] = whole
+                return
+            if node.inputs[0] in self.bytes:
+                self._rename(node.outputs[0], node.inputs[0])
+                return
+        elif node.operator == "QuantizeLinear":
+            if constant:
+                self.constants[node.outputs[0]] = self._computed(node, known)
+                return
+            of_x = self._byte_scale(node)
+            if of_x is not None and self._stays(node.outputs[0], of_x):
+                self._round(node, of_x)
+                return
+        elif node.operator in _MOVING and node.inputs[0] in self.bytes:
+            self.bytes[node.outputs[0]] = self.bytes[node.inputs[0]]
+        self._add(self._int8(node) or node)
+
+    def _rename(self, name: str, other: str) -> None:
+        in_bodies = any(
+            list(names_of(node)).count(name) > node.inputs.count(name)
+            for node in self.readers[name]
+        )
+        if name in self.outputs or in_bodies:
+            self._add(Node("Identity", (other,), (name,)))
+            self.bytes[name] = self.bytes[other]
+        else:
+            self.same[name] = other
+
+    def _round(self, node: Node, of_x: tuple[float, int]) -> None:
+        x, y = node.inputs[0], node.outputs[0]
+        if self.bytes.get(x) == of_x:
+            self._rename(y, x)
+            return
+        attributes = (("of_x", of_x), ("alone", int(self._alone(x))))
+        self._add(Node("int8:Round", (x,), (y,), attributes))
+        self.bytes[y] = of_x
+
+    def _add(self, node: Node) -> None:
+        self.steps.append(node)
+        self.made_by.update(dict.fromkeys(node.outputs, node))
+
+    def _alone(self, name: str) -> bool:
+        """Whether one node reads a value, which no other name stands for."""
+        node = self.made_by.get(name)
+        if node is None or name in self.outputs or len(self.readers[name]) != 1:
+            return False
+        if node.operator == "MaxPool":
+            x = node.inputs[0]
+            return len(node.outputs) == 1 and (x in self.bytes or self._alone(x))
+        return node.operator in _COMPUTING
+
+    def _byte_scale(self, node: Node) -> tuple[float, int] | None:
+        """Return the scale and zero of bytes from 0 to 255; None for integers of other kinds."""
+        scale, zero, *_ = *(self.constants.get(name) for name in node.inputs[1:]), None
+        if scale is None or scale.dtype != np.float32 or (zero is None and len(node.inputs) > 2):
+            return None
+        settings = dict(node.attributes)
+        if scale.size != 1 or settings.get("output_dtype") or settings.get("precision"):
+            return None
+        kind = np.dtype(np.uint8) if zero is None else zero.dtype
+        if kind not in (np.uint8, np.int8) or (zero is not None and zero.size != 1):
+            return None
+        number = float(scale.reshape(-1)[0])
+        if not 1e-30 < number < 1e30:
+            return None
+        start = 0 if zero is None else int(zero.reshape(-1)[0])
+        return number, start + (128 if kind == np.int8 else 0)
+
+    def _stays(self, name: str, of_x: tuple[float, int]) -> bool:
+        """Whether all who read integers take them for what they were rounded from."""
+        if name in self.outputs:
+            return False
+        for node in self.readers[name]:
+            if node.inputs[:1] != (name,) or name in node.inputs[1:]:
+                return False
+            if node.operator == "DequantizeLinear":
+                if self._byte_scale(node) != of_x:
+                    return False
+            elif node.operator not in _MOVING or len(node.outputs) != 1:
+                return False
+            if node.operator in _MOVING and not self._stays(node.outputs[0], of_x):
+                return False
+        return True
+
+    def _floats(self, weights: Weights) -> Array:
+        *parts, settings = weights
+        return self._computed(Node("DequantizeLinear", (), (), settings), parts)
+
+    def _computed(self, node: Node, inputs: Sequence[Array | None]) -> Array:
+        call = Call(node.operator, dict(node.attributes), self.opset)
+        return np.asarray(TABLE[node.operator](call, *inputs))
+
+    def _int8(self, node: Node) -> Node | None:
+        """Return the step of int8 that a node of floats is; None if it is not one."""
+        x, *more = node.inputs
+        if node.operator not in ("Conv", "Gemm", "MatMul") or x not in self.bytes:
+            return None
+        settings, weights = dict(node.attributes), self.weights.get(more[0])
+        whole = settings.get("transA", 0), settings.get("alpha", 1.0), settings.get("beta", 1.0)
+        if weights is None or whole != (0, 1, 1) or settings.get("group", 1) != 1:
+            return None
+        convolution = node.operator == "Conv"
+        found = _filters(weights, 0 if convolution or settings.get("transB") else 1)
+        bias = self._bias(more[1]) if len(more) > 1 and more[1] else ""
+        if found is None or bias is None or found[0].ndim != (4 if convolution else 2):
+            return None
+        numbers, scale = found
+        if bias and self.arrays[bias].size != len(numbers):
+            return None
+        numbers = np.moveaxis(numbers, 1, -1)
+        inputs = [x, f"int8 words of {more[0]}", f"int8 scale of {more[0]}"]
+        self.arrays[inputs[1]], self.arrays[inputs[2]] = packed(numbers), scale
+        kept = ("auto_pad", "dilations", "pads", "strides")
+        attributes = [(name, value) for name, value in node.attributes if name in kept]
+        attributes += [("shape", numbers.shape), ("of_x", self.bytes[x])]
+        operator = "int8:Conv" if convolution else "int8:Linear"
+        return Node(operator, (*inputs, bias), node.outputs, tuple(attributes))
+
+    def _bias(self, name: str) -> str | None:
+        """Return the name of a constant bias as a vector of float32."""
+        array = self.constants.get(name)
+        if array is None and name in self.weights:
+            array = self._floats(self.weights[name])
+        if array is None or array.dtype != np.float32:
+            return None
+        self.arrays[f"int8 bias of {name}"] = array.reshape(-1)
+        return f"int8 bias of {name}"
+
+
+def _filters(weights: Weights, axis: int) -> tuple[Array, Array] | None:
+    """Return int8 weights with the axis of results first, and a scale for each; None if others."""
+    numbers, scale, zero, settings = weights
+    if numbers.ndim < 2 or scale.dtype != np.float32 or numbers.dtype not in (np.int8, np.uint8):
+        return None
+    middle = 0 if numbers.dtype == np.int8 else 128
+    if (middle if zero is not None else 0) != middle or (
+        zero is not None and (zero != middle).any()
+    ):
+        return None
+    along = int(dict(settings).get("axis", 1)) % numbers.ndim
+    if scale.size > 1 and (scale.ndim != 1 or along != axis):
+        return None
+    filters = np.moveaxis(numbers, axis, 0)
+    if scale.size not in (1, len(filters)) or not 0 < filters[:1].size <= MOST:
+        return None
+    whole = filters if middle == 0 else (filters.astype(np.int16) - middle).astype(np.int8)
+    return whole, np.ascontiguousarray(np.broadcast_to(scale.reshape(-1), len(filters)))

@@ -1,0 +1,181 @@
+"""Files of int8, as onnxruntime's quantizer writes them, are computed in int8: its results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import daskdl
+from daskdl import nn
+from daskdl.interop.onnx import load, save
+from daskdl.interop.onnx.reader import from_proto
+
+runtime = pytest.importorskip("onnxruntime")
+quantization = pytest.importorskip("onnxruntime.quantization")
+onnx = pytest.importorskip("onnx")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+class Residual(nn.Module):
+    """A convolution beside a shortcut."""
+
+    def __init__(self):
+        self.layers = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, seed=1), nn.ReLU())
+
+    def forward(self, x):
+        return x + self.layers(x)
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1, seed=0), nn.ReLU(), nn.MaxPool2d(2), Residual(),
+        nn.Conv2d(8, 12, 1, bias=False, seed=2), nn.GlobalAvgPool(), nn.Linear(12, 5, seed=3),
+    )  # fmt: skip
+
+
+def quantised(rng, folder, form, kind, per_channel):
+    """Write a network and its quantised file; return the file and images (N, C, H, W)."""
+    images = rng.normal(size=(12, 3, 16, 16)).astype(np.float32)
+    save(network(), folder / "float.onnx", (16, 16, 3), channels_first=True)
+    batches = iter([{"x": images[i : i + 4]} for i in range(0, 12, 4)])
+
+    class Reader(quantization.CalibrationDataReader):
+        def get_next(self):
+            return next(batches, None)
+
+    quantization.quantize_static(
+        folder / "float.onnx", folder / "int8.onnx", Reader(), per_channel=per_channel,
+        quant_format=getattr(quantization.QuantFormat, form),
+        activation_type=getattr(quantization.QuantType, kind),
+        weight_type=quantization.QuantType.QInt8,
+        reduce_range=True,  # without VNNI onnxruntime cuts sums of two products to 16 bits
+    )  # fmt: skip
+    return folder / "int8.onnx", images
+
+
+def operators(graph):
+    return [node.operator for node in graph._steps.nodes]
+
+
+def of_runtime(proto, *inputs):
+    session = runtime.InferenceSession(proto.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "per_channel"),
+    [("QDQ", "QUInt8", True), ("QDQ", "QInt8", False), ("QOperator", "QUInt8", True)],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, per_channel):
+    path, images = quantised(rng, tmp_path, form, kind, per_channel)
+    graph = load(path)
+    assert operators(graph).count("int8:Conv") == 3
+    assert operators(graph).count("int8:Linear") == 1
+    proto = onnx.load(path)
+    (expected,) = of_runtime(proto, images)
+    scales = {t.name: t for t in proto.graph.initializer}
+    ends = [n for n in proto.graph.node if n.op_type == "DequantizeLinear"]
+    unit = float(numpy_helper.to_array(scales[ends[-1].input[1]]).max())
+    result = graph.predict(images)
+    assert np.abs(result - expected).max() <= 1.001 * unit
+    assert (np.abs(result - expected) < 0.01 * unit).mean() > 0.9
+    np.testing.assert_array_equal(graph.predict(images[:1]), result[:1])
+    save(graph, tmp_path / "again.onnx")
+    daskdl.save(graph, tmp_path / "graph.safetensors")
+    for again in (load(tmp_path / "again.onnx"), daskdl.load(tmp_path / "graph.safetensors")):
+        np.testing.assert_array_equal(again.predict(images), result)
+
+
+def graph_of(nodes, inputs, arrays, outputs=("y",)):
+    return helper.make_model(
+        helper.make_graph(
+            nodes, "g", [helper.make_tensor_value_info(n, 1, s) for n, s in inputs.items()],
+            [helper.make_tensor_value_info(n, 1, None) for n in outputs],
+            [numpy_helper.from_array(np.asarray(a), n) for n, a in arrays.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+    )  # fmt: skip
+
+
+def rounding(x, y, scale="s", zero="z"):
+    return [
+        helper.make_node("QuantizeLinear", [x, scale, zero], [f"{y}/q"]),
+        helper.make_node("DequantizeLinear", [f"{y}/q", scale, zero], [y]),
+    ]
+
+
+def weights(rng, **changed):
+    numbers = rng.integers(-60, 60, (4, 4, 1, 1)).astype(np.int8)
+    arrays = {"s": np.float32(0.02), "z": np.uint8(120), "w/q": numbers,
+              "w/s": np.float32(0.01), "w/z": np.int8(0)}  # fmt: skip
+    return arrays | changed
+
+
+CONV = [
+    *rounding("x", "x/r"),
+    helper.make_node("DequantizeLinear", ["w/q", "w/s", "w/z"], ["w"]),
+    helper.make_node("Conv", ["x/r", "w"], ["c"]),
+]
+
+
+def test_who_reads_a_result_before_it_is_rounded_has_it_so(rng):
+    """Bytes of a convolution are for those behind the rounding alone."""
+    nodes = [*CONV, *rounding("c", "c/r"), helper.make_node("Sub", ["c", "c/r"], ["y"])]
+    proto = graph_of(nodes, {"x": ["N", 4, 3, 3]}, weights(rng))
+    x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
+    (expected,) = of_runtime(proto, x)
+    result = from_proto(proto, "g").eval().predict(x)
+    change = np.abs(result - expected)
+    assert change.max() <= 0.0201  # a half goes up or down
+    assert (change < 1e-5).mean() > 0.9
+    assert np.abs(result).max() > 0.005
+
+
+@pytest.mark.parametrize("zero", [np.uint8(128), np.uint8(100)], ids=["middle", "elsewhere"])
+def test_weights_from_0_to_255(rng, zero):
+    """They are int8 if their zero is the middle, and floats otherwise."""
+    numbers = rng.integers(70, 190, (4, 4, 1, 1)).astype(np.uint8)
+    nodes = [*CONV, *rounding("c", "y")]
+    proto = graph_of(nodes, {"x": ["N", 4, 3, 3]}, weights(rng, **{"w/q": numbers, "w/z": zero}))
+    x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
+    (expected,) = of_runtime(proto, x)
+    graph = from_proto(proto, "g").eval()
+    assert ("int8:Conv" in operators(graph)) == (zero == 128)
+    assert np.abs(graph.predict(x) - expected).max() <= 0.0201
+
+
+def test_integers_that_others_read_stay_integers(rng):
+    """A value that leaves the graph as integers, or is read with another scale."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "w/s", "z"], ["y"]),
+        helper.make_node("Cast", ["q"], ["n"], to=1),
+    ]
+    proto = graph_of(nodes, {"x": ["N", 4]}, weights(rng), ["y", "n"])
+    x = rng.normal(size=(3, 4)).astype(np.float32)
+    for result, expected in zip(
+        from_proto(proto, "g").eval().predict(x), of_runtime(proto, x), strict=True
+    ):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_weights_that_the_file_rounds_itself():
+    """Floats behind QuantizeLinear, as tools of training in int8 write them, and no images."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        *rounding("x", "x/r"), *rounding("v", "v/r", "w/s", "w/z"),
+        helper.make_node("MatMul", ["x/r", "v/r"], ["y"]),
+    ]  # fmt: skip
+    arrays = weights(rng, v=rng.uniform(-0.5, 0.5, (6, 70)).astype(np.float32))
+    proto = graph_of(nodes, {"x": ["N", 5, 6]}, arrays)
+    graph = from_proto(proto, "g").eval()
+    assert operators(graph) == ["int8:Round", "int8:Linear"]
+    x = rng.normal(size=(3, 5, 6)).astype(np.float32)
+    np.testing.assert_allclose(graph.predict(x), of_runtime(proto, x)[0], atol=1e-5)
