@@ -10,15 +10,17 @@ if TYPE_CHECKING:  # what editors and type checkers see of the names below
     from nowcast.ingest.opened import grid
     from nowcast.rain.grid import Grid
     from nowcast.sums import accumulate
+    from nowcast.web.client import open
 
 # Loaded when used: `import nowcast` stays quick.
 _HOMES = {
     "Grid": "nowcast.rain.grid",
     "accumulate": "nowcast.sums",
     "grid": "nowcast.ingest.opened",
+    "open": "nowcast.web.client",
     "track_cells": "nowcast.cells",
 }
-__all__ = ["Grid", "accumulate", "grid", "track_cells"]
+__all__ = ["Grid", "accumulate", "grid", "open", "track_cells"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,10 @@ def serve(
         Path | None,
         typer.Option(help="Rain store that shows the past; by default rain.zarr in the folder."),
     ] = None,
+    areas: Annotated[
+        Path | None,
+        typer.Option(help="GeoJSON of areas with names; by default areas.geojson in the folder."),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines too.")
     ] = "127.0.0.1",
@@ -36,10 +40,10 @@ def serve(
     from nowcast.web.app import application
     from nowcast.web.folder import Folder
 
-    for path in filter(None, (source, observed)):
+    for path in filter(None, (source, observed, areas)):
         if not path.exists():
-            raise DataError(f"{path}: expected a folder or a forecast, found nothing there")
-    folder = Folder(source, observed)
+            raise DataError(f"{path}: expected a folder or a file, found nothing there")
+    folder = Folder(source, observed, areas)
     with _listening(host, port) as listener:
         folder.refresh()
         if folder.problem:

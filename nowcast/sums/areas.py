@@ -32,11 +32,14 @@ class Areas:
         Of each area: positions in the flat grid, and shares of these cells.
     sizes : ndarray, (area,) float64
         Of the whole areas, in cells, also of what lies beside the grid.
+    geometries : tuple of dict
+        As they are in the file: longitudes and latitudes.
     """
 
     names: tuple[str, ...]
     cells: list[tuple[NDArray[np.int64], NDArray[np.float64]]]
     sizes: NDArray[np.float64]
+    geometries: tuple[dict[str, Any], ...]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], grid: Grid) -> Areas:
@@ -54,15 +57,16 @@ class Areas:
 
         to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
         names: list[str] = []
-        cells, sizes = [], []
+        cells, sizes, geometries = [], [], []
         for number, feature in enumerate(_features(Path(path)), 1):
             properties = feature.get("properties") or {}
             name = str(properties.get("name") or feature.get("id") or f"area {number}")
             if name in names:
                 raise DataError(f"{path}: expected each name once, found {name!r} twice")
             names.append(name)
+            geometries.append(feature.get("geometry") or {})
             try:
-                inside, size = _laid(feature.get("geometry") or {}, grid, to_grid)
+                inside, size = _laid(geometries[-1], grid, to_grid)
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise DataError(
                     f"{path}: {name}: expected a Point, Polygon or MultiPolygon of longitudes and "
@@ -76,7 +80,7 @@ class Areas:
                 f"{path}: expected an area on the grid of {grid}, found none of {len(names)}; "
                 "coordinates are longitude first, then latitude, in degrees"
             )
-        return cls(tuple(names), cells, np.asarray(sizes))
+        return cls(tuple(names), cells, np.asarray(sizes), tuple(geometries))
 
     def mean(self, fields: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return means over areas of fields (..., y, x), and the share of each that is known.
@@ -99,6 +103,25 @@ class Areas:
             mean[..., n] = np.where(total > 0, sums / np.maximum(total, 1e-9), np.nan)
             known[..., n] = total / self.sizes[n]
         return mean, known
+
+    def alone(self, n: int) -> Areas:
+        """Return one of the areas."""
+        return Areas(
+            self.names[n : n + 1], self.cells[n : n + 1], self.sizes[n : n + 1],
+            self.geometries[n : n + 1],
+        )  # fmt: skip
+
+    def maximum(self, fields: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return maxima over areas of fields (..., y, x), (..., area); NaN where nothing is known.
+
+        Each cell that an area touches counts, whatever its share.
+        """
+        flat = fields.reshape(*fields.shape[:-2], -1)
+        most = np.full((*flat.shape[:-1], len(self.names)), np.nan, np.float32)
+        for n, (position, _) in enumerate(self.cells):
+            if len(position):
+                most[..., n] = np.fmax.reduce(flat[..., position], axis=-1)
+        return most
 
 
 def _features(path: Path) -> list[dict[str, Any]]:

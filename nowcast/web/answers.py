@@ -1,17 +1,23 @@
-"""Answers of the server in JSON: frames, the latest forecast, a point."""
+"""Answers of the server in JSON: frames, the latest forecast, a point, areas."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
 from nowcast.web.case import LEVELS, LIKELY, WET
 from nowcast.web.picture import legend, scale_of
 
 if TYPE_CHECKING:
+    from nowcast.sums.areas import Areas
     from nowcast.web.case import Case
+
+
+_MISSING = (None, {"mean": None, "maximum": None})
 
 
 def iso(time: np.datetime64) -> str:
@@ -33,6 +39,7 @@ def frames(case: Case) -> dict[str, Any]:
         ],
         "thresholds": list(case.thresholds),
         "bounds": case.bounds,
+        "areas": [] if case.areas is None else list(case.areas.names),
         "scales": legend(),
         "notes": list(case.notes),
         **case.about,
@@ -55,6 +62,7 @@ def latest(case: Case, status: dict[str, Any]) -> dict[str, Any]:
             "spacing_metres": [grid.dy, grid.dx],
             "bounds": case.bounds,
         },
+        "areas": [] if case.areas is None else list(case.areas.names),
         "notes": list(case.notes),
         **case.about,
         **({"status": status} if status else {}),
@@ -70,18 +78,92 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
         When it is outside of the grid.
     """
     row, column = case.cell(latitude, longitude)
+    return {
+        "latitude": latitude,
+        "longitude": longitude,
+        "cell": {"row": row, "column": column},
+        **_series(case, lambda fields: _numbers(fields[:, row, column]), case.quantiles),
+        "notes": list(case.notes),
+        **case.about,
+    }
 
-    def at(fields: NDArray[np.float16]) -> list[float | None]:
-        """Return a number for each field, None where it is missing."""
-        numbers = fields[:, row, column].astype(float)
-        return [round(number, 4) if np.isfinite(number) else None for number in numbers.tolist()]
 
+def area(case: Case, name: str) -> dict[str, Any]:
+    """Return observed and forecast rain in an area, mean and maximum of its cells.
+
+    Raises
+    ------
+    DataError
+        When there is no such area.
+    """
+    names = case.areas.names if case.areas else ()
+    if name not in names:
+        known = ", ".join(names) or "none, since no areas were given"
+        raise DataError(f"name: expected an area among {known}; found {name!r}")
+    series = _area_series(case)[names.index(name)]
+    return {"name": name, **series, "notes": list(case.notes), **case.about}
+
+
+def areas(case: Case) -> dict[str, Any]:
+    """Return all areas as GeoJSON, with the most that is forecast in each and the time of rain."""
+    features = []
+    names, geometries = (case.areas.names, case.areas.geometries) if case.areas else ((), ())
+    for name, geometry, series in zip(names, geometries, _area_series(case), strict=True):
+        forecast = series["forecast"]
+        thresholds = forecast[0].get("exceedance_probability", {})
+        most = {
+            "rain_rate": _highest([entry["rain_rate"] for entry in forecast]),
+            "exceedance_probability": {
+                key: _highest([entry["exceedance_probability"][key] for entry in forecast])
+                for key in thresholds
+            },
+        }
+        properties = {"name": name, "most": most, "arrival": series["arrival"]}
+        features.append({"type": "Feature", "properties": properties, "geometry": geometry})
+    return {"type": "FeatureCollection", "start": iso(case.start), "features": features}
+
+
+def _area_series(case: Case) -> list[dict[str, Any]]:
+    """Return the series of each area; they are made once."""
+    if not case.series and case.areas is not None:
+        made = []
+        for n in range(len(case.areas.names)):
+            place = case.areas.alone(n)
+
+            def both(fields: NDArray[np.float16], place: Areas = place) -> list[Any]:
+                mean, highest = place.mean(fields)[0][:, 0], place.maximum(fields)[:, 0]
+                pairs = zip(_numbers(mean), _numbers(highest), strict=True)
+                return [{"mean": m, "maximum": h} for m, h in pairs]
+
+            # Without quantiles: their mean over cells is no quantile of the mean.
+            made.append(_series(case, both, None))
+        case.series[:] = made  # at once: other requests may make them too
+    return case.series
+
+
+def _highest(pairs: list[dict[str, float | None]]) -> dict[str, float | None]:
+    """Return the highest mean and the highest maximum, None where all are missing."""
+    return {
+        key: max((pair[key] or 0.0 for pair in pairs if pair[key] is not None), default=None)
+        for key in ("mean", "maximum")
+    }
+
+
+def _series(
+    case: Case,
+    at: Callable[[NDArray[np.float16]], list[Any]],
+    quantiles: NDArray[np.float16] | None,
+) -> dict[str, Any]:
+    """Return observed and forecast rain of a place, a value for each time.
+
+    ``at`` gives the values of fields (n, y, x): numbers, or mean and maximum of an area.
+    """
     forecast: list[dict[str, Any]] = [
         {"time": iso(case.start + lead), "lead_minutes": minutes, "rain_rate": rate}
         for lead, minutes, rate in zip(case.leads, _minutes(case.leads), at(case.rain), strict=True)
     ]
     for name, keys, fields in (
-        ("quantiles", LEVELS, case.quantiles),
+        ("quantiles", LEVELS, quantiles),
         ("exceedance_probability", case.thresholds, case.probability),
     ):
         for key, stacked in zip(keys, () if fields is None else fields, strict=False):
@@ -92,40 +174,47 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
         for time, rate in zip(case.times, at(case.observed), strict=True)
     ]
     return {
-        "latitude": latitude,
-        "longitude": longitude,
-        "cell": {"row": row, "column": column},
         "start": iso(case.start),
         "units": {"rain_rate": "mm h-1", "quantiles": "mm h-1", "exceedance_probability": "1"},
         "observed": observed,
         "forecast": forecast,
         "arrival": _arrival(forecast, observed[: case.past]),
-        "notes": list(case.notes),
-        **case.about,
     }
 
 
 def _arrival(forecast: list[dict[str, Any]], past: list[dict[str, Any]]) -> dict[str, Any]:
     """Say whether it rains, and the first lead time at which it probably does.
 
-    By the probability of the lowest threshold where there is one, else by the field.
+    By the probability of the lowest threshold where there is one, else by the field; of an area
+    by its maximum.
     """
+
+    def number(value: Any) -> float:
+        return (value["maximum"] if isinstance(value, dict) else value) or 0.0
+
     lowest = next(iter(forecast[0].get("exceedance_probability", {})), None)
     arrival: dict[str, Any] = {
         "threshold": WET if lowest is None else float(lowest),
-        "raining": bool(past and (past[-1]["rain_rate"] or 0) >= WET),
+        "raining": bool(past and number(past[-1]["rain_rate"]) >= WET),
         "time": None,
         "lead_minutes": None,
         "probability": None,
-        "known": any(entry["rain_rate"] is not None for entry in forecast),
+        "known": any(entry["rain_rate"] not in _MISSING for entry in forecast),
     }
     for entry in forecast:
-        chance = None if lowest is None else entry["exceedance_probability"][lowest]
-        wet = (entry["rain_rate"] or 0) >= WET if lowest is None else (chance or 0) >= LIKELY
+        chance = None if lowest is None else number(entry["exceedance_probability"][lowest])
+        wet = number(entry["rain_rate"]) >= WET if chance is None else chance >= LIKELY
         if wet:
             moment = {"time": entry["time"], "lead_minutes": entry["lead_minutes"]}
             return arrival | moment | {"probability": chance}
     return arrival
+
+
+def _numbers(values: NDArray[np.floating]) -> list[float | None]:
+    """Return numbers as JSON has them, None where they are missing."""
+    return [
+        round(value, 4) if np.isfinite(value) else None for value in values.astype(float).tolist()
+    ]
 
 
 def _minutes(leads: NDArray[np.timedelta64]) -> list[float]:

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daskdl.errors import DataError
 from nowcast.web import answers
-from nowcast.web.basemap import basemap
+from nowcast.web.basemap import basemap_of
 from nowcast.web.folder import Folder
 from nowcast.web.picture import picture
 
@@ -63,8 +63,7 @@ def application(folder: Folder) -> Starlette:
         return _json(request, answers.frames(folder.shown()))
 
     async def map_lines(request: Request) -> Response:
-        case = folder.shown()
-        return _json(request, await run_in_threadpool(basemap, case.grid, case.radar))
+        return _json(request, await run_in_threadpool(basemap_of, folder.shown()))
 
     async def frame(request: Request) -> Response:
         case = folder.shown()
@@ -107,6 +106,15 @@ def application(folder: Folder) -> Starlette:
         except DataError as error:
             return _error(404, str(error))
 
+    async def area(request: Request) -> Response:
+        case, name = folder.shown(), request.query_params.get("name")
+        if name is None:
+            return _json(request, await run_in_threadpool(answers.areas, case))
+        try:
+            return _json(request, await run_in_threadpool(answers.area, case, name))
+        except DataError as error:
+            return _error(404, str(error))
+
     async def health(request: Request) -> Response:
         problem = folder.problem
         state = {"status": "fails" if problem else "ok", "problem": problem or None}
@@ -126,6 +134,7 @@ def application(folder: Folder) -> Starlette:
             Route("/frame/{quantity}/{n:int}.png", frame),
             Route("/v1/latest", latest),
             Route("/v1/point", point),
+            Route("/v1/area", area, middleware=packed),
             Route("/healthz", health),
             Mount("/", page, middleware=packed),
         ],

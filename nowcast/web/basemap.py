@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,19 @@ from nowcast.plot.place import degrees_between, ring_step
 
 if TYPE_CHECKING:
     from nowcast.rain.grid import Grid
+    from nowcast.web.case import Case
 
 #: Points along a parallel, a meridian or a ring; nodes by which a click finds its degrees.
 POINTS, NODES = 64, 33
+
+
+def basemap_of(case: Case) -> dict[str, Any]:
+    """Return the base map of a case: that of its grid, and ``areas``, outlines by name."""
+    drawn = {}
+    if case.areas is not None:
+        lines = outlines(case.grid, case.areas.geometries)
+        drawn = dict(zip(case.areas.names, lines, strict=True))
+    return {**basemap(case.grid, case.radar), "areas": drawn}
 
 
 @lru_cache(maxsize=1)
@@ -59,6 +70,26 @@ def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
         "latitude": latitude[np.ix_(rows, columns)].round(5).tolist(),
         "longitude": longitude[np.ix_(rows, columns)].round(5).tolist(),
     }
+
+
+def outlines(grid: Grid, geometries: Sequence[dict[str, Any]]) -> list[list[list[float]]]:
+    """Return the rings of each Polygon or MultiPolygon in degrees as x, y, x, y, ... in cells."""
+    import pyproj
+
+    to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
+
+    def rings(geometry: dict[str, Any]) -> list[Any]:
+        coordinates = geometry["coordinates"]
+        parts = {"Polygon": [coordinates], "MultiPolygon": coordinates}.get(geometry["type"], [])
+        return [ring for part in parts for ring in part]
+
+    return [
+        [
+            _cells(grid, np.column_stack(to_grid.transform(*np.array(ring)[:, :2].T)))
+            for ring in rings(geometry)
+        ]
+        for geometry in geometries
+    ]
 
 
 def _cells(grid: Grid, line: NDArray[np.float64]) -> list[float]:

@@ -19,6 +19,7 @@ from nowcast.rain.grid import Grid
 from nowcast.rain.name import is_simulated
 from nowcast.rain.store import in_order, open_stored
 from nowcast.rain.utc import utc_text
+from nowcast.sums.areas import Areas
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -60,6 +61,8 @@ class Case:
         A radar is at x = y = 0.
     notes : tuple of str
         Sentences on what is not as it should be.
+    areas : Areas, optional
+        With names, over which rain is summarised.
     """
 
     name: str
@@ -75,7 +78,9 @@ class Case:
     about: dict[str, Any]
     radar: bool
     notes: tuple[str, ...] = ()
+    areas: Areas | None = None
     pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
+    series: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     @property
     def past(self) -> int:
@@ -148,16 +153,21 @@ class Case:
 
 
 def open_case(
-    path: Path, observed: Path | None, token: str, about: dict[str, Any] | None = None
+    path: Path,
+    observed: Path | None,
+    areas: Path | None,
+    token: str,
+    about: dict[str, Any] | None = None,
 ) -> Case:
-    """Read a forecast, and what was observed around it, into memory.
+    """Read a forecast, what was observed around it, and areas of interest into memory.
 
     About 22 bytes a cell and lead time with seven thresholds.
 
     Raises
     ------
     DataError
-        When the forecast is not one, or not whole. What was observed may lack: then a note says so.
+        When the forecast is not one, or not whole. What was observed and areas may lack: then a
+        note says so.
     """
     with open_forecast(path) as forecast:
         grid = Grid.from_dataset(forecast, where=str(path))
@@ -181,12 +191,18 @@ def open_case(
         radar = Place.of(forecast).radar
         rain = np.concatenate([one.rain for one in fields]).astype(np.float16)
     times, frames, notes = _observed(observed, grid, start, start + leads[-1])
+    laid = None
+    if areas is not None:
+        try:
+            laid = Areas.read(areas, grid)
+        except DataError as error:
+            notes += (str(error).replace(str(areas), areas.name),)
     name = hashlib.sha256(f"{token} {times.tolist()} {notes}".encode()).hexdigest()[:16]
     if probability is None:
         probability = np.empty((0, *rain.shape), np.float16)
     return Case(
         name, grid, start, leads, rain, thresholds, probability, quantiles, times, frames, told,
-        radar, notes,
+        radar, notes, laid,
     )  # fmt: skip
 
 

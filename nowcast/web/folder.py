@@ -21,6 +21,8 @@ class Folder:
         forecast, zarr or netCDF.
     observed : path, optional
         Rain store; by default ``rain.zarr`` in the folder, if there is one.
+    areas : path, optional
+        GeoJSON of areas with names; by default ``areas.geojson`` in the folder, if there is one.
 
     Attributes
     ----------
@@ -30,9 +32,10 @@ class Folder:
         Why there is none, or no newer one; empty when all is well.
     """
 
-    def __init__(self, path: Path, observed: Path | None = None) -> None:
+    def __init__(self, path: Path, observed: Path | None = None, areas: Path | None = None) -> None:
         self.path = path
         self.observed = observed
+        self.areas = areas
         self.case: Case | None = None
         self.problem = "the forecast is being read"
         self._token: str | None = None
@@ -45,14 +48,15 @@ class Folder:
         try:
             forecast, about = self._newest()
             # Scans that come in while a forecast stands change the store's zarr.json.
-            store = self._store()
-            files = [forecast, *([store / "zarr.json"] if store else [])]
-            stats = [file.stat() for file in files if file.exists()]
+            store = self._beside(self.observed, "rain.zarr")
+            areas = self._beside(self.areas, "areas.geojson")
+            files = [forecast, store and store / "zarr.json", areas]
+            stats = [file.stat() for file in files if file and file.exists()]
             token = f"{forecast} {[(s.st_ino, s.st_mtime_ns, s.st_size) for s in stats]} {about}"
             if token == self._token:
                 self.problem = ""  # a damaged one after it is gone
                 return False
-            case = open_case(forecast, store, token, about)
+            case = open_case(forecast, store, areas, token, about)
         except (DataError, OSError) as error:
             self.problem = self._without_place(error)
             return False
@@ -108,10 +112,11 @@ class Folder:
             raise DataError(f"{self.path / 'latest.json'}: names a forecast outside of its folder")
         return forecast, {k: about[k] for k in ("issued", "method", "flags") if k in about}
 
-    def _store(self) -> Path | None:
-        if self.observed is not None or not (self.path / "rain.zarr").is_dir():
-            return self.observed
-        return self.path / "rain.zarr"
+    def _beside(self, chosen: Path | None, name: str) -> Path | None:
+        """Return the path that was chosen, else that of this name in the folder, if it is there."""
+        if chosen is None and (self.path / name).exists():
+            return self.path / name
+        return chosen
 
     def _without_place(self, error: Exception) -> str:
         """Say an error without telling strangers where the folder is."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,13 +35,61 @@ def a_forecast(index: int = 11) -> xr.Dataset:
     return forecast_dataset(moving_rain(), index, made, "test")
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made")
+    (made / "forecasts").mkdir()
+    write_zarr(moving_rain(), made / "rain.zarr")
+    write_netcdf(a_forecast(), made / "forecasts" / "20200601T0150Z.nc")
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(made: Path, tmp_path: Path) -> Path:
     """A folder as ``nowcast watch`` makes it, without latest.json."""
-    (tmp_path / "forecasts").mkdir()
-    write_zarr(moving_rain(), tmp_path / "rain.zarr")
-    write_netcdf(a_forecast(), tmp_path / "forecasts" / "20200601T0150Z.nc")
-    return tmp_path
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture
+def areas(folder: Path) -> Path:
+    """GeoJSON beside it: the west of the grid, a place in its east, and something far away."""
+
+    def square(west: float, south: float, side: float) -> dict[str, Any]:
+        east, north = west + side, south + side
+        ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+        return {"type": "Polygon", "coordinates": [ring]}
+
+    geometries = {
+        "west": square(4.8, 49.95, 0.1),
+        "town": {"type": "Point", "coordinates": [5.1, 50.0]},
+        "away": square(9.0, 40.0, 0.1),
+    }
+    features = [
+        {"type": "Feature", "properties": {"name": name}, "geometry": geometry}
+        for name, geometry in geometries.items()
+    ]
+    path = folder / "areas.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+@contextmanager
+def served(shown: Folder) -> Iterator[str]:
+    """Serve a folder, and give the address."""
+    import uvicorn
+
+    from nowcast.web.app import application
+
+    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture

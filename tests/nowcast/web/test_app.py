@@ -14,15 +14,19 @@ import pytest
 
 pytest.importorskip("starlette")
 from PIL import Image
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
+import nowcast
+from daskdl.errors import DataError
 from nowcast.plot.borders import border_lines
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_netcdf, write_zarr
+from nowcast.sums.areas import Areas
 from nowcast.web.app import application
 from nowcast.web.folder import Folder
 from tests.nowcast.stores import N_OUT, moving_rain
-from tests.nowcast.web.conftest import LAT, LON, a_forecast
+from tests.nowcast.web.conftest import LAT, LON, a_forecast, served
 
 
 @pytest.fixture
@@ -83,6 +87,68 @@ def test_a_point_tells_rates_quantiles_and_arrival(client: TestClient) -> None:
     assert second["quantiles"]["0.1"] == 0
     assert answer["arrival"]["lead_minutes"] == 20
     assert answer["arrival"]["time"] == second["time"]
+
+
+def test_an_area_tells_mean_and_maximum(areas: Path, client: TestClient) -> None:
+    answer = client.get("/v1/area?name=west").json()
+    laid = Areas.read(areas, Grid.from_dataset(moving_rain(), where="test"))
+    observed, (cells, share) = answer["observed"], laid.cells[0]
+    rain = moving_rain()["rain_rate"].values[:15].reshape(15, -1)[:, cells]
+    highest = [entry["rain_rate"]["maximum"] for entry in observed]
+    assert highest == pytest.approx(rain.max(1), abs=5e-3)
+    mean = [entry["rain_rate"]["mean"] for entry in observed]
+    assert mean == pytest.approx(rain @ share / share.sum(), abs=5e-3)
+    assert max(highest) > 2 * max(mean) > 0
+    chance = answer["forecast"][1]["exceedance_probability"]["0.1"]
+    assert chance == {k: pytest.approx(0.8, abs=1e-3) for k in ("mean", "maximum")}
+    assert answer["arrival"]["lead_minutes"] == 20
+    west, town, away = client.get("/v1/area").json()["features"]
+    assert west["geometry"]["type"] == "Polygon"
+    assert town["properties"]["most"]["rain_rate"] == {"mean": 2, "maximum": 2}
+    assert not away["properties"]["arrival"]["known"]
+
+
+def test_areas_that_cannot_be_read_are_told(areas: Path, shown: Folder) -> None:
+    areas.write_text("{}")
+    assert shown.refresh()
+    assert "areas.geojson: expected GeoJSON" in shown.shown().notes[-1]
+    assert str(areas.parent) not in shown.shown().notes[-1]
+
+
+def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    described = client.get("/openapi.json").json()
+    routes = {route.path for route in client.app.routes if isinstance(route, Route)}
+    assert {path.replace(":int", "") for path in routes} == set(described["paths"])
+    for path in (
+        "/v1/latest", "/v1/point?lat=50&lon=5", "/v1/area", "/v1/area?name=town", "/frames", "/map",
+        "/healthz", "/v1/point?lat=80&lon=5", "/v1/area?name=x", "/frame/p9/1.png",
+    ):  # fmt: skip
+        answer = client.get(path)
+        key = "/frame/{quantity}/{n}.png" if "png" in path else path.split("?")[0]
+        response = described["paths"][key]["get"]["responses"][str(answer.status_code)]
+        schema = response["content"]["application/json"]["schema"]
+        jsonschema.validate(answer.json(), schema | {"components": described["components"]})
+
+
+def test_python_opens_it_as_datasets(areas: Path, shown: Folder) -> None:
+    with served(shown) as address:
+        forecasts = nowcast.open(address)
+        assert forecasts.latest()["areas"] == ["west", "town", "away"]
+        point = forecasts.point(LAT, LON)
+        area = forecasts.area("west")
+        with pytest.raises(DataError, match="expected a place on the map"):
+            forecasts.point(80, 5)
+        with pytest.raises(DataError, match=r"among west, town, away; found 'x'"):
+            forecasts.area("x")
+    assert point["rain_rate"].values.tolist() == [0, 2, 2]
+    assert point["time"].values[1] == np.datetime64("2020-06-01T02:10")
+    assert point["rain_quantile"].sel(quantile=0.1, lead_time="20min").item() == 0
+    assert point["exceedance_probability"].sizes == {"threshold": 2, "lead_time": N_OUT}
+    assert area["exceedance_probability"].sel(statistic="mean", threshold=1.0)[1] > 0.29
+    assert area.attrs["arrival_time"] == "2020-06-01T02:10:00Z"
+    with pytest.raises(DataError, match="where nowcast serve answers"):
+        nowcast.open(address)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +17,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from nowcast.rain.store import write_netcdf
-from nowcast.web.app import application
 from nowcast.web.folder import Folder
 from tests.nowcast.stores import N_OUT, SIZE
-from tests.nowcast.web.conftest import LAT, LON, a_forecast
+from tests.nowcast.web.conftest import LAT, LON, a_forecast, served
 
 DRIVER = shutil.which("chromedriver")
 FRAMES = 12 + N_OUT
@@ -87,31 +84,19 @@ def chromium() -> Iterator[webdriver.Chrome]:
 
 
 @contextmanager
-def served(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
+def opened(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
     """Serve a folder to the browser, which must have nothing to complain about."""
-    import uvicorn
-
-    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield Page(chromium, f"http://127.0.0.1:{port}/")
-    finally:
+    with served(shown) as address:
+        yield Page(chromium, address)
         chromium.get("about:blank")  # open connections would keep the server
-        server.should_exit = True
-        thread.join()
     said = [line["message"] for line in chromium.get_log("browser")]
-    assert not [
-        line for line in said if "status of 503" not in line and "status of 404" not in line
-    ]
+    expected = ("status of 503", "status of 404")
+    assert [line for line in said if not any(part in line for part in expected)] == []
 
 
 @pytest.fixture
 def page(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
-    with served(shown, chromium) as page:
+    with opened(shown, chromium) as page:
         yield page
 
 
@@ -202,6 +187,20 @@ def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
     assert rows[-1].text.split()[:2] == ["02:20", "2.0"]
 
 
+def test_an_area_of_the_list_gives_its_curve(areas: Path, page: Page) -> None:
+    page.open()
+    page.shows(11)
+    page.until(lambda: len(page["areas"].find_elements("css selector", "button")) == 3)
+    west, _, away = page["areas"].find_elements("css selector", "tr")[1:]
+    assert west.text.split("\n")[-1].endswith("2.0 30 %")
+    assert "missing" in away.text
+    west.find_element("css selector", "button").click()
+    page.until(lambda: page["arrival"].text.startswith("west: "))
+    chosen = page.chromium.find_element("css selector", "path.area.chosen")
+    assert chosen.get_attribute("data-name") == "west"
+    assert "area=west" in page.chromium.current_url
+
+
 def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
     page.open(f"lat={LAT}&lon={LON}")
     page.shows(11)
@@ -220,7 +219,7 @@ def test_an_empty_folder_says_so_until_there_is_a_forecast(
     tmp_path: Path, chromium: webdriver.Chrome
 ) -> None:
     shown = Folder(tmp_path)
-    with served(shown, chromium) as page:
+    with opened(shown, chromium) as page:
         page.open()
         page.until(lambda: "expected latest.json or forecasts/*.nc" in page["notes"].text)
         assert page["utc"].text == "no forecast yet"
