@@ -41,6 +41,13 @@ def ingest(
     rhohv: Annotated[
         float, typer.Option(help="Echo of a lower correlation coefficient is no rain.")
     ] = 0.8,
+    clean: Annotated[
+        str,
+        typer.Option(
+            help="Steps that take out echo that is no rain, such as spikes,speckle; default, all "
+            "or none."
+        ),
+    ] = "default",
     fill: Annotated[
         str,
         typer.Option(
@@ -86,7 +93,7 @@ def ingest(
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "fill": fill, "step": step,
+        "clean": clean, "fill": fill, "step": step,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     first, last = (
@@ -107,6 +114,8 @@ def ingest(
     )
     if report.written:
         say(f"{out}: of {report.area}, {report.coverage}")
+        if cleaning := report.cleaning():
+            say(f"{out}: {cleaning}")
     if as_json:
         print_json(asdict(report))
     if report.mistakes:

@@ -64,7 +64,9 @@ def calibrate(
 
 
 def simulate(
-    out: Annotated[Path, typer.Option(help="Rain store to write, a new zarr folder.")],
+    out: Annotated[
+        Path, typer.Option(help="Rain store to write, a new zarr folder; or one for --scans.")
+    ],
     days: Annotated[int, typer.Option(min=1, help="Days, each of one kind of weather.")] = 1,
     hours: Annotated[float, typer.Option(help="Of each day that are written.")] = 24.0,
     step: Annotated[int, typer.Option(min=1, help="Minutes between frames.")] = 10,
@@ -75,14 +77,34 @@ def simulate(
         bool, typer.Option("--organised", help="Storms go through stages: cores, stratiform rain.")
     ] = False,
     radars: Annotated[int, typer.Option(min=1, help="That look in turn, each its own way.")] = 1,
+    scans: Annotated[
+        bool, typer.Option("--scans", help="Write polar volumes (ODIM_H5) of the first day.")
+    ] = False,
+    false_echo: Annotated[
+        bool,
+        typer.Option(
+            "--false-echo",
+            help="Scans have ground, speckle, spikes, blockage and attenuation, and the truth.",
+        ),
+    ] = False,
 ) -> None:
     """Write a rain store of simulated weather, to try things out and to learn from.
 
     Storms are born, move, grow and fade; each day is fronts, mixed weather, showers or squalls,
     seen by a radar with errors and a limited range. Days have the seeds from --seed on.
     """
+    from nowcast.simulate import FalseEcho
+    from nowcast.simulate import simulate as simulate_scans
     from nowcast.simulate.archive import Days, simulate_archive
 
+    if scans or false_echo:
+        amount = FalseEcho() if false_echo else None
+        with progress_bar("simulate") as advance:
+            files = simulate_scans(
+                out, hours=hours, step_minutes=step, seed=seed, false_echo=amount, progress=advance
+            )
+        say(f"{len(files)} simulated scans written to {out}")
+        return
     chosen = Days(days, hours, step, size, 1000 * spacing, seed, organised, radars)
     with progress_bar("simulate") as advance:
         simulate_archive(out, chosen, advance)

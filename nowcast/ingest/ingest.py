@@ -197,6 +197,7 @@ def _ingest_files(
             else:
                 report.written += 1
                 report.coverage += result.coverage
+                report.count_removed(result.removed)
                 for lost in result.lost:
                     report.fail(lost)
                 for name in result.repeated:

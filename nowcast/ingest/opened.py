@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.ingest.rain_map import combine, map_sweeps
+from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
 from nowcast.radar.tree import lowest_sweeps
@@ -31,7 +31,8 @@ def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Da
     grid : Grid
         Such as ``nowcast.Grid.around(...)``.
     **settings
-        Those of an ingest: ``sweeps``, ``combine``, ``rhohv``, ``fill``, ``site``, ``zr`` ...
+        Those of an ingest: ``sweeps``, ``combine``, ``clean``, ``rhohv``, ``fill``, ``site``,
+        ``zr`` ...
 
     Returns
     -------
@@ -60,7 +61,8 @@ def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Da
             "grid: expected a sweep with reflectivity by azimuth and range, found none; open the "
             "volume with xradar, such as xradar.io.open_odim_datatree"
         )
-    maps, _ = map_sweeps(sweeps, grid, rules, Format.CFRADIAL, None, "grid")
+    cleaned = clean_sweeps(sweeps, rules, Format.CFRADIAL)
+    maps, _ = map_sweeps([c.sweep for c in cleaned], grid, rules, None, "grid")
     time = np.array([min(sweep.time for sweep in sweeps)])
     described = {"title": "Rain of one volume", "source": "weather radar"}
     rain = combine(maps, rules.combine)[np.newaxis]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.gridding import Geometry, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
+from nowcast.quality.clean import Cleaned, clean
 from nowcast.radar import composite, isolated, reader, volume
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header
@@ -70,6 +72,8 @@ class RainMap:
         Files whose sweeps another file of the scan has too.
     elevation : float, optional
         Of the lowest sweep, degrees.
+    removed : mapping of str
+        Gates that each step of the cleaning took out; ``"echo"`` is how many there were.
     """
 
     rain: NDArray[np.float32] = field(repr=False)
@@ -77,6 +81,7 @@ class RainMap:
     lost: tuple[Failure, ...] = ()
     repeated: tuple[str, ...] = ()
     elevation: float | None = None
+    removed: Mapping[str, int] = field(default_factory=dict)
 
     def missing(self) -> RainMap:
         """Return the map of a scan that shows nothing of the ground."""
@@ -143,17 +148,32 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
             rain = np.nan_to_num(rain, copy=False)
         return RainMap(rain, Coverage.of(rain))
     sweeps, lost, repeated = _read_sweeps(scan, settings)
-    maps, reached = map_sweeps(sweeps, grid, settings, scan.format, site, scan.name)
+    cleaned = clean_sweeps(sweeps, settings, scan.format)
+    maps, reached = map_sweeps([c.sweep for c in cleaned], grid, settings, site, scan.name)
     rain = combine(maps, settings.combine)
     lowest = min(sweep.elevation for sweep in sweeps)
-    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest)
+    removed: Counter[str] = Counter()
+    for one in cleaned:
+        removed.update(one.counts)
+    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest, dict(removed))
+
+
+def clean_sweeps(
+    sweeps: Sequence[Sweep], settings: IngestSettings, format: Format
+) -> list[Cleaned]:
+    """Return sweeps without the echo that is no rain; gates without a number are told apart."""
+    weakest = -np.inf if settings.noise is None else settings.noise
+    rhohv = 0.0 if settings.rhohv is None else settings.rhohv
+    return [
+        clean(_told_apart(sweep, settings, format), settings.clean, rhohv, weakest)
+        for sweep in sweeps
+    ]
 
 
 def map_sweeps(
     sweeps: list[Sweep],
     grid: Grid,
     settings: IngestSettings,
-    format: Format,
     site: Site | None,
     name: str,
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_]]:
@@ -165,7 +185,8 @@ def map_sweeps(
             raise DataError(missing_site(name))
         geometry = Geometry.of(where, sweep.elevation, sweep.azimuth, sweep.range)
         weights = gate_weights(geometry, grid)
-        maps.append(weights.apply(_rain_rate(sweep, settings, format)))
+        assert sweep.dbz is not None
+        maps.append(weights.apply(settings.relation.rain_rate(sweep.dbz)))
         reached |= weights.reached
     if not reached.any():
         raise DataError(
@@ -226,16 +247,14 @@ def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
     return result
 
 
-def _rain_rate(sweep: Sweep, settings: IngestSettings, format: Format) -> NDArray[np.float32]:
-    """Return the rain rate of each ray and gate."""
-    if settings.rhohv is not None:
-        sweep = sweep.without_clutter(settings.rhohv)
+def _told_apart(sweep: Sweep, settings: IngestSettings, format: Format) -> Sweep:
+    """Return the sweep with gates without a number as no echo, where the format means that."""
     assert sweep.dbz is not None
     dbz = sweep.dbz
     silent = settings.fill == "no echo" or (settings.fill == "auto" and not np.isneginf(dbz).any())
     if format in SINGLE_CODE and silent:
-        dbz = np.where(np.isnan(dbz), np.float32(-np.inf), dbz)
-    return settings.relation.rain_rate(dbz)
+        return replace(sweep, dbz=np.where(np.isnan(dbz), np.float32(-np.inf), dbz))
+    return sweep
 
 
 def missing_site(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daskdl.errors import DataError
@@ -45,6 +46,8 @@ class IngestReport:
         the radar reaches, for composites of all.
     area : str
         The one or the other, for people.
+    removed : dict of str
+        Gates of rain that each step of the cleaning took out; ``"echo"`` is how many there were.
     """
 
     store: str
@@ -57,10 +60,25 @@ class IngestReport:
     mistakes: int = 0
     coverage: Coverage = field(default_factory=Coverage)
     area: str = RANGE
+    removed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Of copies of remote files: a message names what the user named.
         self.addresses: dict[str, str] = {}
+
+    def count_removed(self, removed: Mapping[str, int]) -> None:
+        """Add the gates that were taken out of a scan."""
+        for step, gates in removed.items():
+            self.removed[step] = self.removed.get(step, 0) + gates
+
+    def cleaning(self) -> str:
+        """Return a sentence on what the cleaning took out, empty for nothing."""
+        echo = max(self.removed.get("echo", 0), 1)
+        parts = [
+            f"{step} {100 * gates / echo:.2g} %" for step, gates in self.removed.items()
+            if step != "echo"
+        ]  # fmt: skip
+        return f"of the echo were taken out: {', '.join(parts)}" if parts else ""
 
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from daskdl.errors import SettingsError
+from nowcast.quality.clean import DEFAULT, STEPS
 from nowcast.radar.site import Site
 from nowcast.rain.rainrate import ZRRelation
 
@@ -43,6 +44,9 @@ class IngestSettings(BaseModel):
     """Echoes of a lower correlation coefficient (where the files have one) are not weather and
     count as no rain: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, and hail
     and melting snow, which are to stay, down to 0.8. None switches it off."""
+    clean: tuple[str, ...] = DEFAULT
+    """Steps that take out echo that is no rain (:mod:`nowcast.quality`); as text with commas, or
+    ``default``, ``all``, ``none``."""
     moment: str | None = None
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
     fill: Literal["auto", "missing", "no echo"] = "auto"
@@ -95,6 +99,19 @@ class IngestSettings(BaseModel):
     def _parse_site(cls, value: Any) -> Any:
         return Site.parse(value) if isinstance(value, str) else value
 
+    @field_validator("clean", mode="before")
+    @classmethod
+    def _parse_clean(cls, value: Any) -> Any:
+        sets = {"default": DEFAULT, "all": STEPS, "none": ()}
+        if isinstance(value, str):
+            value = sets.get(value.strip(), tuple(value.replace(" ", "").split(",")))
+        if unknown := [step for step in value if step not in STEPS]:
+            raise ValueError(
+                f"expected steps of {', '.join(STEPS)}, or one of {', '.join(sets)}, found "
+                f"{', '.join(map(repr, unknown))}"
+            )
+        return tuple(step for step in STEPS if step in value)
+
     @field_validator("step", mode="before")
     @classmethod
     def _parse_step(cls, value: Any) -> Any:
@@ -124,9 +141,12 @@ class IngestSettings(BaseModel):
         """Return the attributes of ``rain_rate`` that tell how it was made."""
         described: dict[str, Any] = {"zr_relation": str(self.relation)}
         if polar:
-            correlation = "no test" if self.rhohv is None else f"below {self.rhohv:g} no rain"
+            tested = self.rhohv is not None and "correlation" in self.clean
+            correlation = f"below {self.rhohv:g} no rain" if tested else "no test"
             described |= {
                 "elevations": f"lowest {self.sweeps}, {self.combine}",
                 "correlation_test": f"RHOHV {correlation}",
             }
+            if others := [step for step in self.clean if step != "correlation"]:
+                described["cleaning"] = " ".join(others)
         return described

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import CORRELATION, Sweep
+from nowcast.radar.sweep import CORRELATION, PHASE, Sweep
 from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,6 @@ def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     """Tell gates below the thresholds (no echo) from gates that were not scanned (missing)."""
     values = moment.values
     missing = np.isnan(values)
-    if moment.name in CORRELATION:
+    if moment.name in CORRELATION + PHASE:
         return values <= 0.0, missing
     return values <= NO_ECHO, missing | (values >= NOT_SCANNED)

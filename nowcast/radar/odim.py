@@ -15,7 +15,7 @@ from nowcast.radar.attributes import number, text
 from nowcast.radar.cuts import lowest_cuts
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import CORRELATION, MOST_GATES, REFLECTIVITY, Sweep
+from nowcast.radar.sweep import CORRELATION, MOST_GATES, PHASE, REFLECTIVITY, Sweep
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
 METRES_SINCE = (2, 4)
@@ -100,12 +100,11 @@ def _read_sweep(
     turn: Any, elevation: float, site: Site | None, metres: bool, moment: str | None
 ) -> Sweep:
     reflectivity = _moment(turn, (moment,) if moment else REFLECTIVITY)
-    correlation = _moment(turn, CORRELATION)
-    dbz, rhohv = (
-        None if found is None else read_values(found, turn, MOST_GATES)
-        for found in (reflectivity, correlation)
+    dbz, rhohv, phidp = (
+        None if moment is None else read_values(moment, turn, MOST_GATES)
+        for moment in (reflectivity, _moment(turn, CORRELATION), _moment(turn, PHASE))
     )
-    measured = dbz if dbz is not None else rhohv
+    measured = next((moment for moment in (dbz, rhohv, phidp) if moment is not None), None)
     if measured is None:
         rays, gates = int(number(turn["where"], "nrays")), int(number(turn["where"], "nbins"))
     else:
@@ -120,8 +119,9 @@ def _read_sweep(
     order = np.argsort(azimuth, kind="stable")
     step = number(turn["where"], "rscale")
     start = number(turn["where"], "rstart", 0.0) * (1.0 if metres else 1000.0)
-    if rhohv is not None:
-        rhohv[np.isinf(rhohv)] = np.nan
+    for polarimetric in (rhohv, phidp):
+        if polarimetric is not None:
+            polarimetric[np.isinf(polarimetric)] = np.nan
     return Sweep(
         elevation=elevation,
         azimuth=azimuth[order],
@@ -130,6 +130,7 @@ def _read_sweep(
         site=site,
         dbz=None if dbz is None else dbz[order],
         rhohv=None if rhohv is None else rhohv[order],
+        phidp=None if phidp is None else phidp[order],
     )
 
 

@@ -24,12 +24,15 @@ REFLECTIVITY_STANDARD = (
     "radar_equivalent_reflectivity_factor",
 )
 CORRELATION = ("RHOHV", "URHOHV", "RHO_HV", "cross_correlation_ratio", "RH")
-
+PHASE = ("PHIDP", "UPHIDP", "PHI_DP", "differential_phase", "PH")
 CORRELATION_STANDARD = (
     "cross_correlation_ratio_hv",
     "cross_correlation_ratio",
     "radar_correlation_coefficient_hv",
 )
+PHASE_STANDARD = (
+    "differential_phase_hv", "radar_differential_phase_hv", "differential_phase",
+)  # fmt: skip
 
 DECIBELS = re.compile(r"db|decibel|10 ?\*? ?log", re.IGNORECASE)
 # Far beyond what radars have: a file with more is damaged.
@@ -62,6 +65,8 @@ class Sweep:
         of the range, range-folded, not scanned). None when the file has no reflectivity.
     rhohv : (n, m) float32 or None
         Co-polar correlation coefficient; NaN where it was not measured.
+    phidp : (n, m) float32 or None
+        Differential phase in degrees; NaN where it was not measured.
     """
 
     elevation: float
@@ -71,6 +76,7 @@ class Sweep:
     site: Site | None
     dbz: NDArray[np.float32] | None
     rhohv: NDArray[np.float32] | None
+    phidp: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no radar sends: a damaged file is not to become a map of something."""
@@ -97,7 +103,7 @@ class Sweep:
                 raise DataError(
                     f"expected {expected} in a sweep, found {found}; mend the file or leave it out"
                 )
-        for moment in (self.dbz, self.rhohv):
+        for moment in (self.dbz, self.rhohv, self.phidp):
             if moment is not None and moment.shape != shape:
                 raise DataError(
                     f"expected {shape} rays and gates, found {moment.shape} values"
@@ -126,19 +132,9 @@ class Sweep:
             self,
             dbz=other.dbz if self.dbz is None else self.dbz,
             rhohv=other.rhohv if self.rhohv is None else self.rhohv,
+            phidp=other.phidp if self.phidp is None else self.phidp,
             site=other.site if self.site is None else self.site,
         )
-
-    def without_clutter(self, threshold: float) -> Sweep:
-        """Return the sweep with echoes of a correlation below ``threshold`` taken as no echo.
-
-        Gates where the correlation was not measured keep their reflectivity: it is lost first in
-        weak rain, where there is most rain to lose.
-        """
-        if self.dbz is None or self.rhohv is None:
-            return self
-        clutter = (self.rhohv < threshold) & np.isfinite(self.dbz)
-        return replace(self, dbz=np.where(clutter, np.float32(-np.inf), self.dbz))
 
 
 def from_xradar(
@@ -164,8 +160,7 @@ def from_xradar(
     reflectivity = (
         find(dataset, (moment,)) if moment else find(dataset, REFLECTIVITY, REFLECTIVITY_STANDARD)
     )
-    correlation = find(dataset, CORRELATION, CORRELATION_STANDARD)
-    dbz = rhohv = None
+    dbz = None
     if reflectivity is not None:
         check_decibels(reflectivity)
         values = reflectivity.values.astype(np.float32)
@@ -173,11 +168,13 @@ def from_xradar(
         values[dry] = -np.inf
         values[missing] = np.nan
         dbz = values[order]
-    if correlation is not None:
-        values = correlation.values.astype(np.float32)
-        dry, missing = classify(correlation)
-        values[dry | missing] = np.nan
-        rhohv = values[order]
+    rhohv, phidp = (
+        None if moment is None else _measured(moment, classify)[order]
+        for moment in (
+            find(dataset, CORRELATION, CORRELATION_STANDARD),
+            find(dataset, PHASE, PHASE_STANDARD),
+        )
+    )
     times = dataset["time"].values
     return Sweep(
         elevation=elevation_of(dataset),
@@ -187,6 +184,7 @@ def from_xradar(
         site=site,
         dbz=dbz,
         rhohv=rhohv,
+        phidp=phidp,
     )
 
 
@@ -207,6 +205,14 @@ def _metres(ranges: xr.DataArray) -> NDArray[np.float64]:
             f"expected the range in m or km, found {units!r}; convert the numbers and their units"
         )
     return np.asarray(ranges.values, np.float64) * METRES[units]
+
+
+def _measured(moment: xr.DataArray, classify: Classify) -> NDArray[np.float32]:
+    """Return a moment that has no value, NaN, where there is no echo."""
+    values = moment.values.astype(np.float32)
+    dry, missing = classify(moment)
+    values[dry | missing] = np.nan
+    return values
 
 
 def find(

@@ -21,7 +21,7 @@ from nowcast.radar.site import Site
 from nowcast.radar.sweep import Sweep
 
 REFLECTIVITY = ("CZ", "DB", "DZ", "ZH", "UZ", "ZT")
-CORRELATION = ("RH",)
+CORRELATION, PHASE = ("RH",), ("PH",)
 MAGIC = b"UF"
 # Words before the first field of the mandatory header, and that header.
 MARKER = 4
@@ -148,9 +148,9 @@ def _ray(content: bytes, start: int, size: int) -> Ray:
 def _read_sweep(content: bytes, rays: list[Ray], elevation: float, moment: str | None) -> Sweep:
     rays = sorted(rays, key=lambda ray: ray.azimuth)
     positions = _fields(content, rays[0])
-    dbz, rhohv = (
+    dbz, rhohv, phidp = (
         next((name for name in names if name in positions), None)
-        for names in ((moment,) if moment else REFLECTIVITY, CORRELATION)
+        for names in ((moment,) if moment else REFLECTIVITY, CORRELATION, PHASE)
     )
     ranges = _ranges(content, rays[0], positions[dbz or next(iter(positions))])
     return Sweep(
@@ -161,6 +161,7 @@ def _read_sweep(content: bytes, rays: list[Ray], elevation: float, moment: str |
         site=rays[0].site,
         dbz=None if dbz is None else _values(content, rays, dbz, ranges.size),
         rhohv=None if rhohv is None else _values(content, rays, rhohv, ranges.size),
+        phidp=None if phidp is None else _values(content, rays, phidp, ranges.size),
     )
 
 

@@ -1,4 +1,4 @@
-"""Polar volumes of reflectivity in ODIM_H5.
+"""Polar volumes of reflectivity, and moments beside it, in ODIM_H5.
 
 OPERA Data Information Model for HDF5, version 2.3 (EUMETNET OPERA, 2019). Attributes are as it
 wants them: strings of fixed length that end with a null, 64-bit integers and 64-bit floats.
@@ -7,7 +7,7 @@ wants them: strings of fixed length that end with a null, 64-bit integers and 64
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 from daskdl.errors import MissingExtraError
 from nowcast.rain.replacing import beside
 
-# Reflectivity is stored as one byte: dBZ = GAIN * value + OFFSET.
+# Moments are stored as one byte: value = gain * byte + offset.
 GAIN, OFFSET, UNDETECT, NODATA = 0.5, -32.0, 0, 255
+CODING = {
+    "DBZH": (GAIN, OFFSET),
+    "DBZH_TRUE": (GAIN, OFFSET),
+    "RHOHV": (0.004, 0.0),
+    "PHIDP": (1.5, -1.5),
+    "FALSE_ECHO": (1.0, -1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class PolarSweep:
         Reflectivity; minus infinity where nothing was detected, NaN where nothing was measured.
     nyquist : float
         Unambiguous velocity, m/s; readers expect it though there are no velocities.
+    others : mapping of (rays, gates) arrays
+        Moments beside the reflectivity, by those names of `CODING`.
 
     Examples
     --------
@@ -55,6 +64,7 @@ class PolarSweep:
     gate_length: float
     dbz: NDArray[np.floating]
     nyquist: float = 8.0
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def write_odim_volume(
@@ -141,33 +151,32 @@ def _write_sweep(group: Any, sweep: PolarSweep, number: int, count: int) -> None
         "startazT": began + sweep.turn * edges[:-1],
         "stopazT": began + sweep.turn * edges[1:],
     }
-    coding = {
-        "quantity": "DBZH",
-        "gain": GAIN,
-        "offset": OFFSET,
-        "nodata": float(NODATA),
-        "undetect": float(UNDETECT),
-    }
     for name, values in (("what", what), ("where", where), ("how", how)):
         _attributes(group.create_group(name), values)
-    data = group.create_group("data1")
-    _attributes(data.create_group("what"), coding)
-    array = data.create_dataset(
-        "data",
-        data=quantise(sweep.dbz),
-        chunks=(rays, gates),
-        compression="gzip",
-        compression_opts=3,
-    )
-    _attributes(array, {"CLASS": "IMAGE", "IMAGE_VERSION": "1.2"})
+    for place, (name, moment) in enumerate({"DBZH": sweep.dbz, **sweep.others}.items(), start=1):
+        gain, offset = CODING[name]
+        data = group.create_group(f"data{place}")
+        coding = {"quantity": name, "gain": gain, "offset": offset}
+        _attributes(
+            data.create_group("what"),
+            coding | {"nodata": float(NODATA), "undetect": float(UNDETECT)},
+        )
+        array = data.create_dataset(
+            "data",
+            data=quantise(moment, gain, offset),
+            chunks=(rays, gates),
+            compression="gzip",
+            compression_opts=3,
+        )
+        _attributes(array, {"CLASS": "IMAGE", "IMAGE_VERSION": "1.2"})
 
 
-def quantise(dbz: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the bytes that stand for reflectivities in dBZ, clipped to what they can hold."""
-    heard = np.isfinite(dbz)
-    steps = np.rint((np.where(heard, dbz, 0.0) - OFFSET) / GAIN).clip(UNDETECT + 1, NODATA - 1)
+def quantise(moment: NDArray[Any], gain: float = GAIN, offset: float = OFFSET) -> NDArray[np.uint8]:
+    """Return the bytes that stand for a moment, dBZ by default, clipped to what they can hold."""
+    heard = np.isfinite(moment)
+    steps = np.rint((np.where(heard, moment, 0.0) - offset) / gain).clip(UNDETECT + 1, NODATA - 1)
     values = np.where(heard, steps, UNDETECT).astype(np.uint8)
-    values[np.isnan(dbz)] = NODATA
+    values[np.isnan(moment)] = NODATA
     return values
 
 

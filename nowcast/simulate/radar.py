@@ -127,13 +127,20 @@ class Radar:
         (rays, gates) float32
             dBZ; minus infinity where no echo is heard, NaN where the radar was blind.
         """
+        return self.hear(self.echo(weather, time, elevation), rng)
+
+    def echo(self, weather: Weather, time: float, elevation: float) -> NDArray[np.float32]:
+        """Return the echo of the rain, (rays, gates) mm6 m-3, before it is heard."""
         axis = self.axis()
         rain = weather.rain_field(time + 0.5 * self.turn, axis[None, :], axis[:, None])
         reflectivity = np.float32(A) * rain ** np.float32(B)
         echo = (_footprint(self, elevation) @ reflectivity.reshape(-1)).reshape(
             self.rays, self.gates
         )
-        echo *= _profile(self, elevation)
+        return np.asarray(echo * _profile(self, elevation), np.float32)
+
+    def hear(self, echo: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+        """Return a sweep in dBZ of echoes (rays, gates) in mm6 m-3, as `measure` does."""
         noise = self.noise.astype(np.float32)
         fluctuation = rng.standard_normal(echo.shape, np.float32) / np.float32(np.sqrt(SAMPLES))
         heard = (echo + noise) * (1 + fluctuation) - noise

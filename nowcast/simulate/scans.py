@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
 from daskdl.errors import SettingsError
+from nowcast.simulate.false_echo import FalseEcho, disturb
 from nowcast.simulate.odim import PolarSweep, write_odim_volume
 from nowcast.simulate.radar import A, B, Radar
 from nowcast.simulate.weather import Weather
@@ -26,6 +28,7 @@ def simulate(
     step_minutes: int = 10,
     seed: int = 0,
     radar: Radar | None = None,
+    false_echo: FalseEcho | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
     """Write the scans of simulated weather.
@@ -43,6 +46,9 @@ def simulate(
     seed : int
         Of the weather and of the radar's noise.
     radar : Radar, optional
+    false_echo : FalseEcho, optional
+        What the radar sees that is no rain, and how rain is weakened on its way. Files then have
+        RHOHV and PHIDP too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a `Kind`.
     progress : function of (done, total), optional
 
     Returns
@@ -78,9 +84,15 @@ def simulate(
         sweeps = []
         for turn, elevation in enumerate(radar.elevations):
             later = turn * radar.turn
-            dbz = radar.measure(weather, seconds + later, elevation, rng)
             start = time + timedelta(seconds=later)
-            sweeps.append(PolarSweep(elevation, start, radar.turn, radar.gate_length, dbz))
+            sweep = PolarSweep(elevation, start, radar.turn, radar.gate_length, np.empty((0, 0)))
+            if false_echo is None:
+                dbz = radar.measure(weather, seconds + later, elevation, rng)
+                sweeps.append(replace(sweep, dbz=dbz))
+            else:
+                echo = radar.echo(weather, seconds + later, elevation)
+                seen = disturb(echo, radar, elevation, false_echo, (seed, number, turn))
+                sweeps.append(replace(sweep, dbz=seen.dbz, others=seen.moments()))
         paths.append(folder / f"simulated_{time:%Y%m%d%H%M}.h5")
         write_odim_volume(
             paths[-1],

@@ -121,16 +121,17 @@ def test_nodata_of_the_french_radar_stays_missing(polar):
     assert 0.01 < np.isnan(rain).mean() < 0.2
 
 
-def test_low_correlation_is_no_rain_by_default(helchteren):
+def test_false_echo_is_no_rain_by_default(helchteren):
     paths = [helchteren[0], helchteren[0].with_name(helchteren[0].name.replace("dbzh", "rhohv"))]
     (scan,), _ = group_scans([read_header(path) for path in paths])
     site = scan.headers[0].site
     grid = Grid.around(site.latitude, site.longitude, size=(100, 100), spacing=2000.0)
     kept = map_scan(scan, grid, IngestSettings()).rain
-    everything = map_scan(scan, grid, IngestSettings.of(rhohv=None)).rain
+    everything = map_scan(scan, grid, IngestSettings.of(clean="none")).rain
     assert np.nansum(kept) < 0.9 * np.nansum(everything)
     assert np.array_equal(np.isnan(kept), np.isnan(everything))
-    assert np.all(kept <= everything + 1e-5)
+    # Rain around a gate takes its place.
+    assert np.mean(kept <= everything + 1e-5) > 0.99
 
 
 def test_several_elevations_are_combined(tmp_path):

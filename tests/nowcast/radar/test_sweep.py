@@ -1,4 +1,4 @@
-"""A sweep from xradar's Dataset: rays in order, kinds of gates, clutter."""
+"""A sweep from xradar's Dataset: rays in order, kinds of gates."""
 
 from __future__ import annotations
 
@@ -49,16 +49,6 @@ def test_rays_are_sorted_and_gates_told_apart():
         sweep.rhohv, np.array([[0.2, 0.5], [np.nan, 0.99], [0.9, 0.5]], np.float32)
     )
     assert sweep.time == np.datetime64("2020-01-01T00:00:00")
-
-
-def test_low_correlation_is_no_rain_and_unmeasured_stays():
-    sweep = from_xradar(dataset(), None, classify).without_clutter(0.8)
-    np.testing.assert_array_equal(sweep.dbz, [[-np.inf, np.nan], [5.0, 6.0], [1.0, -np.inf]])
-
-
-def test_without_correlation_nothing_changes():
-    sweep = from_xradar(dataset().drop_vars("RHOHV"), None, classify)
-    assert sweep.without_clutter(0.8) is sweep
 
 
 def test_a_site_of_zeros_is_unknown():

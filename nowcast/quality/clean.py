@@ -1,0 +1,114 @@
+"""The cleaning of a sweep: steps that find echo that is no rain, and what takes its place.
+
+Steps run in the order of `STEPS`, each on what the ones before it left. An echo that was taken out
+becomes no echo, unless most of what is around it is rain: then the mean of that takes its place, so
+that a spike or a tower leaves no hole in a shower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.quality.speckle import speckle
+from nowcast.quality.spikes import spikes
+from nowcast.radar.sweep import Sweep
+
+Mask = NDArray[np.bool_]
+
+#: In the order in which they run; the flag of each is the bit of its place.
+STEPS = ("correlation", "spikes", "speckle")
+#: Those that remove more false echo than rain where the truth is known (python -m ci.bench.clean).
+DEFAULT = ("correlation", "spikes", "speckle")
+# What is around an echo: so many rays and gates to each side.
+AROUND = 3
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A sweep without the echo that is no rain.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    flags : (rays, gates) uint8
+        Bits of the steps that took a gate's echo out.
+    counts : dict of str
+        Number of gates that each step took out; ``"echo"`` is how many there were.
+    """
+
+    sweep: Sweep
+    flags: NDArray[np.uint8]
+    counts: dict[str, int]
+
+
+def clean(
+    sweep: Sweep, steps: Sequence[str] = DEFAULT, rhohv: float = 0.8, weakest: float = 7.0
+) -> Cleaned:
+    """Return a sweep without the echo that some steps find to be no rain.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        With reflectivity.
+    steps : sequence of str
+        Of `STEPS`.
+    rhohv : float
+        Correlation coefficient below which an echo is no rain. Gates where it was not measured
+        stay: it is lost first in weak rain, where there is most rain to lose.
+    weakest : float
+        dBZ from which on an echo counts as rain: weaker ones join no speckles.
+    """
+    assert sweep.dbz is not None
+    dbz = sweep.dbz
+    flags = np.zeros(dbz.shape, np.uint8)
+    counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
+    removed = np.zeros(dbz.shape, bool)
+    for place, step in enumerate(STEPS):
+        if step not in steps:
+            continue
+        mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
+        if mask is None:
+            continue
+        flags |= mask.astype(np.uint8) << place
+        counts[step] = int(np.count_nonzero(mask & (dbz >= weakest)))
+        removed |= mask
+        dbz = np.where(mask, np.float32(-np.inf), dbz)
+    if removed.any():
+        dbz = np.where(removed, surroundings(dbz, removed), dbz)
+    return Cleaned(replace(sweep, dbz=dbz), flags, counts)
+
+
+def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask | None:
+    """Return the gates that are false by one step; None where the sweep lacks a moment for it."""
+    assert sweep.dbz is not None
+    if step == "correlation":
+        return None if sweep.rhohv is None else (sweep.rhohv < rhohv) & np.isfinite(sweep.dbz)
+    if step == "spikes":
+        return spikes(sweep.dbz, sweep.range)
+    return speckle(sweep.dbz >= weakest)
+
+
+def surroundings(dbz: NDArray[np.float32], removed: Mask) -> NDArray[np.float32]:
+    """Return the mean of the echo around each gate, in dBZ; no echo where less than half is echo.
+
+    Gates that were removed or are missing do not count; the first ray is beside the last.
+    """
+    from scipy.ndimage import uniform_filter
+
+    def mean(values: NDArray[np.generic]) -> NDArray[np.float32]:
+        return np.asarray(
+            uniform_filter(values.astype(np.float32), 2 * AROUND + 1, mode=("wrap", "nearest"))
+        )
+
+    known = ~(removed | np.isnan(dbz))
+    echo = known & np.isfinite(dbz)
+    share = mean(echo)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = mean(np.where(echo, dbz, np.float32(0))) / share
+    # Sums of float32 leave a rest where there is nothing.
+    around = share > np.maximum(0.5 * mean(known), 1e-3)
+    return np.where(around, value, np.float32(-np.inf))

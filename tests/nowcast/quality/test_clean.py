@@ -1,0 +1,112 @@
+"""Echo that is no rain is taken out of simulated sweeps, whose truth is known, and rain stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nowcast.quality.clean import STEPS, clean
+from nowcast.quality.speckle import GATES, speckle
+from nowcast.quality.spikes import spikes
+from nowcast.radar.sweep import Sweep
+from nowcast.simulate import FalseEcho, Kind, Radar, Weather
+from nowcast.simulate.false_echo import disturb
+
+RADAR = Radar(blocked=(), gap=0.0)
+
+
+def sweep_of(dbz, rhohv=None, phidp=None) -> Sweep:
+    rays, gates = dbz.shape
+    return Sweep(
+        elevation=0.5,
+        azimuth=(np.arange(rays) + 0.5) * 360 / rays,
+        range=(np.arange(gates) + 0.5) * 500.0,
+        time=np.datetime64("2020-06-01", "ms"),
+        site=None,
+        dbz=np.asarray(dbz, np.float32),
+        rhohv=rhohv,
+        phidp=phidp,
+    )
+
+
+@pytest.fixture(scope="module")
+def disturbed():
+    amount = FalseEcho(spikes=4)
+    return [
+        disturb(RADAR.echo(Weather(seed, 2), 3600.0, 0.5), RADAR, 0.5, amount, (seed, 0))
+        for seed in range(3)
+    ]
+
+
+def shares(disturbed, steps, kinds) -> tuple[float, float]:
+    """Return the shares of false echo of some kinds that is removed and of rain that is kept."""
+    removed = kept = false = rain = 0
+    for seen in disturbed:
+        result = clean(sweep_of(seen.dbz, seen.rhohv, seen.phidp), steps)
+        echo = seen.dbz >= 7
+        wrong, right = echo & np.isin(seen.kind, kinds), echo & (seen.kind == Kind.RAIN)
+        removed, false = removed + (wrong & (result.flags > 0)).sum(), false + wrong.sum()
+        kept, rain = kept + (right & (result.sweep.dbz >= 7)).sum(), rain + right.sum()
+    return removed / false, kept / rain
+
+
+def test_speckle_and_spikes_go_and_rain_stays(disturbed):
+    removed, kept = shares(disturbed, ("spikes",), [Kind.SPIKE])
+    assert removed > 0.95
+    assert kept > 0.995
+    removed, kept = shares(disturbed, ("speckle",), [Kind.SPECKLE])
+    assert removed > 0.9  # what touches rain or a hill is not small
+    assert kept > 0.995
+
+
+@given(st.integers(0, 35), st.integers(0, 2**32 - 1))
+def test_north_is_no_border(turn, seed):
+    echo = np.random.default_rng(seed).random((36, 40)) < 0.2
+    small = speckle(echo)
+    assert not (small & ~echo).any()
+    np.testing.assert_array_equal(speckle(np.roll(echo, turn, 0)), np.roll(small, turn, 0))
+
+
+def test_an_echo_as_large_as_the_smallest_stays():
+    echo = np.zeros((360, 50), bool)
+    echo[[358, 359, 0, 1, 2], 10] = echo[2, 10 : 10 + GATES - 4] = True
+    assert echo.sum() == GATES
+    assert not speckle(echo).any()
+    echo[2, 10] = False
+    assert speckle(echo).sum() == GATES - 1
+
+
+def test_a_spike_across_a_shower_leaves_no_hole():
+    dbz = np.full((360, 240), -np.inf, np.float32)
+    dbz[60:80, 100:140] = 30.0
+    spike = dbz.copy()
+    power = np.float32(20) * np.log10((np.arange(240, dtype=np.float32) + 0.5) / 2) + 2
+    spike[70] = np.maximum(dbz[70], power)
+    result = clean(sweep_of(spike), ("spikes",))
+    assert result.flags.any()
+    np.testing.assert_allclose(result.sweep.dbz[60:80, 103:137], 30.0, atol=1e-3)
+    assert np.isneginf(result.sweep.dbz[70, :95]).all()
+    assert not spikes(dbz, sweep_of(dbz).range).any()
+
+
+def test_low_correlation_is_no_rain_and_unmeasured_stays():
+    dbz = np.array([[3.0, np.nan, 9.0], [5.0, 6.0, -np.inf]], np.float32)
+    rhohv = np.array([[0.2, 0.5, np.nan], [0.2, 0.3, 0.5]], np.float32)
+    result = clean(sweep_of(dbz, rhohv), ("correlation",))
+    assert result.flags.tolist() == [[1, 0, 0], [1, 1, 0]]
+    assert result.counts == {"echo": 1, "correlation": 0}
+    assert np.isnan(result.sweep.dbz[0, 1])
+    assert result.sweep.dbz[0, 2] == 9.0
+
+
+def test_nothing_to_clean_is_left_as_it_was(disturbed):
+    dry = sweep_of(np.full((360, 20), -np.inf))
+    assert not clean(dry, STEPS).flags.any()
+    missing = replace(dry, dbz=np.full_like(dry.dbz, np.nan))
+    assert np.isnan(clean(missing, STEPS).sweep.dbz).all()
+    some = sweep_of(disturbed[0].dbz)
+    np.testing.assert_array_equal(clean(some, ()).sweep.dbz, some.dbz)

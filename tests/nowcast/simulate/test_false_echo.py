@@ -1,0 +1,74 @@
+"""Simulated scans with false echo, and the truth in their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from daskdl.console import run
+from daskdl.errors import SettingsError
+from nowcast.cli import app
+from nowcast.radar.header import Format
+from nowcast.radar.volume import read_sweeps
+from nowcast.simulate import FalseEcho, Kind, Radar, Weather
+from nowcast.simulate.false_echo import PHASE, disturb
+
+RADAR = Radar(blocked=(), gap=0.0)
+NONE = FalseEcho(hills=0, ducts=0, speckle=0, spikes=0, blocked=0, attenuation=0)
+
+
+@pytest.fixture(scope="module")
+def echo():
+    return RADAR.echo(Weather(2, 2), 3600.0, 0.5)
+
+
+def test_without_any_there_is_rain_alone(echo):
+    seen = disturb(echo, RADAR, 0.5, NONE, (1,))
+    strong = seen.truth > 15
+    assert strong.any()
+    assert not seen.kind.any()
+    assert np.abs(seen.dbz[strong] - seen.truth[strong]).mean() < 1
+    assert np.abs(np.median(seen.phidp[strong]) - PHASE) < 1
+
+
+def test_each_kind_is_there_and_the_same_seed_gives_the_same(echo):
+    seen, again = (disturb(echo, RADAR, 0.5, FalseEcho(spikes=5), (1,)) for _ in range(2))
+    np.testing.assert_array_equal(seen.dbz, again.dbz)
+    assert set(np.unique(seen.kind)) == set(Kind)
+    assert np.median(seen.rhohv[(seen.kind == Kind.RAIN) & (seen.dbz > 20)]) > 0.97
+    assert np.median(seen.rhohv[seen.kind == Kind.CLUTTER]) < 0.75
+    # Higher up there is no ground, and nothing in the way.
+    above = disturb(echo, RADAR, 1.5, FalseEcho(spikes=5), (1,))
+    assert not (above.kind == Kind.CLUTTER).any()
+
+
+def test_strong_rain_and_obstacles_weaken_what_is_behind(echo):
+    for amount in (FalseEcho(0, 0, 0, 0, 0, 1.0), FalseEcho(0, 0, 0, 0, 2, 0.0)):
+        seen = disturb(echo, RADAR, 0.5, amount, (1,))
+        heard = np.isfinite(seen.dbz) & np.isfinite(seen.truth)
+        assert np.percentile(seen.truth[heard] - seen.dbz[heard], 99) > 2.5
+
+
+def test_scans_tell_the_truth(tmp_path: Path):
+    out = tmp_path / "scans"
+    command = ["simulate", "--out", str(out), "--scans", "--false-echo", "--hours", "0.4"]
+    assert run(app, command, install="") == 0
+    path, *_ = sorted(out.iterdir())
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert np.nanmax(sweep.rhohv) <= 1
+    assert sweep.phidp is not None
+    with h5py.File(path) as file:
+        kinds = {
+            bytes(group["what"].attrs["quantity"]): group["data"][:]
+            for name, group in file["dataset1"].items() if name.startswith("data")
+        }  # fmt: skip
+    assert set(np.unique(kinds[b"FALSE_ECHO"])) >= {1, 2}
+    assert (kinds[b"DBZH_TRUE"] > 0).any()
+
+
+def test_less_than_nothing_is_refused():
+    with pytest.raises(SettingsError, match="speckle: expected a number from 0 on, found -1"):
+        FalseEcho(speckle=-1)
