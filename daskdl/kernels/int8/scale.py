@@ -62,6 +62,47 @@ def to_floats(x: Bytes, scale: float, zero: int) -> Floats:
     return y
 
 
+def summed(
+    x: Bytes, of_x: Scale, z: Bytes, of_z: Scale, low: float, high: float, into: Scale | None
+) -> Floats | Bytes:
+    """Return the sums of the numbers of two arrays of bytes, within limits; as bytes ``into``."""
+    y = empty(x.shape, np.float32 if into is None else np.uint8)
+    inverse, zero = (1.0, 0) if into is None else (into.inverse, into.zero)
+    if into is not None:
+        low = max(-float(zero), float(np.float32(low) * inverse))
+        high = min(float(HIGHEST - zero), float(np.float32(high) * inverse))
+    numbers = np.array([*of_x, *of_z, inverse, low, high, 12582912.0], np.float32)
+    work = _sums if into is None else _sums_to_bytes
+    parts = x.reshape(-1), z.reshape(-1), numbers, zero, y.reshape(-1)
+    over_range(work, x.size, least_of(6), *parts)
+    return y
+
+
+@jit
+def _sum(x, z, numbers):
+    """Return the sum of what two bytes stand for, times a number, within limits."""
+    more = (np.float32(z) - numbers[3]) * numbers[2]
+    value = ((np.float32(x) - numbers[1]) * numbers[0] + more) * numbers[4]
+    value = value if value > numbers[5] else numbers[5]
+    return value if value < numbers[6] else numbers[6]
+
+
+@jit
+def _sums(x, z, numbers, zero, y, which, start, stop):
+    one, other, target = x[start:stop], z[start:stop], y[start:stop]
+    for i in range(target.size):
+        target[i] = _sum(one[i], other[i], numbers)
+
+
+@jit
+def _sums_to_bytes(x, z, numbers, zero, y, which, start, stop):
+    one, other, target = x[start:stop], z[start:stop], y[start:stop]
+    more, rounding = np.int32(zero), numbers[7]
+    for i in range(target.size):
+        value = _sum(one[i], other[i], numbers)
+        target[i] = np.uint8(np.int32((value + rounding) - rounding) + more)
+
+
 @jit
 def _to_bytes(x, limits, zero, y, which, start, stop):
     inverse, low, high, rounding = limits[0], limits[1], limits[2], limits[3]

@@ -127,14 +127,13 @@ def _waiting(
 
 def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
     """Return a layer's input as bytes."""
-    rounded = x.rounded if isinstance(x, Pending) and x.axes is None else None
+    rounded = x.rounded if isinstance(x, Pending) else None
     if rounded is not None and rounded.scale == of_x:
-        found: Array = rounded.bytes
+        bytes_of_x = rounded.bytes if x.axes is None else rounded.bytes.transpose(x.axes)
     else:
-        found = run.call(to_bytes, run.plain(x), *of_x)
-    if not product.fits(found):
-        found = run.call(widened, found, *product.widths)
-    return found
+        bytes_of_x = run.call(to_bytes, run.plain(x), *of_x)
+    y: Array = run.plain(bytes_of_x)
+    return y if product.fits(y) else run.call(widened, y, *product.widths)
 
 
 def _folded(scale: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:

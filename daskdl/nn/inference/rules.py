@@ -18,7 +18,7 @@ from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.convolution.joined import JoinedConvolution
-from daskdl.kernels.int8.scale import to_bytes, to_floats
+from daskdl.kernels.int8.scale import summed, to_bytes, to_floats
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.norms.batchnorm_add import normalise_plus
 from daskdl.kernels.products import matmul as products
@@ -272,7 +272,26 @@ def add(run: Pass, a: Any, b: Any) -> Any:
             found = _with_bias(run, one, other) or _added(one, other)
             if found is not None:
                 return found
-    return None
+    return _sum_of_bytes(run, a, b)
+
+
+def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
+    """Let a sum of two results wait that are kept as bytes; None of others."""
+    if not isinstance(a, Pending) or not isinstance(b, Pending) or a.waiting or b.waiting:
+        return None
+    one, other = a.rounded, b.rounded
+    if one is None or other is None or a.axes != b.axes or a.shape != b.shape:
+        return None
+    extend = extension(run)
+
+    def compute(joined: Joined) -> Array:
+        ended = joined if joined._replace(low=-np.inf, high=np.inf, into=None).bare else Joined()
+        y: Array = run.call(summed, *one, *other, ended.low, ended.high, ended.into)
+        return y if ended is joined else extend(y, joined)
+
+    y = Pending(compute, extend, a.memory_shape, np.float32, axes=a.axes)
+    y.gives_bytes = True
+    return y
 
 
 def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:

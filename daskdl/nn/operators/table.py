@@ -125,7 +125,9 @@ def memory_order(found: Array) -> tuple[int, ...] | None:
 
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
     """Call an operation on arrays of one shape in the order in which they lie in memory."""
-    if any(isinstance(value, Pending) and value.waiting for value in values):
+    pending = [value for value in values if isinstance(value, Pending)]
+    of_bytes = function is ops.add and len(pending) == 2
+    if any(value.waiting for value in pending) or of_bytes:
         plain = getattr(function, "__wrapped__", None)
         found = None if plain is None else evaluated(plain, values, settings)
         if found is not None:

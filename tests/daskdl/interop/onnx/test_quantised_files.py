@@ -9,6 +9,8 @@ import daskdl
 from daskdl import nn
 from daskdl.interop.onnx import load, save
 from daskdl.interop.onnx.reader import from_proto
+from daskdl.kernels.int8.scale import to_floats
+from daskdl.predict import Predictor
 
 runtime = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
@@ -87,6 +89,11 @@ def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, 
     assert np.abs(result - expected).max() <= 1.001 * unit
     assert (np.abs(result - expected) < 0.01 * unit).mean() > 0.9
     np.testing.assert_array_equal(graph.predict(images[:1]), result[:1])
+    recorded = Predictor(graph, batch_size=len(images))
+    np.testing.assert_array_equal(recorded(images), result)
+    (program,) = recorded._shared()._programs.values()
+    floats = [step for step in program.steps if step.function is to_floats]
+    assert len(floats) == 3  # for the means of images, their new shape, and who asks for results
     save(graph, tmp_path / "again.onnx")
     daskdl.save(graph, tmp_path / "graph.safetensors")
     for again in (load(tmp_path / "again.onnx"), daskdl.load(tmp_path / "graph.safetensors")):

@@ -9,7 +9,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.arithmetic import WAYS, way_of
 from daskdl.kernels.int8.block import COLUMNS, FLOATS, LINE, NOTHING, ROWS, VECTORS, block_of
 from daskdl.kernels.int8.product import End, work_of
-from daskdl.kernels.int8.scale import Scale, scale_of, to_bytes, to_floats
+from daskdl.kernels.int8.scale import Scale, scale_of, summed, to_bytes, to_floats
 from daskdl.kernels.int8.weights import panels_of, quantised
 from daskdl.kernels.products.microkernel import LANES, address, keep
 from daskdl.kernels.runtime.jit import jit
@@ -122,6 +122,17 @@ def test_bytes_and_back():
     inside = np.abs(x) < 1
     assert np.abs(to_floats(y, *scale) - x)[inside].max() <= 0.5001 * scale.scale
     assert to_bytes(np.float32([np.nan]), *scale) == 0
+
+
+@pytest.mark.parametrize("into", [None, Scale(0.04, 30)], ids=["floats", "bytes"])
+def test_sums_of_bytes(into):
+    x, z = rng.integers(0, 256, (2, 5, 77), dtype=np.uint8)
+    of_x, of_z = Scale(0.02, 100), Scale(0.03, 7)
+    end = End(z, of_z, -1.0, 4.0, into)
+    floats = to_floats(x, *of_x) + to_floats(z, *of_z)
+    expected = floats.clip(end.low, end.high)
+    expected = expected if into is None else bytes_of(expected, into)
+    np.testing.assert_array_equal(summed(x, of_x, *end), expected)
 
 
 def test_scales_of_ranges():
