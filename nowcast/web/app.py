@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from daskdl.errors import DataError
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
+from nowcast.web.cells import cells
 from nowcast.web.folder import Folder
 from nowcast.web.picture import picture
 
@@ -64,6 +65,13 @@ def application(folder: Folder) -> Starlette:
 
     async def map_lines(request: Request) -> Response:
         return _json(request, await run_in_threadpool(basemap_of, folder.shown()))
+
+    tracking = asyncio.Lock()
+
+    async def map_cells(request: Request) -> Response:
+        case = folder.shown()
+        async with tracking:  # one thread at most; the others wait for what it makes
+            return _json(request, await run_in_threadpool(cells, case))
 
     async def frame(request: Request) -> Response:
         case = folder.shown()
@@ -131,6 +139,7 @@ def application(folder: Folder) -> Starlette:
         routes=[
             Route("/frames", frames, middleware=packed),
             Route("/map", map_lines, middleware=packed),
+            Route("/cells", map_cells, middleware=packed),
             Route("/frame/{quantity}/{n:int}.png", frame),
             Route("/v1/latest", latest),
             Route("/v1/point", point),

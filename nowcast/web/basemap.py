@@ -37,7 +37,8 @@ def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
     -------
     dict
         ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in cells
-        from the north-western corner; ``labels``: texts and places; ``nodes``: latitudes and
+        from the north-western corner; ``labels``: texts, first those of degrees in the order of
+        their lines, then those of rings with their places; ``nodes``: latitudes and
         longitudes of `NODES` x `NODES` points from corner to corner, the north-western one first.
     """
     latitude, longitude = grid.latitude_longitude()
@@ -104,7 +105,7 @@ def _cells(grid: Grid, line: NDArray[np.float64]) -> list[float]:
 def _degrees(
     grid: Grid, latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> tuple[list[list[float]], list[dict[str, Any]]]:
-    """Return parallels and meridians in cells, and their labels on the left and lower edge."""
+    """Return parallels and meridians in cells, and a label for each, which has no place yet."""
     import pyproj
 
     lines: list[list[float]] = []
@@ -116,17 +117,13 @@ def _degrees(
         grid.projection.geodetic_crs, grid.projection, always_xy=True
     )
     for axis, letters in ((0, "SN"), (1, "WE")):
-        along = np.linspace(*ends[1 - axis], POINTS)
+        low, high = ends[1 - axis]
+        beyond = 0.05 * (high - low)  # centres of cells do not reach the edge of the map
+        along = np.linspace(low - beyond, high + beyond, POINTS)
         for level in degrees_between(*ends[axis]):
             there = np.full(POINTS, level)
             x, y = to_grid.transform(*((along, there) if axis == 0 else (there, along)))
-            cells = _cells(grid, np.stack([x, y], axis=1))
-            lines.append(cells)
-            xs, ys = np.array(cells[::2]), np.array(cells[1::2])
-            if axis == 0:
-                at = {"x": 0.0, "y": float(np.interp(0, xs, ys))}
-            else:
-                at = {"x": float(np.interp(-grid.ny, -ys, xs)), "y": float(grid.ny)}
+            lines.append(_cells(grid, np.stack([x, y], axis=1)))
             text = f"{abs(level):g}°{letters[int(level > 0)] if level else ''}"
-            labels.append({"text": text, **at, "kind": "NE"[axis]})
+            labels.append({"text": text, "kind": "NE"[axis]})
     return lines, labels

@@ -1,9 +1,7 @@
 // The page: frames of rain on a map, a slider, and what comes at a place.
 "use strict";
 
-const $ = (name) => document.getElementById(name);
 const STEP = 350, PAUSE = 1400, LOOK = 20000; // milliseconds: a frame, the last frame, a new forecast
-const state = { frames: null, map: null, n: 0, quantity: "rain", place: null, area: null, timer: null };
 let pictures = new Map(); // URL -> Image; of one case
 
 async function ask(url) {
@@ -32,7 +30,9 @@ async function look() {
 
 async function take(frames) {
   const before = state.frames && state.frames.times[state.n];
-  state.map = await ask(`map?case=${frames.case}`);
+  const map = await ask(`map?case=${frames.case}`);
+  const sameGrid = state.map && state.map.nx === map.nx && state.map.ny === map.ny;
+  state.map = map;
   state.frames = frames;
   pictures = new Map();
   const kept = frames.times.indexOf(before);
@@ -52,6 +52,7 @@ async function take(frames) {
   seen.style.flex = Math.max(frames.observed - 0.5, 0);
   coming.style.flex = frames.times.length - frames.observed - 0.5;
   seen.hidden = !frames.observed;
+  if (before && !sameGrid) state.view = { k: 1, x: 0, y: 0 };
   drawMap();
   show();
   listAreas();
@@ -92,6 +93,7 @@ function show() {
   $("utc").textContent = utc(time);
   $("local").textContent = local(time);
   $("lead").textContent = lead;
+  $("shows").textContent = quantity.title;
   $("lead").className = seen ? "observed" : "";
   $("slider").value = n;
   $("slider").setAttribute("aria-valuetext", `${utc(time)}, ${lead}`);
@@ -106,6 +108,7 @@ function show() {
     canvas.dataset.shown = n;
     picture((n + 1) % frames.times.length);
   }, () => look()); // the forecast was replaced
+  showCells();
   remember();
 }
 
@@ -129,6 +132,9 @@ function remember() {
     parts.set("lat", state.place[0]);
     parts.set("lon", state.place[1]);
   }
+  const { k, x, y } = state.view;
+  if (k > 1) parts.set("view", [k, x, y].map((value) => value.toFixed(2)));
+  if ($("outlined").checked) parts.set("cells", 1);
   if (state.area) parts.set("area", state.area);
   history.replaceState(null, "", `#${parts}`);
 }
@@ -164,15 +170,16 @@ $("play").addEventListener("click", () => play(!state.timer));
 $("back").addEventListener("click", () => { play(false); go(state.n - 1); });
 $("next").addEventListener("click", () => { play(false); go(state.n + 1); });
 $("quantity").addEventListener("change", () => { state.quantity = $("quantity").value; show(); });
-$("map").addEventListener("click", (event) => { if (state.map) point(...degrees(event)); });
+$("outlined").addEventListener("change", () => { showCells(); if (state.frames) remember(); });
+$("map").addEventListener("click", (event) => { if (state.map && dragged < 6) point(...degrees(event)); });
 $("where").addEventListener("submit", (event) => { event.preventDefault(); point($("lat").value, $("lon").value); });
 document.addEventListener("keydown", (event) => {
   if (!state.frames || event.target.closest("input, select, button, summary, a") || event.ctrlKey || event.altKey || event.metaKey) return;
   const actions = { " ": () => play(!state.timer), ArrowLeft: () => go(state.n - 1), ArrowRight: () => go(state.n + 1),
-    Home: () => go(0), End: () => go(-1) };
+    Home: () => go(0), End: () => go(-1), "+": () => zoom(2), "-": () => zoom(0.5), 0: () => zoom(0) };
   if (!actions[event.key]) return;
   event.preventDefault();
-  if (event.key !== " ") play(false);
+  if (event.key.length > 1) play(false);
   actions[event.key]();
 });
 new ResizeObserver(label).observe($("map"));
@@ -180,6 +187,9 @@ new ResizeObserver(label).observe($("map"));
 const asked = new URLSearchParams(location.hash.slice(1));
 state.quantity = asked.get("quantity") || "rain";
 state.area = asked.get("area");
+$("outlined").checked = asked.has("cells");
+const [k, x, y] = (asked.get("view") || "1,0,0").split(",").map(Number);
+if (k + x + y > 0) state.view = { k, x, y };
 if (asked.has("lat") && asked.has("lon")) state.place = [asked.get("lat"), asked.get("lon")];
 look();
 setInterval(look, LOOK);

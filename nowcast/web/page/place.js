@@ -72,6 +72,7 @@ function fill(table, rows) { // the first row has the heads
     const line = document.createElement("tr");
     for (const content of row) {
       const cell = document.createElement(r ? "td" : "th");
+      if (!r) cell.scope = "col";
       cell.append(content);
       line.append(cell);
     }

@@ -108,9 +108,24 @@ def test_an_area_tells_mean_and_maximum(areas: Path, client: TestClient) -> None
     assert not away["properties"]["arrival"]["known"]
 
 
+def test_cells_lie_where_it_rains(client: TestClient) -> None:
+    frames = client.get("/cells").json()["frames"]
+    assert len(frames) == 12 + N_OUT
+    assert frames[12] == []  # dry
+    (whole,) = frames[13]
+    assert whole["area"] > 1000
+    assert whole["highest"] == 2
+    rain = moving_rain()["rain_rate"].values[5, ::-1]
+    (cell,) = frames[5]
+    x, y = np.array(cell["outline"][0]).reshape(-1, 2).mean(0).astype(int)
+    assert np.nanmax(rain[y - 2 : y + 3, x - 2 : x + 3]) > 1
+    assert cell["age"] == 50
+    assert cell["track"] == frames[0][0]["track"]
+
+
 def test_areas_that_cannot_be_read_are_told(areas: Path, shown: Folder) -> None:
     areas.write_text("{}")
-    assert shown.refresh()
+    shown.refresh()  # unless the server was quicker
     assert "areas.geojson: expected GeoJSON" in shown.shown().notes[-1]
     assert str(areas.parent) not in shown.shown().notes[-1]
 
@@ -122,7 +137,7 @@ def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
     assert {path.replace(":int", "") for path in routes} == set(described["paths"])
     for path in (
         "/v1/latest", "/v1/point?lat=50&lon=5", "/v1/area", "/v1/area?name=town", "/frames", "/map",
-        "/healthz", "/v1/point?lat=80&lon=5", "/v1/area?name=x", "/frame/p9/1.png",
+        "/cells", "/healthz", "/v1/point?lat=80&lon=5", "/v1/area?name=x", "/frame/p9/1.png",
     ):  # fmt: skip
         answer = client.get(path)
         key = "/frame/{quantity}/{n}.png" if "png" in path else path.split("?")[0]
@@ -196,10 +211,10 @@ def test_scans_that_come_in_later_are_shown(
 ) -> None:
     rain = moving_rain()
     write_zarr(rain.isel(time=slice(0, 12)), folder / "rain.zarr")
-    assert shown.refresh()
+    shown.refresh()
     before = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()["observed"]
     write_zarr(rain.isel(time=slice(0, 14)), folder / "rain.zarr")
-    assert shown.refresh()
+    shown.refresh()
     after = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()["observed"]
     assert [len(before), len(after)] == [12, 14]
 

@@ -187,6 +187,35 @@ def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
     assert rows[-1].text.split()[:2] == ["02:20", "2.0"]
 
 
+def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page: Page) -> None:
+    page.open("view=2,16,0")  # the north-eastern quarter
+    page.shows(11)
+    mouse = webdriver.ActionChains(page.chromium)
+    mouse.move_to_element_with_offset(page["map"], 4, 4).click().perform()
+    page.until(lambda: page["chart"].is_displayed())
+    assert page.run("return [state.cell.row, state.cell.column]") == [SIZE - 9, 24]
+    mouse.move_to_element_with_offset(page["map"], 0, 0).click_and_hold()
+    mouse.move_by_offset(round(page.box("map")["width"] / 4), 0).release().perform()
+    page.until(lambda: page.run("return state.view.x") == pytest.approx(12, abs=0.1))
+    assert page.run("return state.cell.column") == 24  # a drag is no click
+    page["in"].click()
+    assert page.run("return state.view.k") == 4
+    page["map"].send_keys("0")
+    assert page.run("return state.view") == {"k": 1, "x": 0, "y": 0}
+
+
+def test_cells_are_outlined_in_each_frame(page: Page) -> None:
+    page.open("lead=-50")
+    page.shows(6)
+    page["outlined"].click()
+    page.until(lambda: page["outlines"].find_elements("css selector", "td"))
+    cell, _ = page["cells"].find_elements("css selector", "path")
+    assert cell.get_attribute("class") == "cell"
+    assert "km/h E" in page["outlines"].text
+    page["next"].click()
+    page.until(lambda: page["outlines"].text == "No rain cells.")
+
+
 def test_an_area_of_the_list_gives_its_curve(areas: Path, page: Page) -> None:
     page.open()
     page.shows(11)
@@ -227,7 +256,7 @@ def test_an_empty_folder_says_so_until_there_is_a_forecast(
         page["map"].click()
         (tmp_path / "forecasts").mkdir()
         write_netcdf(a_forecast(), tmp_path / "forecasts" / "20200601T0150Z.nc")
-        assert shown.refresh()
+        shown.refresh()  # unless the server was quicker
         page.run("look()")
         page.shows(0)
         assert not page["notes"].is_displayed()
@@ -239,7 +268,7 @@ def test_a_forecast_is_replaced_under_an_open_page(page: Page, folder: Path, sho
     page.shows(12)
     page.until(lambda: page["chart"].is_displayed())
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
-    assert shown.refresh()
+    shown.refresh()  # unless the server was quicker
     page["next"].click()
     page["next"].click()  # of a picture that is new here the server has the new one
     page.until(lambda: "from 2020-06-01 02:20 UTC" in page["about"].text)
