@@ -6,17 +6,16 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.rain.replacing import beside, remove
+from nowcast.rain.growing import write_parts
+from nowcast.rain.replacing import beside
 from nowcast.rain.store import (
     consolidate,
     is_netcdf,
     open_rain,
     without_encoding,
-    write_dataset,
-    write_netcdf,
+    write_zarr,
     zarr_encoding,
 )
 
@@ -127,26 +126,17 @@ def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str 
     leads : int
         How many there are.
     path : path
-        A netCDF file if it ends in ``.nc``, for which a zarr store is written beside it first and
-        removed afterwards; else a zarr store.
+        A netCDF file if it ends in ``.nc``, else a zarr store.
     along : str
         The dimension that the parts follow each other on.
     """
-    import xarray as xr
-
+    if is_netcdf(path):
+        write_parts(parts, path, along)
+        return
     parts = iter(parts)
     first = next(parts)
     if first.nbytes * leads <= SMALL:
-        write_dataset(_whole(chain([first], parts), along), path)
-    elif is_netcdf(path):
-        store = path.with_name(f".{path.name}.{uuid4().hex[:8]}.leads")
-        try:
-            _write_zarr(first, parts, leads, store, along)
-            del first
-            with xr.open_zarr(store, consolidated=True, decode_timedelta=True) as written:
-                write_netcdf(written, path)
-        finally:
-            remove(store)
+        write_zarr(_whole(chain([first], parts), along), path)
     else:
         _write_zarr(first, parts, leads, path, along)
 

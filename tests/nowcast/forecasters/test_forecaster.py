@@ -148,5 +148,8 @@ def test_leads_one_by_one(
         assert leads == whole.sizes["lead_time"]
         assert time == rain["time"].values[-1]
         xr.testing.assert_equal(written.load().drop_vars("crs"), whole.drop_vars("crs"))
+        assert {n: v.dims for n, v in written.variables.items()} == {
+            n: v.dims for n, v in whole.variables.items()
+        }
         assert written["rain_rate"].dims == ("lead_time", "y", "x")
         assert np.isfinite(written["rain_rate"].values).any()
