@@ -27,6 +27,8 @@ class Emitter:
         self.opset = opset
         self.nodes: list[Any] = []
         self.arrays: dict[str, Array] = {}
+        self.products: dict[str, Any] = {}  # int8 weights, by the results of their nodes
+        self.rounded: dict[tuple[Any, ...], str] = {}  # what bytes stand for, by name and scale
         self.batch: str | None = None  # name of the vector with the number of samples
         self._taken: set[str] = set()
         self._turned: dict[tuple[str, bool], Value] = {}

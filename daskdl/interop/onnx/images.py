@@ -31,17 +31,21 @@ def _steps(value: Any, axes: int) -> list[int]:
     return [value] * axes if isinstance(value, int) else list(value)
 
 
-@writer("conv1d", "conv2d", "conv_transpose2d")
-def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
-    """Convolutions."""
-    x, weight, bias = inputs
-    axes = x.ndim - 2
-    attributes: dict[str, Any] = {
+def attributes_of(settings: Any, axes: int) -> dict[str, Any]:
+    """Return ONNX' attributes for the settings of a convolution."""
+    return {
         "strides": _steps(settings.get("stride", 1), axes),
         "pads": _pads(settings.get("pad", (0, 0) * axes)),
         "dilations": _steps(settings.get("dilation", 1), axes),
         "group": settings.get("groups", 1),
     }
+
+
+@writer("conv1d", "conv2d", "conv_transpose2d")
+def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
+    """Convolutions."""
+    x, weight, bias = inputs
+    attributes = attributes_of(settings, x.ndim - 2)
     if name == "conv_transpose2d":
         attributes["output_padding"] = list(settings.get("output_pad", (0, 0)))
     operator = "ConvTranspose" if name == "conv_transpose2d" else "Conv"

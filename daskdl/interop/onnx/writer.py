@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import MissingExtraError, SettingsError
-from daskdl.interop.onnx import images, moving, zoo
+from daskdl.interop.onnx import images, int8, moving, zoo
 from daskdl.interop.onnx.emitter import Emitter, Value
 from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.operations import WRITERS, refuse
@@ -25,7 +25,7 @@ from daskdl.tensor import Tensor
 #: The operator set that is written.
 OPSET = 18
 #: They put what they write into the table.
-TABLES = (images, moving)
+TABLES = (images, int8, moving)
 
 
 def save(
@@ -107,6 +107,7 @@ def to_proto(
         inputs, outputs = writing.traced(
             traces(model, shapes, dtypes, names), dtypes, channels_first, names
         )
+    int8.finish(emit)
     used = {name for node in emit.nodes for name in node.input} | {o.name for o in outputs}
     helper = onnx.helper
     graph = helper.make_graph(

@@ -119,7 +119,8 @@ class Graph(Module):
             setattr(self, name, Buffer(np.zeros(shape, np.float32)))
         known = {name for name, *_ in self.inputs} | set(self._constants) | set(self._held)
         check_nodes(self.nodes, self.outputs, known)
-        self._steps = steps_of(self.nodes, self._constants, self.outputs, opset)
+        shapes = {name: tuple(shape) for name, shape in parameters}
+        self._steps = steps_of(self.nodes, self._constants, shapes, self.outputs, opset)
         self._last = last_uses(self._steps.nodes, self.outputs)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:

@@ -47,12 +47,16 @@ class Steps(NamedTuple):
 
 
 def steps_of(
-    nodes: Sequence[Node], constants: Mapping[str, Array], outputs: Sequence[str], opset: int
+    nodes: Sequence[Node],
+    constants: Mapping[str, Array],
+    parameters: Mapping[str, tuple[int, ...]],
+    outputs: Sequence[str],
+    opset: int,
 ) -> Steps:
     """Return the steps of a graph in inference; its own nodes where none is quantised."""
     if not any(is_quantised(node.operator) for node in nodes):
         return Steps(tuple(nodes), {})
-    return _Steps(nodes, constants, outputs, opset).made()
+    return _Steps(nodes, constants, parameters, outputs, opset).made()
 
 
 class _Steps:
@@ -68,11 +72,11 @@ class _Steps:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], constants: Mapping[str, Array], outputs: Sequence[str],
-        opset: int,
+        self, nodes: Sequence[Node], constants: Mapping[str, Array],
+        parameters: Mapping[str, tuple[int, ...]], outputs: Sequence[str], opset: int,
     ) -> None:  # fmt: skip
         self.of_graph, self.constants = constants, dict(constants)
-        self.outputs, self.opset = set(outputs), opset
+        self.parameters, self.outputs, self.opset = parameters, set(outputs), opset
         self.arrays: dict[str, Array] = {}
         self.nodes = [part for node in nodes for part in in_qdq_form(node, self.constants)]
         self.readers: dict[str, list[Node]] = collections.defaultdict(list)
@@ -207,11 +211,11 @@ class _Steps:
             return None
         convolution = node.operator == "Conv"
         found = _filters(weights, 0 if convolution or settings.get("transB") else 1)
-        bias = self._bias(more[1]) if len(more) > 1 and more[1] else ""
-        if found is None or bias is None or found[0].ndim != (4 if convolution else 2):
+        if found is None or found[0].ndim != (4 if convolution else 2):
             return None
         numbers, scale = found
-        if bias and self.arrays[bias].size != len(numbers):
+        bias = self._bias(more[1], len(numbers)) if len(more) > 1 and more[1] else ""
+        if bias is None:
             return None
         numbers = np.moveaxis(numbers, 1, -1)
         inputs = [x, f"int8 words of {more[0]}", f"int8 scale of {more[0]}"]
@@ -222,12 +226,14 @@ class _Steps:
         operator = "int8:Conv" if convolution else "int8:Linear"
         return Node(operator, (*inputs, bias), node.outputs, tuple(attributes))
 
-    def _bias(self, name: str) -> str | None:
-        """Return the name of a constant bias as a vector of float32."""
+    def _bias(self, name: str, length: int) -> str | None:
+        """Return the name of a bias as a vector of float32; None if it is none of the graph's."""
+        if self.parameters.get(name) == (length,):
+            return name
         array = self.constants.get(name)
-        if array is None and name in self.weights:
+        if name in self.weights:
             array = self._floats(self.weights[name])
-        if array is None or array.dtype != np.float32:
+        if array is None or array.dtype != np.float32 or array.size != length:
             return None
         self.arrays[f"int8 bias of {name}"] = array.reshape(-1)
         return f"int8 bias of {name}"

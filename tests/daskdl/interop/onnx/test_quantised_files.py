@@ -186,3 +186,40 @@ def test_weights_that_the_file_rounds_itself():
     assert operators(graph) == ["int8:Round", "int8:Linear"]
     x = rng.normal(size=(3, 5, 6)).astype(np.float32)
     np.testing.assert_allclose(graph.predict(x), of_runtime(proto, x)[0], atol=1e-5)
+
+
+def test_models_quantised_here_are_written_in_qdq_form(tmp_path):
+    """onnxruntime and ours read the same numbers, with batch norms in the weights."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(12, 16, 16, 3)).astype(np.float32)
+    model = nn.Sequential(*network().layers[:5], nn.BatchNorm(12), *network().layers[5:])
+    model.layers[5].weight.data[::2] *= -1
+    model(images)
+    small = daskdl.quantize(model.eval(), images, ends=True, tried=0)
+    expected = small.predict(images)
+    save(small, tmp_path / "small.onnx", (16, 16, 3))
+    graph = load(tmp_path / "small.onnx")
+    assert operators(graph).count("int8:Conv") == 3
+    assert "BatchNormalization" not in operators(graph)
+    unit = small.model.layers[-1].of_x[0] * np.abs(small.model.layers[-1].weight).sum(1).max()
+    proto = onnx.load(tmp_path / "small.onnx")
+    np.testing.assert_array_equal(graph.predict(images), expected)
+    (result,) = of_runtime(proto, images)
+    assert np.abs(result - expected).max() <= unit  # halves
+    assert (np.abs(result - expected) < 1e-5).mean() > 0.9
+
+
+def test_affine_maps_of_sequences_are_written(tmp_path):
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(
+        nn.Linear(6, 8, seed=0), nn.Tanh(), nn.Linear(8, 5, seed=1), nn.ReLU(),
+        nn.Linear(5, 3, bias=False, seed=2),
+    )  # fmt: skip
+    for shape in ((6,), (7, 6)):
+        x = rng.normal(size=(20, *shape)).astype(np.float32)
+        small = daskdl.quantize(model, x, ends=True, tried=0)
+        save(small, tmp_path / "small.onnx", shape)
+        (result,) = of_runtime(onnx.load(tmp_path / "small.onnx"), x)
+        change = np.abs(result - small.predict(x))
+        assert (change < 1e-5).mean() > 0.95  # halves
+        assert change.max() < 0.03
