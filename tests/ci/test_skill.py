@@ -32,7 +32,7 @@ def scored(forecast: np.ndarray, observed: np.ndarray, **more) -> Scores:
 
 
 def test_counts_are_those_of_the_definition() -> None:
-    forecast, observed = field(1), field(2)
+    forecast, observed = 9 * field(1), 9 * field(2)
     scores = scored(forecast, observed)
     for threshold in THRESHOLDS:
         f, o = forecast >= np.float32(threshold), observed >= np.float32(threshold)
@@ -108,6 +108,7 @@ def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
     results = compare(
         events,
         ["persistence", "extrapolation"],
+        [30, 60],
         every=15,
         most=None,
         cache=tmp_path,
@@ -191,6 +192,19 @@ def test_gain_has_an_interval_over_events() -> None:
     # Cases that are all alike leave nothing to chance.
     np.testing.assert_allclose(results.gain_interval("good", "poor", 30, 1.0), gain)
     assert gain > 0.3
+
+
+def test_heavy_rain_is_judged_where_a_source_has_enough_of_it() -> None:
+    observed = 9 * field(1)
+    rain = np.tile(observed, (2, 2))
+    good, poor = scored(rain, rain), scored(np.roll(rain, 20, 1), rain)
+    for auto, word in ((good, "met   "), (poor, "missed")):
+        of = {"auto": auto, "extrapolation": good}
+        cases = {("e", m, lead): [of[m]] for m in of for lead in (30, 60)}
+        lines = verdicts(Results(cases, {"e": "a"}, list(of)))
+        (line,) = [x for x in lines if "heavy rain of auto not below extrapolation" in x]
+        assert line.startswith(word)
+        assert ("a +60 5 mm/h CSI -" in line) == (word == "missed")
 
 
 def test_unknown_methods_are_named(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--methods", help="names with commas between; by default all")
     parser.add_argument("--events", help="beginnings of names with commas between; by default all")
     parser.add_argument("--starts", type=int, help="starts of an event at most; by default all")
+    parser.add_argument("--leads", default="30,60", help="lead times in minutes, with commas")
     parser.add_argument("--every", type=int, default=30, help="minutes between starts")
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     options = parser.parse_args()
@@ -45,8 +46,9 @@ def main() -> None:
         except DataError as error:
             say(f"{source.name}: left out: {error}")
     found = results.compare(
-        loaded, chosen, every=options.every, most=options.starts, cache=options.cache, say=say
-    )
+        loaded, chosen, [int(lead) for lead in options.leads.split(",")],
+        every=options.every, most=options.starts, cache=options.cache, say=say,
+    )  # fmt: skip
     if not found.radars:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
     print("\n".join([*table.lines(found), "", *goals.verdicts(found)]))

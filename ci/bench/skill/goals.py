@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ci.bench.skill.results import LEADS, POOL, Results, summary
+from ci.bench.skill.results import POOL, Results, summary
 from nowcast.verification.ensemble import crps
 from nowcast.verification.probability import brier_parts
 
+#: Rain rates in mm h-1 of heavy rain, and observed pixels of one that a source is judged by.
+HEAVY, ENOUGH = (5.0, 10.0, 20.0), 1000
 #: The peer's methods.
 SPROG, KANADE, STEPS = "pysteps:sprog", "pysteps:extrapolation", "pysteps:steps"
 
@@ -28,7 +30,7 @@ def verdicts(results: Results) -> list[str]:
 
 def _places(results: Results) -> Iterator[tuple[str, int]]:
     for event in results.events():
-        for lead in LEADS:
+        for lead in results.leads:
             yield event, lead
 
 
@@ -57,7 +59,7 @@ def _csi_pooled(ours: str, peer: str) -> Check:
         gains = {
             lead: results.calibrated_csi(POOL, ours, lead, 1.0)
             - results.calibrated_csi(POOL, peer, lead, 1.0)
-            for lead in LEADS
+            for lead in results.leads
         }
         texts = {}
         for lead, gain in gains.items():
@@ -72,7 +74,7 @@ def _csi_pooled(ours: str, peer: str) -> Check:
 def _brier(ours: str, peer: str) -> Check:
     def check(results: Results) -> tuple[list[str], str]:
         failures, figures = [], []
-        for lead in LEADS:
+        for lead in results.leads:
             mine = brier_parts(results.brier(POOL, ours, lead)[0]).score
             theirs = brier_parts(
                 sum(results.logistic_brier(event, peer, lead) for event in results.events())
@@ -89,7 +91,8 @@ def _brier(ours: str, peer: str) -> Check:
 def _reliability(ours: str) -> Check:
     def check(results: Results) -> tuple[list[str], str]:
         errors = {
-            lead: float(summary(results, POOL, ours, lead)["reliability_error_1"]) for lead in LEADS
+            lead: float(summary(results, POOL, ours, lead)["reliability_error_1"])
+            for lead in results.leads
         }
         failures = [f"+{lead} {error:.3f}" for lead, error in errors.items() if error > 0.05]
         return failures, ", ".join(f"+{lead} {error:.3f}" for lead, error in errors.items())
@@ -100,7 +103,7 @@ def _reliability(ours: str) -> Check:
 def _crps(ours: str, peer: str) -> Check:
     def check(results: Results) -> tuple[list[str], str]:
         failures, figures = [], []
-        for lead in LEADS:
+        for lead in results.leads:
             mine, theirs = (crps(results.sums(POOL, name, lead).crps) for name in (ours, peer))
             text = f"+{lead} {mine:.3f} against {theirs:.3f} ({mine / theirs - 1:+.0%})"
             figures.append(text)
@@ -116,11 +119,35 @@ def _fss(ours: str, peer: str) -> Check:
         gains = {
             (event, lead): results.sums(event, ours, lead).fss(1.0)
             - results.sums(event, peer, lead).fss(1.0)
-            for event, lead in [*_places(results), *((POOL, lead) for lead in LEADS)]
+            for event, lead in [*_places(results), *((POOL, lead) for lead in results.leads)]
         }
         worst = min(gains, key=lambda place: gains[place])
         failures = [f"{e} +{lead} {g:+.3f}" for (e, lead), g in gains.items() if round(g, 3) < 0]
         return failures, f"least {gains[worst]:+.3f} ({worst[0]} +{worst[1]})"
+
+    return check
+
+
+def _heavy(ours: str, peer: str) -> Check:
+    """CSI and FSS of heavy rain, field or yes/no, not below a peer's where there is enough."""
+
+    def check(results: Results) -> tuple[list[str], str]:
+        failures, judged = [], 0
+        for source in dict.fromkeys(results.radars.values()):
+            for lead in results.leads:
+                for t in HEAVY:
+                    mine, theirs = (results.sums(source, name, lead) for name in (ours, peer))
+                    if sum(mine.counts(t)[::2]) < ENOUGH:
+                        continue
+                    judged += 1
+                    csi = max(mine.csi(t), results.calibrated_csi(source, ours, lead, t))
+                    gains = {"CSI": csi - theirs.csi(t), "FSS": mine.fss(t) - theirs.fss(t)}
+                    failures += [
+                        f"{source} +{lead} {t:g} mm/h {name} {gain:+.3f}"
+                        for name, gain in gains.items()
+                        if round(gain, 3) < 0
+                    ]
+        return failures, f"{judged} of source, lead and threshold"
 
     return check
 
@@ -167,6 +194,16 @@ GOALS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
         "CRPS of 20 members of steps 5 % below that of pysteps' STEPS, all events",
         ("steps", STEPS),
         _crps("steps", STEPS),
+    ),
+    (
+        "heavy rain of auto not below pysteps' S-PROG, every source",
+        ("auto", SPROG),
+        _heavy("auto", SPROG),
+    ),
+    (
+        "heavy rain of auto not below extrapolation, every source",
+        ("auto", "extrapolation"),
+        _heavy("auto", "extrapolation"),
     ),
     ("FSS of auto not below pysteps' S-PROG", ("auto", SPROG), _fss("auto", SPROG)),
 )

@@ -18,7 +18,6 @@ from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Scores, score
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval
 
-LEADS = (30, 60)
 #: Cases in a row that share frames, half an hour apart; bootstrap samples of an interval.
 BLOCK, DRAWS = 3, 1000
 POOL = "all events"
@@ -43,6 +42,11 @@ class Results:
     def events(self) -> list[str]:
         """Names of the events."""
         return list(self.radars)
+
+    @cached_property
+    def leads(self) -> list[int]:
+        """Lead times in minutes."""
+        return sorted({lead for _, _, lead in self.cases})
 
     def pools(self) -> list[str]:
         """Names under which the events of a radar, of several, and all are added up."""
@@ -78,12 +82,20 @@ class Results:
 
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
         """CSI of a method's own yes and no, else of its field cut where other radars say."""
-        chosen = self.of(event)
-        hits, false_alarms, misses = np.sum(
-            [self.decided(e, method, lead, threshold).sum(0) for e in chosen], axis=0
-        )
+        hits, false_alarms, misses = self.counts(event, method, lead, threshold)
         union = hits + false_alarms + misses
         return float(hits / union) if union else float("nan")
+
+    def calibrated_bias(self, event: str, method: str, lead: int, threshold: float) -> float:
+        """Frequency bias of the same yes and no: areas forecast over those observed."""
+        hits, false_alarms, misses = self.counts(event, method, lead, threshold)
+        observed = hits + misses
+        return float((hits + false_alarms) / observed) if observed else float("nan")
+
+    def counts(self, event: str, method: str, lead: int, threshold: float) -> np.ndarray:
+        """Return hits, false alarms and misses of an event or a pool, (3,)."""
+        chosen = self.of(event)
+        return np.sum([self.decided(e, method, lead, threshold).sum(0) for e in chosen], axis=0)
 
     def decided(self, event: str, method: str, lead: int, threshold: float) -> np.ndarray:
         """Return hits, false alarms and misses of each case of an event, (case, 3)."""
@@ -133,6 +145,7 @@ class Results:
 def compare(
     events: Sequence[Event],
     chosen: Sequence[str],
+    leads: Sequence[int],
     *,
     every: int,
     most: int | None,
@@ -143,6 +156,8 @@ def compare(
 
     Parameters
     ----------
+    leads : sequence of int
+        Lead times in minutes; every event's step divides them.
     every : int
         Minutes between two starts.
     most : int, optional
@@ -155,7 +170,6 @@ def compare(
     cases: dict[tuple[str, str, int], list[Scores]] = {}
     radars = {}
     for event in events:
-        leads = [lead for lead in LEADS if lead % event.step == 0]
         starts = event.starts(methods.frames_in(event.step), leads, every)[:most]
         common = event.common_valid_times(starts, leads)
         if not common:
@@ -164,7 +178,7 @@ def compare(
         radars[event.name] = event.radar
         began = time.perf_counter()
         for start in starts:
-            made = {name: methods.run(name, event, start, leads, cache) for name in chosen}
+            made = {name: methods.run(name, event, start, list(leads), cache) for name in chosen}
             for position, lead in enumerate(leads):
                 valid = start + lead // event.step
                 if valid not in common:
@@ -196,12 +210,13 @@ def to_json(results: Results) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for event in [*results.events(), *results.pools()]:
         for method in results.methods:
-            for lead in LEADS:
+            for lead in results.leads:
                 scores = results.sums(event, method, lead)
                 row: dict[str, object] = {"event": event, "method": method, "lead_minutes": lead}
                 for t in THRESHOLDS:
                     row[f"csi_{t:g}"] = scores.csi(t)
                     row[f"csi_calibrated_{t:g}"] = results.calibrated_csi(event, method, lead, t)
+                    row[f"bias_calibrated_{t:g}"] = results.calibrated_bias(event, method, lead, t)
                     row[f"bias_{t:g}"] = scores.bias(t)
                     row[f"fss_{t:g}"] = scores.fss(t)
                 row["cases"] = int(scores.starts)

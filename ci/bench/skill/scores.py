@@ -14,7 +14,7 @@ from nowcast.verification.fractions import band_power, fraction_sums, radial_pow
 from nowcast.verification.probability import probability_sums
 
 #: Thresholds of the table in mm h-1; probabilities are judged at `PROBABLE`.
-THRESHOLDS = (0.1, 1.0, 5.0)
+THRESHOLDS = (0.1, 1.0, 5.0, 10.0, 20.0)
 PROBABLE = 1.0
 #: Side of the FSS windows, and wavelengths of the detail that blur takes away, in km.
 FSS_KM, DETAIL_KM = 10.0, (4.0, 16.0)
@@ -42,7 +42,8 @@ class Scores:
     crps : ndarray, (3,) float64
         Of the members, see `ensemble_sums`; of one field it is the absolute error.
     detail : ndarray, (2,) float64
-        Power of the rain in dB at the wavelengths `DETAIL_KM`, forecast and observed.
+        Power of the rain in dB at the wavelengths `DETAIL_KM`, forecast and observed; of an
+        ensemble that of its first member.
     seconds, starts : float
         Time for all leads, and number of starts.
     """
@@ -137,8 +138,9 @@ def score(
         forecast.rain[np.newaxis, lead] if forecast.members is None else forecast.members[:, lead]
     )
     result.crps, _ = ensemble_sums(members, truth, scored)
+    one = np.where(scored, members[0], 0).astype(np.float32)
     result.detail = np.array(
-        [band_power(*radial_power(values, spacing), *DETAIL_KM) for values in (rain, truth)]
+        [band_power(*radial_power(values, spacing), *DETAIL_KM) for values in (one, truth)]
     )
     return result
 
