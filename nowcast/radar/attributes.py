@@ -35,10 +35,7 @@ def number(node: Any, name: str, default: float | None = None) -> float:
     value = node.attrs.get(name)
     if value is None:
         if default is None:
-            raise DataError(
-                f"expected an attribute {name!r} of {_name(node)}, found none"
-                "; mend the file or leave it out"
-            )
+            raise DataError(f"expected an attribute {name!r} of {_name(node)}, found none")
         return default
     flat = np.asarray(value).reshape(-1)
     try:
@@ -46,10 +43,7 @@ def number(node: Any, name: str, default: float | None = None) -> float:
     except (TypeError, ValueError):
         result = np.nan
     if not np.isfinite(result):
-        raise DataError(
-            f"expected {name!r} of {_name(node)} to be one number, found {value!r}"
-            "; mend the file or leave it out"
-        )
+        raise DataError(f"expected {name!r} of {_name(node)} to be one number, found {value!r}")
     return result
 
 
@@ -59,7 +53,6 @@ def count(node: Any, name: str, most: int) -> int:
     if not 1 <= value <= most or value != int(value):
         raise DataError(
             f"expected {name!r} of {_name(node)} to be a number from 1 to {most}, found {value:g}"
-            "; mend the file or leave it out"
         )
     return int(value)
 

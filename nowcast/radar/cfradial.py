@@ -28,10 +28,7 @@ def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
     with open_dataset(path) as dataset:
         if "time" not in dataset.variables or not dataset["time"].size:
-            raise DataError(
-                f"{name}: expected the rays' times in a variable 'time', found none"
-                "; mend the file or leave it out"
-            )
+            raise DataError(f"{name}: expected the rays' times in a variable 'time', found none")
         first = dataset["time"].values.min()
         check_statements(dataset, first)
         return Header(
@@ -82,7 +79,6 @@ def check_statements(root: xr.Dataset, first: np.datetime64) -> None:
     if abs(start - first) > APART:
         raise DataError(
             f"expected the first ray within {APART} of time_coverage_start, {start}, found {first}"
-            "; mend the file or leave it out"
         )
 
 

@@ -53,8 +53,5 @@ def _starts(path: Path) -> list[np.datetime64]:
             if "time" in sweep.variables and sweep["time"].dtype.kind == "M":
                 starts.append(sweep["time"].values.min())
     if not starts:
-        raise DataError(
-            "expected the rays' times in a variable 'time' of each sweep, found none"
-            "; mend the file or leave it out"
-        )
+        raise DataError("expected the rays' times in a variable 'time' of each sweep, found none")
     return starts

@@ -70,7 +70,6 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     if header.grid is not None and values.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected a map of {header.grid.shape} cells, found {values.shape}"
-            "; fetch the file again"
         )
     if header.reflectivity:
         return relation.rain_rate(values)

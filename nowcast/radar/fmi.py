@@ -51,7 +51,6 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     if pixels.size < width * height:
         raise DataError(
             f"{header.path}: expected {width * height} pixels, found {pixels.size}: truncated"
-            "; fetch the file again"
         )
     grey = pixels[: width * height].reshape(height, width)[::-1]
     dbz = (grey.astype(np.float32) - np.float32(64)) * np.float32(0.5)
@@ -66,23 +65,17 @@ def _parse(content: bytes, name: str) -> tuple[str, int, int, int, int]:
     if found is None:
         raise DataError(
             f"{name}: expected the header of a binary PGM file (P5), found {content[:12]!r}"
-            "; fetch the file again"
         )
     brightest = int(found[5])
     if brightest != 255:
-        raise DataError(
-            f"{name}: expected 255 grey levels, found {brightest}; fetch the file again"
-        )
+        raise DataError(f"{name}: expected 255 grey levels, found {brightest}")
     comments = (found[1] + found[4]).decode("latin-1")
     return comments, int(found[2]), int(found[3]), brightest, found.end()
 
 
 def _time(text: str, name: str) -> np.datetime64:
     if not re.fullmatch(r"\d{12}", text):
-        raise DataError(
-            f"{name}: expected obstime YYYYMMDDhhmm in the comments, found {text!r}"
-            "; fetch the file again"
-        )
+        raise DataError(f"{name}: expected obstime YYYYMMDDhhmm in the comments, found {text!r}")
     return np.datetime64(f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:]}", "s")
 
 
@@ -106,7 +99,6 @@ def _grid(fields: dict[str, str], width: int, height: int, name: str) -> Grid:
     except (KeyError, ValueError) as error:
         raise DataError(
             f"{name}: expected a complete projection in the comments ({error})"
-            "; fetch the file again"
         ) from None
     project = pyproj.Proj(crs)
     west, south = project(*corner)

@@ -34,7 +34,6 @@ def read_header(path: Path, name: str) -> Header:
         except ValueError:
             raise DataError(
                 f"{name}: expected each scan's timestamp, found {', '.join(told) or 'none'}"
-                "; mend the file or leave it out"
             ) from None
         names = [
             text(file[group], key)

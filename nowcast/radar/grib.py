@@ -104,9 +104,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         for message in islice(of_rain, index, None):
             values = eccodes.codes_get_array(message, "values")
             if values.size != header.grid.nx * header.grid.ny:
-                raise DataError(
-                    f"expected {header.grid.shape} cells, found {values.size}; fetch the file again"
-                )
+                raise DataError(f"expected {header.grid.shape} cells, found {values.size}")
             by_columns = _get(message, "jPointsAreConsecutive", int)
             values = values.reshape(header.grid.shape, order="F" if by_columns else "C")
             factor = PARAMETERS[_parameter(message)].factor
@@ -121,9 +119,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             if _get(message, "jScansPositively", int) == 0:
                 values = values[::-1]
             return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
-    raise DataError(
-        f"expected at least {index + 1} maps of rain, found fewer: truncated; fetch the file again"
-    )
+    raise DataError(f"expected at least {index + 1} maps of rain, found fewer: truncated")
 
 
 def _eccodes() -> Any:
@@ -196,10 +192,7 @@ def _minutes(message: int, parameter: Parameter) -> int:
         return 60 * parameter.hours
     minutes = int(_get(message, "endStep", int)) - int(_get(message, "startStep", int))
     if minutes < 1:
-        raise DataError(
-            f"expected an amount over an interval, found one over {minutes} minutes"
-            "; mend the file or leave it out"
-        )
+        raise DataError(f"expected an amount over an interval, found one over {minutes} minutes")
     return minutes
 
 

@@ -57,9 +57,9 @@ def guarded(name: str, what: str = "radar") -> Iterator[None]:
     except (MissingExtraError, ReaderError):
         raise
     except DataError as error:
-        if str(error).startswith(name):
-            raise
-        raise DataError(f"{name}: {error}") from error
+        sentence = str(error) if str(error).startswith(name) else f"{name}: {error}"
+        advice = "" if "; " in sentence else "; fetch the file again, mend it or leave it out"
+        raise DataError(sentence + advice) from error
     except Exception as error:
         raise explained(error, name, what) from error
 

@@ -42,7 +42,6 @@ def read_header(path: Path, name: str) -> Header:
         if not echo and not end > start:
             raise DataError(
                 f"{name}: expected an accumulation that ends after {start}, found {end}"
-                "; mend the file or leave it out"
             )
         return Header(
             path=name,
@@ -76,7 +75,6 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     if raw.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected an image of {header.grid.shape} cells, found {raw.shape}"
-            "; fetch the file again"
         )
     rain = (scale * raw + offset).astype(np.float32)
     rain[np.isin(raw, missing)] = np.nan
@@ -93,10 +91,7 @@ def _calibration(formula: str, name: str) -> tuple[float, float]:
     number = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
     found = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
     if found is None:
-        raise DataError(
-            f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}"
-            "; fetch the file again"
-        )
+        raise DataError(f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}")
     offset = (found[2] or "0").replace(" ", "").replace("+-", "-")
     return float(found[1]), float(offset)
 
@@ -115,7 +110,7 @@ def _grid(geographic: Any, name: str) -> Grid:
 
     units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
-        raise DataError(f"{name}: expected pixels in KM, found {units!r}; fetch the file again")
+        raise DataError(f"{name}: expected pixels in KM, found {units!r}")
     dx, dy = number(geographic, "geo_pixel_size_x"), -number(geographic, "geo_pixel_size_y")
     nx, ny = (
         count(geographic, "geo_number_columns", MOST_CELLS),
@@ -128,10 +123,7 @@ def _grid(geographic: Any, name: str) -> Grid:
     projection = in_metres(text(geographic["map_projection"], "projection_proj4_params"))
     corners = np.asarray(geographic.attrs.get("geo_product_corners", np.full(8, np.nan))).ravel()
     if corners.size != 8:
-        raise DataError(
-            f"{name}: expected geo_product_corners of 8 numbers, found {corners.size}"
-            "; fetch the file again"
-        )
+        raise DataError(f"{name}: expected geo_product_corners of 8 numbers, found {corners.size}")
     # In the order south-west, north-west, north-east, south-east.
     north_east = pyproj.Proj(projection)(*corners[4:6].tolist())
     south_west = (west * 1000.0, (north - dy * ny) * 1000.0)

@@ -49,10 +49,7 @@ def read_header(path: Path, name: str) -> Header:
         if is_chunk(head):
             return _chunk_header(file, name, chunk)
         if len(head) < 24:
-            raise DataError(
-                f"{name}: expected a volume header of 24 bytes, found {len(head)}"
-                "; fetch the file again"
-            )
+            raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
         _check_records(file, path.stat().st_size, name)
         file.seek(VOLUME_HEADER)
         day, milliseconds = struct.unpack_from(">II", head, 12)
@@ -120,10 +117,7 @@ def _check_records(file: IO[bytes], size: int, name: str) -> None:
             return
         position += 4 + abs(struct.unpack_from(">i", head)[0])
     if position > size:
-        raise DataError(
-            f"{name}: truncated: expected {position} bytes or more, found {size}"
-            "; fetch the file again"
-        )
+        raise DataError(f"{name}: truncated: expected {position} bytes or more, found {size}")
 
 
 def _find_site(file: IO[bytes]) -> Site | None:
@@ -180,7 +174,6 @@ def _unpacked(record: bytes) -> bytes:
     if len(plain) > MOST_RECORD:
         raise DataError(
             f"expected records of at most {MOST_RECORD >> 20} MB unpacked, found a larger one"
-            "; fetch the file again"
         )
     return plain
 
@@ -194,10 +187,7 @@ def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
     for record in records:
         size += len(record)
         if size > MOST_BYTES:
-            raise DataError(
-                f"expected at most {MOST_BYTES >> 20} MB of records, found more"
-                "; fetch the file again"
-            )
+            raise DataError(f"expected at most {MOST_BYTES >> 20} MB of records, found more")
         yield record
         if lowest and max(_elevation_numbers(record), default=0) > max(lowest) + 1:
             return

@@ -30,10 +30,7 @@ def read_header(path: Path, name: str) -> Header:
     with h5py.File(path, "r") as file:
         times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
         if not times:
-            raise DataError(
-                f"{name}: expected at least one dataset with a start time, found none"
-                "; mend the file or leave it out"
-            )
+            raise DataError(f"{name}: expected at least one dataset with a start time, found none")
         _compare_times(file, min(times))
         return Header(
             path=name,
@@ -57,10 +54,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
             if "where" in file[key] and "elangle" in file[key]["where"].attrs
         ]
         if not turns:
-            raise DataError(
-                "expected sweeps with an elevation (elangle), found none"
-                "; mend the file or leave it out"
-            )
+            raise DataError("expected sweeps with an elevation (elangle), found none")
         turns = _sound(file, turns)
         echoes = [turn for turn in turns if _moment(turn, (moment,) if moment else REFLECTIVITY)]
         # Unless moments are in files of their own, sweeps of velocity alone are no map.
@@ -113,7 +107,7 @@ def _read_sweep(
         if stated != measured.shape:
             raise DataError(
                 f"expected {stated[0]} rays (nrays) of {stated[1]} gates (nbins), found numbers of "
-                f"{rays} x {gates}; mend the file or leave it out"
+                f"{rays} x {gates}"
             )
     azimuth = _azimuth(turn, rays)
     order = np.argsort(azimuth, kind="stable")
@@ -154,7 +148,6 @@ def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
         raise DataError(
             f"expected {raw.name} to be two-dimensional with numbers, at most {most}, found "
             f"{raw.dtype} {raw.shape}"
-            "; mend the file or leave it out"
         )
     what = [group["what"] for group in (data, above) if "what" in group]
 
@@ -256,7 +249,7 @@ def _compare_times(file: Any, start: np.datetime64) -> None:
     if date and time and abs(read_time(date, time) - start) > APART:
         raise DataError(
             f"expected the first sweep within {APART} of the file's time, {read_time(date, time)}, "
-            f"found {start}; mend the file or leave it out"
+            f"found {start}"
         )
 
 
@@ -276,7 +269,6 @@ def read_time(date: str, time: str) -> np.datetime64:
     except ValueError:
         raise DataError(
             f"expected a date YYYYMMDD and a time HHMMSS, found {date!r} and {time!r}"
-            "; mend the file or leave it out"
         ) from None
 
 

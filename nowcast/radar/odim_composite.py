@@ -42,10 +42,7 @@ def read_header(path: Path, name: str) -> Header:
         if found == ACCUMULATION:
             if interval is None or not interval[1] > interval[0]:
                 start, end = interval or ("none", "none")
-                raise DataError(
-                    f"expected an accumulation that ends after {start}, found {end}"
-                    "; mend the file or leave it out"
-                )
+                raise DataError(f"expected an accumulation that ends after {start}, found {end}")
             time, accumulation = interval[1], interval[1] - interval[0]
         return Header(
             path=name,
@@ -89,7 +86,7 @@ def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetim
     if end < start or not start - OUTSIDE <= time <= end + OUTSIDE:
         raise DataError(
             f"expected the file's time within what the dataset states, {start} to {end}, found "
-            f"{time}; mend the file or leave it out"
+            f"{time}"
         )
     return start, end
 

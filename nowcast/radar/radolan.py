@@ -97,15 +97,11 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         raise DataError(
             f"expected {size} bytes for {grid.shape} cells, found {len(content) - start}: "
             "damaged or truncated"
-            "; fetch the file again"
         )
     raw = np.frombuffer(content, f"<u{width}", offset=start).reshape(grid.shape)
     found = re.search(rb"PR *E([-+]\d\d)", line)
     if found is None:
-        raise DataError(
-            f"expected a precision like PR E-02 in the header, found {line[:60]!r}"
-            "; fetch the file again"
-        )
+        raise DataError(f"expected a precision like PR E-02 in the header, found {line[:60]!r}")
     if width == 1:
         number, missing = raw, raw >= CLUTTER_BYTE
     else:
@@ -125,10 +121,7 @@ def _split(content: bytes) -> tuple[bytes, int]:
     """Return the header and the offset of the first cell."""
     end = content.find(END_OF_HEADER, 0, HEADER_BYTES)
     if end < 0 or not START.match(content):
-        raise DataError(
-            f"expected a RADOLAN header that ends in 0x03, found {content[:24]!r}"
-            "; fetch the file again"
-        )
+        raise DataError(f"expected a RADOLAN header that ends in 0x03, found {content[:24]!r}")
     return content[:end], end + 1
 
 
@@ -144,9 +137,7 @@ def _product_and_time(line: bytes) -> tuple[str, np.datetime64]:
 def _number(line: bytes, pattern: bytes, what: str) -> int:
     found = re.search(pattern, line)
     if found is None or int(found[1]) < 1:
-        raise DataError(
-            f"expected the {what} in the header, found {line[:80]!r}; fetch the file again"
-        )
+        raise DataError(f"expected the {what} in the header, found {line[:80]!r}")
     return int(found[1])
 
 

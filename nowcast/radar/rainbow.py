@@ -27,10 +27,7 @@ def read_header(path: Path, name: str) -> Header:
         head = file.read(1 << 20)
     end = head.find(END_OF_HEADER)
     if end < 0:
-        raise DataError(
-            f"{name}: expected a Rainbow header that ends in {END_OF_HEADER!r}"
-            "; fetch the file again"
-        )
+        raise DataError(f"{name}: expected a Rainbow header that ends in {END_OF_HEADER!r}")
     text = head[:end].decode("latin-1")
     # The scan's time is its start; the volume's datetime is when the file was made.
     scan = re.search(r"<scan\s[^>]*>", text)
@@ -38,9 +35,7 @@ def read_header(path: Path, name: str) -> Header:
     try:
         time = np.datetime64(start, "s")
     except ValueError:
-        raise DataError(
-            f"{name}: expected the scan's date and time, found {start!r}; fetch the file again"
-        ) from None
+        raise DataError(f"{name}: expected the scan's date and time, found {start!r}") from None
     sensor = re.search(r"<sensorinfo\s.*?</sensorinfo>", text, re.DOTALL)
     block = sensor[0] if sensor else ""
     return Header(

@@ -100,15 +100,10 @@ class Sweep:
         }
         for expected, (fulfilled, found) in checks.items():
             if not fulfilled:
-                raise DataError(
-                    f"expected {expected} in a sweep, found {found}; mend the file or leave it out"
-                )
+                raise DataError(f"expected {expected} in a sweep, found {found}")
         for moment in (self.dbz, self.rhohv, self.phidp):
             if moment is not None and moment.shape != shape:
-                raise DataError(
-                    f"expected {shape} rays and gates, found {moment.shape} values"
-                    "; mend the file or leave it out"
-                )
+                raise DataError(f"expected {shape} rays and gates, found {moment.shape} values")
 
     @property
     def reach(self) -> float:

@@ -94,23 +94,16 @@ def _rays(content: bytes, *, whole: bool = True) -> Iterator[Ray]:
     at = 0
     while at + MARKER + MANDATORY.size <= len(content):
         if not is_uf(content[at : at + MARKER + MANDATORY.size]):
-            raise DataError(
-                f"expected a record of a ray at byte {at}, found something else"
-                "; fetch the file again"
-            )
+            raise DataError(f"expected a record of a ray at byte {at}, found something else")
         size = struct.unpack_from(">I", content, at)[0]
         if whole and at + MARKER + size > len(content):
-            raise DataError(
-                f"expected {at + MARKER + size} bytes or more, found {len(content)}"
-                "; fetch the file again"
-            )
+            raise DataError(f"expected {at + MARKER + size} bytes or more, found {len(content)}")
         yield _ray(content, at + MARKER, size)
         # The length stands behind the record once more.
         at += size + 2 * MARKER
     if whole and at < len(content):
         raise DataError(
             f"truncated: expected a record at byte {at}, found {len(content) - at} bytes"
-            "; fetch the file again"
         )
 
 
@@ -168,10 +161,7 @@ def _read_sweep(content: bytes, rays: list[Ray], elevation: float, moment: str |
 def _words(content: bytes, ray: Ray, position: int, count: int) -> tuple[int, ...]:
     """Return words of a ray's record from ``position`` (from 1) on."""
     if position < 1 or 2 * (position - 1 + count) > ray.size:
-        raise DataError(
-            f"expected positions inside of a ray's record, found word {position}"
-            "; fetch the file again"
-        )
+        raise DataError(f"expected positions inside of a ray's record, found word {position}")
     return struct.unpack_from(f">{count}h", content, ray.start + 2 * (position - 1))
 
 
@@ -183,7 +173,7 @@ def _fields(content: bytes, ray: Ray) -> dict[str, int]:
         name, position = _words(content, ray, ray.data_header + 3 + 2 * i, 2)
         found[struct.pack(">h", name).decode("ascii", "replace").strip("\x00 ")] = position
     if not found:
-        raise DataError("expected fields in a ray, found none; fetch the file again")
+        raise DataError("expected fields in a ray, found none")
     return found
 
 
@@ -191,9 +181,7 @@ def _ranges(content: bytes, ray: Ray, position: int) -> NDArray[np.float64]:
     """Return the middles of the gates; the header gives that of the first, by km and metres."""
     _, _, kilometres, metres, spacing, count = _words(content, ray, position, 6)
     if spacing < 1 or count < 1:
-        raise DataError(
-            f"expected gates with a spacing, found {count} of {spacing} m; fetch the file again"
-        )
+        raise DataError(f"expected gates with a spacing, found {count} of {spacing} m")
     start = 1000.0 * kilometres + metres
     return start + spacing * np.arange(count, dtype=np.float64)
 
@@ -214,10 +202,7 @@ def _values(content: bytes, rays: list[Ray], name: str, gates: int) -> NDArray[n
                 f"between), found {' and '.join(map(str, sorted(spacings)))}; leave the file out"
             )
         if scale == 0 or count < 0:
-            raise DataError(
-                f"expected a scale and a number of gates of {name}, found {scale}"
-                "; fetch the file again"
-            )
+            raise DataError(f"expected a scale and a number of gates of {name}, found {scale}")
         count = min(count, gates)
         raw = np.array(_words(content, ray, data, count), np.int16)
         row[:count] = np.where(raw == ray.no_data, np.float32(np.nan), raw / np.float32(scale))
