@@ -127,8 +127,8 @@ def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
         return error.exit_code, str(error), False
     if isinstance(error, OSError) and error.filename is not None:  # a path that cannot be used
         file = isinstance(error, FileExistsError)  # in the place of a folder that is to be made
-        what = "expected a folder or nothing, found a file" if file else error.strerror
-        return UNREADABLE, f"{error.filename}: {what}", False
+        reason = "expected a folder or nothing, found a file" if file else error.strerror
+        return UNREADABLE, f"{error.filename}: {reason}", False
     if isinstance(error, ModuleNotFoundError):
         sentence = f"expected the package {error.name}, found it not installed"
         return MissingExtraError.exit_code, f"{sentence}; pip install '{install}'", False

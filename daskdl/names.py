@@ -93,8 +93,8 @@ def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
     """
     public = sorted(one for one in known if not one.startswith("_"))
     lower = {one.lower(): one for one in public}
-    found = difflib.get_close_matches(str(name).lower(), lower, most, 0)
-    return [lower[one] for one in found]
+    close = difflib.get_close_matches(str(name).lower(), lower, most, 0)
+    return [lower[one] for one in close]
 
 
 #: Arguments of an optim method, which other libraries give to what trains.

@@ -50,8 +50,8 @@ class Rows:
         n_rows : int
             Of the table.
         """
-        found, values = row_gradient(ids, gradient, n_rows)
-        return cls(found, values, (n_rows, values.shape[1]))
+        touched, values = row_gradient(ids, gradient, n_rows)
+        return cls(touched, values, (n_rows, values.shape[1]))
 
     @classmethod
     def all_of(cls, dense: Array) -> Rows:

@@ -285,15 +285,15 @@ def _pass_on(node: Node, gradients: list[Gathered], pending: dict[Node, list[Gat
             value = value.dense()
         maker, slot = source
         slots = pending.setdefault(maker, [None] * maker.results)
-        held = slots[slot]
-        if isinstance(held, tuple):
-            held = added(*held)
-        if held is None:
+        waiting = slots[slot]
+        if isinstance(waiting, tuple):
+            waiting = added(*waiting)
+        if waiting is None:
             slots[slot] = value
         elif isinstance(maker.backward, InParts):
-            slots[slot] = held, value
+            slots[slot] = waiting, value
         else:
-            slots[slot] = added(held, value)
+            slots[slot] = added(waiting, value)
 
 
 def _spent(*_: Any) -> Any:
@@ -363,9 +363,9 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
         recorded, wanted = recording(), False
-        found = None if recorded else evaluated(function, inputs, settings)
-        if found is not None:
-            return found
+        evaluation = None if recorded else evaluated(function, inputs, settings)
+        if evaluation is not None:
+            return evaluation
         arrays: list[Any] = []
         sources: list[Source] = []
         for value in inputs:

@@ -58,8 +58,8 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
         from distributed import Client
 
         address, security = client.scheduler.address, client.security
-        with Client(address, security=security, set_as_default=False) as own:
-            return method(*arguments, client=own, **options)
+        with Client(address, security=security, set_as_default=False) as synchronous:
+            return method(*arguments, client=synchronous, **options)
 
     asked, context = threading.Event(), copy_context()
     context.run(_stop.set, asked)

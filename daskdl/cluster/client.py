@@ -100,10 +100,10 @@ class Cluster:
             if silent := self._heartbeats.silent:
                 silent = self.silent(what)
             self._seen.update(running)
-            found = {w: n for w, n in running.items() if w not in without and w not in silent}
-            if found:
+            usable = {w: n for w, n in running.items() if w not in without and w not in silent}
+            if usable:
                 del asking
-                return found
+                return usable
             waited = time.monotonic() - began
             if waited > limit:
                 raise ClusterError(
@@ -289,8 +289,8 @@ class Cluster:
 
         limit = seconds("transfer-timeout")
         with _leaving():
-            found = self._client.sync(scatter, callback_timeout=limit)
-        return [future for held in found for future in held.values()]
+            scattered = self._client.sync(scatter, callback_timeout=limit)
+        return [future for futures in scattered for future in futures.values()]
 
     def holders(
         self, futures: Sequence[Future | None], workers: Mapping[str, int]
@@ -303,8 +303,8 @@ class Cluster:
             where = self._client.sync(ask, keys=keys, callback_timeout=seconds("transfer-timeout"))
         result: list[str | None] = []
         for future in futures:
-            held = where.get(future.key, ()) if future is not None else ()
-            result.append(next((w for w in sorted(held) if w in workers), None))
+            holding = where.get(future.key, ()) if future is not None else ()
+            result.append(next((w for w in sorted(holding) if w in workers), None))
         return result
 
     def check_scheduler(self, what: str, error: BaseException) -> None:
@@ -371,9 +371,9 @@ class Cluster:
         """Say which worker is at what, of the run that this key belongs to."""
         at_work = self._asked(what, "processing")
         for worker, keys in sorted(at_work.items()):
-            own = list(filter(same_run(key), keys))
-            if own:  # in the order in which they are done
-                name, _, *place, shard = own[0]
+            keys_of_run = list(filter(same_run(key), keys))
+            if keys_of_run:  # in the order in which they are done
+                name, _, *place, shard = keys_of_run[0]
                 iteration = f"iteration {place[0]}, " if place else ""
                 return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
         return "no worker at work"
@@ -388,10 +388,10 @@ class Cluster:
             # One that is gone is told by its connection. One that is there may be long about the
             # first graph, which needs what this package imports, read from a slow file system.
             limit = seconds("transfer-timeout")
-            found: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
+            answers: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise self._gone(what) from error
-        return found
+        return answers
 
     def _gone(self, what: str) -> ClusterError:
         return ClusterError(

@@ -217,8 +217,8 @@ def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client
 
     check_address(spec, address)
     try:
-        found = who_answers(address, timeout)
-        if found == "Scheduler":
+        answering = who_answers(address, timeout)
+        if answering == "Scheduler":
             return stack.enter_context(closing(Client(address, timeout=timeout)))
     except (OSError, TimeoutError) as error:
         raise ClusterError(
@@ -226,7 +226,7 @@ def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client
             "whether it runs and can be reached from here"
         ) from error
     raise ClusterError(
-        f"{spec}: expected a Dask scheduler at {address}, found {found}; give the address "
+        f"{spec}: expected a Dask scheduler at {address}, found {answering}; give the address "
         "that the scheduler says when it starts"
     )
 

@@ -160,8 +160,8 @@ def _kind(library: dict[str, Any]) -> str:
 
 def _libraries(it: dict[str, Any]) -> str:
     """Return the names of all BLAS libraries; other ones, or other kernels, give other bits."""
-    found = {text.partition(",")[0] for text in it["libraries"].values()}
-    return " and ".join(sorted(name for name in found if not name.startswith("openmp")))
+    libraries = {text.partition(",")[0] for text in it["libraries"].values()}
+    return " and ".join(sorted(name for name in libraries if not name.startswith("openmp")))
 
 
 def _network(client: Client, workers: list[str]) -> dict[str, Any]:

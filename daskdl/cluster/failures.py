@@ -27,22 +27,28 @@ def users_line(error: BaseException) -> str:
 
     Nothing if there is none among the frames that the exception has come through.
     """
-    found = ""
+    described = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
         if not _is_librarys(code):
             line = linecache.getline(code.co_filename, number, frame.f_globals).strip()
             where = f"{Path(code.co_filename).name}, line {number}, in {code.co_name}"
-            found = f" ({where}: {line})" if line else f" ({where})"
-    return found
+            described = f" ({where}: {line})" if line else f" ({where})"
+    return described
 
 
 @cache
 def _roots() -> tuple[str, ...]:
-    own = str(Path(__file__).parent.parent)
+    package = str(Path(__file__).parent.parent)
     paths = sysconfig.get_paths()
-    held = [own, paths["stdlib"], paths["purelib"], paths["platlib"], *site.getsitepackages()]
-    return tuple({str(Path(path)) + "/" for path in held} | {sys.prefix + "/lib/"})
+    folders = [
+        package,
+        paths["stdlib"],
+        paths["purelib"],
+        paths["platlib"],
+        *site.getsitepackages(),
+    ]
+    return tuple({str(Path(path)) + "/" for path in folders} | {sys.prefix + "/lib/"})
 
 
 def _is_librarys(code: CodeType) -> bool:

@@ -128,7 +128,9 @@ class Communicator:
             [each.shape for each in rows],
             rows[0].values.dtype if rows else np.dtype(np.float32),
         )
-        held = [(span, [r.part(*rows_of(span, r.shape[0])) for r in rows]) for span in self._owned]
+        rows_by_span = [
+            (span, [r.part(*rows_of(span, r.shape[0])) for r in rows]) for span in self._owned
+        ]
         for i, round_ in enumerate(self.plan.gather):
             came: dict[int, list[Rows]] = {}
             words: dict[int, list[Array]] = {}
@@ -147,7 +149,7 @@ class Communicator:
 
             sends = {}
             for peer, spans in round_.sends.items():
-                mine = [each for span in spans for each in rows_in(held, span)]
+                mine = [each for span in spans for each in rows_in(rows_by_span, span)]
                 coded = [codec.encode(vector[s], s.start) for s in map(place, spans)]
                 sends[peer] = [len(each.ids) for each in mine], coded + arrays_of(mine)
             rooms = {peer: partial(room, peer) for peer in round_.receives}
@@ -156,8 +158,8 @@ class Communicator:
                 for s, coded_part in zip(map(place, spans), words[peer], strict=True):
                     codec.decode(coded_part, s.start, vector[s])
                 each = iter(came[peer])
-                held += [(span, [next(each) for _ in shapes]) for span in spans]
-        return rows_in(held, WHOLE) if shapes else []
+                rows_by_span += [(span, [next(each) for _ in shapes]) for span in spans]
+        return rows_in(rows_by_span, WHOLE) if shapes else []
 
     def all_reduce(self, arrays: Mapping[int, ArrayLike] | ArrayLike) -> Array:
         """Return the sum over all shards of an array for each, in float32.
@@ -181,12 +183,12 @@ class Communicator:
                     f"{self.rank}, found one array; pass a dict of arrays by shard"
                 )
             arrays = {self.shards[0]: arrays}
-        held = {s: np.array(a, np.float32) for s, a in arrays.items()}
-        shapes = {a.shape for a in held.values()}
-        if len(shapes) > 1 or not held.keys() <= set(self.shards):
+        by_shard = {s: np.array(a, np.float32) for s, a in arrays.items()}
+        shapes = {a.shape for a in by_shard.values()}
+        if len(shapes) > 1 or not by_shard.keys() <= set(self.shards):
             raise ValueError(
                 f"all_reduce: expected arrays of one shape for shards among {self.shards}, found "
-                f"{ {s: a.shape for s, a in held.items()} }; give one for each shard "
+                f"{ {s: a.shape for s, a in by_shard.items()} }; give one for each shard "
                 "of this rank"
             )
         step, shape = self._next(), next(iter(shapes), None)
@@ -197,8 +199,8 @@ class Communicator:
         vector = np.zeros(int(np.prod(told)), np.float32)
         reduction = Reduction(self.plan, vector.size)
         for shard in self.shards:
-            own = held.get(shard)
-            reduction.put(shard, None if own is None else Payload(own.reshape(-1)))
+            array = by_shard.get(shard)
+            reduction.put(shard, None if array is None else Payload(array.reshape(-1)))
         total, start = self.reduce_scatter(reduction, step).vector, 0
         for s in reduction.owned:
             stop = start + s.stop - s.start

@@ -129,9 +129,9 @@ class _Call:
         graph: dict[Any, Any] = {}
         for rank in range(len(addresses)):
             key = (f"run-{self._id}", self._attempt, rank)
-            own = [TaskRef(self._held[s].key) for s in group.shards(rank)] if self._held else []
+            parts = [TaskRef(self._held[s].key) for s in group.shards(rank)] if self._held else []
             put = self._id, self._attempt, rank, self._function, self._args, bool(self._held)
-            graph[key] = Task(key, run_rank, group, *put, *own)
+            graph[key] = Task(key, run_rank, group, *put, *parts)
         self._take_turn()
         tasks = None
         try:
@@ -188,9 +188,9 @@ def run_rank(
     rendezvous = worker.plugins[Rendezvous.name]
     comm = Communicator.connect(rendezvous, group, run, attempt, rank)
     rendezvous.at[run] = f"its own work, shards {comm.shards}"
-    own = (dict(zip(comm.shards, parts, strict=True)),) if with_parts else ()
+    by_shard = (dict(zip(comm.shards, parts, strict=True)),) if with_parts else ()
     try:
-        result = function(comm, *own, *args)
+        result = function(comm, *by_shard, *args)
     except BaseException as error:
         comm.close(f"{type(error).__name__}: {error}")
         if isinstance(error, BrokenGangError) or not isinstance(error, Exception):

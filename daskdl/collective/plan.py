@@ -138,11 +138,11 @@ class Plan:
 
 def _merged(parts: Iterable[Mapping[int, list[Any]]]) -> dict[int, list[Any]]:
     """Return what each peer has in any of these, in their order."""
-    found: dict[int, list[Any]] = {}
+    by_peer: dict[int, list[Any]] = {}
     for each in parts:
         for peer, items in each.items():
-            found.setdefault(peer, []).extend(items)
-    return found
+            by_peer.setdefault(peer, []).extend(items)
+    return by_peer
 
 
 def additions(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:

@@ -111,12 +111,12 @@ class Reduction:
 
     def put(self, shard: int, payload: Payload | None) -> None:
         """Take a shard's payload, None if it has no samples, and add what can be added."""
-        held = Partial(None)
+        partial = Partial(None)
         if payload is not None:
-            held.header = (list(payload.sums), list(payload.maxima), [])
-            held.pieces.append((slice(0, self._size), payload.vector))
-            held.rows.append((WHOLE, payload.rows))
-        self._held[0, shard] = held
+            partial.header = (list(payload.sums), list(payload.maxima), [])
+            partial.pieces.append((slice(0, self._size), payload.vector))
+            partial.rows.append((WHOLE, payload.rows))
+        self._held[0, shard] = partial
         for left, right, result in self.plan.local:
             if result not in self._held and left in self._held and right in self._held:
                 self._add(left, right, result, self.plan.span)
@@ -149,13 +149,13 @@ class Reduction:
         for peer, parts in step.receives.items():
             rows = iter(self._rows[peer])
             for i, ((node, span), header) in enumerate(zip(parts, headers[peer], strict=True)):
-                held = self._held.setdefault(node, Partial(header))
+                partial = self._held.setdefault(node, Partial(header))
                 if header is None:
                     continue
                 part, values = self._slice(span), self._received[index][peer][i]
                 self._codec.decode(self._words[index][peer][i], part.start, values)
-                held.pieces.append((part, values))
-                held.rows.append((span, [next(rows) for _ in self._tables]))
+                partial.pieces.append((part, values))
+                partial.rows.append((span, [next(rows) for _ in self._tables]))
         for left, right, result, span in step.adds:
             self._add(left, right, result, span)
 
@@ -192,14 +192,16 @@ class Reduction:
         arrays: list[Array] = []
         rows: list[Rows] = []
         for node, span in parts:
-            held = self._held[node]
-            if held.header is None:
+            partial = self._held[node]
+            if partial.header is None:
                 headers.append(None)
                 continue
-            part, own = self._slice(span), held.rows_in(span)
-            headers.append((held.header[0], held.header[1], [len(each.ids) for each in own]))
+            part, rows_of_span = self._slice(span), partial.rows_in(span)
+            headers.append(
+                (partial.header[0], partial.header[1], [len(each.ids) for each in rows_of_span])
+            )
             arrays.append(self._codec.encode(self._view(node, part), part.start))
-            rows += own
+            rows += rows_of_span
         return headers, arrays + arrays_of(rows)
 
     def _collect(self, root: Partial, part: slice, start: int) -> int:
@@ -220,29 +222,29 @@ class Reduction:
 
     def _add(self, left: Node, right: Node, result: Node, span: Span) -> None:
         a, b, part = self._held[left], self._held[right], self._slice(span)
-        held = self._held.setdefault(result, Partial(add_headers(a.header, b.header)))
+        partial = self._held.setdefault(result, Partial(add_headers(a.header, b.header)))
         if a.header is not None and b.header is not None:
             # What was received is written anew in the next reduction; either may hold the sum.
             one, other = self._view(left, part), self._view(right, part)
             self._codec.add(one, other, part.start)
-            held.summed = True
-            held.pieces.append((part, one))
+            partial.summed = True
+            partial.pieces.append((part, one))
             rows = zip(a.rows_in(span), b.rows_in(span), strict=True)
-            held.rows.append((span, [mine + its for mine, its in rows]))
+            partial.rows.append((span, [mine + its for mine, its in rows]))
         elif a.header is not None or b.header is not None:
             node = left if b.header is None else right
-            held.pieces.append((part, self._view(node, part)))
-            held.rows.append((span, self._held[node].rows_in(span)))
+            partial.pieces.append((part, self._view(node, part)))
+            partial.rows.append((span, self._held[node].rows_in(span)))
 
 
 def rows_in(held: Sequence[tuple[Span, Sequence[Rows]]], span: Span) -> list[Rows]:
     """Return the rows of each table that belong to a span, from pieces that cover it."""
-    found = []
+    pieces_of_tables = []
     for (start, stop), rows in sorted(held, key=lambda piece: piece[0]):
         both = max(start, span[0]), min(stop, span[1])
         if both[0] < both[1]:
-            found.append([each.part(*rows_of(both, each.shape[0])) for each in rows])
-    return [Rows.joined(parts) for parts in zip(*found, strict=True)]
+            pieces_of_tables.append([each.part(*rows_of(both, each.shape[0])) for each in rows])
+    return [Rows.joined(parts) for parts in zip(*pieces_of_tables, strict=True)]
 
 
 def empty_rows(

@@ -39,14 +39,14 @@ class _Library(JITCodeLibrary):
 
     def _finalize_final_module(self) -> None:
         shared = self._final_module.clone()  # what callers link is as numba makes it
-        own = []
+        defined = []
         for function in shared.functions:
             if not function.is_declaration and function.linkage == Linkage.external:
-                own.append(function.name)
+                defined.append(function.name)
                 function.linkage = Linkage.linkonce_odr
         self._shared_module = shared
         # The linker finds private functions by name, too: these have one that nobody else has.
-        mark = hashlib.sha1("".join(sorted(own)).encode(), usedforsecurity=False).hexdigest()
+        mark = hashlib.sha1("".join(sorted(defined)).encode(), usedforsecurity=False).hexdigest()
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
@@ -115,8 +115,8 @@ def _same_machine() -> Any:
 
 def has_same() -> bool:
     """Return whether this processor, or the one that is compiled for, can do what SAME can."""
-    found = features()
-    return platform.machine().lower() in ("x86_64", "amd64") and {"avx2", "fma"} <= found
+    present = features()
+    return platform.machine().lower() in ("x86_64", "amd64") and {"avx2", "fma"} <= present
 
 
 def features() -> set[str]:

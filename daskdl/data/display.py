@@ -66,20 +66,20 @@ def places(recipes: Sequence[Recipe]) -> str:
     if client is None:
         return ""
     where: dict[Any, Any] = client.sync(client.scheduler.who_has, keys=keys)
-    held = Counter(min(at) for at in where.values() if at)
-    return ", ".join(f"{n} at {address}" for address, n in sorted(held.items()))
+    counts = Counter(min(at) for at in where.values() if at)
+    return ", ".join(f"{n} at {address}" for address, n in sorted(counts.items()))
 
 
 def bytes_of(samples: Described) -> int:
     """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
     done = (r for r in samples.known if isinstance(r, FromTasks) and r.futures)
-    held = [recipe for recipe in done if recipe.transform is itself]
-    if len(held) < samples.partitions:
+    persisted = [recipe for recipe in done if recipe.transform is itself]
+    if len(persisted) < samples.partitions:
         return samples.nbytes
-    keys, client = {recipe.keys[0] for recipe in held}, client_of(held)
+    keys, client = {recipe.keys[0] for recipe in persisted}, client_of(persisted)
     assert client is not None
-    found: dict[Any, int] = client.sync(client.scheduler.nbytes, keys=list(keys), summary=False)
-    return sum(found.values()) if len(found) == len(keys) else samples.nbytes
+    sizes: dict[Any, int] = client.sync(client.scheduler.nbytes, keys=list(keys), summary=False)
+    return sum(sizes.values()) if len(sizes) == len(keys) else samples.nbytes
 
 
 def size(nbytes: float) -> str:

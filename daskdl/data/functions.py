@@ -39,14 +39,14 @@ def checked(function: Function, batch: Any, count: int) -> Batch:
     batch = flat(batch) if isinstance(batch, dict) else batch
     if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
         return batch
-    found = (
+    described = (
         {name: _rows(a) if isinstance(a, Ragged) else np.shape(a) for name, a in batch.items()}
         if isinstance(batch, dict)
         else type(batch).__name__
     )
     raise DataError(
         f"SampleSet.map: expected {name_of(function)} to return a dict of arrays of {count} "
-        f"samples, found {found}"
+        f"samples, found {described}"
         "; return one row for each sample, or drop samples by filter()"
     )
 

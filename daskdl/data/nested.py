@@ -30,10 +30,10 @@ def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not any(map(is_nested, fields.values())):
         return fields if type(fields) is dict else dict(fields)
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in fields.items():
         if not is_nested(value):
-            found[name] = value
+            by_name[name] = value
             continue
         parts = value.items() if isinstance(value, Mapping) else enumerate(value)
         inner = {f"{name}.{key}": part for key, part in parts}
@@ -43,8 +43,8 @@ def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
                 f"{'an empty one' if not inner else 'another one inside of it'}; name each array "
                 "once, as in x={'age': ..., 'words': ...}"
             )
-        found.update(inner)
-    return found
+        by_name.update(inner)
+    return by_name
 
 
 def is_nested(value: Any) -> bool:

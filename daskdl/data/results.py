@@ -151,8 +151,8 @@ def _write_partition(
     for start in range(0, max(1, len(partition)), AT_ONCE):
         where = np.arange(start, min(start + AT_ONCE, len(partition)))
         pieces.append(take(partition, where, functions, (0, "write", numbers[at], start)))
-    held = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
-    return folder.write(numbers[at], held)
+    columns = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
+    return folder.write(numbers[at], columns)
 
 
 def _write_delayed(
@@ -178,16 +178,16 @@ def _write_delayed(
 def _write_part(part: Any, number: int, folder: _Folder) -> int:
     """Write a chunk, a dict of arrays, the elements of a Bag's partition, or a DataFrame."""
     if isinstance(part, dict):
-        held = part
+        values = part
     elif hasattr(part, "to_frame") or hasattr(part, "columns"):
         frame = part.to_frame(part.name or COLUMN) if hasattr(part, "to_frame") else part
         index = {str(frame.index.name or "index"): frame.index}
-        held = index | {str(name): frame[name] for name in frame.columns}
+        values = index | {str(name): frame[name] for name in frame.columns}
     elif isinstance(part, np.ndarray):
-        held = {COLUMN: part}
+        values = {COLUMN: part}
     else:
-        held = Records(_named, "raise", f"bag {number}, element")(part).arrays
-    columns = {n: v.to_numpy() if hasattr(v, "to_numpy") else v for n, v in held.items()}
+        values = Records(_named, "raise", f"bag {number}, element")(part).arrays
+    columns = {n: v.to_numpy() if hasattr(v, "to_numpy") else v for n, v in values.items()}
     return folder.write(number, columns)
 
 
@@ -231,13 +231,13 @@ class _Folder:
         files.makedirs(self.path, exist_ok=True)
         if files.exists(path):
             try:
-                held = json.loads(files.cat_file(path))
+                earlier = json.loads(files.cat_file(path))
             except ValueError:
-                held = "a damaged manifest"
-            if held != manifest:
+                earlier = "a damaged manifest"
+            if earlier != manifest:
                 raise SettingsError(
                     f"write_results: expected {self.path} to be of a run with {manifest}, found "
-                    f"{held}; give another folder, or remove this one"
+                    f"{earlier}; give another folder, or remove this one"
                 )
         elif any(_base(name)[0] not in "._" for name in files.ls(self.path, detail=False)):
             raise SettingsError(
@@ -311,14 +311,14 @@ def _write_table(file: Any, columns: Batch, name: str) -> None:
             "pip install 'daskdl[parquet]'"
         ) from error
     try:
-        held = {column: _arrow(pa, values) for column, values in columns.items()}
+        arrays = {column: _arrow(pa, values) for column, values in columns.items()}
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(
             f"{name}: expected columns that Parquet can keep, found "
             f"{ {n: str(getattr(v, 'dtype', type(v))) for n, v in columns.items()} } ({error})"
             "; convert them by map() first"
         ) from error
-    parquet.write_table(pa.table(held), file)
+    parquet.write_table(pa.table(arrays), file)
 
 
 def _arrow(pa: Any, values: Any) -> Any:

@@ -145,9 +145,9 @@ class SampleSet(Constructors, Exports):
                 "SampleSet: expected at least one sample, found none"
                 "; look at the source and at filters"
             )
-        held = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
+        arrays = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
         shown = np.arange(min(n, max(n, 1) - left))
-        return self.take(Arrays(held), shown, (0, "head", 0))
+        return self.take(Arrays(arrays), shown, (0, "head", 0))
 
     @property
     def schema(self) -> Schema:

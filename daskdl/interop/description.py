@@ -74,13 +74,13 @@ def _own(path: Path) -> Module:
 
 
 def _in_folder(folder: Path) -> Path:
-    found = sorted(folder.glob("*.safetensors"))
-    if len(found) != 1:
+    weights = sorted(folder.glob("*.safetensors"))
+    if len(weights) != 1:
         raise ModelFileError(
             f"{folder}: expected a model file, or a folder with one *.safetensors, found "
-            f"{len(found)} in it; name the file"
+            f"{len(weights)} in it; name the file"
         )
-    return found[0]
+    return weights[0]
 
 
 def _of_module(

@@ -95,8 +95,8 @@ def load(path: str | Path, **options: Any) -> Module:
     if reader is None and not is_url(path):
         _check_ours(Path(path))
     if reader is None:
-        found = models.load(path, **options)
-        return found if "module" in options else found.eval()  # a module of torch stays as it is
+        model = models.load(path, **options)
+        return model if "module" in options else model.eval()  # a module of torch stays as it is
     _check_folder(Path(path))
     loaded: Module = importlib.import_module(f"daskdl.interop.{reader}").load(path, **options)
     return loaded
@@ -116,7 +116,7 @@ def _check_ours(path: Path) -> None:
     """Raise a ModelFileError for a file that cannot be one of :func:`daskdl.save`."""
     _check_folder(path)
     name = path.name.lower()
-    by_ending = next((what for end, what in _ENDINGS.items() if name.endswith(f".{end}")), None)
+    by_ending = next((kind for end, kind in _ENDINGS.items() if name.endswith(f".{end}")), None)
     if not path.is_file() and (by_ending is None or not path.is_dir()):
         return  # which is said by who opens it
     beginning = b""
@@ -125,14 +125,14 @@ def _check_ours(path: Path) -> None:
             beginning = file.read(64)
     if beginning[8:9] == b"{":  # safetensors, whatever its name
         return
-    found = next(
-        (what for at, sign, what in _BEGINNINGS if beginning[at : at + len(sign)] == sign),
+    other = next(
+        (kind for at, sign, kind in _BEGINNINGS if beginning[at : at + len(sign)] == sign),
         by_ending,
     )
-    if beginning.startswith(b"PK\x03\x04") and found in (None, _TORCH):
-        found = _SCRIPT if _is_script(path) else _TORCH
-    if found is not None:
-        raise ModelFileError(f"{path}: it is {found[0]}; {found[1]} (docs/interop.md)")
+    if beginning.startswith(b"PK\x03\x04") and other in (None, _TORCH):
+        other = _SCRIPT if _is_script(path) else _TORCH
+    if other is not None:
+        raise ModelFileError(f"{path}: it is {other[0]}; {other[1]} (docs/interop.md)")
     if name.endswith(".safetensors"):
         return
     raise ModelFileError(

@@ -92,14 +92,14 @@ class Fields:
             return [signed(value)]
         if wire != BYTES:
             raise damaged(self.where, "damaged: expected integers")
-        found: list[int] = []
+        numbers: list[int] = []
         at, end = value
         while at < end:
-            if len(found) == most:
+            if len(numbers) == most:
                 raise damaged(self.where, f"damaged: more than {most} integers in a row")
             number, at = varint(self.data, at, end, self.where)
-            found.append(signed(number))
-        return found
+            numbers.append(signed(number))
+        return numbers
 
     def number(self, wire: int, value: Any) -> float:
         """Return a float or double."""

@@ -56,11 +56,11 @@ class TopKAccuracy(_Share):
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (..., C) with labels (...) from 0."""
         scores, labels = scores_and_labels(self, prediction, target)
-        own = np.take_along_axis(scores, labels[:, None], 1)
+        score_of_label = np.take_along_axis(scores, labels[:, None], 1)
         later = np.arange(scores.shape[1]) > labels[:, None]
-        below = (scores < own) | ((scores == own) & later)
+        below = (scores < score_of_label) | ((scores == score_of_label) & later)
         ranks = scores.shape[1] - 1 - below.sum(1)
-        hits = (ranks < self.k) & ~np.isnan(own[:, 0])
+        hits = (ranks < self.k) & ~np.isnan(score_of_label[:, 0])
         return _shares(hits, weights_of(self, sample_weight, np.shape(target)))
 
 

@@ -59,8 +59,8 @@ class _Curve(Metric):
                     "; leave bins out, or the weights"
                 )
             # Not added up before all are there: sums of floats depend on their order.
-            own = weight.reshape(-1)[known]
-            weights = {"positive": own * true, "negative": own * ~true}
+            weight_of = weight.reshape(-1)[known]
+            weights = {"positive": weight_of * true, "negative": weight_of * ~true}
             return {"scores": scores.astype(np.float64), **weights, "nan": nan}
         if self.bins is None:
             values, positive, negative = _by_score(scores.astype(np.float64), true, ~true)

@@ -92,7 +92,7 @@ class MeanAveragePrecision(Metric):
                 "; give an empty one for images without boxes"
             )
         n = len(self.thresholds)
-        found: list[tuple[Array, Array, Array, Array]] = [
+        judged: list[tuple[Array, Array, Array, Array]] = [
             (np.zeros(0), np.zeros(0, np.int64), np.zeros((0, n), bool), np.zeros((0, n), bool))
         ]
         boxes = np.zeros(self.classes, np.int64)
@@ -106,10 +106,10 @@ class MeanAveragePrecision(Metric):
                 if self.style == "coco":
                     order = order[: self.most]
                 right, counted = self._matches(b[mine][order], t[theirs], ignore[theirs])
-                own = np.full(len(order), label, np.int64)
-                found.append((scores[mine][order], own, right, counted))
+                labels_of = np.full(len(order), label, np.int64)
+                judged.append((scores[mine][order], labels_of, right, counted))
         names = ("scores", "labels", "right", "counted")
-        arrays = (np.concatenate(part) for part in zip(*found, strict=True))
+        arrays = (np.concatenate(part) for part in zip(*judged, strict=True))
         return {**dict(zip(names, arrays, strict=True)), "boxes": boxes}
 
     def _arrays(

@@ -101,8 +101,8 @@ class Output(Metric):
         names = list(held) if isinstance(held, Mapping) else list(range(len(held)))
         if isinstance(held, (tuple, Mapping)) and self.name in names:
             return held[self.name]  # type: ignore[index]
-        found = names if isinstance(held, (tuple, Mapping)) else "one array"
+        described = names if isinstance(held, (tuple, Mapping)) else "one array"
         raise DataError(
-            f"{type(self.metric).__name__}: expected a {what} {self.name!r}, found {found}"
+            f"{type(self.metric).__name__}: expected a {what} {self.name!r}, found {described}"
             "; name metrics as the model's results and the samples' y are named"
         )

@@ -33,8 +33,8 @@ def _check_k(metric: Metric, k: int) -> None:
 
 def _ranks(scores: Array, labels: Array) -> Array:
     """Return from 0 the places of the items that count; of equal scores they are the last."""
-    own = np.take_along_axis(scores, labels[:, None], 1)
-    return scores.shape[1] - 1 - (scores < own).sum(1)
+    score_of_label = np.take_along_axis(scores, labels[:, None], 1)
+    return scores.shape[1] - 1 - (scores < score_of_label).sum(1)
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class NDCG(Metric):
         if not items:
             raise ShapeError(f"NDCG: expected at least 1 item, found shape {scores.shape}")
         order = np.lexsort((relevance, -scores.astype(np.float64)), axis=-1)
-        found = np.take_along_axis(relevance, order, 1)
+        ranked = np.take_along_axis(relevance, order, 1)
         best = -np.sort(-relevance, axis=1)
         # cumulated one after the other, so that a row's sum does not depend on the others
         discounts = _discounts(items)[: self.k]
-        sums = [np.cumsum(x[:, : self.k] * discounts, 1)[:, -1] for x in (found, best)]
+        sums = [np.cumsum(x[:, : self.k] * discounts, 1)[:, -1] for x in (ranked, best)]
         return np.divide(sums[0], sums[1], out=np.zeros(n), where=sums[1] > 0)
 
     def value(self, statistics: Mapping[str, Array]) -> float:

@@ -164,11 +164,11 @@ class DeepBitLoss(Loss):
         numbers = np.asarray(prediction)
         nearer = np.where(numbers > 0, 0.5, -0.5).astype(numbers.dtype)
         prediction = prediction if isinstance(prediction, Tensor) else Tensor(prediction)
-        own = prediction[:, :1]
+        unturned = prediction[:, :1]
         alike = np.sqrt(np.asarray(self.angles, numbers.dtype))[:, None]
         quantization, evenness, rotation = self.weights
         total: Tensor = quantization * ((prediction - nearer) ** 2).mean()
-        total = total + evenness * (own.mean(0) ** 2).mean()
+        total = total + evenness * (unturned.mean(0) ** 2).mean()
         if len(self.angles):
-            total = total + rotation * (((prediction[:, 1:] - own) * alike) ** 2).mean()
+            total = total + rotation * (((prediction[:, 1:] - unturned) * alike) ** 2).mean()
         return total

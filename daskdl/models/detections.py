@@ -64,20 +64,20 @@ def detections(
 def _of_picture(
     boxes: Array, scores: Array, least: float, overlap: float, candidates: int, most: int
 ) -> Detection:
-    found, chances, labels = [], [], []
+    boxes_kept, chances, labels = [], [], []
     for label in range(scores.shape[1] - 1):
-        own = scores[:, label + 1]
-        which = np.flatnonzero(own > least)
+        score_of_label = scores[:, label + 1]
+        which = np.flatnonzero(score_of_label > least)
         if len(which) > candidates:
-            which = which[np.argsort(-own[which], kind="stable")[:candidates]]
-        which = which[nms(boxes[which], own[which], overlap, most)]
-        found.append(boxes[which])
-        chances.append(own[which])
+            which = which[np.argsort(-score_of_label[which], kind="stable")[:candidates]]
+        which = which[nms(boxes[which], score_of_label[which], overlap, most)]
+        boxes_kept.append(boxes[which])
+        chances.append(score_of_label[which])
         labels.append(np.full(len(which), label, np.int64))
     together = np.concatenate(chances)
     order = np.argsort(-together, kind="stable")[:most]
     return {
-        "boxes": np.concatenate(found)[order],
+        "boxes": np.concatenate(boxes_kept)[order],
         "scores": together[order],
         "labels": np.concatenate(labels)[order],
     }
@@ -107,13 +107,13 @@ class Detections(MeanAveragePrecision):
                 f"Detections: expected offsets and logits, found {type(prediction).__name__}"
                 "; give what an SSD returns"
             )
-        found = detections(
+        detected = detections(
             *prediction, np.asarray(self.priors, np.float32), least=self.least,
             overlap=self.suppressed, most=self.most,
         )  # fmt: skip
         boxes, labels = split_targets("Detections", target)
         wanted = [
-            {"boxes": edges[own >= 0], "labels": own[own >= 0]}
-            for edges, own in zip(boxes, labels, strict=True)
+            {"boxes": edges[labels_of >= 0], "labels": labels_of[labels_of >= 0]}
+            for edges, labels_of in zip(boxes, labels, strict=True)
         ]
-        return super().statistics(found, wanted, sample_weight)
+        return super().statistics(detected, wanted, sample_weight)

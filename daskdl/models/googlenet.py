@@ -137,9 +137,11 @@ class GoogLeNet(Module, pure=True):
         x = _halved(self.conv1(x), 3)
         x = _halved(self.conv3(self.conv2(x)), 3)
         heads = self.heads if self.training else ()
-        x, found = through(self.stack, heads, x, (lambda x: _halved(x, 3), lambda x: _halved(x, 2)))
+        x, of_heads = through(
+            self.stack, heads, x, (lambda x: _halved(x, 3), lambda x: _halved(x, 2))
+        )
         logits = self.linear(self.dropout(self.average(x)))
-        return (logits, *found) if found else logits
+        return (logits, *of_heads) if of_heads else logits
 
 
 def _halved(x: Any, size: int) -> Tensor:

@@ -128,14 +128,14 @@ def through(
 
     ``halving`` are the poolings behind the modules of `HALVED`.
     """
-    waiting, poolings, found = iter(heads), dict(zip(HALVED, halving, strict=True)), []
+    waiting, poolings, of_heads = iter(heads), dict(zip(HALVED, halving, strict=True)), []
     for name, module in zip(MODULES, stack, strict=True):
         x = module(x)
         if name in poolings:
             x = poolings[name](x)
         if name in AUXILIARY and (head := next(waiting, None)) is not None:
-            found.append(head(x))
-    return x, found
+            of_heads.append(head(x))
+    return x, of_heads
 
 
 class InceptionV1(Module, pure=True):
@@ -190,9 +190,9 @@ class InceptionV1(Module, pure=True):
         x = self.lrn(ops.relu(self.conv2(ops.relu(self.conv2_before(x)))))
         x = self.pool(x)
         heads = self.heads if self.training else ()
-        x, found = through(self.stack, heads, x, (self.pool, self.pool))
+        x, of_heads = through(self.stack, heads, x, (self.pool, self.pool))
         logits = self.linear(self.dropout(self.average(x)))
-        return (logits, *found) if found else logits
+        return (logits, *of_heads) if of_heads else logits
 
 
 class AuxiliaryLoss(Loss):

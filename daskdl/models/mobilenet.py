@@ -102,12 +102,12 @@ class MobileNetTrunk(Module, pure=True):
 
     def forward(self, x: Any) -> tuple[Tensor, ...]:
         """Map x (N, H, W, C) to a tuple of maps (N, rows, columns, width), one for each tap."""
-        x, found = self.stem(x), []
+        x, maps = self.stem(x), []
         for i, block in enumerate(self.blocks):
             x = block(x)
             if i in self._taps:
-                found.append(x)
-        return tuple(found)
+                maps.append(x)
+        return tuple(maps)
 
 
 def _channels(full: int, width: float) -> int:

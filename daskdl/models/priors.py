@@ -72,7 +72,7 @@ class PriorBoxes(Module, pure=True):
 
         By map, row, column and shape, in torchvision's order; sides are at most 1.
         """
-        found = []
+        boxes_of_maps = []
         for k, (rows, step) in enumerate(zip(self.maps, self.steps, strict=True)):
             side, mean = self.scales[k], np.sqrt(self.scales[k] * self.scales[k + 1])
             shapes = [(side, side), (mean, mean)]
@@ -83,8 +83,8 @@ class PriorBoxes(Module, pure=True):
             centres = np.stack([x, y], -1).reshape(-1, 1, 2)
             boxes = np.empty((rows * rows, len(shapes), 4))
             boxes[..., :2], boxes[..., 2:] = centres, np.clip(shapes, 0, 1)
-            found.append(boxes.reshape(-1, 4))
-        return np.concatenate(found).astype(np.float32)
+            boxes_of_maps.append(boxes.reshape(-1, 4))
+        return np.concatenate(boxes_of_maps).astype(np.float32)
 
     def forward(self, *features: Any) -> Tensor:
         """Return the boxes, whatever the features are."""

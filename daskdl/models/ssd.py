@@ -45,11 +45,11 @@ class Head(Module, pure=True):
 
     def forward(self, features: Sequence[Any]) -> Tensor:
         """Map feature maps (N, rows, columns, C) to (N, P, numbers)."""
-        found = [
+        numbers = [
             ops.reshape(layer(x), shape=(len(x), -1, self.numbers))
             for layer, x in zip(self.convolutions, features, strict=True)
         ]
-        together: Tensor = ops.concatenate(*found, axis=1)
+        together: Tensor = ops.concatenate(*numbers, axis=1)
         return together
 
 
@@ -152,22 +152,22 @@ class VGG16Maps(Module, pure=True):
 
     def forward(self, x: Any) -> tuple[Tensor, ...]:
         """Map pictures (N, 300, 300, C) to maps of 38, 19, 10, 5, 3 and 1 rows and columns."""
-        layers, found = iter(self.convolutions), []
+        layers, maps = iter(self.convolutions), []
         for stage, widths in enumerate(STAGES):
             for _ in widths:
                 x = ops.relu(next(layers)(x))
             if stage == 3:
-                found.append(ops.normalize(x) * self.scale_weight)
+                maps.append(ops.normalize(x) * self.scale_weight)
             if stage < 4:
                 x = ops.max_pool2d(x, kernel_size=(2, 2), stride=(2, 2), ceil_mode=stage == 2)
         x = ops.max_pool2d(x, kernel_size=(3, 3), stride=(1, 1), pad=(1, 1, 1, 1))
         x = ops.relu(self.fc7(ops.relu(self.fc6(x))))
-        found.append(x)
+        maps.append(x)
         for i, layer in enumerate(self.extra):
             x = ops.relu(layer(x))
             if i % 2:
-                found.append(x)
-        return tuple(found)
+                maps.append(x)
+        return tuple(maps)
 
 
 class SSD300(SSD):
@@ -231,12 +231,12 @@ class MobileMaps(Module, pure=True):
 
     def forward(self, x: Any) -> tuple[Tensor, ...]:
         """Map pictures (N, H, W, C) to maps of 1/8, 1/16, 1/32 ... of their rows and columns."""
-        found = list(self.mobilenet(x))
+        maps = list(self.mobilenet(x))
         for i, layer in enumerate(self.extra):
-            x = layer(x if i else found[-1])
+            x = layer(x if i else maps[-1])
             if i % 2:
-                found.append(x)
-        return tuple(found)
+                maps.append(x)
+        return tuple(maps)
 
 
 class MobileSSD(SSD):
@@ -275,13 +275,13 @@ class MobileSSD(SSD):
         seed: int = 0,
     ) -> None:
         least = 17  # of which a second map is left, by which boxes of other sizes are told apart
-        for name, value, enough, what in (
+        for name, value, enough, wanted in (
             ("size", size, size >= least, f"at least {least} pixels"),
             ("classes", classes, classes >= 1, "at least 1"),
             ("width", width, width > 0, "more than 0"),
         ):
             if not enough:
-                raise SettingsError(f"MobileSSD, {name}: expected {what}, found {value!r}")
+                raise SettingsError(f"MobileSSD, {name}: expected {wanted}, found {value!r}")
         maps = [-(-size // 8)]
         while maps[-1] > 2 and len(maps) < 6:
             maps.append(-(-maps[-1] // 2))

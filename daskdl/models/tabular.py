@@ -94,10 +94,10 @@ class TabularNet(Module):
         **options :
             Those of :meth:`daskdl.data.tabular.TableEncoder.fit` and of the class.
         """
-        own = {"hidden", "features", "dropout", "sparse", "seed"}
-        learned = {name: value for name, value in options.items() if name not in own}
+        for_network = {"hidden", "features", "dropout", "sparse", "seed"}
+        learned = {name: value for name, value in options.items() if name not in for_network}
         encoder = TableEncoder.fit(frame, target=target, **learned)
-        return cls(encoder, **{name: v for name, v in options.items() if name in own})
+        return cls(encoder, **{name: v for name, v in options.items() if name in for_network})
 
     def loss(self) -> Loss:
         """Return the loss that fits the target: of classes, or of numbers by their variance."""
@@ -106,15 +106,15 @@ class TabularNet(Module):
 
     def forward(self, numbers: Any, ids: Any) -> Tensor:
         """Map numbers (N, k) and ids (N, c) to (N, classes), or to (N, 1) of numbers."""
-        found: list[Any] = []
+        parts: list[Any] = []
         if numbers.shape[-1]:
             far = ops.sqrt(ops.square(numbers) * (1 / FARTHEST**2) + 1)
-            found.append(ops.divide(numbers, far))
+            parts.append(ops.divide(numbers, far))
         if self._starts.size:
-            held = self.table(ops.add(ids, self._starts))
-            width = held.shape[1] * held.shape[2]
-            found.append(ops.reshape(held, shape=(held.shape[0], width)))
-        y = ops.concatenate(*found) if len(found) > 1 else found[0]
+            vectors = self.table(ops.add(ids, self._starts))
+            width = vectors.shape[1] * vectors.shape[2]
+            parts.append(ops.reshape(vectors, shape=(vectors.shape[0], width)))
+        y = ops.concatenate(*parts) if len(parts) > 1 else parts[0]
         for layer in self.linear:
             y = self.dropout(ops.relu(layer(y)))
         y = self.head(y)

@@ -100,14 +100,14 @@ class TextClassifier(Module):
         ShapeError
             When the table is not of this shape.
         """
-        table, own = np.asarray(table, np.float32), self.embedding.weight.data
-        if table.shape != own.shape:
+        table, weights = np.asarray(table, np.float32), self.embedding.weight.data
+        if table.shape != weights.shape:
             raise ShapeError(
                 "TextClassifier.load_vectors: expected vectors of shape (words, features) = "
-                f"{own.shape}, found {table.shape}"
+                f"{weights.shape}, found {table.shape}"
                 "; make the model with this size of vocabulary and features"
             )
-        own[...] = table
+        weights[...] = table
         return self
 
     def forward(self, ids: Any) -> Tensor:
@@ -123,9 +123,9 @@ class TextClassifier(Module):
         if isinstance(self.encoder, Conv1d):
             vectors = self.dropout(self.embedding(ids))
             inside = np.arange(ids.shape[1]) < lengths[:, None]
-            found = ops.relu(self.encoder(vectors)) * inside[..., None].astype(vectors.dtype)
-            n, steps, channels = found.shape
-            y = global_max_pool2d(ops.reshape(found, shape=(n, steps, 1, channels)))
+            encoded = ops.relu(self.encoder(vectors)) * inside[..., None].astype(vectors.dtype)
+            n, steps, channels = encoded.shape
+            y = global_max_pool2d(ops.reshape(encoded, shape=(n, steps, 1, channels)))
         else:  # steps first in memory, as recurrent layers would put them
             vectors = self.dropout(self.embedding(ids.T))
             y = self.encoder(ops.transpose(vectors, axes=(1, 0, 2)), lengths=lengths)

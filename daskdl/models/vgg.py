@@ -23,11 +23,11 @@ PLACES = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
 
 def convolutions(channels: int = 3, width: float = 1.0) -> list[Conv2d]:
     """Return the thirteen convolutions, for pictures of so many channels, or narrower ones."""
-    found, below = [], channels
+    layers, below = [], channels
     for full in (full for stage in STAGES for full in stage):
-        found.append(Conv2d(below, int(full * width), 3, padding=1))
+        layers.append(Conv2d(below, int(full * width), 3, padding=1))
         below = int(full * width)
-    return found
+    return layers
 
 
 def initialise(model: Module, seed: int) -> None:

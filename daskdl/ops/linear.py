@@ -140,12 +140,12 @@ def einsum(*arrays: Array, equation: str):
         raise ShapeError(f"einsum: {equation!r} does not fit shapes {shapes}: {error}") from None
 
     def gradient(k: int, dy: Array) -> Array:
-        own, x = inputs[k], arrays[k]
+        letters, x = inputs[k], arrays[k]
         others = [a for i, a in enumerate(arrays) if i != k]
         terms = [s for i, s in enumerate(inputs) if i != k]
-        unique = "".join(dict.fromkeys(own))
+        unique = "".join(dict.fromkeys(letters))
         lone = "".join(c for c in unique if c not in output and not any(c in s for s in terms))
-        sizes = dict(zip(own, x.shape, strict=True))
+        sizes = dict(zip(letters, x.shape, strict=True))
         if lone:  # summed over in this array alone: each element gets the same
             others.append(np.ones([sizes[c] for c in lone], x.dtype))
             terms.append(lone)
@@ -154,10 +154,10 @@ def einsum(*arrays: Array, equation: str):
         # An axis of one element that was broadcast against longer ones gets the sum.
         stretched = tuple(i for i, c in enumerate(unique) if dx.shape[i] != sizes[c])
         dx = dx.sum(stretched, keepdims=True) if stretched else dx
-        if unique == own:
+        if unique == letters:
             return dx.astype(x.dtype, copy=False)
         whole = np.zeros_like(x)
-        np.einsum(f"{own}->{unique}", whole)[...] = dx  # a view of the diagonal
+        np.einsum(f"{letters}->{unique}", whole)[...] = dx  # a view of the diagonal
         return whole
 
     def backward(dy: Array):

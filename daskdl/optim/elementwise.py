@@ -109,5 +109,5 @@ class Elementwise(Grouped):
             return
         rate = self.rate_at(at.iteration, state) * part
         factors = np.array([at.scale, *self.factors(at.iteration, rate, decay)])
-        held = [None if s is None else state[name] for name, s in self.starts().items()]
-        step_rows(self.kernel(), table, rows.ids, rows.values, held, factors)
+        slots = [None if s is None else state[name] for name, s in self.starts().items()]
+        step_rows(self.kernel(), table, rows.ids, rows.values, slots, factors)

@@ -56,8 +56,8 @@ class Group:
     def places(self, layout: Layout) -> list[int]:
         """Return the places in a layout of the parameters that it means."""
         most = inf if self.most_axes is None else self.most_axes
-        found = [i for i in layout.find(self.pattern) if len(layout.shapes[i]) <= most]
-        if not found:
+        places = [i for i in layout.find(self.pattern) if len(layout.shapes[i]) <= most]
+        if not places:
             some = ", ".join(layout.names[:5]) + (", ..." if len(layout.names) > 5 else "")
             axes = "" if self.most_axes is None else f" and at most {self.most_axes} axes"
             raise SettingsError(
@@ -65,7 +65,7 @@ class Group:
                 f"none among the {len(layout.names)} of the model ({some})"
                 "; names are those of model.named_parameters(), with * for any letters"
             )
-        return found
+        return places
 
 
 #: No weight decay for biases and the gains of norms.

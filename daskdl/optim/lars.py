@@ -62,8 +62,8 @@ class LARS(Layerwise):
     def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
         """Return new weights and state."""
         parts, decays = self._settings(at.groups)
-        own = self.squares(weights, gradient, state, at) if self.known is None else None
-        w, g = self._norms(own)
+        squares = self.squares(weights, gradient, state, at) if self.known is None else None
+        w, g = self._norms(squares)
         local = np.ones_like(w)
         usual = (w > 0) & (g > 0) & self._adapted()
         local[usual] = self.trust * w[usual] / (g + decays * w)[usual]
@@ -73,8 +73,8 @@ class LARS(Layerwise):
         rows = np.stack(
             [at.scale * one, decays, one, self.momentum * one, rates, np.zeros_like(w)], axis=1
         )
-        held = [state["velocity"]]
-        new, velocity = self.run(descent.momentum, weights, gradient, held, rows, at.overwrite)
+        slots = [state["velocity"]]
+        new, velocity = self.run(descent.momentum, weights, gradient, slots, rows, at.overwrite)
         return new, {"velocity": velocity} | self.kept(state)
 
 
@@ -131,10 +131,10 @@ class LAMB(Layerwise):
         """Return new weights and state."""
         parts, _ = self._settings(at.groups)
         back, mean, square = self._back(weights, gradient, state, at)
-        own = None
+        squares = None
         if self.known is None:
-            own = np.stack([self.squares_of(weights), self.squares_of(back)], 1)
-        w, r = self._norms(own)
+            squares = np.stack([self.squares_of(weights), self.squares_of(back)], 1)
+        w, r = self._norms(squares)
         ratio = np.ones_like(w)
         usual = (w > 0) & (r > 0) & self._adapted()
         ratio[usual] = np.minimum(w, self.most)[usual] / r[usual]

@@ -46,8 +46,8 @@ class Scheduled(Method):
     def init(self, size: int) -> State:
         """Return the state before the first step."""
         rate = self.learning_rate
-        own = rate.init() if isinstance(rate, Schedule) else {}
-        return self.slots(size) | {PREFIX + name: value for name, value in own.items()}
+        of_rate = rate.init() if isinstance(rate, Schedule) else {}
+        return self.slots(size) | {PREFIX + name: value for name, value in of_rate.items()}
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state with the schedule's, after it saw a metric."""

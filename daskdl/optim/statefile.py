@@ -81,13 +81,13 @@ def load_state(path: str | os.PathLike[str], like: State) -> State:
         ) from error
     for name in sorted(like.keys() | state.keys()):
         for kind in ("shape", "dtype"):
-            wanted, found = (
+            wanted, stored = (
                 f"{kind} {getattr(arrays[name], kind)}" if name in arrays else "none"
                 for arrays in (like, state)
             )
-            if wanted != found:
+            if wanted != stored:
                 raise CheckpointError(
-                    f"{path}: expected {name} of {wanted}, found {found}; it is the state of "
+                    f"{path}: expected {name} of {wanted}, found {stored}; it is the state of "
                     "another method or model, take the one that was saved with this"
                 )
     return state

@@ -43,15 +43,15 @@ class Wrapper(Method):
 
     def init(self, size: int) -> State:
         """Return the state of the one inside, and the own."""
-        inner, own = self.method.init(size), self.own(size)
-        twice = inner.keys() & own.keys()
+        inner, of_wrapper = self.method.init(size), self.own(size)
+        twice = inner.keys() & of_wrapper.keys()
         if twice:
             raise SettingsError(
                 f"{type(self).__name__}: expected to be once around a method, found it again "
                 f"inside {self.method!r}"
                 "; leave one of them out"
             )
-        return inner | own
+        return inner | of_wrapper
 
     def own(self, size: int) -> State:
         """Return the own state, under names with an own prefix."""
@@ -68,8 +68,8 @@ class Wrapper(Method):
 
     def inner(self, state: State) -> State:
         """Return the state of the one inside."""
-        own = self.own(0)
-        return {name: value for name, value in state.items() if name not in own}
+        of_wrapper = self.own(0)
+        return {name: value for name, value in state.items() if name not in of_wrapper}
 
     def rows_of(self, size: int) -> State:
         """Return the state of tables of the one inside, for those that have no own.

@@ -91,10 +91,10 @@ def boxes(
     edges = np.asarray(boxes, np.float64).reshape(-1, 4) if np.size(boxes) else np.zeros((0, 4))
     if fractions:
         edges = edges * np.tile(picture.size, 2)
-    for what, column in (("labels", labels), ("scores", scores)):
+    for name, column in (("labels", labels), ("scores", scores)):
         if column is not None and len(column) != len(edges):
             raise ShapeError(
-                f"plot.boxes: {what}: expected one for each of {len(edges)} boxes, found "
+                f"plot.boxes: {name}: expected one for each of {len(edges)} boxes, found "
                 f"{len(column)}; give as many, or none"
             )
     pen, size = ImageDraw.Draw(picture), max(10, min(picture.size) // 20)
@@ -162,10 +162,10 @@ def contact_sheet(
     need_pillow("plot.contact_sheet")
     from PIL import Image, ImageDraw, ImageFont
 
-    for what, rows in (("found", found), ("captions", captions)):
+    for name, rows in (("found", found), ("captions", captions)):
         if rows is not None and len(rows) != len(queries):
             raise ShapeError(
-                f"plot.contact_sheet: {what}: expected a row for each of {len(queries)} queries, "
+                f"plot.contact_sheet: {name}: expected a row for each of {len(queries)} queries, "
                 f"found {len(rows)}; give an empty one for a query without any"
             )
     below = CAPTION if captions is not None else 0

@@ -62,7 +62,7 @@ def run(
             text = f"run {at} of {len(runs)}: {workers} workers, {samples} samples an iteration"
             with telling(text, progress):
                 client = client_of(workers)
-                found = [
+                repeats = [
                     measured(
                         client,
                         work,
@@ -74,7 +74,7 @@ def run(
                     )
                     for _ in range(settings.repeat)
                 ]
-            return min(found, key=lambda run: run.seconds)
+            return min(repeats, key=lambda run: run.seconds)
 
         print(f"{subject(settings)}\n{HEADER}", flush=True)
         rows = []
@@ -171,18 +171,18 @@ class Settings:
         ------
         SettingsError
         """
-        found = workload(self.model)
-        found = replace(found, batch=self.batch_size or found.batch)
+        chosen = workload(self.model)
+        chosen = replace(chosen, batch=self.batch_size or chosen.batch)
         if self.simulate is None:
             if self.megabytes is not None:
                 raise SettingsError(
                     f"megabytes: expected only with --simulate, found {self.megabytes:g}; leave "
                     "it out, since a model has a size of its own"
                 )
-            return found
+            return chosen
         from daskdl.scaling.workloads import waiting
 
-        return waiting(found, self.simulate, self.numbers())
+        return waiting(chosen, self.simulate, self.numbers())
 
     def numbers(self) -> int:
         """Return the number of weights, without tables that are trained by rows."""

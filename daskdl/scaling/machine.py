@@ -39,16 +39,16 @@ def machines(client: Client) -> list[dict[str, Any]]:
     for address in sorted(client.nthreads()):
         workers.setdefault(get_address_host(address), []).append(address)
     asked = client.run(machine, workers=[addresses[0] for addresses in workers.values()])
-    found: list[dict[str, Any]] = []
+    kinds: list[dict[str, Any]] = []
     for addresses in workers.values():
         facts = asked[addresses[0]]
-        kind = next((one for one in found if facts.items() <= one.items()), None)
+        kind = next((one for one in kinds if facts.items() <= one.items()), None)
         if kind is None:
             kind = {"hosts": 0, "workers": 0, **facts}
-            found.append(kind)
+            kinds.append(kind)
         kind["hosts"] += 1
         kind["workers"] += len(addresses)
-    return found
+    return kinds
 
 
 def processor() -> str:

@@ -274,15 +274,15 @@ def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
     The one before is ended. Workers that have nothing to do would cost heartbeats.
     """
     with quiet(), ExitStack() as stack:
-        held: dict[int, Client] = {}
+        clients: dict[int, Client] = {}
 
         def client_of(n: int) -> Client:
-            if n not in held:
-                held.clear()
+            if n not in clients:
+                clients.clear()
                 stack.close()
                 hosts = max(min(n, available_cores()), -(-n // TOGETHER))
-                held[n] = stack.enter_context(cluster(n, hosts)).client
-            return held[n]
+                clients[n] = stack.enter_context(cluster(n, hosts)).client
+            return clients[n]
 
         yield client_of, workers or TOGETHER
 
@@ -291,10 +291,10 @@ def check_memory(workers: int, size: int) -> None:
     """Raise a SettingsError when so many models of so many numbers do not fit in memory."""
     import psutil
 
-    needed, found = 4 * size * HELD * workers, psutil.virtual_memory().available
-    if needed > found:
+    needed, free = 4 * size * HELD * workers, psutil.virtual_memory().available
+    if needed > free:
         raise SettingsError(
             f"simulate: expected at least {needed / 1e9:.1f} GB of free memory for {workers} "
-            f"workers with {4 * size / 1e6:.3g} MB of weights each, found {found / 1e9:.1f} GB; "
+            f"workers with {4 * size / 1e6:.3g} MB of weights each, found {free / 1e9:.1f} GB; "
             "give fewer --workers or --megabytes"
         )

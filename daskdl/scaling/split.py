@@ -78,8 +78,8 @@ def strong(base_workers: int, base: float, workers: int, seconds: float) -> floa
 
 def counts(first: int, last: int) -> list[int]:
     """Return numbers of workers from ``first`` to ``last``, each twice the one before."""
-    found = []
+    numbers = []
     while first < last:
-        found.append(first)
+        numbers.append(first)
         first *= 2
-    return [*found, last]
+    return [*numbers, last]

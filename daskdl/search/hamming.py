@@ -112,10 +112,10 @@ class HammingIndex:
         if k < 1:
             raise SettingsError(f"HammingIndex.search: expected k of at least 1, found {k!r}")
         asked = self._asked("search", queries)
-        found = self._each(kernels.nearest, [(asked, min(k, n)) for n in self._lengths])
-        distances = np.concatenate([distance for distance, _ in found], 1)
+        by_block = self._each(kernels.nearest, [(asked, min(k, n)) for n in self._lengths])
+        distances = np.concatenate([distance for distance, _ in by_block], 1)
         starts = np.cumsum([0, *self._lengths])
-        moved = [number + start for (_, number), start in zip(found, starts[:-1], strict=True)]
+        moved = [number + start for (_, number), start in zip(by_block, starts[:-1], strict=True)]
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         numbers = np.take_along_axis(np.concatenate(moved, 1), order, 1)
         return np.take_along_axis(distances, order, 1), numbers
@@ -134,9 +134,9 @@ class HammingIndex:
         distances, numbers : Ragged (q) of (found,), int64
         """
         asked = self._asked("within", queries)
-        found = self._each(kernels.within, [(asked, radius)] * len(self._blocks))
+        by_block = self._each(kernels.within, [(asked, radius)] * len(self._blocks))
         distances, numbers, start = [], [], 0
-        for (offsets, number, distance), length in zip(found, self._lengths, strict=True):
+        for (offsets, number, distance), length in zip(by_block, self._lengths, strict=True):
             numbers.append(Ragged(number + start, offsets))
             distances.append(Ragged(distance, offsets))
             start += length
@@ -170,11 +170,11 @@ class HammingIndex:
 
         blocks = self._blocks if self._threads is None else dask.compute(*self._blocks)
         whole = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, 1)
-        found = pairs.count(whole, 8 * self.bytes, radius)
-        if found > most:
+        count = pairs.count(whole, 8 * self.bytes, radius)
+        if count > most:
             raise DataError(
                 f"HammingIndex.duplicates: expected at most {most:,} pairs within {radius} bits, "
-                f"found {found:,}; take a smaller radius, or search for the codes of which there "
+                f"found {count:,}; take a smaller radius, or search for the codes of which there "
                 "are many by within()"
             )
         return pairs.pairs(whole, 8 * self.bytes, radius)
@@ -196,8 +196,8 @@ class HammingIndex:
         import dask
 
         tasks = [
-            dask.delayed(_searched)(block, function, own, self._threads)
-            for block, own in zip(self._blocks, arguments, strict=True)
+            dask.delayed(_searched)(block, function, its_arguments, self._threads)
+            for block, its_arguments in zip(self._blocks, arguments, strict=True)
         ]
         return list(dask.compute(*tasks))
 

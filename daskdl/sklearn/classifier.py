@@ -75,8 +75,8 @@ class Classifier(ClassifierMixin, Estimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy."""
-        y, found, weight = computed(y, self.predict(X), sample_weight)
-        return float(accuracy_score(y, found, sample_weight=weight))
+        y, predicted, weight = computed(y, self.predict(X), sample_weight)
+        return float(accuracy_score(y, predicted, sample_weight=weight))
 
 
 def softmax(scores: Array) -> Array:

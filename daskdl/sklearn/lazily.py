@@ -64,5 +64,5 @@ def computed(*values: Any) -> tuple[Any, ...]:
         return values
     import dask
 
-    found: tuple[Any, ...] = dask.compute(*(array_of(v) for v in values))
-    return found
+    arrays: tuple[Any, ...] = dask.compute(*(array_of(v) for v in values))
+    return arrays

@@ -52,8 +52,8 @@ class Regressor(RegressorMixin, Estimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R², the share of the targets' variance that is predicted."""
-        y, found, weight = computed(y, self.predict(X), sample_weight)
-        return float(r2_score(y, found, sample_weight=weight))
+        y, predicted, weight = computed(y, self.predict(X), sample_weight)
+        return float(r2_score(y, predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,7 +56,7 @@ def as_tensor(array: Any) -> Any:
 
 def as_array(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a tensor's numbers, without a copy where numpy has the dtype; else as float32."""
-    held = tensor.detach()
-    if held.dtype in (torch.float16, torch.bfloat16):
-        held = held.float()
-    return held.numpy()
+    detached = tensor.detach()
+    if detached.dtype in (torch.float16, torch.bfloat16):
+        detached = detached.float()
+    return detached.numpy()

@@ -120,10 +120,10 @@ class TorchLoss:
         """
         budgeted()
         several = isinstance(prediction, (tuple, list))
-        given = list(prediction) if several else [prediction]
-        wanted = recording() and any(map(wants_grad, given))
-        tensors = [as_tensor(np.asarray(getattr(p, "data", p))) for p in given]
-        for tensor, p in zip(tensors, given, strict=True):
+        predictions = list(prediction) if several else [prediction]
+        wanted = recording() and any(map(wants_grad, predictions))
+        tensors = [as_tensor(np.asarray(getattr(p, "data", p))) for p in predictions]
+        for tensor, p in zip(tensors, predictions, strict=True):
             if wanted and wants_grad(p):
                 tensor.requires_grad_(True)
         with torch.set_grad_enabled(wanted):
@@ -139,7 +139,7 @@ class TorchLoss:
             return result
         sources = [
             ((p._node, p._slot) if p._node is not None else p) if wants_grad(p) else None
-            for p in given
+            for p in predictions
         ]
 
         def backward(gradient: Any) -> tuple[Any, ...]:

@@ -103,18 +103,18 @@ class TorchModule(TorchState):
         budgeted()
         self._set_mode()
         names, inputs = tuple(named), (*inputs, *named.values())
-        given = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
+        tensors = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
         if not recording():
             with torch.no_grad():
-                found = self._call(given, names)
-            results = [Tensor(as_array(r)) for r in _tensors(found, self._output)]
-            return _as_found(results, found, self._output)
-        for tensor, x in zip(given, inputs, strict=True):
+                output = self._call(tensors, names)
+            results = [Tensor(as_array(r)) for r in _tensors(output, self._output)]
+            return _as_found(results, output, self._output)
+        for tensor, x in zip(tensors, inputs, strict=True):
             if wants_grad(x):
                 tensor.requires_grad_(True)
-        found = self._call(given, names)
-        results = self._recorded(inputs, given, list(_tensors(found, self._output)))
-        return _as_found(results, found, self._output)
+        output = self._call(tensors, names)
+        results = self._recorded(inputs, tensors, list(_tensors(output, self._output)))
+        return _as_found(results, output, self._output)
 
     def numbers_changed(self) -> None:
         """Give torch's module what is ours alone: buffers, and parameters that are no float32."""
@@ -146,9 +146,9 @@ class TorchModule(TorchState):
             text = " ".join(str(error).split())
             raise ShapeError(f"TorchModule: {text}") from error
         self._put_parameters()
-        for name, own, held, key in self._buffers:
-            own.data[...] = as_array(held[key])
-            self._remember(name, held[key])
+        for name, buffer, theirs, key in self._buffers:
+            buffer.data[...] = as_array(theirs[key])
+            self._remember(name, theirs[key])
 
     # --- a pass
 
@@ -176,11 +176,11 @@ class TorchModule(TorchState):
         if self.training and self._draws is not False:
             with drawing_from(*next_draw()):
                 before = torch.random.get_rng_state()
-                found = module(*ordered, **named)
+                output = module(*ordered, **named)
                 # A pass that draws nothing says that no other does.
                 self._draws = not torch.equal(before, torch.random.get_rng_state())
         else:
-            found = module(*ordered, **named)
+            output = module(*ordered, **named)
         if self.training:
             self._put_buffers()
         if first:
@@ -193,7 +193,7 @@ class TorchModule(TorchState):
                     "register_buffer makes it part of what is trained",
                     ", ".join(changed),
                 )
-        return found
+        return output
 
     def _recorded(
         self, inputs: Sequence[Any], given: Sequence[Any], results: Sequence[Any]

@@ -74,11 +74,11 @@ class TorchState(Module):
         ]:
             self._read()
         for name, parameter in parameters.items():
-            own = self.__dict__[name]
+            ours = self.__dict__[name]
             if parameter.requires_grad != self._seen.get(name, parameter.requires_grad):
-                own.requires_grad = parameter.requires_grad
-            if not _is_of(parameter, own.data):
-                own.data[...] = as_array(parameter)
+                ours.requires_grad = parameter.requires_grad
+            if not _is_of(parameter, ours.data):
+                ours.data[...] = as_array(parameter)
                 self._bound.clear()
         for name, buffer in buffers.items():
             if name in self._seen and not _equal(buffer, self._seen[name]):
@@ -130,9 +130,9 @@ class TorchState(Module):
     def _refuse(self, name: str, tensor: Any) -> None:
         lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
         if lazy or tensor.is_complex() or tensor.layout != torch.strided:
-            found = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}"
+            described = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}"
             raise SettingsError(
-                f"TorchModule: {name}: expected a dense tensor of real numbers, found {found}; "
+                f"TorchModule: {name}: expected a dense tensor of real numbers, found {described}; "
                 "call the module once before if it is lazy"
             )
         if name.startswith("_") or hasattr(type(self), name):
@@ -150,30 +150,30 @@ class TorchState(Module):
 
     def _bind(self) -> None:
         """Let torch's parameters be views of ours, if they are not."""
-        held = self.__dict__
+        tensors = self.__dict__
         if not self._bound or any(
-            held[n].data is not d or held[n].grad is not g
+            tensors[n].data is not d or tensors[n].grad is not g
             for n, (_, d, g) in zip(self._names, self._bound, strict=True)
         ):
             _ = self.vector  # joins parameters that are not yet
             theirs = dict(self._module.named_parameters())
             self._bound = []
             for name in self._names:
-                own, parameter = held[name], theirs[name]
+                ours, parameter = tensors[name], theirs[name]
                 if parameter.dtype == torch.float32:
-                    parameter.data = torch.from_numpy(own.data)
-                    parameter.grad = torch.from_numpy(own.grad) if own.grad is not None else None
-                elif parameter.shape != own.data.shape:
-                    parameter.data = torch.empty(own.data.shape, dtype=parameter.dtype)
-                self._bound.append((parameter, own.data, own.grad))
+                    parameter.data = torch.from_numpy(ours.data)
+                    parameter.grad = torch.from_numpy(ours.grad) if ours.grad is not None else None
+                elif parameter.shape != ours.data.shape:
+                    parameter.data = torch.empty(ours.data.shape, dtype=parameter.dtype)
+                self._bound.append((parameter, ours.data, ours.grad))
             self._buffers = []
             for name in self._buffer_names:
                 owner, _, key = name.rpartition(".")
                 # In torch's own mapping, since forward may put another tensor there.
                 theirs = self._module.get_submodule(owner)._buffers
-                self._buffers.append((name, held[name], theirs, key))
+                self._buffers.append((name, tensors[name], theirs, key))
         for name, (parameter, data, grad) in zip(self._names, self._bound, strict=True):
-            trained = held[name].requires_grad
+            trained = tensors[name].requires_grad
             if parameter.requires_grad != trained:
                 parameter.requires_grad_(trained)
             self._seen[name] = trained
@@ -185,8 +185,8 @@ class TorchState(Module):
 
     def _take_buffers(self) -> None:
         """Copy our buffers to torch's; one that nobody has changed keeps its very bits."""
-        for name, own, held, key in self._buffers:
-            values, first, theirs = own.data, self._first[name], held[key].detach()
+        for name, buffer, theirs_by_key, key in self._buffers:
+            values, first, theirs = buffer.data, self._first[name], theirs_by_key[key].detach()
             if np.allclose(values, first, rtol=SAME, atol=0, equal_nan=True):
                 values[...] = first  # an average of equal numbers is rounded
                 theirs.copy_(self._exact[name])
@@ -197,21 +197,24 @@ class TorchState(Module):
                 self._seen[name] = theirs.clone()
 
     def _put_buffers(self) -> None:
-        for name, own, held, key in self._buffers:
-            theirs = held[key]
-            if tuple(theirs.shape) != own.data.shape:
+        for name, buffer, theirs_by_key, key in self._buffers:
+            theirs = theirs_by_key[key]
+            if tuple(theirs.shape) != buffer.data.shape:
                 raise ShapeError(
-                    f"TorchModule: buffer {name}: expected shape {own.data.shape}, as before, "
+                    f"TorchModule: buffer {name}: expected shape {buffer.data.shape}, as before, "
                     f"found {tuple(theirs.shape)}; register it with persistent=False if it is no "
                     "state"
                 )
             if _equal(theirs, self._exact[name]):
-                own.data[...] = self._first[name]
+                buffer.data[...] = self._first[name]
                 continue
-            own.data[...] = as_array(theirs)
+            buffer.data[...] = as_array(theirs)
             if self._theirs:
                 self._seen[name] = theirs.detach().clone()
-            if not theirs.is_floating_point() and np.abs(own.data).max(initial=0) > LARGEST_COUNT:
+            if (
+                not theirs.is_floating_point()
+                and np.abs(buffer.data).max(initial=0) > LARGEST_COUNT
+            ):
                 raise SettingsError(
                     f"TorchModule: buffer {name}: expected whole numbers up to {LARGEST_COUNT}, "
                     "found larger ones, which float32 cannot keep; register it with "

@@ -73,8 +73,8 @@ def client_of_other(
                 f"workers: expected with a cluster that can be scaled, found {kind}; scale its "
                 "cluster, or leave workers out"
             )
-        given: Client = cluster
-        return given
+        client: Client = cluster
+        return client
     try:
         if workers is not None:
             cluster.scale(workers)

@@ -57,15 +57,15 @@ def gateway_client(
             "pip install daskdl[gateway]"
         ) from error
     mistakes = OSError, ValueError, TypeError, RuntimeError
-    own = {name: options[name] for name in OF_THE_GATEWAY if name in options}
-    more = {name: value for name, value in options.items() if name not in own}
+    settings = {name: options[name] for name in OF_THE_GATEWAY if name in options}
+    more = {name: value for name, value in options.items() if name not in settings}
     try:
-        cluster = GatewayCluster(**own, **more)
+        cluster = GatewayCluster(**settings, **more)
         stack.callback(cluster.shutdown)
         cluster.scale(workers)
         client: Client = stack.enter_context(closing(cluster.get_client()))
     except (*mistakes, GatewayClusterError, GatewayServerError) as error:
-        where = own.get("address", "the address in Dask's configuration")
+        where = settings.get("address", "the address in Dask's configuration")
         raise ClusterError(
             f"{path}: expected the gateway at {where} to start a cluster, found "
             f"{type(error).__name__}: {' '.join(str(error).split())}; see whether "
@@ -112,8 +112,8 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
             "installed; pip install daskdl[hpc]"
         ) from error
     # Here, since the scheduler runs in this process.
-    own = configuration.QUEUE_CONFIG | configuration.patience()
-    stack.enter_context(dask.config.set(own))
+    overrides = configuration.QUEUE_CONFIG | configuration.patience()
+    stack.enter_context(dask.config.set(overrides))
     try:
         scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
         kind = getattr(dask_jobqueue, QUEUES[name])
@@ -171,9 +171,9 @@ def queue_options(path: Path) -> dict[str, Any]:
     walltime = re.fullmatch(form, str(options.get("walltime", "")))
     if walltime and "worker_extra_args" not in options:
         # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
-        found = {name: int(number) for name, number in walltime.groupdict("0").items()}
+        times = {name: int(number) for name, number in walltime.groupdict("0").items()}
         days, hours, minutes, rest = (
-            found.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
+            times.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
         )
         total = 86400 * days + 3600 * hours + 60 * minutes + rest
         margin = min(300, total // 10)

@@ -78,12 +78,12 @@ def nodes(folder: Path = NODES) -> list[list[int]]:
     Nodes without any are left out. Where the system does not tell, all cores are one node.
     """
     allowed = _allowed()
-    found = []
+    cores_of_nodes = []
     for path in sorted(folder.glob("node[0-9]*/cpulist"), key=lambda p: int(p.parent.name[4:])):
         cores = sorted(allowed & set(_cores(path.read_text())))
         if cores:
-            found.append(cores)
-    return found or [sorted(allowed)]
+            cores_of_nodes.append(cores)
+    return cores_of_nodes or [sorted(allowed)]
 
 
 def keep_to(cores: list[int]) -> None:
@@ -132,15 +132,15 @@ def interrupts_later() -> Iterator[None]:
     resource_tracker.ensure_running()
     handler, came = signal.getsignal(signal.SIGINT), []
     # What this thread has blocked goes to another thread, and Python raises it here all the same.
-    held = handler is not None and threading.current_thread() is threading.main_thread()
-    if held:
+    delayed = handler is not None and threading.current_thread() is threading.main_thread()
+    if delayed:
         signal.signal(signal.SIGINT, lambda *_: came.append(True))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if held:
+        if delayed:
             signal.signal(signal.SIGINT, handler)
         if came:
             signal.raise_signal(signal.SIGINT)

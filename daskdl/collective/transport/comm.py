@@ -88,8 +88,8 @@ async def _write(comm: Comm, head: Head, note: Any, arrays: Sequence[Array]) -> 
 
 async def _read(comm: Comm, head: Head, room: Room) -> Any:
     """Read a message into its room, and return its note."""
-    found, note, values = await comm.read()
-    check(found, head, note)
+    kind, note, values = await comm.read()
+    check(kind, head, note)
     for array, value in zip(room(note), values, strict=True):
         array[...] = value
     return note

@@ -37,23 +37,23 @@ async def plain_socket(comm: Comm, connects: bool) -> PeerSocket:
     stream = stream_of(comm)
     # Until one end has taken the stream from its event loop the other sends nothing: the loop would
     # read it.
-    with ExitStack() as held:
+    with ExitStack() as cleanup:
         if connects:
-            listener = held.enter_context(closing(socket.socket(socket.AF_UNIX)))
+            listener = cleanup.enter_context(closing(socket.socket(socket.AF_UNIX)))
             name = uuid.uuid4().hex.encode()
             listener.bind(_address(name))
             listener.listen(1)
             listener.setblocking(False)
-            plain = held.enter_context(closing(take_socket(stream)))
+            plain = cleanup.enter_context(closing(take_socket(stream)))
             await _send(plain, name)
             near = _accepted(listener) if await _receive(plain) == _YES else None
-            held.callback(_close, near)
+            cleanup.callback(_close, near)
             await _send(plain, _NO if near is None else _YES)
         else:
             name = await stream.read_bytes(_NAME)
-            plain = held.enter_context(closing(take_socket(stream)))
+            plain = cleanup.enter_context(closing(take_socket(stream)))
             near = _reached(name)
-            held.callback(_close, near)
+            cleanup.callback(_close, near)
             await _send(plain, _NO if near is None else _YES)
             if await _receive(plain) == _NO:
                 near = None

@@ -189,11 +189,11 @@ class PeerSocket:
                 yield True
                 continue
             content = msgpack.unpackb(text)
-            found, note = content
-            while self._expected is None and found[3] != "end":
+            head_read, note = content
+            while self._expected is None and head_read[3] != "end":
                 yield False
-            head, room = self._expected or ((*found[:3], ""), lambda note: ())
-            check(found, head, note)
+            head, room = self._expected or ((*head_read[:3], ""), lambda note: ())
+            check(head_read, head, note)
             arrays = room(note)
             if way == _SHARED:
                 assert self._in is not None

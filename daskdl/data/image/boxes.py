@@ -118,8 +118,8 @@ class Boxes:
     def map_affinely(self, maps: Array) -> None:
         """Map the corners of the boxes by maps (N, 2, 3), and take the boxes around them."""
         corners = self.edges[:, [[0, 1], [2, 1], [0, 3], [2, 3]]]
-        own = maps[self.owners]
-        moved = np.einsum("kij,kcj->kci", own[:, :, :2], corners) + own[:, None, :, 2]
+        map_of_box = maps[self.owners]
+        moved = np.einsum("kij,kcj->kci", map_of_box[:, :, :2], corners) + map_of_box[:, None, :, 2]
         self.edges = np.concatenate([moved.min(1), moved.max(1)], 1).astype(np.float32)
 
     def clip(self, windows: Array) -> None:
@@ -145,8 +145,8 @@ class Boxes:
 def centred(boxes: Boxes, windows: Array) -> Any:
     """Return a mask of the boxes with their centres in their image's window (N, 4)."""
     centre = (boxes.edges[:, :2] + boxes.edges[:, 2:]) / 2
-    own = np.asarray(windows)[boxes.owners]
-    return np.all((centre >= own[:, :2]) & (centre < own[:, 2:]), axis=1)
+    window_of_box = np.asarray(windows)[boxes.owners]
+    return np.all((centre >= window_of_box[:, :2]) & (centre < window_of_box[:, 2:]), axis=1)
 
 
 def area(edges: Array) -> Array:

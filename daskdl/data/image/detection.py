@@ -74,8 +74,8 @@ class RandomIoUCrop(Transform):
         windows = np.concatenate([np.zeros_like(sizes), sizes], 1)
         for i, choice in enumerate(choices):
             if choice < len(self.overlaps):
-                found = self._window(sizes[i], images.boxes.of(i), self.overlaps[choice], rng)
-                windows[i] = windows[i] if found is None else found
+                window = self._window(sizes[i], images.boxes.of(i), self.overlaps[choice], rng)
+                windows[i] = windows[i] if window is None else window
         whole = (windows[:, 2:] == sizes).all(1)
         images.crop(windows, keep=lambda boxes, edges: centred(boxes, edges) | whole[boxes.owners])
 

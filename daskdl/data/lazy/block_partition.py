@@ -62,8 +62,8 @@ class BlockPartition(Partition):
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        held = [future for future in list(self._held.values()) if future.done()]
-        return sum(f.result().nbytes for f in held if f.exception() is None)
+        loaded = [future for future in list(self._held.values()) if future.done()]
+        return sum(f.result().nbytes for f in loaded if f.exception() is None)
 
     def __len__(self) -> int:
         return int(self._ends[-1])

@@ -100,8 +100,8 @@ class DealBlocks:
 
     def __call__(self, pool: Pool) -> BlockPartition:
         """Return the partition."""
-        own = pool.as_they_lie(self.start, self.stop)
-        return BlockPartition(own, partial(pool.dealt, self.start, self.stop))
+        blocks = pool.as_they_lie(self.start, self.stop)
+        return BlockPartition(blocks, partial(pool.dealt, self.start, self.stop))
 
 
 def in_blocks(recipe: Recipe, held: int, growth: float = 1.0) -> BlockRecipe:

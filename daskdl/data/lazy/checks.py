@@ -70,7 +70,7 @@ class Check:
         """Yield masks of wrong samples, each with a function from their number to the reason."""
         for name, shape in self.shapes.items():
             shapes = [np.shape(value) for value in batch[name]]
-            unlike = np.array([not _fits(found, shape) for found in shapes], bool)
+            unlike = np.array([not _fits(actual, shape) for actual in shapes], bool)
             yield unlike, lambda row, n=name, s=shape, f=shapes: f"{n} of shape {f[row]}, not {s}"
         for name, classes in self.classes.items():
             labels = np.asarray(batch[name])

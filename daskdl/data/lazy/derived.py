@@ -61,8 +61,8 @@ class Derived(Recipe):
     @property
     def is_shuffled(self) -> bool:
         """Whether the samples are those of ``SampleSet.shuffle``, here or in an input."""
-        own = isinstance(self.transform, Select) and self.transform.is_shuffle
-        return own or super().is_shuffled
+        shuffles = isinstance(self.transform, Select) and self.transform.is_shuffle
+        return shuffles or super().is_shuffled
 
     def __len__(self) -> int:
         assert self._length is not None, "samples that are not counted yet"
@@ -96,14 +96,14 @@ class Derived(Recipe):
 
 def part_of(recipe: Recipe, start: int, stop: int) -> Recipe:
     """Return the recipe of the samples from ``start`` up to ``stop`` of another."""
-    own = recipe.part(start, stop)
-    return _selected(recipe, Range(start, stop), stop - start) if own is None else own
+    part = recipe.part(start, stop)
+    return _selected(recipe, Range(start, stop), stop - start) if part is None else part
 
 
 def select_from(recipe: Recipe, positions: Positions, count: int) -> Recipe:
     """Return the recipe of ``count`` samples of another; see :meth:`Recipe.select`."""
-    own = recipe.select(positions, count)
-    return _selected(recipe, positions, count) if own is None else own
+    selected = recipe.select(positions, count)
+    return _selected(recipe, positions, count) if selected is None else selected
 
 
 def _selected(recipe: Recipe, positions: Positions, count: int) -> Derived:

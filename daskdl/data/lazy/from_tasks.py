@@ -73,7 +73,7 @@ class FromTasks(Recipe):
         """Compute the tasks here."""
         import dask
 
-        held = {future.key: future.result() for future in self.futures}
-        tasks = {key: task for key, task in self.tasks.items() if key not in held}
+        results = {future.key: future.result() for future in self.futures}
+        tasks = {key: task for key, task in self.tasks.items() if key not in results}
         # Inside a task: another one for it would wait for this worker's own thread.
-        return self.transform(*dask.get({**tasks, **held}, list(self.keys)))
+        return self.transform(*dask.get({**tasks, **results}, list(self.keys)))

@@ -97,8 +97,8 @@ def join(recipes: Sequence[Recipe]) -> Recipe:
     first, *others = recipes
     if not others:
         return first
-    own = first.followed_by(others)
-    return JoinedRecipe(recipes) if own is None else own
+    followed = first.followed_by(others)
+    return JoinedRecipe(recipes) if followed is None else followed
 
 
 def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:

@@ -87,8 +87,8 @@ class MapBatches:
         ]
         if not pieces:
             return Arrays({}, partition.bad)
-        held = {name: concatenated([p[name] for p in pieces]) for name in pieces[0]}
-        return Arrays(held, partition.bad)
+        arrays = {name: concatenated([p[name] for p in pieces]) for name in pieces[0]}
+        return Arrays(arrays, partition.bad)
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,9 @@ def graph_of(
         inputs = [TaskRef(key_of(one)) for one in recipe.inputs]
         return Task(key, function, recipe.transform, i, *inputs, **more)
 
-    given = {} if more is None else more
+    arguments = {} if more is None else more
     tasks = {
-        named(i): task_of(recipe, named(i), function, i, given) for i, recipe in recipes.items()
+        named(i): task_of(recipe, named(i), function, i, arguments) for i, recipe in recipes.items()
     }
     return tasks, behind
 
@@ -139,8 +139,8 @@ def each_here(
 
     So many are at work at a time.
     """
-    held = any(recipe.futures for recipe in recipes.values())
-    if held or stand_alone(list(recipes.values())):
+    on_workers = any(recipe.futures for recipe in recipes.values())
+    if on_workers or stand_alone(list(recipes.values())):
         if threads == 1:
             return [function(recipe, i) for i, recipe in recipes.items()]
         with ThreadPoolExecutor(threads, thread_name_prefix="daskdl-each") as pool:
@@ -175,8 +175,8 @@ def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
     """Return recipes of partitions that are held by the workers from now on, or here."""
     client = client or client_of(recipes)
     if client is None:
-        held = on_each(recipes, lambda partition, i: partition)
-        return [p if isinstance(p, Arrays) else Loaded(p) for p in held]
+        loaded = on_each(recipes, lambda partition, i: partition)
+        return [p if isinstance(p, Arrays) else Loaded(p) for p in loaded]
     name = f"persisted-{uuid.uuid4().hex[:12]}"
     there = {i: recipe for i, recipe in enumerate(recipes) if not recipe.in_memory}
     graph, behind = graph_of(there, lambda i: (name, i))
@@ -235,8 +235,8 @@ def check_client(where: str, recipes: Sequence[Loadable], client: Client) -> Non
 
 def client_of(recipes: Sequence[Loadable]) -> Client | None:
     """Return the client that holds partitions, or the current one, if there is one."""
-    held = next((future for recipe in recipes for future in recipe.futures), None)
-    return current_client() if held is None else held.client
+    first_future = next((future for recipe in recipes for future in recipe.futures), None)
+    return current_client() if first_future is None else first_future.client
 
 
 def _count_uses(recipe: Loadable, uses: Counter[int]) -> None:

@@ -27,8 +27,8 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
         return from_dask_arrays(arrays)
     if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
         return slice_recipes(Given(arrays), partitions, "SampleSet.from_arrays")
-    held = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
-    shapes = {n: (len(v),) if isinstance(v, Ragged) else v.shape for n, v in held.items()}
+    by_name = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
+    shapes = {n: (len(v),) if isinstance(v, Ragged) else v.shape for n, v in by_name.items()}
     lengths = {name: shape[0] if shape else "no axis" for name, shape in shapes.items()}
     if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
         raise DataError(
@@ -36,7 +36,7 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
             f"found {lengths or 'no arrays'}"
             "; give one entry for each sample in every array"
         )
-    return [Arrays(held)]
+    return [Arrays(by_name)]
 
 
 def _bare(name: str, array: Any) -> Any:

@@ -172,14 +172,16 @@ class ToArrays:
 
     def __call__(self, *arrays: Any) -> Arrays:
         """Return the partition."""
-        held = {n: unmasked(f"SampleSet, {n}", a) for n, a in zip(self.names, arrays, strict=True)}
-        if len({len(a) for a in held.values()}) > 1:
-            lengths = {name: len(a) for name, a in held.items()}
+        by_name = {
+            n: unmasked(f"SampleSet, {n}", a) for n, a in zip(self.names, arrays, strict=True)
+        }
+        if len({len(a) for a in by_name.values()}) > 1:
+            lengths = {name: len(a) for name, a in by_name.items()}
             raise DataError(
                 f"SampleSet: expected arrays of one length, found {lengths}"
                 "; give one entry for each sample in every array"
             )
-        return Arrays(held)
+        return Arrays(by_name)
 
 
 @dataclass(frozen=True)

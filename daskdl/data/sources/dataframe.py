@@ -78,26 +78,26 @@ class Columns:
     def __call__(self, frame: Any) -> Arrays:
         """Return the partition."""
         self.check(frame.columns)
-        held = {
+        by_name = {
             name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
             for name, f in self.fields.items()
             if name not in self.decode
         }
         if not self.decode:
-            return Arrays(held)
+            return Arrays(by_name)
         values = [frame[self.fields[name]] for name in self.decode]
         rows = enumerate(zip(*values, strict=True))
         decoded = Records(self._decoded, self.on_error, f"{self.name}, row")(rows)
         if not len(decoded):
             return Arrays({}, decoded.bad)
         good = decoded.arrays["row"]
-        both = {**{n: column[good] for n, column in held.items()}, **decoded.arrays}
+        both = {**{n: column[good] for n, column in by_name.items()}, **decoded.arrays}
         return Arrays({name: both[name] for name in self.fields}, decoded.bad)
 
     def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
-        held = [_column(frame[column]) for column in columns]
+        values = [_column(frame[column]) for column in columns]
         try:
-            return np.stack(held, axis=-1)
+            return np.stack(values, axis=-1)
         except TypeError as error:  # numbers and words
             kinds = {column: str(frame[column].dtype) for column in columns}
             raise DataError(
@@ -172,5 +172,5 @@ def from_dataframe(
             Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
             for i, (tasks, key) in enumerate(tasks_by_partition(frame))
         ]
-    held: Arrays = columns(frame)
-    return [Uncounted(Loaded(held)) if on_error == "skip" else held]
+    partition: Arrays = columns(frame)
+    return [Uncounted(Loaded(partition)) if on_error == "skip" else partition]

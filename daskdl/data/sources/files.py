@@ -106,26 +106,26 @@ def from_files(
     check_on_error(on_error)
     options = dict(storage_options or {})
     details: dict[str, Mapping[str, Any]] = {}
-    found = expanded(urls, options, details=details)
+    files = expanded(urls, options, details=details)
     versions = {url: version_in(told) for url, told in details.items() if "://" in url}
-    untold = [url for url in found if not versions.get(url)]
+    untold = [url for url in files if not versions.get(url)]
     versions |= dict(zip(untold, versions_at(untold, options), strict=True))
-    held = {name: np.asarray(column) for name, column in columns.items()}
-    for name, column in held.items():
-        if column.shape[:1] != (len(found),):
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    for name, column in arrays.items():
+        if column.shape[:1] != (len(files),):
             raise DataError(
-                f"SampleSet.from_files: expected {name} with one entry for each of {len(found)} "
+                f"SampleSet.from_files: expected {name} with one entry for each of {len(files)} "
                 f"files, found shape {column.shape}"
                 "; order it as the files, which come by their names"
             )
     whole = FilesRecipe(
-        tuple(found), read, held, on_error, 0, options, tuple(versions[url] for url in found)
+        tuple(files), read, arrays, on_error, 0, options, tuple(versions[url] for url in files)
     )
     measured = whole.part(0, 1).load()  # a mistake in the function shows at once
     whole = replace(whole, sample_bytes=measured.nbytes)
     if partitions is None:
         partitions = -(-whole.nbytes // PARTITION_BYTES)
-    bounds = even_bounds(len(found), max(1, min(partitions, len(found))))
+    bounds = even_bounds(len(files), max(1, min(partitions, len(files))))
     parts = [whole.part(a, b) for a, b in pairwise(bounds)]
     return [Uncounted(part) for part in parts] if on_error == "skip" else list(parts)
 

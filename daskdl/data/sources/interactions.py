@@ -50,16 +50,20 @@ class Interactions:
         user_count: int | None = None,
         item_count: int | None = None,
     ) -> None:
-        held = {"users": np.asarray(users), "items": np.asarray(items)}
-        held["times"] = np.arange(len(held["users"])) if times is None else np.asarray(times)
+        columns = {"users": np.asarray(users), "items": np.asarray(items)}
+        columns["times"] = np.arange(len(columns["users"])) if times is None else np.asarray(times)
         counts = {"users": user_count, "items": item_count}
-        lengths = {name: array.shape for name, array in held.items()}
-        if len(set(lengths.values())) != 1 or held["users"].ndim != 1 or not held["users"].size:
+        lengths = {name: array.shape for name, array in columns.items()}
+        if (
+            len(set(lengths.values())) != 1
+            or columns["users"].ndim != 1
+            or not columns["users"].size
+        ):
             raise DataError(
                 f"Interactions: expected arrays of one length (n,), found shapes {lengths}"
             )
         for name, count in counts.items():
-            array = held[name]
+            array = columns[name]
             if array.dtype.kind not in "iu" or array.min() < 0:
                 raise DataError(
                     f"Interactions: expected {name} to be whole numbers from 0 on, found "
@@ -72,9 +76,9 @@ class Interactions:
                     f"Interactions: expected {name} below {counts[name]}, found {array.max()}"
                     "; raise the count, or leave it out"
                 )
-            held[name] = array.astype(np.int64)
+            columns[name] = array.astype(np.int64)
         for name, value in {
-            **held, "user_count": counts["users"], "item_count": counts["items"],
+            **columns, "user_count": counts["users"], "item_count": counts["items"],
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -95,9 +99,9 @@ class Interactions:
         users = self.users[order]
         last = np.append(users[1:] != users[:-1], True)
         alone = np.append(True, users[1:] != users[:-1]) & last
-        held = np.zeros(len(self), bool)
-        held[order[last & ~alone]] = True
-        return self._some(~held), self._some(held)
+        is_last = np.zeros(len(self), bool)
+        is_last[order[last & ~alone]] = True
+        return self._some(~is_last), self._some(is_last)
 
     def _some(self, which: NDArray[np.bool_]) -> Interactions:
         if not which.any():
@@ -133,8 +137,8 @@ class Interactions:
         DataError
             For a user who has met every item.
         """
-        found = np.empty((len(held), 1 + negatives, 2), np.int64)
-        found[:, :, 0], found[:, 0, 1] = held.users[:, None], held.items
+        pairs = np.empty((len(held), 1 + negatives, 2), np.int64)
+        pairs[:, :, 0], pairs[:, 0, 1] = held.users[:, None], held.items
         order = np.argsort(self.users, kind="stable")
         bounds = np.searchsorted(self.users[order], [held.users, held.users + 1])
         for i, (a, b) in enumerate(bounds.T):
@@ -145,8 +149,8 @@ class Interactions:
             if not others.size:
                 raise _met_all(user, self.item_count)
             rng = generator(seed, "candidates", user)
-            found[i, 1:, 1] = rng.choice(others, negatives, replace=others.size < negatives)
-        return found
+            pairs[i, 1:, 1] = rng.choice(others, negatives, replace=others.size < negatives)
+        return pairs
 
     def with_negatives(self, negatives: int = 4) -> Negatives:
         """Return a function for ``SampleSet.map`` that adds items that a user has not met."""
@@ -189,10 +193,10 @@ class Negatives:
 
         ``y`` (N, 1 + negatives), float32, is 1 for the given pairs and 0 for the others.
         """
-        given = np.asarray(batch["x"])
-        n, width = len(given), 1 + self.negatives
-        pairs = np.repeat(given[:, None], width, 1)
-        items = np.empty((n, self.negatives), given.dtype)
+        positive = np.asarray(batch["x"])
+        n, width = len(positive), 1 + self.negatives
+        pairs = np.repeat(positive[:, None], width, 1)
+        items = np.empty((n, self.negatives), positive.dtype)
         users = pairs[:, 1:, 0].astype(np.int64)
         left = np.ones(items.shape, bool)
         while left.any():

@@ -45,8 +45,8 @@ class RowGroup(Excerpt):
         parquet = _parquet()
         with opened(self.url, self.storage_options) as file:
             check_version(file, self.url, self.version)
-            with parquet.ParquetFile(file) as held:
-                table = held.read_row_group(self.group, columns=self.columns.needed)
+            with parquet.ParquetFile(file) as parquet_file:
+                table = parquet_file.read_row_group(self.group, columns=self.columns.needed)
                 return self.columns(table.slice(self.start, len(self)).to_pandas())
 
 
@@ -64,32 +64,32 @@ def from_parquet(
     parquet = _parquet()
 
     def groups(url: str) -> list[Recipe]:
-        own = columns.called(url)
+        columns_of_file = columns.called(url)
         try:
             with opened(url, options) as file:
                 version = version_of(file, url)
-                with parquet.ParquetFile(file) as held:
-                    metadata, names = held.metadata, held.schema_arrow.names
+                with parquet.ParquetFile(file) as parquet_file:
+                    metadata, names = parquet_file.metadata, parquet_file.schema_arrow.names
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{url}: expected a Parquet file, found {error}"
                 "; give the pattern of the Parquet files alone, such as 'folder/*.parquet'"
             ) from error
-        own.check(names)
-        found: list[Recipe] = []
+        columns_of_file.check(names)
+        recipes: list[Recipe] = []
         for g in range(metadata.num_row_groups):
             group = metadata.row_group(g)
             parts = (group.column(c) for c in range(group.num_columns))
             nbytes = sum(
                 c.total_uncompressed_size
                 for c in parts
-                if c.path_in_schema.split(".")[0] in own.needed
+                if c.path_in_schema.split(".")[0] in columns_of_file.needed
             )
             rows = group.num_rows
-            named = own.called(f"{url}, row group {g}")
+            named = columns_of_file.called(f"{url}, row group {g}")
             recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), version, options)
-            found.append(Uncounted(recipe) if own.on_error == "skip" else recipe)
-        return found
+            recipes.append(Uncounted(recipe) if columns_of_file.on_error == "skip" else recipe)
+        return recipes
 
     with ThreadPoolExecutor(8) as pool:
         return [

@@ -125,7 +125,7 @@ class Connection:
         """Take a connection string apart."""
         psycopg = _psycopg()
         try:
-            held = {k: str(v) for k, v in psycopg.conninfo.conninfo_to_dict(connection).items()}
+            settings = {k: str(v) for k, v in psycopg.conninfo.conninfo_to_dict(connection).items()}
         except psycopg.ProgrammingError:
             # Without what was found: a part of it may be a password.
             raise SettingsError(
@@ -133,10 +133,10 @@ class Connection:
                 "dbname=..., found something else; write characters such as @ and spaces in a URL "
                 "as %40 and %20"
             ) from None
-        secrets = {name: Secret(held.pop(name)) for name in _SECRETS if name in held}
+        secrets = {name: Secret(settings.pop(name)) for name in _SECRETS if name in settings}
         if password is not None:
             secrets["password"] = Secret(password)
-        return cls({"connect_timeout": str(CONNECT_SECONDS)} | held, secrets)
+        return cls({"connect_timeout": str(CONNECT_SECONDS)} | settings, secrets)
 
     def __str__(self) -> str:
         names = ("host", "port", "dbname", "user", "service")
@@ -214,12 +214,12 @@ class Table:
                 key=key, size=size, n=sql.Literal(partitions or RANGES), table=self._table(),
                 where=self._where(), written=written,
             )  # fmt: skip
-            found = connection.execute(query).fetchall()
-        if not found:
+            counted = connection.execute(query).fetchall()
+        if not counted:
             found_none = f"{self.name}: expected rows, found none {self.where or ''}".rstrip()
             raise DataError(f"{found_none}; look at the table and at where=")
         before = None
-        for low, high, rows, *_, different in found:
+        for low, high, rows, *_, different in counted:
             if different != rows or (before is not None and low == before):
                 raise DataError(
                     f"{self.name}: expected {self.key!r} to have a different value in each row, "
@@ -229,15 +229,15 @@ class Table:
             before = high
         parts = [
             Range(low, high, rows, nbytes, None if written is None else int(written))
-            for low, high, rows, nbytes, written, _ in found
+            for low, high, rows, nbytes, written, _ in counted
         ]
         return parts if partitions else _together(parts)
 
     def _is_stored(self, connection: Any) -> bool:
         """Return whether rows tell which transaction wrote them, as those of views do not."""
         query = "SELECT relkind IN ('r', 'm', 'p') FROM pg_class WHERE oid = to_regclass(%s)"
-        found = connection.execute(query, [self._table().as_string(connection)]).fetchone()
-        return bool(found and found[0])
+        kind = connection.execute(query, [self._table().as_string(connection)]).fetchone()
+        return bool(kind and kind[0])
 
     def read(self, columns: Sequence[str], part: KeyRange, limit: int) -> tuple[Any, int | None]:
         """Return rows of a range as a DataFrame, one more than expected if there are.
@@ -280,8 +280,10 @@ class Table:
     def _where(self, more: Any = None) -> Any:
         from psycopg import sql
 
-        own = None if self.where is None else sql.SQL("({})").format(sql.SQL(self.where))
-        all_of = [condition for condition in (own, more) if condition is not None]
+        condition_of_table = (
+            None if self.where is None else sql.SQL("({})").format(sql.SQL(self.where))
+        )
+        all_of = [condition for condition in (condition_of_table, more) if condition is not None]
         return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(all_of)) if all_of else sql.SQL("")
 
 
@@ -357,14 +359,14 @@ def _frame(description: Any, rows: Sequence[tuple[Any, ...]]) -> Any:
     import pandas as pd
 
     columns = zip(*rows, strict=True) if rows else [() for _ in description]
-    held = {}
+    series = {}
     for kind, column in zip(description, columns, strict=True):
         dtype, values = _DTYPES.get(kind.type_code), list(column)
         if dtype is not None and None in values:
             dtype = np.float32 if dtype is np.float32 else np.float64
             values = [np.nan if value is None else value for value in values]
-        held[kind.name] = pd.Series(values, dtype=dtype or object)
-    return pd.DataFrame(held)
+        series[kind.name] = pd.Series(values, dtype=dtype or object)
+    return pd.DataFrame(series)
 
 
 def _psycopg() -> Any:

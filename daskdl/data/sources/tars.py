@@ -137,8 +137,8 @@ class Tar(Recipe):
             if names:
                 check_version(file, self.url, self.version)
             read = Records(partial(self._sample, file), self.on_error, names.__getitem__)
-            found = read(range(len(names)))
-        return replace(found, bad=(*found.bad, self.broken)) if self.broken else found
+            arrays = read(range(len(names)))
+        return replace(arrays, bad=(*arrays.bad, self.broken)) if self.broken else arrays
 
     def _sample(self, file: Any, i: int) -> dict[str, Any]:
         values = {}
@@ -186,11 +186,11 @@ class Listing(Loadable):
                 raise DataError(
                     f"{broken}; on_error='skip' takes the {len(names)} samples that are there"
                 ) from error
-        held = np.array(files, np.int64).reshape(len(files), len(self.fields.endings), 3)
+        places = np.array(files, np.int64).reshape(len(files), len(self.fields.endings), 3)
         return Tar(
             self.url,
             tuple(names),
-            held,
+            places,
             self.fields,
             self.on_error,
             broken,
@@ -232,7 +232,7 @@ def from_tar(
     check_on_error(on_error)
     fields = Fields(endings, decode or {})
     options = dict(storage_options or {})
-    found = expanded(urls, options, ".tar")
-    listings = [Listing(url, fields, on_error, options) for url in found]
+    archives = expanded(urls, options, ".tar")
+    listings = [Listing(url, fields, on_error, options) for url in archives]
     tars = on_each(listings, lambda tar, i: tar)  # on the workers, if there are any
     return [Uncounted(tar) for tar in tars] if on_error == "skip" else tars

@@ -45,13 +45,13 @@ def expanded(
 
     single = isinstance(urls, str | os.PathLike)
     several: list[str | os.PathLike[str]] = [urls] if single else list(urls)
-    found: list[str] = []
+    files: list[str] = []
     for one in several:
         url = os.fspath(one)
         if "://" not in url:
             url = os.path.abspath(url)
         if "*" not in url and not single:
-            found.append(url)  # many are not looked for one by one
+            files.append(url)  # many are not looked for one by one
             continue
         system, path = fsspec.url_to_fs(url, **options)
         told: dict[str, Any] = {path: {}}
@@ -66,9 +66,9 @@ def expanded(
                 "; look at the path; each worker needs to see it too"
             )
         names = [p if "://" not in url else system.unstrip_protocol(p) for p in paths]
-        found.extend(names)
+        files.extend(names)
         if details is not None:
             details.update(zip(names, map(told.__getitem__, paths), strict=True))
-    if not found:
+    if not files:
         raise DataError("SampleSet: expected URLs of files, found none")
-    return found
+    return files

@@ -62,8 +62,8 @@ def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     far = [url for url in urls if is_far(url)]
     asked = far if len(far) <= ASKED else []
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        found = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
-    return [found.get(url, "") if is_far(url) else version_at(url, options) for url in urls]
+        told = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
+    return [told.get(url, "") if is_far(url) else version_at(url, options) for url in urls]
 
 
 def version_in(details: Mapping[str, Any]) -> str:

@@ -49,8 +49,8 @@ def from_xarray(
     # xarray has no public word for "read when it is needed".
     if any(not v._in_memory and v.chunks is None for v in map(data.variables.__getitem__, keys)):
         return slice_recipes(Lazy(data, dim, dict(fields)), partitions, "data")
-    found = variables(data, dim, fields, "data").items()
-    arrays = {name: variable.data for name, variable in found}
+    chosen = variables(data, dim, fields, "data").items()
+    arrays = {name: variable.data for name, variable in chosen}
     if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
         return from_dask_arrays(arrays)
     return [Arrays(arrays)]
@@ -88,14 +88,14 @@ def variables(
             f"{name}: expected the variables to use, such as x='t2m', found none; there are "
             f"{sorted(map(str, data))}"
         )
-    found = {}
+    chosen = {}
     for k, f in fields.items():
         if isinstance(f, str):
-            found[k] = one(f)
+            chosen[k] = one(f)
         else:
             parts = xr.concat([xr.DataArray(one(key)) for key in f], dim="_side")
-            found[k] = parts.variable.transpose(..., "_side")
-    return found
+            chosen[k] = parts.variable.transpose(..., "_side")
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class Sliced:
     def chunks(self) -> Sequence[int] | None:
         """Size of a chunk of the store along the dimension."""
         variable = self.data[self._first].variable
-        held = variable.encoding.get("chunks")
-        return None if held is None else (held[variable.dims.index(self.dim)],)
+        sizes = variable.encoding.get("chunks")
+        return None if sizes is None else (sizes[variable.dims.index(self.dim)],)
 
     @property
     def _first(self) -> str:

@@ -50,8 +50,8 @@ class SliceRecipe(Excerpt):
 
     def load(self) -> Arrays:
         """Read the samples."""
-        held = self.source().items()
-        return Arrays({name: np.asarray(array[self.start : self.stop]) for name, array in held})
+        arrays = self.source().items()
+        return Arrays({name: np.asarray(array[self.start : self.stop]) for name, array in arrays})
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,10 @@ class Category:
 
     def ids(self, series: Any) -> Array:
         """Return the id of each value of a column, int64 (n,)."""
-        found = codes(series, self.values) + 1
+        ids = codes(series, self.values) + 1
         if self.missing:
-            found[np.asarray(series.isna())] = self.rows - 1
-        return found
+            ids[np.asarray(series.isna())] = self.rows - 1
+        return ids
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def as_numbers(series: Any) -> Array:
     """Return a column as float64, NaN for what is missing; a length of time in seconds."""
     if getattr(series.dtype, "kind", "O") == "m":
         return np.asarray(series.dt.total_seconds(), np.float64)
-    found: Array = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return found
+    numbers: Array = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
 
 
 def as_seconds(series: Any) -> Array:
@@ -184,17 +184,17 @@ def codes(series: Any, values: Sequence[Value]) -> Array:
     dtype = getattr(series, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):  # of few values, each is looked for once
         places = known.get_indexer(pd.Index([as_value(v) for v in dtype.categories], dtype=object))
-        own = series.cat.codes.to_numpy()
-        return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
+        numbers = series.cat.codes.to_numpy()
+        return np.where(numbers < 0, -1, np.append(places, -1)[numbers]).astype(np.int64)
     try:
-        own, uniques = pd.factorize(series)
+        numbers, uniques = pd.factorize(series)
     except TypeError as error:  # which cannot be told from others
         raise DataError(
             f"column {series.name!r}: expected one text, number or time in each cell, found others "
             f"({error}); name it in leave_out=[{series.name!r}]"
         ) from error
     places = known.get_indexer(pd.Index([as_value(v) for v in uniques], dtype=object))
-    return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
+    return np.where(numbers < 0, -1, np.append(places, -1)[numbers]).astype(np.int64)
 
 
 def as_value(value: Any) -> Value:

@@ -127,18 +127,20 @@ class TableEncoder:
                     f"{frame[name].dtype}; convert it, or name it in leave_out=[{name!r}]"
                 )
             kinds[name] = kind
-        found = statistics(frame, kinds)
+        by_column = statistics(frame, kinds)
         columns = tuple(
-            _column(name, kinds[name], found[name], rare, most) for name in kinds if name != target
+            _column(name, kinds[name], by_column[name], rare, most)
+            for name in kinds
+            if name != target
         )
         if not columns:
             raise DataError("TableEncoder.fit: expected columns to learn from, found none")
         if target is None:
             return cls(columns)
-        held = found[target]
-        if isinstance(held, Values):
-            return cls(columns, target, tuple(_sorted(held.counts)))
-        return cls(columns, target, (), held.mean, held.scale)
+        of_target = by_column[target]
+        if isinstance(of_target, Values):
+            return cls(columns, target, tuple(_sorted(of_target.counts)))
+        return cls(columns, target, (), of_target.mean, of_target.scale)
 
     @property
     def numbers(self) -> int:
@@ -176,11 +178,11 @@ class TableEncoder:
         column = frame[self.target]
         wrong, expected = np.zeros(0, bool), "a number"
         if self.classes:
-            found = codes(column, self.classes)
-            wrong, expected = found < 0, f"one of {_some(self.classes)}, which it was fitted to"
+            targets = codes(column, self.classes)
+            wrong, expected = targets < 0, f"one of {_some(self.classes)}, which it was fitted to"
         else:
-            found = as_numbers(column).astype(np.float32)[:, None]
-            wrong = ~np.isfinite(found[:, 0])
+            targets = as_numbers(column).astype(np.float32)[:, None]
+            wrong = ~np.isfinite(targets[:, 0])
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise DataError(
@@ -188,14 +190,14 @@ class TableEncoder:
                 f"{column.iloc[row]!r}, and {int(wrong.sum()) - 1} more such rows; leave them "
                 "out, as by frame.dropna(subset=[...])"
             )
-        return found
+        return targets
 
     def __call__(self, frame: Any, name: str = "DataFrame") -> Arrays:
         """Return a pandas DataFrame's rows as a partition, with the targets if it has them."""
-        held = {f"x.{key}": value for key, value in self.inputs(frame).items()}
+        arrays = {f"x.{key}": value for key, value in self.inputs(frame).items()}
         if self.target is not None:
-            held["y"] = self.labels(frame, name)
-        return Arrays(held)
+            arrays["y"] = self.labels(frame, name)
+        return Arrays(arrays)
 
     def plain(self) -> tuple[Any, ...]:
         """Return it as plain data, which a model file keeps; :meth:`from_plain` reads it."""
@@ -210,8 +212,8 @@ class TableEncoder:
     def __repr__(self) -> str:
         kinds = [column.kind for column in self.columns]
         said = ", ".join(f"{kinds.count(k)} of {k}" for k in dict.fromkeys(kinds))
-        what = f"{len(self.classes)} classes" if self.classes else "numbers"
-        target = "" if self.target is None else f" -> {self.target!r}, {what}"
+        kind = f"{len(self.classes)} classes" if self.classes else "numbers"
+        target = "" if self.target is None else f" -> {self.target!r}, {kind}"
         return f"TableEncoder({len(kinds)} columns ({said}){target})"
 
     def _repr_html_(self) -> str:

@@ -66,8 +66,8 @@ class Values:
     @classmethod
     def of(cls, series: Any, kind: str) -> Values:
         """Return the statistics of one column."""
-        found = series.value_counts(dropna=True)
-        counts = Counter({as_value(v): int(n) for v, n in found.items() if n})
+        counted = series.value_counts(dropna=True)
+        counts = Counter({as_value(v): int(n) for v, n in counted.items() if n})
         return cls(counts, int(series.isna().sum()))
 
     def merged(self, other: Values) -> Values:
@@ -98,11 +98,11 @@ def statistics_of(frame: Any, kinds: Mapping[str, str]) -> Statistics:
 def merged(parts: Sequence[Statistics]) -> Statistics:
     """Return the statistics of several parts together, added in their order."""
     first, *others = parts
-    found = dict(first)
+    together = dict(first)
     for other in others:
         for name, one in other.items():
-            found[name] = found[name].merged(one)  # type: ignore[arg-type]
-    return found
+            together[name] = together[name].merged(one)  # type: ignore[arg-type]
+    return together
 
 
 def statistics(frame: Any, kinds: Mapping[str, str]) -> Statistics:
@@ -115,6 +115,6 @@ def statistics(frame: Any, kinds: Mapping[str, str]) -> Statistics:
     parts = [one(part, kinds) for part in frame[list(kinds)].to_delayed()]
     while len(parts) > 1:
         parts = [join(parts[i : i + 8]) for i in range(0, len(parts), 8)]
-    (found,) = dask.compute(*parts)
-    whole: Statistics = found
+    (merged_parts,) = dask.compute(*parts)
+    whole: Statistics = merged_parts
     return whole

@@ -94,8 +94,8 @@ def buckets(lengths: ArrayLike, bounds: Sequence[int]) -> list[tuple[int, NDArra
     if not edges.size or edges[0] < 1 or (np.diff(edges) <= 0).any():
         raise SettingsError(f"buckets: expected increasing bounds from 1 on, found {list(bounds)}")
     which = np.minimum(np.searchsorted(edges, lengths), len(edges) - 1)
-    found = [(int(edge), np.flatnonzero(which == i)) for i, edge in enumerate(edges)]
-    return [(edge, where) for edge, where in found if len(where)]
+    by_edge = [(int(edge), np.flatnonzero(which == i)) for i, edge in enumerate(edges)]
+    return [(edge, where) for edge, where in by_edge if len(where)]
 
 
 def lengths_of(ids: ArrayLike) -> NDArray[np.int64]:

@@ -56,14 +56,14 @@ class Vectors:
         """
         ids = {word: i for i, word in enumerate(self.words)}
         names = vocabulary.words[len(SPECIAL) :]
-        found = np.array([ids.get(word, -1) for word in names], np.int64)
-        have = np.flatnonzero(found >= 0)
+        places = np.array([ids.get(word, -1) for word in names], np.int64)
+        have = np.flatnonzero(places >= 0)
         if not have.size:
             raise DataError(
                 f"Vectors.table: expected vectors of some of {len(names):,} words, found none; see "
                 "whether the vocabulary was made in lower case as the vectors were"
             )
-        known = self.values[found[have]]
+        known = self.values[places[have]]
         rng = np.random.default_rng(seed)
         table = rng.normal(known.mean(0), known.std(0), (len(vocabulary), known.shape[1]))
         table[PADDING] = 0
@@ -103,7 +103,7 @@ def read_vectors(path: str | os.PathLike[str], vocabulary: Container[str] | None
     (('good',), array([[1. , 0.5]], dtype=float32))
     """
     name, words, blocks = os.fspath(path), dict[str, None](), list[NDArray[np.float32]]()
-    held: list[tuple[int, list[str]]] = []
+    lines: list[tuple[int, list[str]]] = []
     features = 0
     for number, line in _lines(name):
         if number == 1:
@@ -120,12 +120,12 @@ def read_vectors(path: str | os.PathLike[str], vocabulary: Container[str] | None
         if word in words or (vocabulary is not None and word not in vocabulary):
             continue
         words[word] = None
-        held.append((number, fields))
-        if len(held) == AT_ONCE:
-            blocks.append(_numbers(name, held, features))
-            held = []
-    if held:
-        blocks.append(_numbers(name, held, features))
+        lines.append((number, fields))
+        if len(lines) == AT_ONCE:
+            blocks.append(_numbers(name, lines, features))
+            lines = []
+    if lines:
+        blocks.append(_numbers(name, lines, features))
     if not blocks:
         which = "" if vocabulary is None else " of the vocabulary's words"
         raise DataError(f"{name}: expected vectors{which}, found none")

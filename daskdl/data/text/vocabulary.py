@@ -175,13 +175,13 @@ class Vocabulary:
                 "Vocabulary.save: expected a Tokenizer, found "
                 f"{self.tokenizer!r}, which a file cannot keep"
             )
-        held = {
+        content = {
             "format": FORMAT,
             "tokenizer": asdict(self.tokenizer),
             "words": self.words[len(SPECIAL) :],
         }
         with fsspec.open(os.fspath(path), "w", encoding="utf-8") as file:
-            json.dump(held, file, ensure_ascii=False)
+            json.dump(content, file, ensure_ascii=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -196,10 +196,10 @@ class Vocabulary:
 
         try:
             with fsspec.open(os.fspath(path), "r", encoding="utf-8") as file:
-                held = json.load(file)
-            if held["format"] != FORMAT:
-                raise ValueError(f"format {held['format']!r}")
-            return cls(held["words"], Tokenizer(**held["tokenizer"]))
+                content = json.load(file)
+            if content["format"] != FORMAT:
+                raise ValueError(f"format {content['format']!r}")
+            return cls(content["words"], Tokenizer(**content["tokenizer"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path}: expected a vocabulary of format {FORMAT}, found something else "

@@ -35,7 +35,7 @@ def read(data: bytes, where: str) -> dict[str, list[Array]]:
         When the file is damaged, or a blob's shape and numbers do not go together.
     """
     fields = Fields(data, where, _MOST * 10)
-    found: dict[str, list[Array]] = {}
+    blobs_of: dict[str, list[Array]] = {}
     layers = 0
     for number, wire, value in fields.of():
         if number not in _LAYERS or wire != BYTES:
@@ -54,10 +54,10 @@ def read(data: bytes, where: str) -> dict[str, list[Array]]:
                     "take memory, or is damaged"
                 )
         if blobs:
-            found[name] = [_blob(fields, blob, f"{where}: layer {name!r}") for blob in blobs]
+            blobs_of[name] = [_blob(fields, blob, f"{where}: layer {name!r}") for blob in blobs]
     if not layers:
         raise ModelFileError(f"{where}: there are no layers in it; is it a caffemodel?")
-    return found
+    return blobs_of
 
 
 def _blob(fields: Fields, message: Span, where: str) -> Array:

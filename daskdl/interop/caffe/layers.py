@@ -76,10 +76,10 @@ class Layer(Base):
 
     def vector(self, i: int, what: str, count: int) -> Array:
         """Return weights of which there is one for each channel; old files give them four axes."""
-        found = self.blob(i, what)
-        if found.size != count:
-            self.fail(f"expected {count} numbers as {what}, found {found.size}")
-        return found.reshape(count)
+        blob = self.blob(i, what)
+        if blob.size != count:
+            self.fail(f"expected {count} numbers as {what}, found {blob.size}")
+        return blob.reshape(count)
 
     def bias(self, count: int) -> str:
         """Add the bias; return its name, "" if the layer has none."""

@@ -110,7 +110,8 @@ def bn(of: Layer) -> Value:
     """Normalise by running statistics, scale and shift, all in one layer (SegNet, PSPNet)."""
     slope = of.blob(0, "scale").reshape(-1)
     shift, mean, variance = (
-        of.vector(i, what, slope.size) for i, what in ((1, "shift"), (2, "mean"), (3, "variance"))
+        of.vector(i, quantity, slope.size)
+        for i, quantity in ((1, "shift"), (2, "mean"), (3, "variance"))
     )
     scale, bias = of.weight(0, "weight", slope), of.weight(1, "bias", shift)
     return _normalised(of, scale, bias, mean, variance, of.number("momentum", 0.9))
@@ -148,14 +149,14 @@ def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
 def scale(of: Layer) -> Value:
     """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
     axis = of.axis(of.settings.integer("axis", 1, -9, 9))
-    operator, what = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
+    operator, quantity = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
     bias = of.settings.flag("bias_term", False)
     two = len(of.inputs) > 1
     if two:
         behind = of.rank - axis - of.rank_of(of.bottom(1))
         other = _before(of, of.bottom(1).name, behind)
     else:
-        other = _aligned(of, 0, what, axis)
+        other = _aligned(of, 0, quantity, axis)
     more = _aligned(of, 0 if two else 1, "bias", axis) if bias else ""
     if not more:
         return of.result(operator, of.x.name, other)

@@ -42,64 +42,64 @@ class Message:
 
     def parts(self, name: str) -> list[Message]:
         """Return the messages of a field."""
-        found = self.fields.get(name, [])
-        for value in found:
+        parts = self.fields.get(name, [])
+        for value in parts:
             if not isinstance(value, Message):
                 self._wrong(name, "{ ... }", value)
-        return found
+        return parts
 
     def part(self, name: str) -> Message:
         """Return a field's message, the last one if there are several, an empty one if none."""
-        found = self.parts(name)
-        return found[-1] if found else Message(self.where)
+        parts = self.parts(name)
+        return parts[-1] if parts else Message(self.where)
 
     def words(self, name: str) -> list[str]:
         """Return texts or words of enums."""
-        found = self.fields.get(name, [])
-        for value in found:
+        words = self.fields.get(name, [])
+        for value in words:
             if not isinstance(value, str):
                 self._wrong(name, "text", value)
-        return found
+        return words
 
     def word(self, name: str, default: str = "") -> str:
         """Return a text or the word of an enum."""
-        found = self.words(name)
-        return found[-1] if found else default
+        words = self.words(name)
+        return words[-1] if words else default
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a bool."""
-        found = self.fields.get(name, [default])[-1]
-        if found in ("true", "t", 1, True):
+        word = self.fields.get(name, [default])[-1]
+        if word in ("true", "t", 1, True):
             return True
-        if found in ("false", "f", 0, False):
+        if word in ("false", "f", 0, False):
             return False
-        self._wrong(name, "true or false", found)
+        self._wrong(name, "true or false", word)
 
     def numbers(self, name: str) -> list[float]:
         """Return numbers."""
-        found = self.fields.get(name, [])
-        for value in found:
+        numbers = self.fields.get(name, [])
+        for value in numbers:
             if isinstance(value, (str, Message)) or not math.isfinite(value):
                 self._wrong(name, "a number", value)
-        return [float(v) for v in found]
+        return [float(v) for v in numbers]
 
     def number(self, name: str, default: float = 0.0) -> float:
         """Return a number."""
-        found = self.numbers(name)
-        return found[-1] if found else default
+        numbers = self.numbers(name)
+        return numbers[-1] if numbers else default
 
     def integers(self, name: str, least: int = 0, most: int = 1 << 20) -> list[int]:
         """Return whole numbers within bounds."""
-        found = self.numbers(name)
-        for value in found:
+        numbers = self.numbers(name)
+        for value in numbers:
             if value != int(value) or not least <= value <= most:
                 self._wrong(name, f"a whole number from {least} to {most}", value)
-        return [int(v) for v in found]
+        return [int(v) for v in numbers]
 
     def integer(self, name: str, default: int = 0, least: int = 0, most: int = 1 << 20) -> int:
         """Return a whole number within bounds."""
-        found = self.integers(name, least, most)
-        return found[-1] if found else default
+        numbers = self.integers(name, least, most)
+        return numbers[-1] if numbers else default
 
     def _wrong(self, name: str, expected: str, found: Any) -> NoReturn:
         shown = "{ ... }" if isinstance(found, Message) else repr(found)[:60]
@@ -170,8 +170,8 @@ class _Tokens:
         self.text, self.where, self.at = text, where, 0
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        while found := self._next():
-            yield found
+        while token := self._next():
+            yield token
 
     def _next(self) -> tuple[str, str] | None:
         while self.at < len(self.text):
@@ -186,9 +186,9 @@ class _Tokens:
     def take(self, *marks: str) -> str:
         """Return the next token if it is one of these marks, and go beyond it."""
         before = self.at
-        found = self._next()
-        if found and found[0] == "mark" and found[1] in marks:
-            return found[1]
+        token = self._next()
+        if token and token[0] == "mark" and token[1] in marks:
+            return token[1]
         self.at = before
         return ""
 
@@ -209,9 +209,9 @@ class _Tokens:
 
     def _peek(self) -> tuple[str, str] | None:
         before = self.at
-        found = self._next()
+        token = self._next()
         self.at = before
-        return found
+        return token
 
     def _number(self, token: str) -> float:
         if token[:2] in ("0x", "0X") or token[1:3] in ("0x", "0X"):

@@ -77,8 +77,8 @@ def load(
             f"{path}: expected a text of up to {_LARGEST} bytes, found more"
             "; give the prototxt first, and the caffemodel as weights="
         )
-    found = read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
-    return found.eval()
+    network = read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
+    return network.eval()
 
 
 def read(
@@ -143,14 +143,13 @@ class _Network:
                         "; correct the prototxt"
                     )
                 unread.pop(name, None)
-            found = merged.get(i) or self._converted(i, message, kind, merged)
-            if len(found) != len(tops):
+            results = merged.get(i) or self._converted(i, message, kind, merged)
+            if len(results) != len(tops):
                 raise ModelFileError(
-                    f"{self.where}: layer {message.word('name')!r}, {kind}: expected {len(found)} "
-                    f"tops, found {len(tops)}"
-                    "; correct the prototxt"
+                    f"{self.where}: layer {message.word('name')!r}, {kind}: expected "
+                    f"{len(results)} tops, found {len(tops)}; correct the prototxt"
                 )
-            for name, value in zip(tops, found, strict=True):
+            for name, value in zip(tops, results, strict=True):
                 self.values[name] = value
                 unread[name] = None
         inputs = {name for name, *_ in self.build.inputs}
@@ -178,8 +177,8 @@ class _Network:
         if follower is not None:
             layer.scale = self._layer(follower, self.layers[follower], "Scale")
             layer.output = layer.scale.output
-        found = TABLE[kind](layer)
-        values = found if isinstance(found, list) else [found]
+        result = TABLE[kind](layer)
+        values = result if isinstance(result, list) else [result]
         if follower is not None:
             merged[follower] = values
         return values
@@ -217,12 +216,12 @@ class _Network:
 
     def _before_rewritten(self, j: int, name: str) -> list[Message]:
         """Return the layers behind one up to that which computes a blob anew."""
-        found = []
+        readers = []
         for message in self.layers[j + 1 :]:
-            found.append(message)
+            readers.append(message)
             if name in message.words("top"):
                 break
-        return found
+        return readers
 
     def _old_inputs(self) -> None:
         """Add the inputs that stand outside of layers."""

@@ -27,8 +27,8 @@ def slices(of: Layer) -> list[Value]:
     axis, (x, rank) = of.axis(of.settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
     points = of.settings.integers("slice_point")
     if not points:
-        found = of.build.nodes_of("Split", [x], of.names, axis=axis, num_outputs=len(of.names))
-        return [Value(name, rank) for name in found]
+        names = of.build.nodes_of("Split", [x], of.names, axis=axis, num_outputs=len(of.names))
+        return [Value(name, rank) for name in names]
     if len(points) != len(of.names) - 1 or sorted(set(points)) != points:
         of.fail(f"expected {len(of.names) - 1} points that rise, found {points}")
     integers = of.build.integers

@@ -87,10 +87,10 @@ class _Reading:
             raise damaged(
                 self.where, f"{dataset.name}: shape {shape} takes more than the file holds"
             )
-        found = np.asarray(dataset[()])
+        numbers = np.asarray(dataset[()])
         if brain:
-            return widened(found.tobytes(), "BF16").reshape(shape)
-        return found.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else found
+            return widened(numbers.tobytes(), "BF16").reshape(shape)
+        return numbers.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else numbers
 
     def texts(self, attributes: Any, name: str) -> list[str]:
         """Return a list of texts, which long ones of are in several attributes."""
@@ -155,12 +155,12 @@ def read(data: bytes, where: str) -> Weights:
 def parsed(text: str, where: str) -> dict[str, Any]:
     """Return JSON's object."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (RecursionError, ValueError) as error:
         raise damaged(where, f"its configuration is damaged ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise damaged(where, "its configuration is damaged: it is no object")
-    return found
+    return content
 
 
 def _old(reading: _Reading, group: Any, weights: Weights) -> None:
@@ -171,10 +171,10 @@ def _old(reading: _Reading, group: Any, weights: Weights) -> None:
         layer = reading.child(group, name)
         arrays = {}
         for key in reading.texts(layer.attrs, "weight_names"):
-            held = layer
+            member = layer
             for part in key.split("/"):
-                held = reading.child(held, part)
-            arrays[key] = reading.array(held)
+                member = reading.child(member, part)
+            arrays[key] = reading.array(member)
         if arrays:
             weights.layers[name] = arrays
 
@@ -186,11 +186,11 @@ def _new(reading: _Reading, group: Any, weights: Weights) -> None:
         layer = reading.child(group, name)
         arrays: dict[str, Array] = {}
         _collect(reading, layer, "", arrays, 0)
-        held = layer.get("vars")
-        given = _text(held.attrs.get("name", name)) if held is not None else name
+        variables = layer.get("vars")
+        full_name = _text(variables.attrs.get("name", name)) if variables is not None else name
         weights.layers[name] = arrays
-        if given not in weights.layers:
-            weights.layers[given] = weights.layers.pop(name)
+        if full_name not in weights.layers:
+            weights.layers[full_name] = weights.layers.pop(name)
 
 
 def _collect(
@@ -204,9 +204,9 @@ def _collect(
     if path.endswith("vars/"):
         names = sorted(names, key=lambda n: (int(n) if n.isdigit() else 1 << 30, n))
     for name in names:
-        held = reading.child(group, name)
-        if isinstance(held, h5py.Group):
+        member = reading.child(group, name)
+        if isinstance(member, h5py.Group):
             if not name.startswith("seed_generator"):
-                _collect(reading, held, f"{path}{name}/", arrays, depth + 1)
+                _collect(reading, member, f"{path}{name}/", arrays, depth + 1)
         else:
-            arrays[f"{path}{name}"] = reading.array(held)
+            arrays[f"{path}{name}"] = reading.array(member)

@@ -45,29 +45,29 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
         )
     path = existing(path, "file of Keras")
     weights = weights_of(path.read_bytes(), str(path))
-    given = {name: list(a.values()) for name, a in weights.layers.items() if a}
+    by_layer = {name: list(a.values()) for name, a in weights.layers.items() if a}
     owners = [
         (name, layer) for name, layer in model.modules()
         if type(layer).__name__ in _LAYERS and _own(layer)
     ]  # fmt: skip
     if by == "order":
         if weights.config is not None:
-            given = _ordered(weights.config, given)
-        pairs = list(zip(owners, given.items(), strict=False))
+            by_layer = _ordered(weights.config, by_layer)
+        pairs = list(zip(owners, by_layer.items(), strict=False))
     else:
-        known = [(name, layer) for name, layer in owners if name in given]
-        pairs = [((name, layer), (name, given[name])) for name, layer in known]
-    if len(pairs) != len(owners) or (by == "order" and len(given) != len(owners)):
+        known = [(name, layer) for name, layer in owners if name in by_layer]
+        pairs = [((name, layer), (name, by_layer[name])) for name, layer in known]
+    if len(pairs) != len(owners) or (by == "order" and len(by_layer) != len(owners)):
         raise ModelFileError(
             f"{path}: expected the weights of {len(owners)} layers, {_few(n for n, _ in owners)}, "
-            f"found those of {_few(given)}"
+            f"found those of {_few(by_layer)}"
             "; give the weights of this network"
         )
-    found: dict[str, Array] = {}
+    converted_all: dict[str, Array] = {}
     for (name, layer), (theirs, arrays) in pairs:
         converted = _LAYERS[type(layer).__name__](layer, arrays)
-        own = _own(layer)
-        for key, array in own.items():
+        arrays_here = _own(layer)
+        for key, array in arrays_here.items():
             value = converted.get(key)
             if value is not None and value.dtype.kind != "f":
                 raise ModelFileError(
@@ -81,8 +81,8 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
                     f"{array.shape}, found {shapes}"
                     "; build the network with those sizes"
                 )
-            found[f"{name}.{key}" if name else key] = value.reshape(array.shape)
-    model.load_state_dict(found, strict=False)
+            converted_all[f"{name}.{key}" if name else key] = value.reshape(array.shape)
+    model.load_state_dict(converted_all, strict=False)
 
 
 def _few(names: Any) -> str:
@@ -104,7 +104,7 @@ def _ordered(config: dict[str, Any], given: dict[str, list[Array]]) -> dict[str,
 
 def _own(layer: Any) -> dict[str, Array]:
     """Return a layer's own arrays, not those of layers inside it."""
-    return {name: held.data for name, held in layer.held() if "." not in name}
+    return {name: tensor.data for name, tensor in layer.held() if "." not in name}
 
 
 def _named(arrays: list[Array], *names: str) -> dict[str, Array]:
@@ -112,21 +112,21 @@ def _named(arrays: list[Array], *names: str) -> dict[str, Array]:
 
 
 def _linear(layer: Any, arrays: list[Array]) -> dict[str, Array]:
-    found = _named(arrays, "weight", "bias")
-    return {name: a.T if name == "weight" else a for name, a in found.items()}
+    by_name = _named(arrays, "weight", "bias")
+    return {name: a.T if name == "weight" else a for name, a in by_name.items()}
 
 
 def _conv(layer: Any, arrays: list[Array]) -> dict[str, Array]:
     """Return filters (..., in, out) as (out, ..., in); of single channels (C * times, ..., 1)."""
-    found = _named(arrays, "weight", "bias")
-    if "weight" in found and found["weight"].ndim > 2:
-        kernel, own = found["weight"], layer.weight.shape
-        if own[-1] == 1 and kernel.shape[-2] * kernel.shape[-1] == own[0]:
+    by_name = _named(arrays, "weight", "bias")
+    if "weight" in by_name and by_name["weight"].ndim > 2:
+        kernel, shape = by_name["weight"], layer.weight.shape
+        if shape[-1] == 1 and kernel.shape[-2] * kernel.shape[-1] == shape[0]:
             turned = np.moveaxis(kernel, (-2, -1), (0, 1))
-            found["weight"] = turned.reshape(own[0], *kernel.shape[:-2], 1)
+            by_name["weight"] = turned.reshape(shape[0], *kernel.shape[:-2], 1)
         else:
-            found["weight"] = np.moveaxis(kernel, -1, 0)
-    return found
+            by_name["weight"] = np.moveaxis(kernel, -1, 0)
+    return by_name
 
 
 def _norm(layer: Any, arrays: list[Array]) -> dict[str, Array]:
@@ -145,14 +145,14 @@ def _recurrent(layer: Any, arrays: list[Array]) -> dict[str, Array]:
         parts = np.split(array, 3, axis=-1) if order and array.shape[-1] % 3 == 0 else [array]
         return np.concatenate([parts[i] for i in order] if order and len(parts) == 3 else parts, -1)
 
-    found = {"weight_input_0": rows(arrays[0]).T, "weight_state_0": rows(arrays[1]).T}
+    by_name = {"weight_input_0": rows(arrays[0]).T, "weight_state_0": rows(arrays[1]).T}
     if len(arrays) == 3:
         bias = rows(arrays[2])
         if kind == "GRU":
-            found.update(zip(("bias_input_0", "bias_state_0"), np.atleast_2d(bias), strict=False))
+            by_name.update(zip(("bias_input_0", "bias_state_0"), np.atleast_2d(bias), strict=False))
         else:
-            found["bias_0"] = bias
-    return found
+            by_name["bias_0"] = bias
+    return by_name
 
 
 _LAYERS: dict[str, Any] = {

@@ -61,11 +61,11 @@ class Layer(Base):
                 f"dtype: expected floats, found {str(policy)[:60]}; quantised layers are not "
                 "read, save the model before quantize()"
             )
-        given = {
+        settings_made = {
             name: value for name, value in config.items()
             if not name.endswith(_TRAINED) and not (name in off and not value)
         }  # fmt: skip
-        check_keys(self.place, given, keys, _PLAIN)
+        check_keys(self.place, settings_made, keys, _PLAIN)
 
     def integers(self, name: str, count: int, default: Any = None, least: int = 1) -> list[int]:
         """Return a setting that is one whole number for all axes, or one for each."""
@@ -87,15 +87,15 @@ class Layer(Base):
         value = [value] * axes if type(value) is int else value
         if axes == 1 and isinstance(value, (list, tuple)) and len(value) == 2:
             value = [value] if all(type(n) is int for n in value) else value
-        found = []
+        widths = []
         for part in value if isinstance(value, (list, tuple)) else ():
             part = (part, part) if type(part) is int else part
             if len(part) != 2 or not all(type(n) is int and 0 <= n <= 1 << 16 for n in part):
                 self.fail(f"{name}: expected widths, found {str(value)[:60]}")
-            found.append((part[0], part[1]))
-        if len(found) != axes:
+            widths.append((part[0], part[1]))
+        if len(widths) != axes:
             self.fail(f"{name}: expected widths of {axes} axes, found {str(value)[:60]}")
-        return found
+        return widths
 
     def last_channels(self) -> None:
         """Raise a ModelFileError unless images have their channels last."""
@@ -104,24 +104,24 @@ class Layer(Base):
 
     def padding(self) -> str:
         """Return "same" or "valid"."""
-        found = self.settings.get("padding", "valid")
-        if found not in ("same", "valid"):
-            self.fail(f"padding: expected same or valid, found {str(found)[:60]}")
-        return str(found)
+        padding = self.settings.get("padding", "valid")
+        if padding not in ("same", "valid"):
+            self.fail(f"padding: expected same or valid, found {str(padding)[:60]}")
+        return str(padding)
 
     def array(self, i: int, what: str, rank: int | None = None) -> Array:
         """Return weights."""
         if i >= len(self.arrays):
             self.fail(f"expected its {what}, found {len(self.arrays)} arrays")
-        found = self.arrays[i]
-        if rank is not None and found.ndim != rank:
-            self.fail(f"expected {what} of {rank} axes, found {found.shape}")
-        if found.dtype.kind != "f":
+        array = self.arrays[i]
+        if rank is not None and array.ndim != rank:
+            self.fail(f"expected {what} of {rank} axes, found {array.shape}")
+        if array.dtype.kind != "f":
             self.fail(
-                f"expected {what} of floats, found {found.dtype}; quantised layers are not read, "
+                f"expected {what} of floats, found {array.dtype}; quantised layers are not read, "
                 "save the model before quantize()"
             )
-        return found.astype(np.float32, copy=False)
+        return array.astype(np.float32, copy=False)
 
     def weight(
         self, what: str, array: Array, add: Callable[[str, Array], str] | None = None

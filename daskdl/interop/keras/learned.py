@@ -31,8 +31,8 @@ def conv(of: Layer) -> Value:
         of.kind.startswith("Separable"),
     )
     single = mixes or of.kind.startswith("Depthwise")
-    what = "depthwise_kernel" if mixes else "kernel"
-    kernel = of.array(0, what.replace("_", " "), axes + 2)
+    weight_name = "depthwise_kernel" if mixes else "kernel"
+    kernel = of.array(0, weight_name.replace("_", " "), axes + 2)
     mixing = of.array(1, "pointwise kernel", axes + 2) if mixes else None
     lengths, change = kernel.shape[:axes], depthwise if single else filters_second
     strides, dilation = of.integers("strides", axes, 1), of.integers("dilation_rate", axes, 1)
@@ -46,7 +46,7 @@ def conv(of: Layer) -> Value:
     if turned and padding == "VALID" and any(s > k for s, k in zip(strides, lengths, strict=True)):
         of.fail(f"expected strides of up to the kernel's {lengths}, found {strides}")
     y = of.build.convolved(
-        of.x, of.weight(what, change(kernel), of.build.filters), "" if mixes else of.bias(1),
+        of.x, of.weight(weight_name, change(kernel), of.build.filters), "" if mixes else of.bias(1),
         operator="ConvTranspose" if turned else "Conv",
         name=f"{of.name}/depthwise" if mixes else of.name, padding=padding, strides=strides,
         dilations=dilation, group=kernel.shape[-2] if single else of.integer("groups", 1, 1),
@@ -113,10 +113,10 @@ def layer_norm(of: Layer) -> Value:
     scaled, centred = of.flag("scale", True), of.flag("center", True)
     if not scaled:
         of.fail("expected a scale")
-    given = [x.name, of.weight("gamma", of.array(0, "gamma", 1))]
+    inputs = [x.name, of.weight("gamma", of.array(0, "gamma", 1))]
     if centred:
-        given.append(of.weight("beta", of.array(1, "beta", 1)))
-    return of.node(x, "LayerNormalization", *given, axis=-1, epsilon=of.number("epsilon", 1e-3))
+        inputs.append(of.weight("beta", of.array(1, "beta", 1)))
+    return of.node(x, "LayerNormalization", *inputs, axis=-1, epsilon=of.number("epsilon", 1e-3))
 
 
 @layer("PReLU", keys="shared_axes", mask="keeps")
@@ -132,9 +132,9 @@ def normalization(of: Layer) -> Value:
 
     Inverted, it multiplies by the deviation and adds the mean.
     """
-    given = of.settings.get("mean"), of.settings.get("variance")
-    if None not in given:
-        mean, variance = (np.asarray(value, np.float32) for value in given)
+    statistics = of.settings.get("mean"), of.settings.get("variance")
+    if None not in statistics:
+        mean, variance = (np.asarray(value, np.float32) for value in statistics)
     elif len(of.arrays) >= 2:
         mean, variance = of.array(0, "mean"), of.array(1, "variance")
     else:

@@ -85,10 +85,10 @@ def pooling(of: Layer) -> Value:
     of.last_channels()
     axes = axes_of(of)
     kernel = of.integers("pool_size", axes, 2)
-    given = of.settings.get("strides") is not None
+    has_strides = of.settings.get("strides") is not None
     return of.build.pooled(
         of.x, "MaxPool" if of.kind.startswith("Max") else "AveragePool", name=of.name,
-        kernel=kernel, strides=of.integers("strides", axes) if given else kernel,
+        kernel=kernel, strides=of.integers("strides", axes) if has_strides else kernel,
         padding=of.padding().upper(),
     )  # fmt: skip
 

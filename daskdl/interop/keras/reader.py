@@ -54,13 +54,13 @@ def read(path: str | Path) -> dict[str, Array]:
     """
     path = existing(path, "file of Keras")
     weights = weights_of(path.read_bytes(), str(path))
-    found = {}
+    by_name = {}
     for layer, arrays in weights.layers.items():
         short = _flat(arrays)
         for name, array in arrays.items():
             last = name.rpartition("/")[2].removesuffix(":0") if short else name
-            found[f"{layer}/{last}"] = array
-    return found
+            by_name[f"{layer}/{last}"] = array
+    return by_name
 
 
 def _flat(arrays: dict[str, Array]) -> bool:
@@ -83,13 +83,13 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
     left = 2 * len(data) + 1_000_000
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = []
+            members = []
             for name in ("config.json", "model.weights.h5"):
                 info = archive.getinfo(name)
                 left -= info.file_size
                 if left < 0 or info.flag_bits & 1:
                     raise ModelFileError(f"{where}: {name} has {info.file_size} bytes, too many")
-                found.append(archive.read(info))
+                members.append(archive.read(info))
     except ModelFileError:
         raise
     except KeyError as error:
@@ -102,7 +102,7 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
     ) as error:  # fmt: skip
         sentence = " ".join(str(error).split())[:100]
         raise damaged(where, f"a damaged zip file ({sentence})") from error
-    return found[0], found[1]
+    return members[0], members[1]
 
 
 def from_bytes(data: bytes, where: str) -> Graph:

@@ -56,10 +56,10 @@ def _direction(
         of.fail(f"expected kernels of {gates} gates, found {[a.shape for a in arrays]}")
     both = np.zeros((2, gates * units), np.float32)
     if bias:
-        given = arrays[2].reshape(-1, gates * units) if arrays[2].size else both
+        bias_rows = arrays[2].reshape(-1, gates * units) if arrays[2].size else both
         if arrays[2].size != (1 + reset) * gates * units:
             of.fail(f"expected a bias of {gates} gates, found {arrays[2].shape}")
-        both[: len(given)] = given
+        both[: len(bias_rows)] = bias_rows
     ends = np.concatenate([_rows(part, order) for part in both])
     return _rows(arrays[0], order), _rows(arrays[1], order), ends
 
@@ -70,19 +70,19 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
     half = len(arrays) // 2 if both else len(arrays)
     pieces = [arrays[:half], arrays[half:]] if both else [arrays]
     reset = settings.get("reset", 0)
-    found = [_direction(of, part, kind, bias, reset) for part in pieces]
-    if len({tuple(a.shape for a in part) for part in found}) != 1:
+    directions = [_direction(of, part, kind, bias, reset) for part in pieces]
+    if len({tuple(a.shape for a in part) for part in directions}) != 1:
         of.fail("expected both directions to be of one size")
     names = [
-        of.weight(what, np.stack([part[i] for part in found]).astype(np.float32))
-        for i, what in enumerate(("kernel", "recurrent_kernel", "bias"))
+        of.weight(weight_name, np.stack([part[i] for part in directions]).astype(np.float32))
+        for i, weight_name in enumerate(("kernel", "recurrent_kernel", "bias"))
     ]
     x = of.build.last(of.x)
     if x.rank != 3:
         of.fail(f"expected sequences (N, T, C), found {x.rank} axes")
     backwards = bool(config.get("go_backwards"))
     attributes: dict[str, Any] = {
-        "hidden_size": found[0][1].shape[1],
+        "hidden_size": directions[0][1].shape[1],
         "direction": "bidirectional" if both else "reverse" if backwards else "forward",
         "activations": None,
     }

@@ -76,8 +76,8 @@ def topology(config: dict[str, Any], where: str) -> Topology:
             f"{where}: expected a Sequential or functional model, found {str(kind)[:60]!r}; build "
             "its layers in daskdl and read the weights with interop.keras.load_weights"
         )
-    found = _Model(config, where)
-    return Topology(_in_order(found.steps, where), found.inputs, found.outputs, found.kinds)
+    model = _Model(config, where)
+    return Topology(_in_order(model.steps, where), model.inputs, model.outputs, model.kinds)
 
 
 def snake(name: Any) -> str:
@@ -141,8 +141,8 @@ class _Model:
 
     def _name(self, layer: dict[str, Any]) -> str:
         config = layer["config"]
-        own = config.get("name") if isinstance(config, dict) else None
-        return self.path + str(layer.get("name") or own or layer.get("class_name"))
+        configured = config.get("name") if isinstance(config, dict) else None
+        return self.path + str(layer.get("name") or configured or layer.get("class_name"))
 
     def _sequential(self, layers: list[Any], names: list[str]) -> None:
         last: list[Place] = []

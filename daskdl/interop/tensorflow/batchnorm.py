@@ -35,10 +35,10 @@ def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> BatchNorm | None:
         if product is None or rest is None or product.operator != "Mul":
             continue
         for x, scale in (product.inputs, product.inputs[::-1]):
-            found = _shift(rest, scale, nodes)
+            shift_parts = _shift(rest, scale, nodes)
             parts = _scale(scale, nodes)
-            if found is not None and parts is not None:
-                return BatchNorm(x, found[0], *parts, found[1])
+            if shift_parts is not None and parts is not None:
+                return BatchNorm(x, shift_parts[0], *parts, shift_parts[1])
     return None
 
 

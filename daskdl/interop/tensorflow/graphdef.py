@@ -47,64 +47,64 @@ class NodeDef:
         span = self.attributes.get(name)
         if span is None:
             return None
-        for found, wire, value in self.fields.of(span):
-            if found == number:
+        for field, wire, value in self.fields.of(span):
+            if field == number:
                 return wire, value
         return None
 
     def integer(self, name: str, default: int = 0) -> int:
         """Return an integer."""
-        found = self._value(name, 3)
-        return default if found is None else self.fields.integers(*found)[0]
+        span = self._value(name, 3)
+        return default if span is None else self.fields.integers(*span)[0]
 
     def number(self, name: str, default: float = 0.0) -> float:
         """Return a float."""
-        found = self._value(name, 4)
-        return default if found is None else self.fields.number(*found)
+        span = self._value(name, 4)
+        return default if span is None else self.fields.number(*span)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a bool."""
-        found = self._value(name, 5)
-        return default if found is None else bool(self.fields.integers(*found)[0])
+        span = self._value(name, 5)
+        return default if span is None else bool(self.fields.integers(*span)[0])
 
     def word(self, name: str, default: str = "") -> str:
         """Return a text."""
-        found = self._value(name, 2)
-        return default if found is None else self.fields.text(found[1])
+        span = self._value(name, 2)
+        return default if span is None else self.fields.text(span[1])
 
     def dtype(self, name: str = "dtype", default: int = 1) -> np.dtype[Any]:
         """Return a dtype."""
-        found = self._value(name, 6)
-        number = default if found is None else self.fields.integers(*found)[0]
+        span = self._value(name, 6)
+        number = default if span is None else self.fields.integers(*span)[0]
         if number not in DTYPES:
             self.fail(f"numbers of TensorFlow's type {number} are not supported")
         return np.dtype(DTYPES[number][0])
 
     def integers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return a list of integers."""
-        found = self._value(name, 1)
-        if found is None or found[0] != BYTES:
+        span = self._value(name, 1)
+        if span is None or span[0] != BYTES:
             return default
         numbers = [
-            n for i, wire, value in self.fields.of(found[1]) if i == 3
+            n for i, wire, value in self.fields.of(span[1]) if i == 3
             for n in self.fields.integers(wire, value)
         ]  # fmt: skip
         return tuple(numbers)
 
     def shape(self, name: str = "shape") -> tuple[int | None, ...] | None:
         """Return a shape, None where a length, or the whole of it, is not known."""
-        found = self._value(name, 7)
-        if found is None or found[0] != BYTES:
+        span = self._value(name, 7)
+        if span is None or span[0] != BYTES:
             return None
-        lengths = _shape(self.fields, found[1])
+        lengths = _shape(self.fields, span[1])
         return None if lengths is None else tuple(n if n >= 0 else None for n in lengths)
 
     def tensor(self, name: str = "value") -> Array:
         """Return an array, a view of the file's bytes where it can be."""
-        found = self._value(name, 8)
-        if found is None or found[0] != BYTES:
+        span = self._value(name, 8)
+        if span is None or span[0] != BYTES:
             self.fail("expected numbers, found none")
-        return _tensor(self, found[1])
+        return _tensor(self, span[1])
 
 
 def read(data: bytes, where: str) -> list[NodeDef]:
@@ -142,14 +142,14 @@ def _node(fields: Fields, span: Span) -> NodeDef:
         elif number == 3:
             node.inputs.append(fields.text(value))
         elif number == 5 and wire == BYTES:
-            key, held = "", None
+            key, value_span = "", None
             for inner, _, part in fields.of(value):
                 if inner == 1:
                     key = fields.text(part)
                 elif inner == 2 and isinstance(part, Span):
-                    held = part
-            if held is not None:
-                node.attributes[key] = held
+                    value_span = part
+            if value_span is not None:
+                node.attributes[key] = value_span
         if len(node.inputs) > _PARTS or len(node.attributes) > _PARTS:
             node.fail(f"expected up to {_PARTS} inputs and attributes")
     return node
@@ -201,25 +201,25 @@ def _tensor(node: NodeDef, span: Span) -> Array:
         flat = _numbers(node, [p for p in pieces if p[0] == field], kind)
         if flat.size != count:
             flat = _repeated(node, flat, count, lengths)
-    found = flat.reshape(lengths)
-    return found.astype(np.float32) if kind == np.float16 else found
+    array = flat.reshape(lengths)
+    return array.astype(np.float32) if kind == np.float16 else array
 
 
 def _numbers(node: NodeDef, pieces: list[tuple[int, int, Any]], kind: np.dtype[Any]) -> Array:
     """Return numbers that a TensorProto has one by one, or packed."""
-    fields, found = node.fields, []
+    fields, parts = node.fields, []
     for _, wire, value in pieces:
         if kind.kind == "f" and kind.itemsize > 2:
             size = kind.itemsize
             data = fields.bytes(value) if wire == BYTES else value
             if not isinstance(data, bytes) or len(data) % size:
                 node.fail("a tensor ends within a number")
-            found.append(np.frombuffer(data, kind))
+            parts.append(np.frombuffer(data, kind))
             continue
         numbers = np.array(fields.integers(wire, value, 1 << 20), np.int64)
         small = numbers.astype(np.uint16).view(np.float16) if kind == np.float16 else numbers
-        found.append(small.astype(kind))
-    return np.concatenate(found) if found else np.zeros(0, kind)
+        parts.append(small.astype(kind))
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
 def _repeated(node: NodeDef, flat: Array, count: int, lengths: list[int]) -> Array:

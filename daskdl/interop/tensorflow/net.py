@@ -96,17 +96,17 @@ class Call(Base):
 
     def array(self, i: int, what: str) -> Array:
         """Return an input that the file holds as numbers."""
-        found = self._input(i)
-        if isinstance(found, Value):
+        array = self._input(i)
+        if isinstance(array, Value):
             self.node.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
-        return found
+        return array
 
     def integers(self, i: int, what: str) -> tuple[int, ...]:
         """Return integers that the file holds, a single one too."""
-        found = self.array(i, what)
-        if found.dtype.kind not in "iu" or found.size > 64:
-            self.node.fail(f"expected integers as {what}, found {found.dtype} of {found.shape}")
-        return tuple(int(n) for n in found.reshape(-1))
+        array = self.array(i, what)
+        if array.dtype.kind not in "iu" or array.size > 64:
+            self.node.fail(f"expected integers as {what}, found {array.dtype} of {array.shape}")
+        return tuple(int(n) for n in array.reshape(-1))
 
     def is_array(self, i: int) -> bool:
         """Whether the file holds an input as numbers."""
@@ -119,10 +119,10 @@ class Call(Base):
 
     def first_of(self, what: str) -> bool:
         """Whether images have their channels second; TensorFlow has them last by default."""
-        found = self.node.word("data_format", "NHWC")
-        if found not in ("NHWC", "NCHW"):
-            self.node.fail(f"expected {what} of NHWC or NCHW, found {found}")
-        return found == "NCHW"
+        data_format = self.node.word("data_format", "NHWC")
+        if data_format not in ("NHWC", "NCHW"):
+            self.node.fail(f"expected {what} of NHWC or NCHW, found {data_format}")
+        return data_format == "NCHW"
 
     def image(self, i: int) -> Value:
         """Return an input (N, H, W, C) or (N, C, H, W), with its channels second."""
@@ -137,22 +137,24 @@ class Call(Base):
 
     def pair(self, name: str) -> tuple[int, int]:
         """Return a setting of rows and columns out of one of all four axes."""
-        found = self.node.integers(name, (1, 1, 1, 1))
+        numbers = self.node.integers(name, (1, 1, 1, 1))
         rows, columns = (2, 3) if self.first_of("images") else (1, 2)
-        if len(found) != 4 or any(n != 1 for i, n in enumerate(found) if i not in (rows, columns)):
-            self.node.fail(f"{name}: expected four numbers, 1 for samples and channels, {found}")
-        if not (1 <= found[rows] <= 4096 and 1 <= found[columns] <= 4096):
-            self.node.fail(f"{name}: expected numbers from 1 to 4096, found {found}")
-        return found[rows], found[columns]
+        if len(numbers) != 4 or any(
+            n != 1 for i, n in enumerate(numbers) if i not in (rows, columns)
+        ):
+            self.node.fail(f"{name}: expected four numbers, 1 for samples and channels, {numbers}")
+        if not (1 <= numbers[rows] <= 4096 and 1 <= numbers[columns] <= 4096):
+            self.node.fail(f"{name}: expected numbers from 1 to 4096, found {numbers}")
+        return numbers[rows], numbers[columns]
 
     def padding(self) -> Any:
         """Return "SAME", "VALID", or widths (above, left, below, right)."""
-        found = self.node.word("padding", "VALID")
-        if found in ("SAME", "VALID"):
-            return found
+        padding = self.node.word("padding", "VALID")
+        if padding in ("SAME", "VALID"):
+            return padding
         widths = self.node.integers("explicit_paddings")
-        if found != "EXPLICIT" or len(widths) != 8 or not all(0 <= n <= 4096 for n in widths):
-            self.node.fail(f"padding: expected SAME, VALID or EXPLICIT widths, found {found}")
+        if padding != "EXPLICIT" or len(widths) != 8 or not all(0 <= n <= 4096 for n in widths):
+            self.node.fail(f"padding: expected SAME, VALID or EXPLICIT widths, found {padding}")
         first = 4 if self.first_of("images") else 2
         above, below, left, right = widths[first : first + 4]
         return above, left, below, right

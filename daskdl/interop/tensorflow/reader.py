@@ -114,9 +114,9 @@ class _Reading:
             elif node.name in self.norms:
                 self.results[node.name] = [self._normalised(node)]
             else:
-                given = [self._given(name) for name in node.inputs]
-                found = TABLE[node.operator](Call(self.net, node, given, node.inputs))
-                self.results[node.name] = found if isinstance(found, list) else [found]
+                inputs = [self._given(name) for name in node.inputs]
+                result = TABLE[node.operator](Call(self.net, node, inputs, node.inputs))
+                self.results[node.name] = result if isinstance(result, list) else [result]
         return self.net.build.graph(self._output(name) for name in self.outputs)
 
     def _is_input(self, node: NodeDef) -> bool:
@@ -166,10 +166,10 @@ class _Reading:
 
     def _given(self, name: str) -> Given:
         base, _, place = name.partition(":")
-        found, i = self.results[base], int(place or 0)
-        if i >= len(found):
+        results, i = self.results[base], int(place or 0)
+        if i >= len(results):
             raise ModelFileError(f"{self.where}: node {base!r} has no result {i} that is supported")
-        return found[i]
+        return results[i]
 
     def _input(self, node: NodeDef) -> Value:
         if node.operator.startswith("Decode"):
@@ -197,10 +197,10 @@ class _Reading:
         return build.normalised(x, scale, bias, names, float(eps.reshape(-1)[0]), node.name)
 
     def _array(self, name: str, node: NodeDef) -> Array:
-        found = self._given(name)
-        if isinstance(found, Value):
+        value = self._given(name)
+        if isinstance(value, Value):
             node.fail(f"expected {name!r} to be a constant")
-        return found
+        return value
 
     def _output(self, name: str) -> str:
         return self.net.build.last(self.net.value(self._given(name), name)).name

@@ -89,12 +89,12 @@ def split(call: Call) -> list[Value]:
         count = call.node.integer("num_split", 1)
         if not 1 <= count <= 4096:
             call.fail(f"num_split: expected 1 to 4096, found {count}")
-        given, more = [x.name], {"num_outputs": count}
+        inputs, more = [x.name], {"num_outputs": count}
     else:
         sizes = call.integers(1, "sizes")
-        count, given, more = len(sizes), [x.name, build.integers(*sizes)], {}
+        count, inputs, more = len(sizes), [x.name, build.integers(*sizes)], {}
     names = [call.name] * count
-    return [Value(n, x.rank) for n in build.nodes_of("Split", given, names, axis=axis, **more)]
+    return [Value(n, x.rank) for n in build.nodes_of("Split", inputs, names, axis=axis, **more)]
 
 
 @operator("Pad", "PadV2", "MirrorPad")

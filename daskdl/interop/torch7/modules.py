@@ -38,16 +38,18 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
 
 def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
     """Read the bytes of a network; ``where`` names it in errors."""
-    found = from_bytes(data, where)
-    if isinstance(found, dict):
-        found = next((found[k] for k in ("model", "net", "network", 1) if k in found), found)
-    if not isinstance(found, Object):
+    content = from_bytes(data, where)
+    if isinstance(content, dict):
+        content = next(
+            (content[k] for k in ("model", "net", "network", 1) if k in content), content
+        )
+    if not isinstance(content, Object):
         raise ModelFileError(
-            f"{where}: expected a module, found {type(found).__name__}; interop.torch7.read gives "
-            "plain data"
+            f"{where}: expected a module, found {type(content).__name__}; interop.torch7.read "
+            "gives plain data"
         )
     with reading(where):
-        return _graph(found, where, channels_last)
+        return _graph(content, where, channels_last)
 
 
 def _graph(found: Object, where: str, channels_last: bool) -> Graph:

@@ -59,14 +59,14 @@ class Module(Layer):
             return []
         if not isinstance(listed, dict):
             self.fail("expected a table of modules")
-        found = []
+        modules = []
         for i in range(len(listed)):
             child = listed.get(i + 1)
             if not isinstance(child, Object):
                 self.fail(f"expected {len(listed)} modules, found none at {i + 1}")
             path = f"{self.path}.{i}" if self.path else str(i)
-            found.append(Module(child, self.build, self.where, path, self.depth + 1, self.shared))
-        return found
+            modules.append(Module(child, self.build, self.where, path, self.depth + 1, self.shared))
+        return modules
 
     def walk(self) -> Iterator[Module]:
         """Yield this module and all inside it, each before those inside it."""
@@ -139,23 +139,23 @@ class Module(Layer):
 
     def array(self, name: str) -> Array | None:
         """Return a field that is a tensor, None if it is not there."""
-        found = self.settings.get(name)
-        if found is None or (isinstance(found, np.ndarray) and not found.size):
+        array = self.settings.get(name)
+        if array is None or (isinstance(array, np.ndarray) and not array.size):
             return None
-        if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
             self.fail(f"{name}: expected a tensor of floats")
-        return found.astype(np.float32, copy=False)
+        return array.astype(np.float32, copy=False)
 
     def needed(self, name: str, shape: tuple[int, ...] | None = None) -> Array:
         """Return a field that is a tensor, of a shape if one is given."""
-        found = self.array(name)
-        if found is None:
+        array = self.array(name)
+        if array is None:
             self.fail(f"expected a tensor {name}")
         if shape is not None:
-            if found.size != math.prod(shape):
-                self.fail(f"{name}: expected {shape}, found {found.shape}")
-            found = found.reshape(shape)
-        return found
+            if array.size != math.prod(shape):
+                self.fail(f"{name}: expected {shape}, found {array.shape}")
+            array = array.reshape(shape)
+        return array
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node in the middle, under the module's name too."""

@@ -96,9 +96,9 @@ class _Reading:
         size = struct.calcsize(form)
         if size > len(self.data) - self.at:
             raise self.fail("the file ends within a number; it is cut short, or none of Torch7")
-        (found,) = struct.unpack_from(form, self.data, self.at)
+        (number,) = struct.unpack_from(form, self.data, self.at)
         self.at += size
-        return found
+        return number
 
     def bytes(self) -> bytes:
         length = self.unpacked("<i")
@@ -158,13 +158,13 @@ class _Reading:
         kind = name.decode("utf-8", "replace")
         short = kind.removeprefix("torch.")
         if short != kind and short.removesuffix("Storage") in _KINDS and short.endswith("Storage"):
-            found = self.storage(np.dtype(_KINDS[short.removesuffix("Storage")]))
-            self.known[index] = found
-            return found
+            content = self.storage(np.dtype(_KINDS[short.removesuffix("Storage")]))
+            self.known[index] = content
+            return content
         if short != kind and short.removesuffix("Tensor") in _KINDS and short.endswith("Tensor"):
-            found = yield from self.tensor(np.dtype(_KINDS[short.removesuffix("Tensor")]))
-            self.known[index] = found
-            return found
+            content = yield from self.tensor(np.dtype(_KINDS[short.removesuffix("Tensor")]))
+            self.known[index] = content
+            return content
         made = Object(kind)
         self.known[index] = made
         fields = yield

@@ -36,43 +36,43 @@ def from_torch(
     ShapeError
         When one of the model's weights is missing, and ``strict`` does not allow that.
     """
-    given = {name: np.asarray(value) for name, value in state.items()}
+    theirs = {name: np.asarray(value) for name, value in state.items()}
     flat = _behind_flatten(model)
-    found, used = {}, set()
-    for own, names, layer, _ in _places(model):
-        missing = [name for name in names if name not in given]
+    ours, used = {}, set()
+    for our_name, names, layer, _ in _places(model):
+        missing = [name for name in names if name not in theirs]
         if missing and not strict:
             continue
         if missing:
-            known = ", ".join(list(given)[:3])
+            known = ", ".join(list(theirs)[:3])
             raise ShapeError(
-                f"{type(model).__name__}: PyTorch's {missing[0]!r} for {own!r} is missing; the "
-                f"file has {known}, ..."
+                f"{type(model).__name__}: PyTorch's {missing[0]!r} for {our_name!r} is missing; "
+                f"the file has {known}, ..."
             )
         used.update(names)
-        value = sum((given[name] for name in names[1:]), given[names[0]])
-        turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
-        found[own] = np.moveaxis(value, 1, -1) if turned else value
-        if own.endswith("weight") and id(layer) in flat and value.ndim == 2:
+        value = sum((theirs[name] for name in names[1:]), theirs[names[0]])
+        turned = our_name.endswith("weight") and type(layer).__name__ in _FILTERS
+        ours[our_name] = np.moveaxis(value, 1, -1) if turned else value
+        if our_name.endswith("weight") and id(layer) in flat and value.ndim == 2:
             # PyTorch flattens (channels, pixels), and we (pixels, channels).
             parts = value.reshape(len(value), flat[id(layer)], -1)
-            found[own] = parts.transpose(0, 2, 1).reshape(value.shape)
-    rest = {n: v for n, v in given.items() if n not in used and not n.endswith("batches_tracked")}
-    return {**found, **rest}
+            ours[our_name] = parts.transpose(0, 2, 1).reshape(value.shape)
+    rest = {n: v for n, v in theirs.items() if n not in used and not n.endswith("batches_tracked")}
+    return {**ours, **rest}
 
 
 def to_torch(model: Module) -> dict[str, Array]:
     """Return a model's weights under PyTorch's names and in its layouts."""
-    found: dict[str, Array] = {}
+    theirs: dict[str, Array] = {}
     flat = _behind_flatten(model)
-    for own, names, layer, array in _places(model):
-        if own.endswith("weight") and id(layer) in flat:
+    for our_name, names, layer, array in _places(model):
+        if our_name.endswith("weight") and id(layer) in flat:
             parts = array.reshape(len(array), -1, flat[id(layer)])
             array = parts.transpose(0, 2, 1).reshape(array.shape)
-        turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
-        found[names[0]] = np.ascontiguousarray(np.moveaxis(array, -1, 1) if turned else array)
-        found.update((name, np.zeros_like(array)) for name in names[1:])
-    return found
+        turned = our_name.endswith("weight") and type(layer).__name__ in _FILTERS
+        theirs[names[0]] = np.ascontiguousarray(np.moveaxis(array, -1, 1) if turned else array)
+        theirs.update((name, np.zeros_like(array)) for name in names[1:])
+    return theirs
 
 
 def _behind_flatten(model: Module) -> dict[int, int]:
@@ -80,7 +80,7 @@ def _behind_flatten(model: Module) -> dict[int, int]:
 
     Of layers in a Sequential, whose order is known.
     """
-    found: dict[int, int] = {}
+    channels_of: dict[int, int] = {}
     inner = {id(one) for _, m in model.modules() if isinstance(m, Sequential) for one in m.layers}
     for _, module in model.modules():
         if not isinstance(module, Sequential) or id(module) in inner:
@@ -94,9 +94,9 @@ def _behind_flatten(model: Module) -> dict[int, int]:
                 flat = channels
             elif kind == "Linear":
                 if flat and layer.weight.shape[1] != flat:
-                    found[id(layer)] = flat
+                    channels_of[id(layer)] = flat
                 channels = flat = 0
-    return found
+    return channels_of
 
 
 def _in_order(module: Sequential) -> Iterator[Any]:
@@ -112,12 +112,12 @@ def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:
     """
     owners = dict(model.modules())
     rename = _RENAMES.get(type(model), _same)
-    for own, held in model.held():
-        path, _, attribute = own.rpartition(".")
+    for our_name, tensor in model.held():
+        path, _, attribute = our_name.rpartition(".")
         layer = owners[path]
         prefix = rename(model, path)
         prefix = f"{prefix}." if prefix else ""
-        yield own, [prefix + name for name in _attribute(layer, attribute)], layer, held.data
+        yield our_name, [prefix + name for name in _attribute(layer, attribute)], layer, tensor.data
 
 
 def _same(model: Any, path: str) -> str:
@@ -125,9 +125,9 @@ def _same(model: Any, path: str) -> str:
 
 
 def _attribute(layer: Any, name: str) -> list[str]:
-    found = _RECURRENT.match(name)
-    if found and type(layer).__name__ in ("GRU", "LSTM", "RNN"):
-        kind, side, number, back = found.groups()
+    match = _RECURRENT.match(name)
+    if match and type(layer).__name__ in ("GRU", "LSTM", "RNN"):
+        kind, side, number, back = match.groups()
         sides = {"input": ["ih"], "state": ["hh"], None: ["ih", "hh"]}[side]
         return [f"{kind}_{one}_l{number}{back or ''}" for one in sides]
     return ["running_var" if name == "running_variance" else name]

@@ -143,8 +143,8 @@ def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
             last, first = stack.pop(), stack.pop()
             stack.append(Global(first, last))
         elif name in ("REDUCE", "NEWOBJ"):
-            given, function = stack.pop(), stack.pop()
-            stack.append(make(_plain(function, Global), _plain(given, tuple)))
+            arguments, function = stack.pop(), stack.pop()
+            stack.append(make(_plain(function, Global), _plain(arguments, tuple)))
         elif name == "BUILD":  # the attributes of an OrderedDict, which say nothing of weights
             stack.pop()
             _plain(stack[-1], dict)

@@ -64,8 +64,8 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     >>> {name: a.shape for name, a in read("weights.safetensors", prefix="state.").items()}
     {'fc.bias': (3,)}
     """
-    found = _read(existing(path, "file of weights", DataError))
-    return {name[len(prefix) :]: array for name, array in found.items() if name.startswith(prefix)}
+    arrays = _read(existing(path, "file of weights", DataError))
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _read(path: Path) -> dict[str, Array]:
@@ -85,21 +85,21 @@ def _shards(path: Path) -> dict[str, Array]:
         names = sorted({str(name) for name in places.values()})
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise damaged(path, f"not an index of files of weights ({error})", DataError) from error
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name in names:
         if Path(name).name != name or name.endswith(".index.json"):
             raise DataError(
                 f"{path}: expected files beside it, found {name[:80]!r}; move them there"
             )
         shard = _read(existing(path.parent / name, "file of weights", DataError))
-        found.update((key, array) for key, array in shard.items() if places.get(key) == name)
-    missing = [key for key in places if key not in found]
+        arrays.update((key, array) for key, array in shard.items() if places.get(key) == name)
+    missing = [key for key in places if key not in arrays]
     if missing:
         raise DataError(
             f"{path}: expected {missing[0]!r} in {places[missing[0]]}, which does not have it"
             "; fetch all the files of one version"
         )
-    return found
+    return arrays
 
 
 def _zip(path: Path) -> dict[str, Array]:

@@ -67,13 +67,13 @@ def _small(exponent: int, bias: int, finite: bool) -> Array:
     mantissa = 7 - exponent
     power = bits >> mantissa & (1 << exponent) - 1
     part = (bits & (1 << mantissa) - 1) / (1 << mantissa)
-    found = np.where(power > 0, (1 + part) * 2.0 ** (power - bias), part * 2.0 ** (1 - bias))
+    numbers = np.where(power > 0, (1 + part) * 2.0 ** (power - bias), part * 2.0 ** (1 - bias))
     if finite:
-        found[bits & 127 == 127] = np.nan
+        numbers[bits & 127 == 127] = np.nan
     else:
         top = power == (1 << exponent) - 1
-        found[top] = np.where(part[top] > 0, np.nan, np.inf)
-    return np.where(bits > 127, -found, found).astype(np.float32)
+        numbers[top] = np.where(part[top] > 0, np.nan, np.inf)
+    return np.where(bits > 127, -numbers, numbers).astype(np.float32)
 
 
 _DTYPES = {

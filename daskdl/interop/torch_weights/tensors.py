@@ -76,8 +76,8 @@ class Tensors:
             return widened(self.bytes_of(key, 2 * count)[: 2 * count], "BF16")
         dtype = np.dtype(kind)
         data = self.bytes_of(key, count * dtype.itemsize)
-        found = np.frombuffer(data, np.uint8 if kind == "?" else dtype, count)
-        return found != 0 if kind == "?" else found
+        numbers = np.frombuffer(data, np.uint8 if kind == "?" else dtype, count)
+        return numbers != 0 if kind == "?" else numbers
 
     def make(self, function: Global, given: tuple[Any, ...]) -> Any:
         """Return the result of a call: tensors, parameters, ordered dicts, sizes."""
@@ -112,8 +112,10 @@ class Tensors:
                 f"{self.where}: numbers of {getattr(dtype, 'name', dtype)} are not supported; "
                 "convert them to float32 before saving"
             )
-        found = self._array(storage)
-        return found.view(kind) if kind[0] == "<" else widened(found.tobytes(), kind)
+        storage_array = self._array(storage)
+        return (
+            storage_array.view(kind) if kind[0] == "<" else widened(storage_array.tobytes(), kind)
+        )
 
     def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> Array:
         """Return a view of a storage."""

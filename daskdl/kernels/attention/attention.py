@@ -82,8 +82,8 @@ def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array
     q, k, v, y, stats = kept
     lead = dy.shape[:-2]
     new = [_like(x, x.shape) for x in (q, k, v)]
-    own = _four(dy.astype(q.dtype, copy=False), lead)  # named: the plan has addresses alone
-    plan, arguments = _laid_out((q, k, v, y, own, *new), how, lead)
+    slope = _four(dy.astype(q.dtype, copy=False), lead)  # named: the plan has addresses alone
+    plan, arguments = _laid_out((q, k, v, y, slope, *new), how, lead)
     heads, work = len(stats), 5.0 * q.shape[2] * k.shape[2] * (q.shape[3] + v.shape[3])
     over_range(backward, heads, least_of(work), plan, *arguments, stats)
     dq, dk, dv = (x.reshape(*lead, *x.shape[2:]) for x in new)
@@ -141,9 +141,9 @@ def _laid_out(arrays: tuple[Array, ...], how: Weighing, lead: tuple[int, ...]) -
 def _flat(mask: Any) -> tuple[NDArray[np.uint8], list[int]]:
     """Return a mask's numbers as a vector, each once, and the steps along all four axes."""
     once = tuple(slice(None) if step else slice(0, 1) for step in mask.strides)
-    own = np.array(mask[once], order="C")
-    steps = [a if b else 0 for a, b in zip(own.strides, mask.strides, strict=True)]
-    return own.reshape(-1).view(np.uint8), [0] * (4 - len(steps)) + steps
+    once_each = np.array(mask[once], order="C")
+    steps = [a if b else 0 for a, b in zip(once_each.strides, mask.strides, strict=True)]
+    return once_each.reshape(-1).view(np.uint8), [0] * (4 - len(steps)) + steps
 
 
 def _address(x: Array) -> int:

@@ -72,12 +72,12 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
     drawn = np.empty((4, -(-tile // 4)), np.uint32)
     table = tiles.table_for(TOGETHER)
     tiles.begin(kind)
-    held = -1
+    current = -1
     for item in range(start, stop):
         head, first = item // blocks, item % blocks * TOGETHER
         count = min(TOGETHER, t - first)
-        if head != held:
-            held = head
+        if head != current:
+            current = head
             for k in range(0, s, tile):
                 n = min(tile, s - k)
                 place, row = place_of(plan, 1, head)

@@ -71,8 +71,8 @@ def exponentials(scores, count, scale, tops, sums, factors):
     zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
     for r in range(count):
         before = tops[r]
-        found = row_largest(scores, r) * scale
-        top = before if found <= before else found  # NaN is found
+        largest = row_largest(scores, r) * scale
+        top = before if largest <= before else largest  # NaN is found
         tops[r] = top
         start = zero if top == none else top  # nothing seen so far
         for c in range(scores.shape[1]):

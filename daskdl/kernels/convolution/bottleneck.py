@@ -137,8 +137,8 @@ def _tiles(
     results, beside = y.reshape(-1, filters), ends[1].reshape(-1, filters)
     flat = x.reshape(-1, x.shape[3])
     line, expands = width * channels, panels.shape[0] > 0
-    own = room[which]
-    middle_room = own[own.size - tile * columns * channels :]
+    workspace = room[which]
+    middle_room = workspace[workspace.size - tile * columns * channels :]
     whole, places = np.array([step, across, 0, 0, 1, 1, tile, columns]), offsets.copy()
     kept_from, kept_to = 0, 0  # rows of the image that lie in the room
     for index in range(start, stop):
@@ -151,8 +151,8 @@ def _tiles(
             done = low
             if index > start and t > 0 and kept_from <= low < kept_to:
                 done = min(kept_to, high)
-                _move(own, (low - kept_from) * line, (done - low) * line)
-            expanded = own[: (high - low) * line].reshape(-1, channels)
+                _move(workspace, (low - kept_from) * line, (done - low) * line)
+            expanded = workspace[: (high - low) * line].reshape(-1, channels)
             target = expanded[(done - low) * width :]
             source = flat[(n * height + done) * width : (n * height + high) * width]
             pointwise.product(

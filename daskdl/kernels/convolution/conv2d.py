@@ -68,8 +68,8 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
     size = geometry.size(*x.shape[1:3])
     chosen = way("forward", geometry, x.shape[3], len(weight), size[1])
     if chosen == "winograd":
-        own = winograd.Weights(weight, False)
-        return winograd.convolve(x, own, _first_pad(geometry), size, out)
+        transformed = winograd.Weights(weight, False)
+        return winograd.convolve(x, transformed, _first_pad(geometry), size, out)
     y = empty((len(x), *size, len(weight)), x.dtype) if out is None else out
     if chosen == "few_filters":
         _forward_joined(x, weight, geometry, y, out is not None)
@@ -89,8 +89,8 @@ def _forward_joined(x: Array, weight: Array, geometry: Geometry, y: Array, add: 
     chosen = _MODULES[way("joined", geometry, x.shape[3], len(weight))]
     chosen.forward(x, weight, geometry, results, even and add)
     if not even:
-        own = results.reshape(images, rows, windows[2] * n, filters)[:, :, :columns]
-        np.add(y, own, out=y) if add else np.copyto(y, own)
+        separate = results.reshape(images, rows, windows[2] * n, filters)[:, :, :columns]
+        np.add(y, separate, out=y) if add else np.copyto(y, separate)
 
 
 def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:

@@ -89,8 +89,8 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> N
             dx[:, grid[0] :: grid[2], grid[1] :: grid[3]] = 0
             continue
         for group in range(geometry.groups):
-            own = flat[group * filters : (group + 1) * filters]
-            panels = packed_weights(own, order, True, KEPT)
+            of_group = flat[group * filters : (group + 1) * filters]
+            panels = packed_weights(of_group, order, True, KEPT)
             _correlate(
                 dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
                 channels, grid, False, None,
@@ -282,8 +282,8 @@ def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):
     groups, depth, down, across, filters = sizes
     for group in range(groups):
         plan = group * depth, depth, down, across, group * filters
-        own = dw[group * filters : (group + 1) * filters]
-        _gradient(x, plan, offsets, dy, own, rows[which], columns[which], start, stop)
+        of_group = dw[group * filters : (group + 1) * filters]
+        _gradient(x, plan, offsets, dy, of_group, rows[which], columns[which], start, stop)
 
 
 @jit

@@ -182,15 +182,15 @@ def _pad(planes, image, top, left, which, start, stop):
 @jit
 def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
     """Compute the blocks ``start`` to ``stop`` of windows."""
-    own, cuts = windows[which], np.array([0, panels.shape[1]])
-    row = own.shape[1] * own.itemsize
+    room, cuts = windows[which], np.array([0, panels.shape[1]])
+    row = room.shape[1] * room.itemsize
     for block in range(start, stop):
         first = block * TALL_WINDOWS
         last = min(first + TALL_WINDOWS, y.shape[0])
-        _gather(image, plan, first, last - first, own)
-        ahead = soon(address(own), 0, y, ends, last, min(last + TALL_WINDOWS, y.shape[0]))
+        _gather(image, plan, first, last - first, room)
+        ahead = soon(address(room), 0, y, ends, last, min(last + TALL_WINDOWS, y.shape[0]))
         in_slices(
-            own, address(own), row, cuts, panels, y, ends, first, last, 0, panels.shape[0], ahead
+            room, address(room), row, cuts, panels, y, ends, first, last, 0, panels.shape[0], ahead
         )
 
 
@@ -362,9 +362,9 @@ def _gradient_by_filters(image, plan, dy, dw, start, stop):
     places, targets = np.empty(groups * ROWS, np.int64), np.empty(groups * ROWS, np.int64)
     entries, at_table, at_targets = table.reshape(-1), address(table), address(targets)
     for i in range(groups * ROWS):
-        own = min(i, depth - 1)
-        places[i] = (own // run * line + own % run) * size
-        targets[i] = address(dw) + own * filters * size
+        tap = min(i, depth - 1)
+        places[i] = (tap // run * line + tap % run) * size
+        targets[i] = address(dw) + tap * filters * size
     for first in range(start, stop, TOGETHER):
         last, segments, begin = min(first + TOGETHER, stop), 0, first
         while begin < last:

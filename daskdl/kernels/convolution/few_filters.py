@@ -76,9 +76,9 @@ def joined(weight: Array, geometry: Geometry, columns: int, n: int) -> tuple[Arr
     """
     filters, rows, width, channels = weight.shape
     wide = np.zeros((n, filters, rows, _width(geometry, n), channels), weight.dtype)
-    for i, own in enumerate(wide):
+    for i, neighbour in enumerate(wide):
         first = i * geometry.stride[1]
-        own[:, :, first : first + width] = weight
+        neighbour[:, :, first : first + width] = weight
     down, across = geometry.stride
     more = -columns % n * across
     return wide.reshape(n * filters, *wide.shape[2:]), geometry._replace(

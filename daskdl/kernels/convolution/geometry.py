@@ -94,7 +94,7 @@ def _phases(
     geometry: Geometry, height: int, width: int
 ) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
     offsets, strides = geometry.offsets(), geometry.stride
-    found: list[tuple[Indices, Indices, tuple[int, ...]]] = []
+    phases: list[tuple[Indices, Indices, tuple[int, ...]]] = []
     for row in range(min(strides[0], height)):
         for column in range(min(strides[1], width)):
             # The tap of window t sees row = t * stride + its offset.
@@ -102,5 +102,5 @@ def _phases(
             taps = np.flatnonzero((distance % strides == 0).all(1))
             rows, columns = -(-(height - row) // strides[0]), -(-(width - column) // strides[1])
             grid = row, column, *strides, rows, columns
-            found.append((taps, distance[taps] // strides, grid))
-    return found
+            phases.append((taps, distance[taps] // strides, grid))
+    return phases

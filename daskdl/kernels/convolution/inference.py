@@ -136,9 +136,9 @@ class Convolution(Prepared):
         windows = -(-columns // self.together)
         wide = images, rows, windows, self.together * filters
         if columns % self.together == 0:
-            own = y.reshape(wide)
-            beside = own if ends.beside is y else ends.beside.reshape(wide)
-            self._run(x, own, ends._replace(beside=beside))
+            wide_y = y.reshape(wide)
+            beside = wide_y if ends.beside is y else ends.beside.reshape(wide)
+            self._run(x, wide_y, ends._replace(beside=beside))
             return
         results = empty(wide, y.dtype)
         self._run(x, results, ends_of(results, 0 * self.bias))

@@ -80,8 +80,8 @@ def transform(weights: Weights, name: str = "") -> Transformed:
     flat, taps = _in_order(weights)
     packed = scratch("packed", (threads(), TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
     least = least_of(10 * side * side * channels * COLUMNS)
-    own = flat, taps, weights.adjoint, packed, weights.kernel, channels, panels
-    over_range(_transform, len(panels), least, *own)
+    arguments = flat, taps, weights.adjoint, packed, weights.kernel, channels, panels
+    over_range(_transform, len(panels), least, *arguments)
     return Transformed(weights.kernel, filters, panels)
 
 
@@ -309,10 +309,10 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
         sizes = *v_strips, *z_strips, kernel, *pad, first
         least = least_of(10 * points * (channels + filters))
         over_range(_gradient_tiles, last - first, least, x, dy, v, z, spare, sizes)
-        own = (*v_strips, *z_strips), last - first, first > 0, last == number
+        strips = (*v_strips, *z_strips), last - first, first > 0, last == number
         least = least_of(2 * points * (last - first) * channels * ROWS)
         over_range(
-            _gradient_sums, -(-filters // ROWS), least, v, z, kept, dw, table, spare, own
+            _gradient_sums, -(-filters // ROWS), least, v, z, kept, dw, table, spare, strips
         )  # fmt: skip
     return dw
 

@@ -174,11 +174,11 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
                 ]
                 results = apply(matrix, [_Vector(builder, value) for value in row])
                 if finishes:
-                    own = [
+                    places = [
                         (place(target, target_row, i, target_column, j), offset)
                         for j in range(out_side)
                     ]
-                    write_finished(builder, [r.value for r in results], own, ends)
+                    write_finished(builder, [r.value for r in results], places, ends)
                     continue
                 for j, result in enumerate(results):
                     to = place(target, target_row, i, target_column, j)

@@ -67,10 +67,10 @@ def decoded(offsets: Array, priors: Array) -> Array:
 @jit
 def _match(priors, boxes, labels, overlap, classes, offsets, which, first, stop):
     n, most = priors.shape[0], boxes.shape[1]
-    best, found = np.empty(n, np.float64), np.empty(n, np.int64)
+    best, box_of = np.empty(n, np.float64), np.empty(n, np.int64)
     for image in range(first, stop):
         best[:] = 0
-        found[:] = -1
+        box_of[:] = -1
         owners, owned = np.full(most, -1, np.int64), np.full(most, -1.0, np.float64)
         for b in range(most):
             if labels[image, b] < 0:
@@ -86,15 +86,15 @@ def _match(priors, boxes, labels, overlap, classes, offsets, which, first, stop)
                 if share > best[p]:
                     best[p] = share
                     if share >= overlap:
-                        found[p] = b
+                        box_of[p] = b
                 if share > owned[b]:
                     owned[b] = share
                     owners[b] = p
         for b in range(most):
             if owners[b] >= 0:
-                found[owners[b]] = b
+                box_of[owners[b]] = b
         for p in range(n):
-            b = found[p]
+            b = box_of[p]
             if b < 0:
                 continue
             left, top, right, bottom = boxes[image, b]
@@ -129,9 +129,9 @@ def hard_negatives(losses: Array, positive: NDArray[np.bool_], ratio: float) -> 
         if count >= len(negatives):
             taken[negatives] = True
         elif count:
-            own = values[negatives]
-            border = np.partition(own, len(own) - count)[len(own) - count]
-            above = np.flatnonzero(own > border)
-            at = np.flatnonzero(own == border)[: count - len(above)]
+            losses_of = values[negatives]
+            border = np.partition(losses_of, len(losses_of) - count)[len(losses_of) - count]
+            above = np.flatnonzero(losses_of > border)
+            at = np.flatnonzero(losses_of == border)[: count - len(above)]
             taken[negatives[above]] = taken[negatives[at]] = True
     return chosen

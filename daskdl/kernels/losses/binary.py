@@ -26,15 +26,15 @@ def _costs(x, t, first, last, excess, results):
 @fastjit
 def cross_entropy(x, t, settings, length, sums, which, start, stop):
     """Cross entropy of targets from 0 to 1; setting: by how much the weight of yes exceeds 1."""
-    own = np.empty(CHUNK, x.dtype)
+    costs = np.empty(CHUNK, x.dtype)
     for item in range(start, stop):
         first, last = block(item, length)
         total = 0.0
         for low in range(first, last, CHUNK):
             high = min(low + CHUNK, last)
-            _costs(x, t, low, high, settings[0], own)
+            _costs(x, t, low, high, settings[0], costs)
             for k in range(high - low):
-                total += np.float64(own[k])
+                total += np.float64(costs[k])
         sums[item] = total
 
 

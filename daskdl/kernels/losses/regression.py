@@ -106,17 +106,17 @@ def balanced(x, t, settings, length, sums, which, start, stop):
     """
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
-    own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
+    weight_of, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
     for item in range(start, stop):
         first, last = block(item, length)
         total = 0.0
         for low in range(first, last, CHUNK):
             high = min(low + CHUNK, last)
-            _weights(t, low, high, thresholds, weights, own)
+            _weights(t, low, high, thresholds, weights, weight_of)
             for k in range(high - low):
                 goal = t[np.uintp(low + k)]
                 d = zero if goal != goal else x[np.uintp(low + k)] - goal
-                weighted = own[k] * d
+                weighted = weight_of[k] * d
                 total += np.float64(squared * (weighted * d) + absolute * abs(weighted))
         sums[item] = total
 
@@ -126,14 +126,14 @@ def balanced_back(x, t, dx, settings, past):
     """Write the slope of :func:`balanced`; settings: its own, and factors of deviation and sign."""
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
-    own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
+    weight_of, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
     for low in range(0, x.size, CHUNK):
         high = min(low + CHUNK, x.size)
-        _weights(t, low, high, thresholds, weights, own)
+        _weights(t, low, high, thresholds, weights, weight_of)
         for k in range(high - low):
             goal = t[np.uintp(low + k)]
             d = zero if goal != goal else x[np.uintp(low + k)] - goal
-            up = absolute * own[k]
+            up = absolute * weight_of[k]
             tilt = up if d > zero else (-up if d < zero else d * up)  # NaN stays NaN
-            put(dx, low + k, squared * (own[k] * d) + tilt, past)
+            put(dx, low + k, squared * (weight_of[k] * d) + tilt, past)
     drain(past)

@@ -72,8 +72,8 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Ar
     over_range(_cross_entropy, len(rows), _least(rows), rows, numbers, losses, scales, bad)
     if bad.any():
         classes = logits.shape[-1]
-        found = int(labels[(labels < 0) | (labels >= classes)].flat[0])
-        raise ShapeError(f"cross_entropy: expected labels from 0 to {classes - 1}, found {found}")
+        wrong = int(labels[(labels < 0) | (labels >= classes)].flat[0])
+        raise ShapeError(f"cross_entropy: expected labels from 0 to {classes - 1}, found {wrong}")
     return losses, scales
 
 

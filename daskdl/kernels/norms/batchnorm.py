@@ -52,8 +52,8 @@ def moments(x: Array) -> Array:
     source, channels = flat(x), x.shape[-1]
     shift = _sampled(source, channels, repeats(channels, SUM_ROW))
     parts = sums_of(add_moments, x, source, shift)
-    found: Array = _moments(parts, shift, x.size // channels)
-    return found
+    of_channels: Array = _moments(parts, shift, x.size // channels)
+    return of_channels
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
@@ -163,13 +163,13 @@ def _total(parts):
 @jit
 def _moments(parts, shift, rows):
     """Return mean and variance (2, C) from the sums of ``x - shift`` and of its squares."""
-    found = _total(parts)
-    for c in range(found.shape[1]):
-        offset = found[0, c] / rows
-        variance = found[1, c] / rows - offset * offset
-        found[0, c] = shift[0, c] + offset
-        found[1, c] = 0.0 if variance < 0 else variance  # NaN stays
-    return found
+    of_channels = _total(parts)
+    for c in range(of_channels.shape[1]):
+        offset = of_channels[0, c] / rows
+        variance = of_channels[1, c] / rows - offset * offset
+        of_channels[0, c] = shift[0, c] + offset
+        of_channels[1, c] = 0.0 if variance < 0 else variance  # NaN stays
+    return of_channels
 
 
 @jit
@@ -190,15 +190,15 @@ def affine(variance, eps, weight, bias):
 
     ``weight`` and ``bias``: arrays (C,) or None.
     """
-    found = np.zeros((3, variance.size))
+    factors = np.zeros((3, variance.size))
     for c in range(variance.size):
         inverse = 1 / np.sqrt(variance[c] + eps)
-        found[0, c], found[1, c] = inverse, inverse
+        factors[0, c], factors[1, c] = inverse, inverse
         if weight is not None:
-            found[1, c] *= weight[c]
+            factors[1, c] *= weight[c]
         if bias is not None:
-            found[2, c] = bias[c]
-    return found
+            factors[2, c] = bias[c]
+    return factors
 
 
 @jit
@@ -207,11 +207,11 @@ def shares(inverse, scale, sums, rows):
 
     ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
     """
-    found = np.empty(sums.shape)
+    shares_of = np.empty(sums.shape)
     for c in range(scale.size):
-        found[0, c] = scale[c] * sums[0, c] / rows
-        found[1, c] = scale[c] * inverse[c] ** 2 * sums[1, c] / rows
-    return found
+        shares_of[0, c] = scale[c] * sums[0, c] / rows
+        shares_of[1, c] = scale[c] * inverse[c] ** 2 * sums[1, c] / rows
+    return shares_of
 
 
 @jit

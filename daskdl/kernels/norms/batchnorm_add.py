@@ -71,8 +71,8 @@ def gradient_plus(
     source, (new, past) = flat(x), result_for(x, SUM_ROW)
     lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean)
     second = None if more is None else flat(more, x.dtype)
-    own = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
-    return new.reshape(x.shape), two_sums(sums_of(_put_gradient, x, *own), lanes, mean)
+    arguments = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
+    return new.reshape(x.shape), two_sums(sums_of(_put_gradient, x, *arguments), lanes, mean)
 
 
 @fastjit

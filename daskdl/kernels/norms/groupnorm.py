@@ -47,9 +47,9 @@ def forward(
     y, statistics = empty(x.shape, x.dtype), np.empty((n, 2, groups))
     if x.size:
         images, new = flat(x).reshape(n, -1), y.reshape(n, -1)
-        own = flat(weight, x.dtype), flat(bias, x.dtype), eps
+        arguments = flat(weight, x.dtype), flat(bias, x.dtype), eps
         least = grain.least(grain.STREAM, pixels * channels)
-        over_range(_forward, n, least, images, *own, new, statistics, _past(y))
+        over_range(_forward, n, least, images, *arguments, new, statistics, _past(y))
     return y, statistics
 
 
@@ -62,8 +62,8 @@ def backward(
     dx, totals = empty(x.shape, x.dtype), np.zeros((n_fixed(n, least), 2, channels))  # of parts
     if x.size:
         gradients, images = flat(dy, x.dtype).reshape(n, -1), flat(x).reshape(n, -1)
-        own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals, _past(dx)
-        over_parts(_backward, n, least, gradients, images, *own)
+        arguments = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals, _past(dx)
+        over_parts(_backward, n, least, gradients, images, *arguments)
     return dx, totals.sum(0)
 
 

@@ -79,11 +79,13 @@ def step(
             f"update: expected a vector of {end} numbers, as the layout has them, found "
             f"{weights.size}; call on(Layout.of(model)) for this model"
         )
-    held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
+    flat_arrays = [
+        None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)
+    ]
     before = [weights, *state]
     over = overwrite and all(a is None or _changes(a, weights.dtype) for a in before)
     new = [None if a is None or over else empty(weights.size, weights.dtype) for a in before]
-    arrays = held + new
+    arrays = flat_arrays + new
     past = True if not over and streams(*(a for a in new if a is not None)) else None
     line = ALIGNMENT // weights.dtype.itemsize
 
@@ -94,7 +96,7 @@ def step(
     start = 0
     for end, kind in zip(*ranges, strict=True) if ranges else [(weights.size, 0)]:
         if kind < 0:
-            for old, to in zip([held[0], *held[2:]], new, strict=True):
+            for old, to in zip([flat_arrays[0], *flat_arrays[2:]], new, strict=True):
                 if old is not None and to is not None:
                     to[start:end] = old[start:end]
             start = end

@@ -206,8 +206,8 @@ def blend_levels(context, source, upper, lower, weights, result, at):
             wide = builder.zext(builder.load(here, align=1), _FOUR)
             product = builder.fmul(factor, builder.sitofp(wide, _VECTOR), flags=_PRODUCT_AND_SUM)
             total = builder.fadd(total, product, flags=_PRODUCT_AND_SUM)
-        found = builder.trunc(builder.fptosi(total, _FOUR), levels)
-        _store(context, builder, signature, args, 4, found)
+        rounded = builder.trunc(builder.fptosi(total, _FOUR), levels)
+        _store(context, builder, signature, args, 4, rounded)
         return context.get_dummy_value()
 
     return types.void(source, whole, whole, weights, result, whole), generate

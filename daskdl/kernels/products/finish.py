@@ -124,8 +124,8 @@ def _mask(builder: ir.IRBuilder, lanes: int, first: int, columns: Any) -> Any:
     """Generate which lanes are of columns that there are; the first lane is of ``first``."""
     kind = ir.VectorType(_I32, lanes)
     left = all_lanes(builder, kind, builder.trunc(columns, _I32))
-    own = ir.Constant(kind, list(range(first, first + lanes)))
-    return builder.icmp_signed("<", own, left)
+    numbers = ir.Constant(kind, list(range(first, first + lanes)))
+    return builder.icmp_signed("<", numbers, left)
 
 
 def _masked(builder: ir.IRBuilder, what: str, kind: Any, result: Any, arguments: Any) -> Any:

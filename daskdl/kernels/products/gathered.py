@@ -74,14 +74,14 @@ def work_of(
     # An odd number of cache lines from row to row: they then lie in different places of L1.
     stride = (-(-depth // UNIT) | 1) * UNIT
     places = np.array([part.ctypes.data for part in parts])
-    given = places, np.array([4 * part.shape[1] for part in parts]), norm
+    gathering = places, np.array([4 * part.shape[1] for part in parts]), norm
     if pointwise.by_panels(rows, len(panels)):
         whole = scratch("gathered", (rows, stride), np.float32)
-        return partial(_by_panels, parts, given, whole, panels, y, ends)
+        return partial(_by_panels, parts, gathering, whole, panels, y, ends)
     tile = TALL * pointwise.tile_of(len(panels) * depth, stride)
     room = scratch("gathered tiles", (threads(), tile, stride), np.float32)
     blocks, least = -(-rows // TALL), least_of(2.0 * depth * COLUMNS * TALL * len(panels))
-    work = work_over_range(_tiles, blocks, least, *given, panels, y, ends, room)
+    work = work_over_range(_tiles, blocks, least, *gathering, panels, y, ends, room)
     return partial(_while_there, parts, work)
 
 

@@ -191,12 +191,12 @@ def _multiply(plan, like, which, start, stop):
         if kind == _SUMMANDS:
             begin, end = k * i // parts, k * (i + 1) // parts
             to, row = (c, c_row) if i == 0 else (sums + (i - 1) * m * n * size, n * size)
-            own = a + begin * a_step, a_row, a_step, b + begin * b_row, b_row, b_step
-            product(like, (m, n, end - begin), *own, to, row, False, room)
+            operands = a + begin * a_step, a_row, a_step, b + begin * b_row, b_row, b_step
+            product(like, (m, n, end - begin), *operands, to, row, False, room)
         else:
             far, near = i // inner, i % inner
             at_a = a + (far * a_far + near * a_near) * size
             at_b = b + (far * b_far + near * b_near) * size
             to = c + (far * c_far + near * c_near) * size
-            own = at_a, a_row, a_step, at_b, b_row, b_step
-            product(like, (m, n, k), *own, to, c_row, False, room)
+            operands = at_a, a_row, a_step, at_b, b_row, b_step
+            product(like, (m, n, k), *operands, to, c_row, False, room)

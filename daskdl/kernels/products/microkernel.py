@@ -193,8 +193,12 @@ def product_of(
                 targets = [builder.gep(row, [whole(behind)]) for row, behind in places]
                 old = _old(builder, source, source_offset, rows, halves, width)
                 totals = added_if(builder, add, sums, old)
-                own = [(to, whole(place[1])) for to, place in zip(targets, places, strict=True)]
-                write_finished(builder, totals, own, ends, left if narrow else None, width)
+                places_written = [
+                    (to, whole(place[1])) for to, place in zip(targets, places, strict=True)
+                ]
+                write_finished(
+                    builder, totals, places_written, ends, left if narrow else None, width
+                )
                 return context.get_dummy_value()
             with builder.if_else(add) as (then, otherwise):
                 with then:  # all are read before one is written: a row may stand there twice

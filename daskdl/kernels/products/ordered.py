@@ -79,9 +79,9 @@ def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room
     count = -(-n // COLUMNS)
     at, to, aside = address(table), address(targets), address(spare)
     together = max(1, block_of(k, TOGETHER))
-    held = len(panels) * together
-    for some in range(0, k, held):
-        last = min(k, some + held)
+    at_once = len(panels) * together
+    for some in range(0, k, at_once):
+        last = min(k, some + at_once)
         for first in range(some, last, together):
             depth, block = min(together, k - first), panels[(first - some) // together]
             _put_in_order(like, b + first * b_row, b_row, b_step, depth, n, block)
@@ -95,12 +95,12 @@ def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room
                     panel = address(panels[(first - some) // together, j])
                     for row in range(begin, stop, ROWS):
                         for i in range(ROWS):  # behind the last row it comes again
-                            own = min(row + i, stop - 1)
-                            table[i] = a + own * a_row + first * a_step
+                            row_of = min(row + i, stop - 1)
+                            table[i] = a + row_of * a_row + first * a_step
                             if width == COLUMNS:
-                                targets[i] = c + own * c_row + j * line
+                                targets[i] = c + row_of * c_row + j * line
                             else:
-                                targets[i] = aside + (own - row) * line
+                                targets[i] = aside + (row_of - row) * line
                         whole = more and width == COLUMNS
                         if width <= LANES:
                             multiply_half(like, at, 1, a_step, panel, line, to, 0, False)
@@ -157,8 +157,8 @@ def add_product(a, b, c, room):
     """Compute ``c += a @ b`` inside a numba function; arrays (M, K), (K, N) and (M, N)."""
     (a_row, a_step), (b_row, b_step) = a.strides, b.strides
     sizes = c.shape[0], c.shape[1], b.shape[0]
-    own = address(a), a_row, a_step, address(b), b_row, b_step
-    product(c, sizes, *own, address(c), c.strides[0], True, room)
+    operands = address(a), a_row, a_step, address(b), b_row, b_step
+    product(c, sizes, *operands, address(c), c.strides[0], True, room)
     keep(a)
     keep(b)
     keep(c)

@@ -127,12 +127,12 @@ def _sum(a, b, c, columns, start, stop, left, right):
                     columns[k, :width] = b[first + k, begin:right]
             for group in range(0, m, ROWS):
                 for i in range(ROWS):
-                    own = min(group + i, m - 1)
-                    table[i] = address(a) + first * row + own * size
+                    row_of = min(group + i, m - 1)
+                    table[i] = address(a) + first * row + row_of * size
                     if width == COLUMNS:
-                        targets[i] = address(c) + (own * n + begin) * size
+                        targets[i] = address(c) + (row_of * n + begin) * size
                     else:
-                        targets[i] = address(spare) + (own - group) * line
+                        targets[i] = address(spare) + (row_of - group) * line
                 multiply(
                     a, at_table, 1, row, at_columns, line, at_targets, 0, add and width == COLUMNS
                 )  # fmt: skip

@@ -48,13 +48,13 @@ def _if(
     end = builder.block
     builder.branch(after)
     builder.position_at_end(after)
-    found = []
+    merged = []
     for old, new in zip(values, changed, strict=True):
         phi = builder.phi(old.type)
         phi.add_incoming(old, before)
         phi.add_incoming(new, end)
-        found.append(phi)
-    return found
+        merged.append(phi)
+    return merged
 
 
 def _block(rows: int, halves: int, narrow: bool) -> Any:
@@ -84,8 +84,8 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         # The last vector of a narrow panel has lanes of columns that there are not.
         lanes = ir.VectorType(_I32, LANES)
         left = all_lanes(builder, lanes, builder.trunc(columns, _I32))
-        own = [(halves - 1) * LANES + lane for lane in range(LANES)]
-        mask = builder.icmp_signed(">", left, ir.Constant(lanes, own))
+        lane_numbers = [(halves - 1) * LANES + lane for lane in range(LANES)]
+        mask = builder.icmp_signed(">", left, ir.Constant(lanes, lane_numbers))
 
         def masked(what, result, *given):
             function = ir.FunctionType(result, [value.type for value in given])

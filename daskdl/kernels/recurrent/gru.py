@@ -86,8 +86,8 @@ def forward(
         Of products.
     """
     panels = packed(weight, precision)
-    own = panels, bias, states, lengths, reverse
-    over_range(_forward, gates.shape[1], 1, gates, *own)
+    arguments = panels, bias, states, lengths, reverse
+    over_range(_forward, gates.shape[1], 1, gates, *arguments)
 
 
 def backward(
@@ -114,8 +114,8 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight, precision)
-    own = panels, states, d_outputs, lengths, reverse, dh
-    over_range(_backward, gates.shape[1], 1, gates, *own)
+    arguments = panels, states, d_outputs, lengths, reverse, dh
+    over_range(_backward, gates.shape[1], 1, gates, *arguments)
     return sum_over(gates, (0, 1)).astype(gates.dtype)
 
 

@@ -54,8 +54,8 @@ def forward(
         The weights, from :func:`~daskdl.kernels.products.packed.packed`.
     """
     panels = packed(weight, precision) if panels is None else panels
-    own = panels, bias, peepholes, states, outputs, lengths, reverse
-    over_range(_forward, gates.shape[1], 1, gates, *own)
+    arguments = panels, bias, peepholes, states, outputs, lengths, reverse
+    over_range(_forward, gates.shape[1], 1, gates, *arguments)
 
 
 def backward(
@@ -84,8 +84,8 @@ def backward(
         Gradients to output and state after the last step; replaced by those before the first.
     """
     panels = packed(weight, precision)
-    own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
-    over_range(_backward, gates.shape[1], 1, gates, *own)
+    arguments = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
+    over_range(_backward, gates.shape[1], 1, gates, *arguments)
     return sum_over(gates, (0, 1)).astype(gates.dtype)
 
 

@@ -49,8 +49,8 @@ def forward(
         Of products.
     """
     panels = packed(weight, precision)
-    own = panels, bias, states, lengths, reverse, relu
-    over_range(_forward, sums.shape[1], 1, sums, *own)
+    arguments = panels, bias, states, lengths, reverse, relu
+    over_range(_forward, sums.shape[1], 1, sums, *arguments)
 
 
 def backward(
@@ -79,8 +79,8 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight, precision)
-    own = panels, states, d_outputs, lengths, reverse, relu, dh
-    over_range(_backward, d_sums.shape[1], 1, d_sums, *own)
+    arguments = panels, states, d_outputs, lengths, reverse, relu, dh
+    over_range(_backward, d_sums.shape[1], 1, d_sums, *arguments)
     return sum_over(d_sums, (0, 1)).astype(d_sums.dtype)
 
 

@@ -64,8 +64,8 @@ def project_gradient(
     count = n_fixed(len(d_sums), pixels)
     others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
     d_weights = np.zeros((count, *weight.shape), weight.dtype)
-    own = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels
-    over_parts(_gradient, len(d_sums), pixels, *own)
+    arguments = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels
+    over_parts(_gradient, len(d_sums), pixels, *arguments)
     for other in others:
         d_image += other
     return d_flows, d_weights.sum(0)

@@ -115,17 +115,17 @@ def _compiler(
         load, compile_version, scopes = cache.load_overload, dispatcher.compile, threading.local()
 
         def load_or_wait(signature: Any, context: Any) -> Any:
-            found = load(signature, context)
-            if found is None:
+            compiled = load(signature, context)
+            if compiled is None:
                 scopes.latest.enter_context(compile_lock(cache.lock))
-                found = load(signature, context)  # another process may have compiled meanwhile
-            if found is None:
+                compiled = load(signature, context)  # another process may have compiled meanwhile
+            if compiled is None:
                 _warn_once(
                     "compiling kernels, which is done once for this kind of processor and takes up "
                     "to a minute (kept in %s)",
                     cache.cache_path,
                 )
-            return found
+            return compiled
 
         def compile_locked(signature: Any) -> Any:
             with ExitStack() as scope:

@@ -17,10 +17,10 @@ from daskdl.errors import MissingExtraError
 @cache
 def _library() -> ctypes.CDLL | None:
     """Return the library of the wheel, None where that is not installed."""
-    found = importlib.util.find_spec("scipy_openblas32")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("scipy_openblas32")
+    if spec is None or spec.origin is None:
         return None
-    for path in sorted(Path(found.origin).with_name("lib").glob("libscipy_openblas*")):
+    for path in sorted(Path(spec.origin).with_name("lib").glob("libscipy_openblas*")):
         return ctypes.CDLL(str(path))
     return None
 
@@ -40,9 +40,9 @@ def address(name: str) -> int:
     """
     library = _library()
     if library is not None:
-        found = ctypes.cast(getattr(library, f"scipy_{name}_"), ctypes.c_void_p).value
-        assert found is not None
-        return found
+        pointer = ctypes.cast(getattr(library, f"scipy_{name}_"), ctypes.c_void_p).value
+        assert pointer is not None
+        return pointer
     from numba.extending import get_cython_function_address
 
     try:

@@ -75,8 +75,8 @@ def change(context, slot, cell, old, new):
 
     def generate(context, builder, signature, args):
         place = _cell(builder, *args[:2])
-        found = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
-        return builder.extract_value(found, 1)
+        outcome = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(outcome, 1)
 
     return types.boolean(*[types.int64] * 4), generate
 

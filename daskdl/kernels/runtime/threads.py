@@ -96,8 +96,8 @@ class _Process:
     @property
     def latest(self) -> int | None:
         """The budget that rules, of whichever thread."""
-        held = self._budgets
-        return held[-1][0] if held else None
+        budgets = self._budgets
+        return budgets[-1][0] if budgets else None
 
     @contextmanager
     def limited(self, n: int) -> Iterator[None]:

@@ -38,15 +38,15 @@ def pairs(codes: Words, bits: int, radius: int) -> tuple[Numbers, Numbers]:
         Numbers of codes, the smaller first; in their order.
     distances : int64 (m,)
     """
-    found, far = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
+    pairs_of, far = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
     for arguments, counts in _parts(codes, bits, radius):
         ends = np.cumsum(counts)
-        found.append(np.empty((int(ends[-1]), 2), np.int64))
+        pairs_of.append(np.empty((int(ends[-1]), 2), np.int64))
         far.append(np.empty(int(ends[-1]), np.int64))
         over_range(
-            _compare, codes.shape[1], LEAST, *arguments, ends - counts, found[-1], far[-1], True
+            _compare, codes.shape[1], LEAST, *arguments, ends - counts, pairs_of[-1], far[-1], True
         )
-    together, distances = np.concatenate(found), np.concatenate(far)
+    together, distances = np.concatenate(pairs_of), np.concatenate(far)
     order = np.lexsort((together[:, 1], together[:, 0]))
     return together[order], distances[order]
 

@@ -70,8 +70,8 @@ def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
     # parts follow each other, so that a stable order has the first codes first
     flat = np.moveaxis(distances, 0, 1).reshape(count, -1)
     order = np.argsort(flat, axis=1, kind="stable")[:, :k]
-    found = np.moveaxis(numbers, 0, 1).reshape(count, -1)
-    return np.take_along_axis(flat, order, 1), np.take_along_axis(found, order, 1)
+    candidates = np.moveaxis(numbers, 0, 1).reshape(count, -1)
+    return np.take_along_axis(flat, order, 1), np.take_along_axis(candidates, order, 1)
 
 
 def within(codes: Words, queries: Words, radius: int) -> tuple[Numbers, Numbers, Numbers]:
@@ -138,7 +138,7 @@ def _nearest(codes, queries, distances, numbers, which, start, stop):
     """
     k, bits = distances.shape[2], 64 * codes.shape[0]
     room = 2 * k + 64
-    held = np.zeros(queries.shape[0], np.int64)
+    count_of = np.zeros(queries.shape[0], np.int64)
     near = np.empty((queries.shape[0], room), np.int64)
     at = np.empty((queries.shape[0], room), np.int64)
     counts = np.zeros((queries.shape[0], bits + 1), np.int64)
@@ -154,16 +154,16 @@ def _nearest(codes, queries, distances, numbers, which, start, stop):
                     d = _distance(codes, i, query)
                     if d >= limits[q]:
                         continue
-                    if held[q] == room:
-                        held[q] = _cut(near[q], at[q], counts[q], room, k)
-                    near[q, held[q]], at[q, held[q]] = d, i
-                    held[q] += 1
+                    if count_of[q] == room:
+                        count_of[q] = _cut(near[q], at[q], counts[q], room, k)
+                    near[q, count_of[q]], at[q, count_of[q]] = d, i
+                    count_of[q] += 1
                     counts[q, d] += 1
                     limits[q] = _limit(counts[q], limits[q], k)
     for q in range(queries.shape[0]):
-        held[q] = _cut(near[q], at[q], counts[q], held[q], k)
-        order = np.argsort(near[q, : held[q]], kind="mergesort")
-        for j in range(held[q]):
+        count_of[q] = _cut(near[q], at[q], counts[q], count_of[q], k)
+        order = np.argsort(near[q, : count_of[q]], kind="mergesort")
+        for j in range(count_of[q]):
             distances[which, q, j], numbers[which, q, j] = near[q, order[j]], at[q, order[j]]
 
 

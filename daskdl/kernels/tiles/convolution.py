@@ -74,8 +74,8 @@ def weight_gradient(x: Pairs, dy: Pairs, geometry: Geometry, weight: Array) -> A
     seen = windows(x.shape, geometry)
     dw = gradient.weight_gradient(x.view(np.uint16), dy.view(np.uint16), seen)
     # An odd last channel, or filter, has a neighbour of zeros.
-    own = dw[: len(weight), :, : weight.shape[3]]
-    return np.ascontiguousarray(own).reshape(weight.shape)
+    used = dw[: len(weight), :, : weight.shape[3]]
+    return np.ascontiguousarray(used).reshape(weight.shape)
 
 
 def _write(

@@ -158,11 +158,11 @@ def _times(vector, factor, new, past, wrong, which, begin, end):
     stop = min(end * UNIT, vector.size)
     source = vector[begin * UNIT : stop]
     target = source if new is None else new[begin * UNIT : stop]
-    found, nothing = False, vector.dtype.type(0)
+    not_finite, nothing = False, vector.dtype.type(0)
     for k in range(source.size):
-        found |= source[k] - source[k] != nothing  # NaN, of a number that is not finite
+        not_finite |= source[k] - source[k] != nothing  # NaN, of a number that is not finite
         put(target, k, factor * source[k], past)
-    wrong[which] = found
+    wrong[which] = not_finite
     drain(past)
 
 

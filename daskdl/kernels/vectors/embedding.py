@@ -175,14 +175,14 @@ def _segments(ids, n_rows, order, starts, unique):
             counts[digit] += 1
         order[:] = other
         shift += _BITS
-    found = 0
+    count = 0
     for k in range(n):
         if k == 0 or ids[order[k]] != ids[order[k - 1]]:
-            unique[found] = ids[order[k]]
-            starts[found] = k
-            found += 1
-    starts[found] = n
-    return found
+            unique[count] = ids[order[k]]
+            starts[count] = k
+            count += 1
+    starts[count] = n
+    return count
 
 
 @jit
@@ -200,15 +200,15 @@ def _sum(gradient, order, starts, rows, which, start, stop):
 @jit
 def _merge(ids, other, at, unique):
     """Return the number of ids, and the place of each in either array, -1 for none."""
-    i = j = found = 0
+    i = j = count = 0
     while i < ids.size or j < other.size:
         first = j == other.size or (i < ids.size and ids[i] <= other[j])
         second = i == ids.size or (j < other.size and other[j] <= ids[i])
-        unique[found] = ids[i] if first else other[j]
-        at[0, found] = i if first else -1
-        at[1, found] = j if second else -1
-        i, j, found = i + first, j + second, found + 1
-    return found
+        unique[count] = ids[i] if first else other[j]
+        at[0, count] = i if first else -1
+        at[1, count] = j if second else -1
+        i, j, count = i + first, j + second, count + 1
+    return count
 
 
 @jit

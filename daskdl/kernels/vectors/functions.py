@@ -24,8 +24,8 @@ def _by(kernel: Any, numpys: Any, *arrays: Any) -> Array:
     """Return a function of floats, which are broadcast; of other numbers it is numpy's."""
     dtype = np.result_type(*arrays)
     if dtype not in (np.float32, np.float64):
-        found: Array = numpys(*arrays)
-        return found
+        computed: Array = numpys(*arrays)
+        return computed
     whole = np.broadcast_arrays(*(np.asarray(a, dtype) for a in arrays))
     result = np.empty(whole[0].shape, dtype)
     rows = *map(flat, whole), result.reshape(-1)

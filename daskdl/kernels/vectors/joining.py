@@ -27,10 +27,10 @@ def side_by_side(*arrays: Array) -> Array:
     rows, first = y.reshape(-1, width), 0
     least = grain.least(grain.STREAM, width)
     for array in arrays:
-        own = array.reshape(len(rows), array.shape[-1])
+        part = array.reshape(len(rows), array.shape[-1])
         if array.size:
-            over_range(_copy, len(own), least, own, rows, first)
-        first += own.shape[1]
+            over_range(_copy, len(part), least, part, rows, first)
+        first += part.shape[1]
     return y
 
 

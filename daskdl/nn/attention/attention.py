@@ -133,11 +133,11 @@ def _joined(
         "mask": (mask, [(t, s), (n, 1, t, s), (n, heads, t, s)]),
         "key_mask": (key_mask, [(n, s)]),
     }
-    for name, (given, shapes) in allowed.items():
-        if given is not None and (given.shape not in shapes or given.dtype != bool):
+    for name, (allowing, shapes) in allowed.items():
+        if allowing is not None and (allowing.shape not in shapes or allowing.dtype != bool):
             raise ShapeError(
                 f"MultiHeadAttention: {name}: expected bool of shape "
-                f"{' or '.join(map(str, shapes))}, found {given.dtype} {given.shape}"
+                f"{' or '.join(map(str, shapes))}, found {allowing.dtype} {allowing.shape}"
             )
     if key_mask is None:
         return mask

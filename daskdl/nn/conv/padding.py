@@ -71,15 +71,15 @@ class Padding:
             pads = tuple(part for n in more for part in (n // 2, n - n // 2))
         else:
             pads = self.fixed
-        found = tuple(
+        widths = tuple(
             n + before + behind
             for n, before, behind in zip(lengths, pads[::2], pads[1::2], strict=True)
         )
-        if any(n < reach for n, reach in zip(found, self.reach, strict=True)):
-            image = {1: "a sequence", 2: "an image", 3: "a volume"}[len(found)]
+        if any(n < reach for n, reach in zip(widths, self.reach, strict=True)):
+            image = {1: "a sequence", 2: "an image", 3: "a volume"}[len(widths)]
             raise ShapeError(
                 f"{self.layer}: expected {image} of at least {self.reach} after padding, found "
-                f"{found}"
+                f"{widths}"
                 "; pad more, or take a smaller kernel"
             )
         return pads

@@ -18,17 +18,17 @@ _LEADING = {3: "NT", 4: "NHW", 5: "NTHW"}
 
 def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
     """Return ``count`` numbers; one stands for all of them."""
-    given = (value,) * count if isinstance(value, int) else value
+    numbers = (value,) * count if isinstance(value, int) else value
     if (
-        not isinstance(given, (tuple, list))
-        or len(given) != count
-        or any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in given)
+        not isinstance(numbers, (tuple, list))
+        or len(numbers) != count
+        or any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in numbers)
     ):
         many = "a pair" if count == 2 else str(count)
         raise ShapeError(
             f"{name}: expected an integer >= {least} or {many} of them, found {value!r}"
         )
-    return tuple(given)
+    return tuple(numbers)
 
 
 def pair(name: str, value: int | Sequence[int], least: int = 1) -> tuple[int, int]:

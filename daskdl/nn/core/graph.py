@@ -141,8 +141,8 @@ class Graph(Module):
         else:
             values |= self._steps.arrays
             self._run(self._steps.nodes, values, self._last)
-        found = tuple(_given(values[name], self.channels_last) for name in self.outputs)
-        return found[0] if len(found) == 1 else found
+        results = tuple(_given(values[name], self.channels_last) for name in self.outputs)
+        return results[0] if len(results) == 1 else results
 
     def until(self, name: str) -> Graph:
         """Return a graph of its own that ends at a value, such as the input of the last layer.
@@ -204,13 +204,13 @@ class Graph(Module):
     @property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
         """Arguments that a model file keeps; as plain data only when asked for."""
-        held = [(name, getattr(self, name)) for name in self._held]
+        arguments = [(name, getattr(self, name)) for name in self._held]
         return (
             tuple(map(plain_node, self.nodes)),
             self.inputs,
             self.outputs,
-            tuple((n, p.shape) for n, p in held if isinstance(p, Parameter)),
-            tuple((n, p.shape) for n, p in held if isinstance(p, Buffer)),
+            tuple((n, p.shape) for n, p in arguments if isinstance(p, Parameter)),
+            tuple((n, p.shape) for n, p in arguments if isinstance(p, Buffer)),
             tuple((n, *packed(v)) for n, v in self._constants.items()),
             self.opset,
             self.channels_last,
@@ -218,7 +218,7 @@ class Graph(Module):
 
     def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
         for i, node in enumerate(nodes):
-            given = [values[name] if name else None for name in node.inputs]
+            inputs = [values[name] if name else None for name in node.inputs]
             attributes = dict(node.attributes)
             call = Call(
                 node.operator, attributes, self.opset, len(node.outputs), self.training,
@@ -226,7 +226,7 @@ class Graph(Module):
             )  # fmt: skip
             try:
                 with np.errstate(all="ignore"):
-                    result = (STEPS.get(node.operator) or TABLE[node.operator])(call, *given)
+                    result = (STEPS.get(node.operator) or TABLE[node.operator])(call, *inputs)
             except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 kind = type(error) if isinstance(error, DaskdlError) else ShapeError
                 advice = "" if self._batch is None else (
@@ -266,31 +266,31 @@ def _given(value: Any, channels_last: bool) -> Any:
     """Return a result as a tensor, with its channels last if that is asked for."""
     if value is None or isinstance(value, list):
         return value
-    found = value if isinstance(value, Tensor) else Tensor(value)
-    if not channels_last or found.ndim < 3:
-        return found
-    return transpose(found, axes=(0, *range(2, found.ndim), 1))
+    tensor = value if isinstance(value, Tensor) else Tensor(value)
+    if not channels_last or tensor.ndim < 3:
+        return tensor
+    return transpose(tensor, axes=(0, *range(2, tensor.ndim), 1))
 
 
 def _taken(name: str, dtype: str, shape: Any, value: Any) -> Any:
     """Return an input as the graph computes with it; a ShapeError unless it has its axes."""
     if value is None or isinstance(value, list):
         return value
-    found = value if hasattr(value, "backward") else np.asarray(value)
-    if found.dtype == np.float16:
-        found = np.asarray(found).astype(np.float32)
+    array = value if hasattr(value, "backward") else np.asarray(value)
+    if array.dtype == np.float16:
+        array = np.asarray(array).astype(np.float32)
     fits = shape is None or (
-        len(found.shape) == len(shape)
-        and all(n is None or n == m for n, m in zip(shape, found.shape, strict=True))
+        len(array.shape) == len(shape)
+        and all(n is None or n == m for n, m in zip(shape, array.shape, strict=True))
     )
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise ShapeError(
-            f"Graph: input {name!r}: expected shape ({wanted}), found {tuple(found.shape)}"
+            f"Graph: input {name!r}: expected shape ({wanted}), found {tuple(array.shape)}"
         )
-    wanted_dtype = np.dtype("float32" if dtype == "float16" else dtype) if dtype else found.dtype
-    if found.dtype == wanted_dtype:
-        return found
-    if np.can_cast(found.dtype, wanted_dtype, "same_kind"):
-        return found.astype(wanted_dtype) if isinstance(found, np.ndarray) else found
-    raise ShapeError(f"Graph: input {name!r}: expected {wanted_dtype}, found {found.dtype}")
+    wanted_dtype = np.dtype("float32" if dtype == "float16" else dtype) if dtype else array.dtype
+    if array.dtype == wanted_dtype:
+        return array
+    if np.can_cast(array.dtype, wanted_dtype, "same_kind"):
+        return array.astype(wanted_dtype) if isinstance(array, np.ndarray) else array
+    raise ShapeError(f"Graph: input {name!r}: expected {wanted_dtype}, found {array.dtype}")

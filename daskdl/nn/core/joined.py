@@ -50,11 +50,11 @@ class Joined:
         """Join the tensors of a module, if they are not or no longer; return this."""
         seen, stale = self._seen, False
         if not (seen and all(_same(now, then) for now, then in seen)):
-            seen, held = _looked_at(module), dict(module.held())
-            parameters = {n: t for n, t in held.items() if isinstance(t, Parameter)}
+            seen, tensors_of = _looked_at(module), dict(module.held())
+            parameters = {n: t for n, t in tensors_of.items() if isinstance(t, Parameter)}
             self.tables = {name: p for name, p in parameters.items() if p.sparse}
             tensors: list[Parameter | Buffer] = [p for p in parameters.values() if not p.sparse]
-            tensors += [t for t in held.values() if isinstance(t, Buffer)]
+            tensors += [t for t in tensors_of.values() if isinstance(t, Buffer)]
             stale = not _same(tensors, self._tensors)
             self._tensors = tensors
         if stale or not all(map(is_, map(_data, self._tensors), self._views)):

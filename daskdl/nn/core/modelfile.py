@@ -193,8 +193,8 @@ def load(path: str | Path, module: Any = None) -> Module:
     header, tensors = _read(path, with_tensors=True)
     if module is not None:
         importlib.import_module("daskdl.torch")  # which makes TorchModule known
-    held = header.get("model")
-    of_torch = isinstance(held, dict) and held.get("module") == "TorchModule"
+    description = header.get("model")
+    of_torch = isinstance(description, dict) and description.get("module") == "TorchModule"
     if of_torch is (module is None):
         expected = "module=, the torch module of its weights," if of_torch else "no module="
         raise ModelFileError(
@@ -274,9 +274,9 @@ def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[st
             f"{path}: not a whole safetensors file ({error}); copy or save it again"
         ) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        found = header.get("format") if isinstance(header, dict) else header
+        format_of = header.get("format") if isinstance(header, dict) else header
         raise ModelFileError(
-            f"{path}: expected a model of format {FORMAT}, found {found!r}; it is of another "
+            f"{path}: expected a model of format {FORMAT}, found {format_of!r}; it is of another "
             "program or of another version of daskdl"
         )
     return header, tensors

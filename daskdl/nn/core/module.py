@@ -69,8 +69,8 @@ class Module(Structure, Predicting):
         """
         super().__init_subclass__(**kwargs)
         defines = any(name == "__init__" or name[:2] != "__" for name in vars(cls))
-        held = Module.registry.get(cls.__name__)
-        ours = held is not None and held.__module__.startswith("daskdl.")
+        registered = Module.registry.get(cls.__name__)
+        ours = registered is not None and registered.__module__.startswith("daskdl.")
         user = not cls.__module__.startswith("daskdl.")
         cls.registered = f"{cls.__module__}.{cls.__name__}" if ours and user else cls.__name__
         if defines or cls.registered not in Module.registry:
@@ -234,14 +234,14 @@ class Module(Structure, Predicting):
             (:meth:`numbers_changed`) of what is copied.
         """
         joined = self._joined.update(self)
-        own, tables = joined.whole, joined.tables
-        start, size = own.size, own.size + sum(t.data.size for t in tables.values())
+        whole, tables = joined.whole, joined.tables
+        start, size = whole.size, whole.size + sum(t.data.size for t in tables.values())
         self._check("restore", size, vector, "numbers")
-        copy_to(own, vector[:start])
+        copy_to(whole, vector[:start])
         for table in tables.values():
             stop = start + table.data.size
-            held = vector[start:stop].reshape(table.shape)
-            table.data = copied(held) if copy else held
+            values = vector[start:stop].reshape(table.shape)
+            table.data = copied(values) if copy else values
             start = stop
         if copy:
             self._tell()
@@ -280,7 +280,7 @@ class Module(Structure, Predicting):
         if names == "torch":
             converted: dict[str, NDArray[np.float32]] = _torch_names("to_torch")(self)
             return converted
-        return {name: held.data.copy() for name, held in self._state().items()}
+        return {name: tensor.data.copy() for name, tensor in self._state().items()}
 
     def _state(self) -> dict[str, Parameter | Buffer]:
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
@@ -306,19 +306,21 @@ class Module(Structure, Predicting):
         if names == "torch":
             state = _torch_names("from_torch")(self, state, strict)
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        own = self._state()
+        tensors = self._state()
         problems = [
-            f"{name} has shape {arrays[name].shape}, expected {own[name].shape}"
-            for name in own.keys() & arrays.keys()
-            if arrays[name].shape != own[name].shape
+            f"{name} has shape {arrays[name].shape}, expected {tensors[name].shape}"
+            for name in tensors.keys() & arrays.keys()
+            if arrays[name].shape != tensors[name].shape
         ]
         if strict:
-            problems += [f"{name} is missing" for name in own.keys() - arrays.keys()]
-            problems += [f"{name} is not a parameter of it" for name in arrays.keys() - own.keys()]
+            problems += [f"{name} is missing" for name in tensors.keys() - arrays.keys()]
+            problems += [
+                f"{name} is not a parameter of it" for name in arrays.keys() - tensors.keys()
+            ]
         if problems:
             raise ShapeError(f"{type(self).__name__}: {'; '.join(sorted(problems))}")
-        for name in own.keys() & arrays.keys():
-            own[name].data[...] = arrays[name]
+        for name in tensors.keys() & arrays.keys():
+            tensors[name].data[...] = arrays[name]
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)

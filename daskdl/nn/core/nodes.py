@@ -81,9 +81,9 @@ def unpacked(dtype: Any, shape: Sequence[int] = (), numbers: Any = ()) -> Array:
         flat = np.frombuffer(base64.b64decode(numbers), kind.newbyteorder("<")).astype(kind)
     else:
         flat = np.array(numbers, kind)
-    found = flat.reshape(tuple(shape))
-    found.setflags(write=False)
-    return found
+    array = flat.reshape(tuple(shape))
+    array.setflags(write=False)
+    return array
 
 
 def node_of(parts: Any) -> Node:

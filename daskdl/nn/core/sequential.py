@@ -157,14 +157,14 @@ class Parallel(Module, pure=True):
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
         """Apply layer i to input i; the inputs may also come as one tuple."""
-        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
-        if len(given) != len(self.layers):
+        values = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        if len(values) != len(self.layers):
             raise ShapeError(
                 f"Parallel: expected {len(self.layers)} inputs, one for each layer, found "
-                f"{len(given)}"
+                f"{len(values)}"
                 "; give a tuple with an input for each"
             )
-        return tuple(layer(x) for layer, x in zip(self.layers, given, strict=True))
+        return tuple(layer(x) for layer, x in zip(self.layers, values, strict=True))
 
 
 class Map(Module, pure=True):
@@ -182,8 +182,8 @@ class Map(Module, pure=True):
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
         """Apply the layer to all inputs; they may also come as one tuple."""
-        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
-        return tuple(self.layer(x) for x in given)
+        values = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        return tuple(self.layer(x) for x in values)
 
 
 class Residual(Module, pure=True):

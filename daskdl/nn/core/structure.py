@@ -95,12 +95,14 @@ def of_module(model: Structure) -> str:
     """Return an HTML table: each module's name, its layer as it was made, and its parameters."""
     rows, seen = [], set[int]()
     for name, module in model.modules():
-        own = [p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in seen]
-        seen.update(map(id, own))
+        parameters = [
+            p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in seen
+        ]
+        seen.update(map(id, parameters))
         line = repr(module).split("\n")[0].removesuffix("(") if name else type(module).__name__
-        size = sum(p.data.size for p in own)
-        frozen = " (frozen)" if own and not any(p.requires_grad for p in own) else ""
-        rows.append((name or "the model", line, f"{size:,}{frozen}" if own else ""))
+        size = sum(p.data.size for p in parameters)
+        frozen = " (frozen)" if parameters and not any(p.requires_grad for p in parameters) else ""
+        rows.append((name or "the model", line, f"{size:,}{frozen}" if parameters else ""))
     total = sum(p.data.size for p in model.parameters())
     cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:MOST])
     body = "".join(f"<tr>{line}</tr>" for line in cells)

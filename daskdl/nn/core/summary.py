@@ -109,11 +109,13 @@ def summarise(
     ):
         call(model, inputs)
     rows: list[Row] = []
-    held: set[int] = set()
+    counted: set[int] = set()
     for name, module in model.modules():
         parts = [part for part in arrays(seen.get(name)) if part.ndim]
-        own = [p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in held]
-        held.update(map(id, own))
+        own = [
+            p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in counted
+        ]
+        counted.update(map(id, own))
         rows.append(
             Row(
                 name,

@@ -67,13 +67,13 @@ class OperationLoss(Loss):
 def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
     """Return the predictions of a loss that compares several; a ShapeError if there are others."""
     if not isinstance(prediction, (tuple, list)) or len(prediction) != n:
-        found = (
+        described = (
             f"{len(prediction)} of them"
             if isinstance(prediction, (tuple, list))
             else f"shape {getattr(prediction, 'shape', None)}"
         )
         raise ShapeError(
-            f"{type(loss).__name__}: expected a tuple of {n} predictions, found {found}"
+            f"{type(loss).__name__}: expected a tuple of {n} predictions, found {described}"
             "; return as many from the model's forward"
         )
     return tuple(prediction)

@@ -110,9 +110,9 @@ def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
     if len(names) == 1 and not isinstance(held, (Mapping, tuple, list)):
         return [held]  # one alone, which bears no name
     if not isinstance(held, Mapping) or not set(names) <= held.keys():
-        found = sorted(held) if isinstance(held, Mapping) else type(held).__name__
+        described = sorted(held) if isinstance(held, Mapping) else type(held).__name__
         raise ShapeError(
-            f"MultiLoss: expected {what} called {list(names)}, found {found}; return a dict from "
-            "forward, and give y={name: array} to the SampleSet"
+            f"MultiLoss: expected {what} called {list(names)}, found {described}; return a dict "
+            "from forward, and give y={name: array} to the SampleSet"
         )
     return [held[name] for name in names]

@@ -58,7 +58,9 @@ class BatchNorm(Module, pure=True):
                 self.weight, self.bias, residual, eps=self.eps, relu=self.relu,
             )  # fmt: skip
             return y
-        y, found = batch_norm(x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu)
-        if found.rows:
-            follow(mean, variance, found.mean, found.unbiased, self.momentum)
+        y, statistics = batch_norm(
+            x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu
+        )
+        if statistics.rows:
+            follow(mean, variance, statistics.mean, statistics.unbiased, self.momentum)
         return y

@@ -37,8 +37,8 @@ class LayerNorm(Module, pure=True):
     """
 
     def __init__(self, shape: Sizes, eps: float = 1e-5, affine: bool = True) -> None:
-        given = (shape,) if isinstance(shape, int) else shape
-        self.shape, self.eps = sizes("LayerNorm.shape", given, len(given)), eps
+        lengths = (shape,) if isinstance(shape, int) else shape
+        self.shape, self.eps = sizes("LayerNorm.shape", lengths, len(lengths)), eps
         self.weight = Parameter(filled(self.shape, 1)) if affine else None
         self.bias = Parameter(filled(self.shape, 0)) if affine else None
 

@@ -48,9 +48,9 @@ def placed(call: Call, a: Value, b: Value) -> Value:
     axis = call.get("axis")
     if call.opset >= 7 or axis is None or not call.get("broadcast"):
         return b
-    found, ndim = array(b), len(shape_of(a))
-    behind = ndim - axis % ndim - found.ndim
-    return ops.reshape(b, shape=(*found.shape, *(1,) * behind)) if behind > 0 else b
+    second, ndim = array(b), len(shape_of(a))
+    behind = ndim - axis % ndim - second.ndim
+    return ops.reshape(b, shape=(*second.shape, *(1,) * behind)) if behind > 0 else b
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,11 +109,11 @@ def bit_shift(call: Call, a: Value, b: Value) -> Value:
     """Shift the bits of a by b places; what is shifted further than a has bits is 0."""
     x, y = array(a), array(b)
     bits = 8 * x.dtype.itemsize
-    held = np.minimum(y, y.dtype.type(bits - 1))
+    places = np.minimum(y, y.dtype.type(bits - 1))
     if call.get("direction") not in ("LEFT", b"LEFT") and x.dtype.kind == "i":
-        return np.right_shift(x, held)  # the sign stays
+        return np.right_shift(x, places)  # the sign stays
     shift = np.left_shift if call.get("direction") in ("LEFT", b"LEFT") else np.right_shift
-    return np.where(y < bits, shift(x, held), 0).astype(x.dtype)
+    return np.where(y < bits, shift(x, places), 0).astype(x.dtype)
 
 
 @operator("Max", "Min")

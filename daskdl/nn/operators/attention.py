@@ -14,12 +14,12 @@ from daskdl.nn.operators.table import Call, Value, array, operator
 
 def _heads(x: Value, count: int | None) -> Any:
     """Return (N, T, heads * C) as (N, heads, T, C)."""
-    found = array(x)
-    if found.ndim == 4:
+    heads = array(x)
+    if heads.ndim == 4:
         return x
-    if not count or found.shape[2] % count:
-        raise SettingsError(f"expected a number of heads that divides {found.shape}, found {count}")
-    n, steps, width = found.shape
+    if not count or heads.shape[2] % count:
+        raise SettingsError(f"expected a number of heads that divides {heads.shape}, found {count}")
+    n, steps, width = heads.shape
     y = ops.reshape(x, shape=(n, steps, count, width // count))
     return ops.transpose(y, axes=(0, 2, 1, 3))
 
@@ -88,14 +88,14 @@ def attention(
     bias: Any = _allowed(call, steps, total, past, valid)
     bias = None if bias is None else np.where(bias, 0, -np.inf).astype(dtype)
     if mask is not None:
-        given: Any = mask
+        added_mask: Any = mask
         if array(mask).dtype == bool:
-            given = np.where(array(mask), 0, -np.inf).astype(dtype)
-        short = total - array(given).shape[-1]
+            added_mask = np.where(array(mask), 0, -np.inf).astype(dtype)
+        short = total - array(added_mask).shape[-1]
         if short > 0:  # what a mask does not reach is not seen
-            widths = [(0, 0)] * (array(given).ndim - 1) + [(0, short)]
-            given = ops.pad(given, widths=widths, value=-np.inf)
-        bias = given if bias is None else ops.add(given, bias)
+            widths = [(0, 0)] * (array(added_mask).ndim - 1) + [(0, short)]
+            added_mask = ops.pad(added_mask, widths=widths, value=-np.inf)
+        bias = added_mask if bias is None else ops.add(added_mask, bias)
     if bias is not None:
         scores = ops.add(scores, bias)
     kept = scores if mode == 2 else kept

@@ -61,8 +61,8 @@ def dequantize(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
 def qlinear(call: Call, *values: Value) -> Value:
     """Compute on (x, scale, zero) one after the other; the scale and zero of the result last."""
     *parts, scale, zero = values
-    given = [_real(*parts[i : i + 3]) for i in range(0, len(parts), 3)]
-    return quantize_linear(replace(call, attributes={}), _plain(call, *given), scale, zero)
+    reals = [_real(*parts[i : i + 3]) for i in range(0, len(parts), 3)]
+    return quantize_linear(replace(call, attributes={}), _plain(call, *reals), scale, zero)
 
 
 @operator("com.microsoft:QLinearConcat", keys="axis")

@@ -43,10 +43,10 @@ def loop(call: Call, limit: Value, condition: Value, *carried: Value) -> Value:
         checked, *results = _run(call, "body", values)
         going = bool(array(checked).reshape(-1)[0])
         state, new = results[: len(state)], results[len(state) :]
-        for held, value in zip(scans, new, strict=True):
-            held.append(value)
+        for scan, value in zip(scans, new, strict=True):
+            scan.append(value)
         i += 1
-    return (*state, *(_stacked(held, 0) for held in scans))
+    return (*state, *(_stacked(scan, 0) for scan in scans))
 
 
 @operator("Scan")
@@ -78,13 +78,13 @@ def _scanned(call: Call, body: Any, many: int, values: list[Any]) -> list[Any]:
             parts.append(ops.take(value, index=index) if is_float(value) else array(value)[index])
         results = _run(call, "body", dict(zip(body.inputs, [*state, *parts], strict=True)))
         state, new = results[: len(state)], results[len(state) :]
-        for held, value in zip(outputs, new, strict=True):
-            held.append(value)
+        for output, value in zip(outputs, new, strict=True):
+            output.append(value)
     places = call.get("scan_output_axes", (0,) * len(outputs))
     turned = call.get("scan_output_directions", (0,) * len(outputs))
     stacked = [
-        _stacked(held[::-1] if reverse else held, axis)
-        for held, axis, reverse in zip(outputs, places, turned, strict=True)
+        _stacked(output[::-1] if reverse else output, axis)
+        for output, axis, reverse in zip(outputs, places, turned, strict=True)
     ]
     return [*state, *stacked]
 
@@ -142,11 +142,11 @@ def sequence_map(call: Call, values: Value, *more: Value) -> Value:
     body = call.get("body")
     results = []
     for i, value in enumerate(values):
-        given = [value, *(m[i] if isinstance(m, list) else m for m in more)]
-        results.append(_run(call, "body", dict(zip(body.inputs, given, strict=True))))
+        elements = [value, *(m[i] if isinstance(m, list) else m for m in more)]
+        results.append(_run(call, "body", dict(zip(body.inputs, elements, strict=True))))
     columns = [list(column) for column in zip(*results, strict=True)]
-    found = columns or [[] for _ in body.outputs]
-    return tuple(found)
+    mapped = columns or [[] for _ in body.outputs]
+    return tuple(mapped)
 
 
 @operator("SplitToSequence")

@@ -24,14 +24,14 @@ def _shapes(call: Call) -> Array:
         if all(abs(ratio - r) >= 1e-6 for r in ratios):
             ratios += [ratio, 1 / ratio] if call.get("flip", 1) else [ratio]
     least, most = call.get("min_size"), call.get("max_size", ())
-    found = []
+    shapes = []
     for i, size in enumerate(least):
-        found.append((size, size))
+        shapes.append((size, size))
         if most:
             side = math.sqrt(size * most[i])
-            found.append((side, side))
-        found += [(size * math.sqrt(r), size / math.sqrt(r)) for r in ratios[1:]]
-    return np.array(found)
+            shapes.append((side, side))
+        shapes += [(size * math.sqrt(r), size / math.sqrt(r)) for r in ratios[1:]]
+    return np.array(shapes)
 
 
 @operator("PriorBox", keys="aspect_ratio clip flip image max_size min_size offset step variance")
@@ -102,24 +102,27 @@ def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -
     takes have the label -1 and zeros. ``keep_top_k`` is the number of rows.
     """
     classes, share = call.get("num_classes"), call.get("share_location", 1)
-    found, chances, boxes = array(offsets), array(scores), array(priors)
+    places, chances, boxes = array(offsets), array(scores), array(priors)
     count = boxes.shape[2] // 4
     kinds = 1 if share else classes
-    if found.size != len(found) * count * kinds * 4 or chances.size != len(found) * count * classes:
+    if (
+        places.size != len(places) * count * kinds * 4
+        or chances.size != len(places) * count * classes
+    ):
         raise ShapeError(
             f"expected offsets and scores of {count} boxes and {classes} classes, found "
-            f"{found.shape} and {chances.shape}"
+            f"{places.shape} and {chances.shape}"
         )
-    of_kinds = found.reshape(len(found), count, kinds, 4).transpose(0, 2, 1, 3)
+    of_kinds = places.reshape(len(places), count, kinds, 4).transpose(0, 2, 1, 3)
     edges = boxes.reshape(-1, count, 4)
     most = call.get("keep_top_k", -1)
     rows = [
-        _objects(call, own, edges, image.T)
-        for own, image in zip(of_kinds, chances.reshape(-1, count, classes), strict=True)
+        _objects(call, of_image, edges, image.T)
+        for of_image, image in zip(of_kinds, chances.reshape(-1, count, classes), strict=True)
     ]
     if most < 0:
         most = max(map(len, rows), default=0)
-    result = np.zeros((len(found), most, 6), found.dtype)
+    result = np.zeros((len(places), most, 6), places.dtype)
     result[:, :, 0] = NOTHING
     for row, place in zip(rows, result, strict=True):
         place[: len(row)] = row[:most]
@@ -133,15 +136,18 @@ def _objects(call: Call, offsets: Array, priors: Array, scores: Array) -> Array:
     """
     least, top = call.get("confidence_threshold", -math.inf), call.get("top_k", -1)
     pieces: list[Any] = [np.zeros((0, 6), offsets.dtype)]
-    for label, own in enumerate(scores):
+    for label, score_of_label in enumerate(scores):
         if label == call.get("background_label_id", 0):
             continue
-        which = np.flatnonzero(own > least)
+        which = np.flatnonzero(score_of_label > least)
         if 0 <= top < len(which):
-            which = which[np.argsort(-own[which], kind="stable")[:top]]
+            which = which[np.argsort(-score_of_label[which], kind="stable")[:top]]
         kind = 0 if len(offsets) == 1 else label
-        boxes, chances = _decoded(call, offsets[kind, which], priors[:, which]), own[which]
+        boxes, chances = (
+            _decoded(call, offsets[kind, which], priors[:, which]),
+            score_of_label[which],
+        )
         kept = nms(boxes, chances, call.get("nms_threshold", 0.3))
         pieces.append(np.column_stack([np.full(len(kept), label), chances[kept], boxes[kept]]))
-    found: Array = np.concatenate(pieces)
-    return found[np.argsort(-found[:, 1], kind="stable")]
+    objects: Array = np.concatenate(pieces)
+    return objects[np.argsort(-objects[:, 1], kind="stable")]

@@ -92,9 +92,9 @@ def reciprocal(call: Call, x: Value) -> Value:
 @operator("IsInf")
 def is_inf(call: Call, x: Value) -> Value:
     """Return whether x is infinite, of the signs that are asked for."""
-    found = array(x)
-    up = bool(call.get("detect_positive", 1)) & np.isposinf(found)
-    return up | (bool(call.get("detect_negative", 1)) & np.isneginf(found))
+    numbers = array(x)
+    up = bool(call.get("detect_positive", 1)) & np.isposinf(numbers)
+    return up | (bool(call.get("detect_negative", 1)) & np.isneginf(numbers))
 
 
 @operator("LeakyRelu")
@@ -159,11 +159,13 @@ def hard_sigmoid(call: Call, x: Value) -> Value:
 def shrink(call: Call, x: Value) -> Value:
     """Shrink: ``x`` nearer to 0 by ``bias`` where further than ``lambd`` from it, 0 elsewhere."""
     edge, bias = call.get("lambd", 0.5), call.get("bias", 0.0)
-    found = array(x)
-    if found.dtype.kind != "f":
-        moved = np.where(found > edge, found - bias, np.where(found < -edge, found + bias, 0))
-        return moved.astype(found.dtype)
-    return ops.where(found > edge, x - bias, ops.where(found < -edge, x + bias, 0.0 * found))
+    numbers = array(x)
+    if numbers.dtype.kind != "f":
+        moved = np.where(
+            numbers > edge, numbers - bias, np.where(numbers < -edge, numbers + bias, 0)
+        )
+        return moved.astype(numbers.dtype)
+    return ops.where(numbers > edge, x - bias, ops.where(numbers < -edge, x + bias, 0.0 * numbers))
 
 
 @operator("ThresholdedRelu")

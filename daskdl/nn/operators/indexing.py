@@ -23,30 +23,28 @@ from daskdl.tensor import Array
 
 def _ids(value: Value, length: int) -> Array:
     """Return ids from 0; a ShapeError where one is not of an axis."""
-    found = array(value).astype(np.int64)
-    if found.size and not (-length <= found.min() and found.max() < length):
-        raise ShapeError(
-            f"expected ids of an axis of {length}, found {found.min()} to {found.max()}"
-        )
-    return np.where(found < 0, found + length, found)
+    ids = array(value).astype(np.int64)
+    if ids.size and not (-length <= ids.min() and ids.max() < length):
+        raise ShapeError(f"expected ids of an axis of {length}, found {ids.min()} to {ids.max()}")
+    return np.where(ids < 0, ids + length, ids)
 
 
 @operator("Gather")
 def gather(call: Call, x: Value, ids: Value) -> Value:
     """Take the elements of an axis by their ids."""
-    found = array(x)
-    axis = call.get("axis", 0) % found.ndim
-    chosen = _ids(ids, found.shape[axis])
-    if axis == 0 and found.ndim == 2 and is_float(x):
+    values = array(x)
+    axis = call.get("axis", 0) % values.ndim
+    chosen = _ids(ids, values.shape[axis])
+    if axis == 0 and values.ndim == 2 and is_float(x):
         return ops.embedding(x, chosen)
     index: Any = (*(slice(None),) * axis, chosen)
-    return ops.take(x, index=index) if is_float(x) else found[index]
+    return ops.take(x, index=index) if is_float(x) else values[index]
 
 
 def _along(x: Value, ids: Value, axis: int) -> tuple[Any, ...]:
     """Return numpy's index of elements by their ids along an axis."""
-    found = array(x)
-    chosen = _ids(ids, found.shape[axis])
+    values = array(x)
+    chosen = _ids(ids, values.shape[axis])
     grid = list(np.ogrid[tuple(slice(n) for n in chosen.shape)])
     grid[axis] = chosen
     return tuple(grid)
@@ -134,42 +132,42 @@ def compress(call: Call, x: Value, condition: Value) -> Value:
 @operator("OneHot")
 def one_hot(call: Call, ids: Value, depth: Value, values: Value) -> Value:
     """Return the second of two values where an id points, the first elsewhere."""
-    found, count = array(ids), int(array(depth).reshape(-1)[0])
+    places, count = array(ids), int(array(depth).reshape(-1)[0])
     off, on = array(values)
     axis = call.get("axis", -1)
-    axis = axis + found.ndim + 1 if axis < 0 else axis
-    chosen = np.expand_dims(np.where(found < 0, found + count, found), axis)
-    grid = np.arange(count).reshape(-1, *(1,) * (found.ndim - axis))
+    axis = axis + places.ndim + 1 if axis < 0 else axis
+    chosen = np.expand_dims(np.where(places < 0, places + count, places), axis)
+    grid = np.arange(count).reshape(-1, *(1,) * (places.ndim - axis))
     return np.where(chosen == grid, on, off).astype(array(values).dtype)
 
 
 @operator("ReverseSequence")
 def reverse_sequence(call: Call, x: Value, lengths: Value) -> Value:
     """Turn each sample's steps round, up to its length."""
-    found, sizes = array(x), array(lengths)
+    values, sizes = array(x), array(lengths)
     time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
-    steps = np.arange(found.shape[time])[:, None]
+    steps = np.arange(values.shape[time])[:, None]
     places = np.where(steps < sizes, sizes - 1 - steps, steps)
-    samples = np.arange(found.shape[batch])
+    samples = np.arange(values.shape[batch])
     index = (places, samples) if time == 0 else (samples[:, None], places.T)
     if {time, batch} != {0, 1}:
         raise SettingsError(f"ReverseSequence: expected axes 0 and 1, found {time} and {batch}")
-    return ops.take(x, index=index) if is_float(x) else found[index]
+    return ops.take(x, index=index) if is_float(x) else values[index]
 
 
 @operator("TensorScatter")
 def tensor_scatter(call: Call, past: Value, update: Value, at: Value = None) -> Value:
     """Write steps into a cache, each sample's from its own place on."""
-    found, new = array(past), array(update)
-    axis = call.get("axis", -2) % found.ndim
+    cache, new = array(past), array(update)
+    axis = call.get("axis", -2) % cache.ndim
     mode = call.get("mode", "linear")
-    start = np.zeros(len(found), np.int64) if at is None else array(at)
+    start = np.zeros(len(cache), np.int64) if at is None else array(at)
     places = start[:, None] + np.arange(new.shape[axis])
     if mode in ("circular", b"circular"):
-        places = places % found.shape[axis]
+        places = places % cache.shape[axis]
     grid = list(np.ogrid[tuple(slice(n) for n in new.shape)])
-    shape = [1] * found.ndim
+    shape = [1] * cache.ndim
     shape[0], shape[axis] = places.shape
-    grid[axis] = _ids(places.reshape(shape), found.shape[axis])
+    grid[axis] = _ids(places.reshape(shape), cache.shape[axis])
     y = ops.scatter(past, update, index=tuple(grid))
     return y if is_float(past) else y.data

@@ -32,14 +32,14 @@ def batch_norm(
     old = tuple(array(v).astype(dtype, copy=False) for v in (mean, variance))
     scale, bias = (v if dtype_of(v) == dtype else ops.cast(v, dtype=dtype) for v in (scale, bias))
     if call.get("training_mode", 0):
-        y, found = ops.batch_norm(images, scale, bias, eps=eps)
-        new = (found.mean, found.variance)
+        y, statistics = ops.batch_norm(images, scale, bias, eps=eps)
+        new = (statistics.mean, statistics.variance)
         follows = [o * momentum + n * (1 - momentum) for o, n in zip(old, new, strict=True)]
         return channels_second(y), *(f.astype(dtype) for f in follows)
     if call.training and isinstance(mean, Buffer) and isinstance(variance, Buffer):
-        y, found = ops.batch_norm(images, scale, bias, eps=eps)
-        if found.rows:
-            follow(mean.data, variance.data, found.mean, found.unbiased, 1 - momentum)
+        y, statistics = ops.batch_norm(images, scale, bias, eps=eps)
+        if statistics.rows:
+            follow(mean.data, variance.data, statistics.mean, statistics.unbiased, 1 - momentum)
         return channels_second(y)
     return channels_second(ops.batch_norm_inference(images, old[0], old[1], scale, bias, eps=eps))
 
@@ -66,10 +66,10 @@ def group_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
 @operator("LayerNormalization")
 def layer_norm(call: Call, x: Value, scale: Value, bias: Value = None) -> Value:
     """Normalise over the axes from ``axis`` on; give also the mean and 1 / deviation."""
-    found, eps = array(x), call.get("epsilon", 1e-5)
-    first = call.get("axis", -1) % found.ndim
-    axes = tuple(range(first, found.ndim))
-    shape = found.shape[first:]
+    values, eps = array(x), call.get("epsilon", 1e-5)
+    first = call.get("axis", -1) % values.ndim
+    axes = tuple(range(first, values.ndim))
+    shape = values.shape[first:]
     if (
         call.results == 1
         and shape_of(scale) == shape
@@ -110,13 +110,13 @@ def local_response_norm(call: Call, x: Value) -> Value:
 @operator("LpNormalization")
 def lp_normalization(call: Call, x: Value) -> Value:
     """Divide by the 1- or 2-norm along an axis; 0 where that is 0."""
-    axis, found = call.get("axis", -1), array(x)
+    axis, values = call.get("axis", -1), array(x)
     if call.get("p", 2) == 1:
         norm = ops.sum(ops.abs(x), axis=axis, keepdims=True)
     else:
         norm = ops.sqrt(ops.sum(ops.square(x), axis=axis, keepdims=True))
     none = norm.data == 0
-    return ops.divide(x, ops.where(none, np.ones((), found.dtype), norm))
+    return ops.divide(x, ops.where(none, np.ones((), values.dtype), norm))
 
 
 @operator("MeanVarianceNormalization")

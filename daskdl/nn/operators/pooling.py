@@ -57,15 +57,15 @@ def _plain(found: WindowsND, x: Value) -> bool:
 @operator("MaxPool")
 def max_pool(call: Call, x: Value) -> Value:
     """Take the largest number of each window, and where it is."""
-    found = windows(call, x)
-    if call.results == 1 and _plain(found, x):
+    window = windows(call, x)
+    if call.results == 1 and _plain(window, x):
         return channels_second(
             ops.max_pool2d(
-                channels_last(x), kernel_size=found.kernel, stride=found.stride, pad=found.pad,
-                ceil_mode=found.ceil_mode,
+                channels_last(x), kernel_size=window.kernel, stride=window.stride, pad=window.pad,
+                ceil_mode=window.ceil_mode,
             )
         )  # fmt: skip
-    y, places = ops.max_pool_nd(channels_last(x), **_settings(found))
+    y, places = ops.max_pool_nd(channels_last(x), **_settings(window))
     y, at = channels_second(y), np.moveaxis(places.data, -1, 1)
     lengths = shape_of(x)[2:]
     if call.get("storage_order", 0):
@@ -95,16 +95,16 @@ def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtyp
 @operator("AveragePool")
 def average_pool(call: Call, x: Value) -> Value:
     """Take the mean of each window, with the cells of the padding or without."""
-    found, with_padding = windows(call, x), bool(call.get("count_include_pad", 0))
-    if _plain(found, x):
+    window, with_padding = windows(call, x), bool(call.get("count_include_pad", 0))
+    if _plain(window, x):
         return channels_second(
             ops.avg_pool2d(
-                channels_last(x), kernel_size=found.kernel, stride=found.stride, pad=found.pad,
-                ceil_mode=found.ceil_mode, count_include_pad=with_padding,
+                channels_last(x), kernel_size=window.kernel, stride=window.stride, pad=window.pad,
+                ceil_mode=window.ceil_mode, count_include_pad=with_padding,
             )
         )  # fmt: skip
-    sums = ops.sum_pool_nd(channels_last(x), **_settings(found))
-    counts = _counts(found, shape_of(x)[2:], with_padding, dtype_of(x))
+    sums = ops.sum_pool_nd(channels_last(x), **_settings(window))
+    counts = _counts(window, shape_of(x)[2:], with_padding, dtype_of(x))
     return channels_second(ops.divide(sums, np.maximum(counts, 1)))
 
 
@@ -144,19 +144,19 @@ def global_lp_pool(call: Call, x: Value) -> Value:
 @operator("MaxUnpool")
 def max_unpool(call: Call, x: Value, places: Value, shape: Value = None) -> Value:
     """Put maxima back where they were, zeros elsewhere."""
-    found = array(x)
+    values = array(x)
     kernel = call.get("kernel_shape")
     stride = call.get("strides", (1,) * len(kernel))
     pad = sides(call.get("pads", (0,) * 2 * len(kernel)))
     lengths = [
         (n - 1) * s - pad[2 * i] - pad[2 * i + 1] + k
-        for i, (n, s, k) in enumerate(zip(found.shape[2:], stride, kernel, strict=True))
+        for i, (n, s, k) in enumerate(zip(values.shape[2:], stride, kernel, strict=True))
     ]
-    inner = (*found.shape[:2], *lengths)
+    inner = (*values.shape[:2], *lengths)
     whole = inner if shape is None else tuple(int(n) for n in array(shape))
     # Places count through what was pooled, which is the smaller of the two.
     index = np.unravel_index(array(places), inner)
-    y: Any = ops.scatter(np.zeros(whole, found.dtype), x, index=tuple(index))
+    y: Any = ops.scatter(np.zeros(whole, values.dtype), x, index=tuple(index))
     return y
 
 
@@ -197,10 +197,10 @@ def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
 
 def _interpolation(at: Array, length: int) -> Array:
     """Return the weights of pixels at places; none where one is a pixel beyond the edges."""
-    held = np.clip(at, 0, length - 1)
-    below = np.minimum(np.floor(held).astype(np.int64), length - 1)
+    inside = np.clip(at, 0, length - 1)
+    below = np.minimum(np.floor(inside).astype(np.int64), length - 1)
     above = np.minimum(below + 1, length - 1)
-    share = held - below
+    share = inside - below
     matrix = np.zeros((len(at), length))
     points = np.arange(len(at))
     np.add.at(matrix, (points, below), 1 - share)
@@ -211,15 +211,15 @@ def _interpolation(at: Array, length: int) -> Array:
 
 def _largest(image: Value, a: Array, b: Array, sizes: tuple[int, int, int, int]) -> Value:
     rows, down, columns, across = sizes
-    found = array(image)
+    values = array(image)
     best: Any = None
     order_a, order_b = (np.argsort(-m, axis=1, kind="stable")[:, :2] for m in (a, b))
     for i in range(order_a.shape[1]):
         for j in range(order_b.shape[1]):
             u, v = order_a[:, i], order_b[:, j]
             weight = np.take_along_axis(a, u[:, None], 1) * np.take_along_axis(b, v[:, None], 1).T
-            part = ops.take(image, index=(slice(None), u[:, None], v)) * weight.astype(found.dtype)
+            part = ops.take(image, index=(slice(None), u[:, None], v)) * weight.astype(values.dtype)
             best = part if best is None else ops.maximum(best, part)
-    best = ops.reshape(best, shape=(found.shape[0], rows, down, columns, across))
+    best = ops.reshape(best, shape=(values.shape[0], rows, down, columns, across))
     best = ops.transpose(best, axes=(0, 1, 3, 2, 4))
-    return ops.amax(ops.reshape(best, shape=(found.shape[0], rows, columns, -1)), axis=-1)
+    return ops.amax(ops.reshape(best, shape=(values.shape[0], rows, columns, -1)), axis=-1)

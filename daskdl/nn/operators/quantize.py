@@ -34,44 +34,44 @@ def _saturated(x: Array, dtype: Any) -> Array:
 @operator("QuantizeLinear")
 def quantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
     """``round(x / scale) + zero``, cut to the integers there are."""
-    found, steps = array(x), _spread(array(scale), array(x), call)
+    values, steps = array(x), _spread(array(scale), array(x), call)
     dtype = np.uint8 if zero is None else array(zero).dtype
     dtype = dtype_of(call, dtype, "output_dtype") if call.get("output_dtype") else dtype
     if np.dtype(dtype).kind not in "iu":
         raise SettingsError(f"QuantizeLinear: expected integers, found {np.dtype(dtype)}")
-    shift = 0 if zero is None else _spread(array(zero), found, call).astype(np.int64)
-    return _saturated(np.rint(found / steps) + shift, dtype)
+    shift = 0 if zero is None else _spread(array(zero), values, call).astype(np.int64)
+    return _saturated(np.rint(values / steps) + shift, dtype)
 
 
 @operator("DequantizeLinear")
 def dequantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
     """``(x - zero) * scale``."""
-    found, steps = array(x), _spread(array(scale), array(x), call)
-    shift = 0 if zero is None else _spread(array(zero), found, call).astype(np.int64)
+    integers, steps = array(x), _spread(array(scale), array(x), call)
+    shift = 0 if zero is None else _spread(array(zero), integers, call).astype(np.int64)
     dtype = array(scale).dtype
     dtype = dtype_of(call, dtype, "output_dtype") if call.get("output_dtype") else dtype
-    return ((found.astype(np.int64) - shift) * steps).astype(dtype)
+    return ((integers.astype(np.int64) - shift) * steps).astype(dtype)
 
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize_linear(call: Call, x: Value) -> Value:
     """Quantize to uint8 by the range of x itself; give also the scale and the zero point."""
-    found = array(x)
-    low, high = min(0.0, float(found.min())), max(0.0, float(found.max()))
+    values = array(x)
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     scale = np.float32((high - low) / 255 or 1.0)
     zero = _saturated(np.rint(-low / scale), np.uint8)
-    return _saturated(np.rint(found / scale) + zero, np.uint8), scale, zero
+    return _saturated(np.rint(values / scale) + zero, np.uint8), scale, zero
 
 
 def centred(x: Value, zero: Value, axis: int | None = None) -> Array:
     """Return integers less their zero point, float64: one for all, or one for each of an axis."""
-    found = array(x).astype(np.float64)
+    integers = array(x).astype(np.float64)
     if zero is None:
-        return found
+        return integers
     shift = array(zero).astype(np.float64)
     if shift.ndim == 1 and shift.size > 1 and axis is not None:
-        shift = shift.reshape(-1, *(1,) * (found.ndim - axis - 1))
-    return found - (shift if shift.size > 1 else shift.reshape(()))
+        shift = shift.reshape(-1, *(1,) * (integers.ndim - axis - 1))
+    return integers - (shift if shift.size > 1 else shift.reshape(()))
 
 
 @operator("MatMulInteger")
@@ -122,10 +122,10 @@ def qlinear_conv(
 @operator("Bernoulli")
 def bernoulli(call: Call, x: Value) -> Value:
     """Draw 1 with the probability x, 0 otherwise."""
-    found, seed = array(x), call.get("seed")
+    chance, seed = array(x), call.get("seed")
     rng = np.random.RandomState(None if seed is None else int(abs(seed)) % (1 << 32))
-    dtype = dtype_of(call, found.dtype)
-    return (rng.uniform(0, 1, found.shape) < found).astype(dtype)
+    dtype = dtype_of(call, chance.dtype)
+    return (rng.uniform(0, 1, chance.shape) < chance).astype(dtype)
 
 
 @operator("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")

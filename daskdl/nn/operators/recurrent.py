@@ -21,7 +21,7 @@ def _activations(call: Call, default: tuple[str, ...], directions: int) -> list[
         for n in call.get("activations", default * directions)
     ]
     alphas, betas = list(call.get("activation_alpha", ())), list(call.get("activation_beta", ()))
-    found: list[Any] = []
+    functions: list[Any] = []
     for name in names:
         settings: dict[str, float] = {}
         if name in _WITH_ALPHA and alphas:
@@ -30,17 +30,17 @@ def _activations(call: Call, default: tuple[str, ...], directions: int) -> list[
             settings["beta"] = betas.pop(0)
         if name == "Affine":
             a, b = alphas.pop(0) if alphas else 1.0, betas.pop(0) if betas else 0.0
-            found.append(lambda x, a=a, b=b: x * a + b)
+            functions.append(lambda x, a=a, b=b: x * a + b)
             continue
         if name == "ScaledTanh":
             a, b = alphas.pop(0) if alphas else 1.0, betas.pop(0) if betas else 1.0
-            found.append(lambda x, a=a, b=b: a * ops.tanh(b * x))
+            functions.append(lambda x, a=a, b=b: a * ops.tanh(b * x))
             continue
         if name not in TABLE:
             raise SettingsError(f"{call.name}: there is no activation {name!r}")
-        found.append(_activation(name, settings))
+        functions.append(_activation(name, settings))
     count = len(default)
-    return [found[i * count : (i + 1) * count] for i in range(directions)]
+    return [functions[i * count : (i + 1) * count] for i in range(directions)]
 
 
 def _activation(name: str, settings: dict[str, float]) -> Callable[[Any], Any]:

@@ -25,8 +25,8 @@ def _axes(call: Call, x: Value, given: Value) -> tuple[int, ...] | None:
 def _sum(x: Value, axes: tuple[int, ...], keep: bool) -> Value:
     if is_float(x):
         return ops.sum(x, axis=axes, keepdims=keep) if axes else x
-    found = array(x)
-    return found.sum(axis=axes, keepdims=keep, dtype=found.dtype)
+    values = array(x)
+    return values.sum(axis=axes, keepdims=keep, dtype=values.dtype)
 
 
 def _apply(call: Call, x: Value, given: Value, inside: Any, outside: Any) -> Value:
@@ -137,12 +137,12 @@ def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
 @operator("ArgMax", "ArgMin")
 def arg_extreme(call: Call, x: Value) -> Value:
     """Return the index along an axis of the largest or smallest element; no gradient."""
-    found, axis = array(x), call.get("axis", 0)
+    values, axis = array(x), call.get("axis", 0)
     find = np.argmax if call.name == "ArgMax" else np.argmin
     if call.get("select_last_index", 0):
-        places = found.shape[axis] - 1 - find(np.flip(found, axis), axis=axis)
+        places = values.shape[axis] - 1 - find(np.flip(values, axis), axis=axis)
     else:
-        places = find(found, axis=axis)
+        places = find(values, axis=axis)
     places = places.astype(np.int64)
     return np.expand_dims(places, axis) if call.get("keepdims", 1) else places
 
@@ -159,9 +159,9 @@ def softmax(call: Call, x: Value) -> Value:
         x = ops.reshape(x, shape=(math.prod(shape[:axis]), math.prod(shape[axis:])))
     along = 1 if flat else axis
     if call.name == "Hardmax":
-        found = array(x)
-        places = np.expand_dims(found.argmax(along), along)
-        y: Any = np.zeros_like(found)
+        values = array(x)
+        places = np.expand_dims(values.argmax(along), along)
+        y: Any = np.zeros_like(values)
         np.put_along_axis(y, places, 1, along)
     else:
         y = (ops.softmax if call.name == "Softmax" else ops.log_softmax)(x, axis=along)
@@ -181,8 +181,8 @@ def topk(call: Call, x: Value, k: Value = None) -> Value:
 @operator("NonZero")
 def non_zero(call: Call, x: Value) -> Value:
     """Return the indices of what is not 0, (axes, how many)."""
-    found = array(x)
-    return np.array(np.nonzero(np.atleast_1d(found)), np.int64)[: max(found.ndim, 1)]
+    values = array(x)
+    return np.array(np.nonzero(np.atleast_1d(values)), np.int64)[: max(values.ndim, 1)]
 
 
 @operator("Unique")

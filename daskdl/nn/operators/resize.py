@@ -35,9 +35,9 @@ def resize(
     """Interpolate on another grid: nearest, linear or cubic, axis by axis."""
     if call.opset < 11:
         return upsample(call, x, roi)
-    found = array(x)
-    axes = axes_of(call, found.ndim) or tuple(range(found.ndim))
-    lengths = [found.shape[a] for a in axes]
+    values = array(x)
+    axes = axes_of(call, values.ndim) or tuple(range(values.ndim))
+    lengths = [values.shape[a] for a in axes]
     how = text(call.get("coordinate_transformation_mode", "half_pixel"))
     mode = text(call.get("mode", "nearest"))
     if scales is not None and array(scales).size:
@@ -53,7 +53,7 @@ def resize(
             wanted = [math.floor(n * factor + 0.5) for n in lengths]
     if min(wanted, default=1) < 0 or min(factors, default=1) <= 0:
         raise SettingsError(f"Resize: expected sizes of 0 or more, found {wanted}")
-    points: list[Array | None] = [None] * found.ndim
+    points: list[Array | None] = [None] * values.ndim
     outside: list[tuple[int, Array]] = []
     regions = None if roi is None or not array(roi).size else array(roi).reshape(2, -1)
     for i, axis in enumerate(axes):
@@ -63,11 +63,11 @@ def resize(
             outside.append((axis, (at < 0) | (at > lengths[i] - 1)))
         if wanted[i] != lengths[i] or not np.array_equal(at, np.arange(lengths[i])):
             points[axis] = at
-    scale_of = [1.0] * found.ndim
+    scale_of = [1.0] * values.ndim
     for axis, factor in zip(axes, factors, strict=True):
         scale_of[axis] = factor
     y = ops.interpolate(
-        x if is_float(x) else found.astype(np.float32),
+        x if is_float(x) else values.astype(np.float32),
         points=points,
         mode=mode,
         scales=scale_of,
@@ -78,11 +78,11 @@ def resize(
     )
     for axis, gone in outside:
         if gone.any():
-            shape = [1] * found.ndim
+            shape = [1] * values.ndim
             shape[axis] = len(gone)
             fill = np.asarray(call.get("extrapolation_value", 0.0), array(y).dtype)
             y = ops.where(gone.reshape(shape), fill, y)
-    return y if is_float(x) else np.rint(array(y)).astype(found.dtype)
+    return y if is_float(x) else np.rint(array(y)).astype(values.dtype)
 
 
 def places(

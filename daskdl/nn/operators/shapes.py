@@ -69,9 +69,9 @@ def squeeze(call: Call, x: Value, axes: Value = None) -> Value:
 @operator("Unsqueeze")
 def unsqueeze(call: Call, x: Value, axes: Value = None) -> Value:
     """Put in axes of one element."""
-    given = call.get("axes", ()) if axes is None else integers(axes)
+    new_axes = call.get("axes", ()) if axes is None else integers(axes)
     lengths = list(shape_of(x))
-    places = axes_of(call, len(lengths) + len(given), axes)
+    places = axes_of(call, len(lengths) + len(new_axes), axes)
     for i in sorted(places):
         lengths.insert(i, 1)
     return ops.reshape(x, shape=tuple(lengths))
@@ -98,12 +98,12 @@ def split(call: Call, x: Value, sizes: Value = None) -> Value:
     """Cut along an axis, into given sizes or parts that are alike."""
     axis = call.get("axis", 0)
     length = shape_of(x)[axis]
-    given = call.get("split") if sizes is None else integers(sizes)
-    if given is None:
+    parts = call.get("split") if sizes is None else integers(sizes)
+    if parts is None:
         count = call.get("num_outputs", call.results)
         step = -(-length // count)
-        given = [max(0, min(step, length - i * step)) for i in range(count)]
-    return ops.split(x, sizes=tuple(given), axis=axis)
+        parts = [max(0, min(step, length - i * step)) for i in range(count)]
+    return ops.split(x, sizes=tuple(parts), axis=axis)
 
 
 @operator("Expand")
@@ -138,13 +138,13 @@ def tile(call: Call, x: Value, repeats: Value, tiles: Value = None) -> Value:
 @operator("Pad")
 def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Value = None) -> Value:
     """Put elements around x, or cut them off."""
-    found = array(x)
+    values = array(x)
     widths = call.get("pads", call.get("paddings")) if pads is None else integers(pads)
     fill = call.get("value", 0.0) if value is None else array(value).reshape(-1)[0]
-    chosen = axes_of(call, found.ndim, axes) if axes is not None else tuple(range(found.ndim))
+    chosen = axes_of(call, values.ndim, axes) if axes is not None else tuple(range(values.ndim))
     if len(widths) != 2 * len(chosen):
         raise SettingsError(f"Pad: expected {2 * len(chosen)} widths, found {len(widths)}")
-    around = [(0, 0)] * found.ndim
+    around = [(0, 0)] * values.ndim
     for i, axis in enumerate(chosen):
         around[axis] = (widths[i], widths[i + len(chosen)])
     mode = _text(call.get("mode", "constant"))
@@ -154,14 +154,14 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
                 ids = np.arange(-before, array(x).shape[axis] + behind) % array(x).shape[axis]
                 x = ops.take(x, index=(slice(None),) * axis + (ids,))
         return x
-    if found.dtype.kind == "f" and mode == "reflect":  # as far as one likes, as numpy
+    if values.dtype.kind == "f" and mode == "reflect":  # as far as one likes, as numpy
         for axis, (before, behind) in enumerate(around):
             if before or behind:
                 n = array(x).shape[axis]
                 ids = np.abs((np.arange(-before, n + behind) + n - 1) % max(1, 2 * (n - 1)) - n + 1)
                 x = ops.take(x, index=(slice(None),) * axis + (ids,))
         return x
-    return ops.pad(x, widths=around, value=found.dtype.type(fill), mode=mode)
+    return ops.pad(x, widths=around, value=values.dtype.type(fill), mode=mode)
 
 
 @operator("CenterCropPad")
@@ -218,12 +218,12 @@ def eye_like(call: Call, x: Value) -> Value:
 def trilu(call: Call, x: Value, k: Value = None) -> Value:
     """Zero what is below a diagonal, or with ``upper=0`` above it."""
     shift = 0 if k is None else int(array(k).reshape(-1)[0])
-    found = array(x)
-    rows, columns = np.arange(found.shape[-2])[:, None], np.arange(found.shape[-1])
+    values = array(x)
+    rows, columns = np.arange(values.shape[-2])[:, None], np.arange(values.shape[-1])
     kept = columns - rows >= shift if call.get("upper", 1) else columns - rows <= shift
     if not is_float(x):
-        return np.where(kept, found, np.zeros((), found.dtype))
-    return ops.where(kept, x, np.zeros((), found.dtype))
+        return np.where(kept, values, np.zeros((), values.dtype))
+    return ops.where(kept, x, np.zeros((), values.dtype))
 
 
 @operator("DepthToSpace", "SpaceToDepth")
@@ -274,16 +274,16 @@ def dtype_of(call: Call, default: Any = np.float32, name: str = "dtype") -> Any:
 @operator("Cast", "CastLike")
 def cast(call: Call, x: Value, like: Value = None) -> Value:
     """Return x in another dtype; what is made float16 is rounded to it and kept as float32."""
-    found = array(x)
+    values = array(x)
     dtype = dtype_of(call, name="to") if like is None else array(like).dtype
     with np.errstate(over="ignore", invalid="ignore"):
         if call.get("to") == 10:
             return ops.cast(ops.cast(x, dtype=np.float16), dtype=np.float32)
-        if found.dtype.kind != "f":
-            return found.astype(dtype)
+        if values.dtype.kind != "f":
+            return values.astype(dtype)
         if np.dtype(dtype).kind == "f":
-            return x if found.dtype == dtype else ops.cast(x, dtype=dtype)
-        return found.astype(dtype)
+            return x if values.dtype == dtype else ops.cast(x, dtype=dtype)
+        return values.astype(dtype)
 
 
 @operator("BitCast")
@@ -292,9 +292,9 @@ def bit_cast(call: Call, x: Value) -> Value:
     dtype = DTYPES.get(call.get("to"))
     if dtype is None or dtype == np.float16:
         raise SettingsError(f"BitCast: cannot give {REFUSED.get(call.get('to'), 'float16')}")
-    found = np.ascontiguousarray(array(x))
-    return found.view(dtype).reshape(
-        array(x).shape[:-1] + found.view(dtype).shape[-1:][: array(x).ndim]
+    values = np.ascontiguousarray(array(x))
+    return values.view(dtype).reshape(
+        array(x).shape[:-1] + values.view(dtype).shape[-1:][: array(x).ndim]
     )
 
 

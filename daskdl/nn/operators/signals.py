@@ -42,10 +42,10 @@ def blackman_window(call: Call, size: Value) -> Value:
 @operator("DFT")
 def dft(call: Call, x: Value, length: Value = None, axis: Value = None) -> Value:
     """Discrete Fourier transform along an axis; the last axis has real and imaginary parts."""
-    given = call.get("axis", 1) if call.opset < 20 else -2
+    default = call.get("axis", 1) if call.opset < 20 else -2
     return ops.dft(
         x,
-        axis=given if axis is None else int(array(axis).reshape(-1)[0]),
+        axis=default if axis is None else int(array(axis).reshape(-1)[0]),
         length=None if length is None else int(array(length).reshape(-1)[0]),
         inverse=bool(call.get("inverse", 0)),
         one_sided=bool(call.get("onesided", 0)),
@@ -104,12 +104,12 @@ def non_max_suppression(
         default if v is None else array(v).reshape(-1)[0].item()
         for v, default in ((most, 0), (overlap, 0.0), (least, -np.inf))
     )
-    found = array(boxes).astype(np.float64)
+    places = array(boxes).astype(np.float64)
     if call.get("center_point_box", 0):
-        x, y, w, h = np.moveaxis(found, -1, 0)
+        x, y, w, h = np.moveaxis(places, -1, 0)
         corners = np.stack([y - h / 2, x - w / 2, y + h / 2, x + w / 2], -1)
     else:
-        a, b = found[..., :2], found[..., 2:]
+        a, b = places[..., :2], places[..., 2:]
         corners = np.concatenate([np.minimum(a, b), np.maximum(a, b)], -1)
     chosen = []
     for n, of_class in enumerate(array(scores)):

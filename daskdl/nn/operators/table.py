@@ -94,10 +94,10 @@ def is_float(value: Value) -> bool:
 
 def integers(value: Value) -> tuple[int, ...]:
     """Return a vector of integers, such as axes, or a single one, as a tuple."""
-    found = array(value)
-    if found.dtype.kind not in "iu":
-        raise SettingsError(f"expected integers, found {found.dtype} of shape {found.shape}")
-    return tuple(int(n) for n in found.reshape(-1))
+    values = array(value)
+    if values.dtype.kind not in "iu":
+        raise SettingsError(f"expected integers, found {values.dtype} of shape {values.shape}")
+    return tuple(int(n) for n in values.reshape(-1))
 
 
 def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> tuple[int, ...]:
@@ -129,9 +129,9 @@ def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -
     of_bytes = function is ops.add and len(pending) == 2
     if any(value.waiting for value in pending) or of_bytes:
         plain = getattr(function, "__wrapped__", None)
-        found = None if plain is None else evaluated(plain, values, settings)
-        if found is not None:
-            return found
+        evaluation = None if plain is None else evaluated(plain, values, settings)
+        if evaluation is not None:
+            return evaluation
     order = memory_order(array(values[0]))
     if order is None or any(memory_order(array(v)) != order for v in values[1:]):
         return function(*values, **settings)

@@ -154,8 +154,8 @@ class Scale(Module, pure=True):
     """
 
     def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:
-        given = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.shape = sizes("Scale.shape", given, len(given))
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = sizes("Scale.shape", lengths, len(lengths))
         if not (weight or bias):
             raise SettingsError(
                 "Scale: expected a weight or a bias, found neither; leave one of them True"
@@ -166,7 +166,7 @@ class Scale(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         last = tuple(x.shape)[len(x.shape) - len(self.shape) :]
-        if any(own not in (1, n) for own, n in zip(self.shape, last, strict=False)) or len(
+        if any(length not in (1, n) for length, n in zip(self.shape, last, strict=False)) or len(
             last
         ) != len(self.shape):
             raise ShapeError(

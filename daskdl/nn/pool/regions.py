@@ -91,9 +91,11 @@ class Upsample(Module, pure=True):
     def __init__(self, scale: Sizes, mode: str = "nearest") -> None:
         if mode not in ("nearest", "bilinear"):
             raise SettingsError(f"Upsample.mode: expected nearest or bilinear, found {mode!r}")
-        given = scale if isinstance(scale, int) else tuple(scale)
-        self.scale = sizes("Upsample.scale", given, 1 if isinstance(given, int) else len(given))
-        self.mode, self.same = mode, isinstance(given, int)
+        factors = scale if isinstance(scale, int) else tuple(scale)
+        self.scale = sizes(
+            "Upsample.scale", factors, 1 if isinstance(factors, int) else len(factors)
+        )
+        self.mode, self.same = mode, isinstance(factors, int)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to a larger one."""

@@ -126,11 +126,11 @@ class _Recurrent(Module, pure=True):
         if state is None:
             return ((None,) * self._states,) * count
         shape = (x.shape[0], self.channels)
-        found = [[tuple(part.shape) for part in one] for one in state]
-        if found != [[shape] * self._states] * count:
+        shapes = [[tuple(part.shape) for part in one] for one in state]
+        if shapes != [[shape] * self._states] * count:
             raise ShapeError(
                 f"{type(self).__name__}: expected a state of {count} tuples, one for each layer "
-                f"and direction, with {self._states} of shape {shape} each, found {found}"
+                f"and direction, with {self._states} of shape {shape} each, found {shapes}"
                 "; hand on the state that a call returned"
             )
         return state

@@ -41,9 +41,9 @@ class _Merge(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that broadcast to one."""
-        given = _given(self, inputs)
-        with _naming(self, given):
-            y: Tensor = functools.reduce(type(self)._operation, given)
+        arrays = _given(self, inputs)
+        with _naming(self, arrays):
+            y: Tensor = functools.reduce(type(self)._operation, arrays)
         return y
 
 
@@ -90,8 +90,8 @@ class Average(_Merge):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that broadcast to one."""
-        given = _given(self, inputs)
-        return super().forward(*given) * (1 / len(given))
+        arrays = _given(self, inputs)
+        return super().forward(*arrays) * (1 / len(arrays))
 
 
 class MatMul(_Merge):
@@ -154,9 +154,9 @@ class Join(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that differ in one axis to one."""
-        given = _given(self, inputs)
-        with _naming(self, given):
-            y: Tensor = ops.concatenate(*given, axis=self.axis)
+        arrays = _given(self, inputs)
+        with _naming(self, arrays):
+            y: Tensor = ops.concatenate(*arrays, axis=self.axis)
         return y
 
 
@@ -168,9 +168,9 @@ class Stack(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays of one shape to one."""
-        given = _given(self, inputs)
-        with _naming(self, given):
-            y: Tensor = ops.stack(*given, axis=self.axis)
+        arrays = _given(self, inputs)
+        with _naming(self, arrays):
+            y: Tensor = ops.stack(*arrays, axis=self.axis)
         return y
 
 
@@ -212,13 +212,13 @@ class Pick(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Any:
         """Return the input."""
-        given = _given(self, inputs)
-        if not -len(given) <= self.index < len(given):
+        arrays = _given(self, inputs)
+        if not -len(arrays) <= self.index < len(arrays):
             raise ShapeError(
-                f"Pick: expected an input number {self.index}, found {len(given)}"
+                f"Pick: expected an input number {self.index}, found {len(arrays)}"
                 "; count inputs from 0"
             )
-        return given[self.index]
+        return arrays[self.index]
 
 
 @contextmanager
@@ -249,11 +249,11 @@ def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _two(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
-    given = _given(layer, inputs)
-    if len(given) != 2 or given[0].shape != given[1].shape:
+    arrays = _given(layer, inputs)
+    if len(arrays) != 2 or arrays[0].shape != arrays[1].shape:
         raise ShapeError(
             f"{type(layer).__name__}: expected two inputs of one shape, found "
-            f"{', '.join(str(tuple(x.shape)) for x in given)}"
+            f"{', '.join(str(tuple(x.shape)) for x in arrays)}"
             "; reshape or project one of them first"
         )
-    return given[0], given[1]
+    return arrays[0], arrays[1]

@@ -108,9 +108,9 @@ def _in_tiles(query: Array, key: Array, value: Array, mask: Array | None, *, how
     y, kept = attention_kernel.attention(query, key, value, how)
 
     def backward(dy: Array):
-        found = attention_kernel.gradients(dy, kept, how)
+        slopes = attention_kernel.gradients(dy, kept, how)
         inputs = query, key, value
-        return *(unbroadcast(d, x.shape) for d, x in zip(found, inputs, strict=True)), None
+        return *(unbroadcast(d, x.shape) for d, x in zip(slopes, inputs, strict=True)), None
 
     return y, backward
 

@@ -203,9 +203,9 @@ def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geom
         raise ShapeError(f"{name}: expected bias of shape ({len(weight)},), found {bias.shape}")
     if min(geometry.size(*x.shape[1:3])) < 1:
         top, bottom, left, right = geometry.pad
-        found = x.shape[1] + top + bottom, x.shape[2] + left + right
+        padded = x.shape[1] + top + bottom, x.shape[2] + left + right
         raise ShapeError(
-            f"{name}: expected an image of at least {geometry.reach} after padding, found {found}"
+            f"{name}: expected an image of at least {geometry.reach} after padding, found {padded}"
             "; pad more, or take a smaller kernel"
         )
 

@@ -87,13 +87,13 @@ def _evenly(logits: Array, target: Array, pos_weight: float) -> Parts:
     excess = pos_weight - 1
 
     def sums(stretches: int) -> Array:
-        own = np.array([excess], logits.dtype)
-        return kernels.sums(cross_entropy, stretches, logits, target, own)
+        setting = np.array([excess], logits.dtype)
+        return kernels.sums(cross_entropy, stretches, logits, target, setting)
 
     def slope(s: Array) -> Array:
         alike = not s.ndim  # all samples count the same
-        given = np.array([excess, s if alike else 1], logits.dtype)
-        (gradient,) = one_pass(cross_entropy_back, logits, target, settings=given)
+        setting = np.array([excess, s if alike else 1], logits.dtype)
+        (gradient,) = one_pass(cross_entropy_back, logits, target, settings=setting)
         return gradient if alike else np.multiply(gradient, s, out=gradient)
 
     return Summed(logits.shape, sums), (slope, None)

@@ -110,13 +110,13 @@ def precipitation(
         return np.array([squared, absolute, *steps], prediction.dtype)
 
     def sums(stretches: int) -> Array:
-        given = settings(squared, absolute)
-        return kernels.sums(kernels.balanced, stretches, prediction, target, given)
+        factors = settings(squared, absolute)
+        return kernels.sums(kernels.balanced, stretches, prediction, target, factors)
 
     def slope(s: Array) -> Array:
         factor = s if not s.ndim else s.dtype.type(1)
-        given = settings(2 * squared * factor, absolute * factor)
-        (gradient,) = one_pass(kernels.balanced_back, prediction, target, settings=given)
+        factors = settings(2 * squared * factor, absolute * factor)
+        (gradient,) = one_pass(kernels.balanced_back, prediction, target, settings=factors)
         return gradient if not s.ndim else np.multiply(gradient, s, out=gradient)
 
     return Summed(prediction.shape, sums), (slope, None)

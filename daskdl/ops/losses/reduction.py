@@ -182,9 +182,9 @@ def integer_labels(name: str, labels: Any, x: Array) -> Array:
     """Return labels (...) for x (..., classes); a ShapeError unless they are such integers."""
     labels = np.asarray(labels)
     if not x.ndim or labels.shape != x.shape[:-1] or labels.dtype.kind not in "iu":
-        found = f"found {labels.dtype} {labels.shape}"
+        actual = f"found {labels.dtype} {labels.shape}"
         raise ShapeError(
-            f"{name}: expected integer labels of shape {x.shape[:-1]}, {found}"
+            f"{name}: expected integer labels of shape {x.shape[:-1]}, {actual}"
             "; labels.astype(np.int64) makes whole numbers so, argmax(-1) one-hot rows"
         )
     return labels

@@ -33,15 +33,15 @@ def _huber(prediction: Array, target: Array, delta: float, scale: float) -> Part
     settings = np.array([delta, scale], prediction.dtype)
 
     def sums(stretches: int) -> Array:
-        own = kernels.sums(kernels.huber, stretches, prediction, target, settings)
-        return own if math.isinf(delta) else scale * own
+        total = kernels.sums(kernels.huber, stretches, prediction, target, settings)
+        return total if math.isinf(delta) else scale * total
 
     def towards(sign: int) -> Slope:
         def slope(s: Array) -> Array:
             alike = not s.ndim  # all samples count the same
             factor = settings[1] * sign * s if alike else settings[1] * sign
-            given = np.array([delta, factor], prediction.dtype)
-            (gradient,) = one_pass(kernels.huber_back, prediction, target, settings=given)
+            factors = np.array([delta, factor], prediction.dtype)
+            (gradient,) = one_pass(kernels.huber_back, prediction, target, settings=factors)
             return gradient if alike else np.multiply(gradient, s, out=gradient)
 
         return slope

@@ -88,9 +88,9 @@ def batch_norm(
     ----------
     S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.
     """
-    found: list[Statistics] = []
-    y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, found=found)
-    return y, found[0]
+    statistics: list[Statistics] = []
+    y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, found=statistics)
+    return y, statistics[0]
 
 
 @op

@@ -150,8 +150,8 @@ def _reflection(at: Array, n: int, align_corners: bool) -> tuple[Array, Any]:
     flips, rest = np.floor(turned / span), np.mod(turned, span)
     odd = flips % 2 == 1
     place = np.where(odd, span - rest, rest) + low
-    held = np.clip(place, 0, n - 1)
-    return held, np.where(odd, -sign, sign) * (held == place)
+    inside = np.clip(place, 0, n - 1)
+    return inside, np.where(odd, -sign, sign) * (inside == place)
 
 
 _PADDINGS: dict[str, Any] = {"zeros": _zeros, "border": _border, "reflection": _reflection}

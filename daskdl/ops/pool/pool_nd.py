@@ -104,10 +104,10 @@ def max_pool_nd(
     grid = np.arange(int(np.prod(lengths))).reshape(1, *lengths, 1)
     taps = list(windows.taps(lengths))
     for k, (inside, at) in enumerate(taps):
-        found, here = x[at], y[inside]
-        better = (found > here) | (found != found) if k else np.ones(found.shape, bool)
-        here[better] = found[better]
-        np.copyto(places[inside], np.broadcast_to(grid[at], found.shape), where=better)
+        shifted, here = x[at], y[inside]
+        better = (shifted > here) | (shifted != shifted) if k else np.ones(shifted.shape, bool)
+        here[better] = shifted[better]
+        np.copyto(places[inside], np.broadcast_to(grid[at], shifted.shape), where=better)
 
     def backward(dy: Array | None, _: Array | None):
         dx = np.zeros(x.shape, x.dtype)

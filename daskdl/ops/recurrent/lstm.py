@@ -81,8 +81,8 @@ def lstm(
 
 
 def _product(rows: Array, weight: Array) -> Array:
-    found: Array = product_of(weight)(rows, weight.T)
-    return found
+    product: Array = product_of(weight)(rows, weight.T)
+    return product
 
 
 def compute(

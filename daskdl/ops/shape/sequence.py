@@ -33,7 +33,7 @@ def check(
         if array is None:
             continue
         fits = len(array.shape) == len(shape) and all(
-            wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
+            wanted in (None, actual) for wanted, actual in zip(shape, array.shape, strict=True)
         )
         if not fits:
             expected = f"({', '.join('any' if n is None else str(n) for n in shape)})"
@@ -49,9 +49,9 @@ def check(
 def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int | None) -> int:
     """Return the number of steps: those of ``x`` (N, T, ...) or, without an input, as given."""
     if (x is None) != (weight is None):
-        given, missing = ("weight_input", "x") if x is None else ("x", "weight_input")
+        present, missing = ("weight_input", "x") if x is None else ("x", "weight_input")
         raise ShapeError(
-            f"{operation}: {missing}: expected an array as {given} is one, found None"
+            f"{operation}: {missing}: expected an array as {present} is one, found None"
             "; give both, or neither"
         )
     if x is not None:
@@ -108,20 +108,20 @@ class Steps:
         self.ended: NDArray[np.bool_] | None = None  # (T, N), if any sample ends early
         if lengths is None:
             return
-        given = np.asarray(lengths)
-        if given.shape != (n,) or given.dtype.kind not in "iu":
+        numbers = np.asarray(lengths)
+        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
             raise ShapeError(
                 f"{operation}: lengths: expected {n} whole numbers, one a sample, found "
-                f"{given.dtype} of shape {given.shape}"
+                f"{numbers.dtype} of shape {numbers.shape}"
             )
-        outside = given[(given < 0) | (given > steps)]
+        outside = numbers[(numbers < 0) | (numbers > steps)]
         if outside.size:
             raise ShapeError(
                 f"{operation}: lengths: expected 0 to {steps}, the steps of x, found {outside[0]}"
                 "; cut longer sequences first"
             )
-        self.lengths = given.astype(np.int64)
-        if (given < steps).any():
+        self.lengths = numbers.astype(np.int64)
+        if (numbers < steps).any():
             self.ended = np.arange(steps)[:, None] >= self.lengths
 
     def major(self, x: Array) -> Array:

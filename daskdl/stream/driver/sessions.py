@@ -161,9 +161,9 @@ class Sessions:
         session.close()
         if session.report is not None:
             self.past.append(session.report)
-        held = {p for p, s in self._ownership.owners.items() if s == number}
+        partitions = {p for p, s in self._ownership.owners.items() if s == number}
         logger.warning("session %d at %s: %s", number, address, why)
-        hand_over = HandOver(number, address, why, session.heard, held)
+        hand_over = HandOver(number, address, why, session.heard, partitions)
         self.hand_overs.append(hand_over)
         # Another driver may have ended it, which is known in a moment.
         ended = session.report is not None and session.report.state in ("fenced", "stopped")

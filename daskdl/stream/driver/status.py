@@ -76,11 +76,11 @@ class Status:
 
     def lag(self) -> dict[str, int]:
         """Return for each partition how many offsets were not read yet, by the last look."""
-        found = {}
+        lags = {}
         for partition, end in self.ends.items():
             offset, at_end = self._positions.get(partition, (0, False))
-            found[str(partition)] = 0 if at_end else max(0, end - offset)
-        return found
+            lags[str(partition)] = 0 if at_end else max(0, end - offset)
+        return lags
 
     def latency(self) -> Histogram:
         """Return all latencies, from the broker's timestamp to the committed answer."""

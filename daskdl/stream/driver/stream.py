@@ -161,9 +161,9 @@ class Stream:
             When another driver has taken the group over, there is no worker for
             ``daskdl.no-workers-timeout``, or a broker does not answer at the start.
         """
-        what = f"stream {self.source.group}"
+        name = f"stream {self.source.group}"
         cluster = Cluster(client)
-        cluster.install(Host(), what)
+        cluster.install(Host(), name)
         self._end_others(cluster)
         partitions = self.source.partitions()
         self.sink.check(partitions, self.routes.topics())
@@ -171,7 +171,7 @@ class Stream:
             looking = Looking(self.source, partitions)
             stack.callback(looking.close)
             sessions = Sessions(
-                cluster, what, self._run, self.source, self.sink, self.inference, self.limits,
+                cluster, name, self._run, self.source, self.sink, self.inference, self.limits,
                 self.silence, self.model,
             )  # fmt: skip
             stack.callback(sessions.close)
@@ -184,7 +184,7 @@ class Stream:
                 partitions, self.status.ends = looking.at(now)
                 if looking.owner not in (None, self._run):
                     raise ClusterError(
-                        f"{what}: expected to be the only driver of the group, found that run "
+                        f"{name}: expected to be the only driver of the group, found that run "
                         f"{looking.owner} has taken it over; stop one of the two, or give it "
                         "another group"
                     )

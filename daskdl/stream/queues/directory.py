@@ -112,8 +112,8 @@ class DirectoryReader:
             self._at_end.discard(partition)
         for partition in partitions:
             if partition not in self._next:
-                held = _committed(self._folder, self._group, partition.topic)
-                self._next[partition] = int(held.get("offset", 0))
+                committed = _committed(self._folder, self._group, partition.topic)
+                self._next[partition] = int(committed.get("offset", 0))
                 self._open[partition] = self._records(partition, self._next[partition])
 
     def rewind(self) -> None:
@@ -141,14 +141,14 @@ class DirectoryReader:
     def poll(self, limit: int, wait: float) -> list[Record]:
         """Return up to ``limit`` records of the first file that has some."""
         for partition, records in list(self._open.items()):
-            found = list(islice(records, limit))
-            if found:
-                self._next[partition] = found[-1].offset + 1
-                return found
+            records_read = list(islice(records, limit))
+            if records_read:
+                self._next[partition] = records_read[-1].offset + 1
+                return records_read
             del self._open[partition]
             self._at_end.add(partition)
-            held = _committed(self._folder, self._group, partition.topic)
-            if held.get("offset", 0) == self._next[partition]:
+            committed = _committed(self._folder, self._group, partition.topic)
+            if committed.get("offset", 0) == self._next[partition]:
                 self.commit({partition: self._next[partition]})
         time.sleep(wait)
         return []
@@ -162,11 +162,11 @@ class DirectoryReader:
         for partition, offset in positions.items():
             place = self._folder / f".{self._group}"
             place.mkdir(exist_ok=True)
-            held = {"offset": offset, "done": False}
-            _replace(place / f"{partition.topic}.json", json.dumps(held))
+            position = {"offset": offset, "done": False}
+            _replace(place / f"{partition.topic}.json", json.dumps(position))
             # Asked after that, since the thread that reads may have come to the end just now.
             if partition in self._at_end and offset == self._next.get(partition):
-                _replace(place / f"{partition.topic}.json", json.dumps({**held, "done": True}))
+                _replace(place / f"{partition.topic}.json", json.dumps({**position, "done": True}))
 
     def at_end(self) -> set[Partition]:
         """Return the files that were read to their ends."""
@@ -197,8 +197,8 @@ def _rows(path: Path) -> Iterator[bytes]:
 
 def _committed(folder: Path, group: str, name: str) -> dict[str, int]:
     try:
-        held: dict[str, int] = json.loads((folder / f".{group}" / f"{name}.json").read_text())
-        return held
+        position: dict[str, int] = json.loads((folder / f".{group}" / f"{name}.json").read_text())
+        return position
     except (OSError, ValueError):
         return {}
 

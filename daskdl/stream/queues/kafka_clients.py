@@ -55,10 +55,10 @@ class Brokers:
     """
 
     def __init__(self, servers: str, settings: Mapping[str, Any] | None = None) -> None:
-        own = sorted(set(settings or ()) & {*OURS, "bootstrap.servers"})
-        if own:
+        ours = sorted(set(settings or ()) & {*OURS, "bootstrap.servers"})
+        if ours:
             raise SettingsError(
-                f"kafka settings: expected none of the stream's own, found {own[0]}; leave it out"
+                f"kafka settings: expected none of the stream's own, found {ours[0]}; leave it out"
             )
         self.servers, self._settings = servers, dict(settings or {})
 

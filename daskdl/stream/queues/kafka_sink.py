@@ -67,8 +67,8 @@ class KafkaSink:
                     absent.append(topic)
                     continue
                 # One by one, since a broker may make the topic that is asked for by its name.
-                found = admin.list_topics(topic, timeout=PATIENCE).topics[topic]
-                if found.error is not None or not found.partitions:
+                metadata = admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+                if metadata.error is not None or not metadata.partitions:
                     absent.append(topic)
         except kafka.KafkaException as error:
             raise self.brokers.unreachable("sink", error.args[0].str()) from error

@@ -80,7 +80,7 @@ class KafkaSource:
     def partitions(self) -> list[Partition]:
         """Return all partitions that there are now."""
         kafka = confluent()
-        found = []
+        partitions = []
         for topic in self.topics:
             try:
                 listed = self._consumer().list_topics(topic, timeout=PATIENCE).topics[topic]
@@ -91,8 +91,8 @@ class KafkaSource:
                     f"source, topic {topic}: expected a topic of {self.brokers.servers}, found "
                     f"{listed.error and listed.error.str()}; make it first, or see its name"
                 )
-            found += [Partition(topic, number) for number in sorted(listed.partitions)]
-        return found
+            partitions += [Partition(topic, number) for number in sorted(listed.partitions)]
+        return partitions
 
     def claim(self, run: str) -> None:
         """Commit all offsets once more in the name of a run, first ones where there are none."""
@@ -133,8 +133,8 @@ class KafkaSource:
     def _committed(self) -> list[Any]:
         kafka = confluent()
         wanted = [kafka.TopicPartition(*p) for p in self.partitions()]
-        found: list[Any] = self._consumer().committed(wanted, timeout=PATIENCE)
-        return found
+        committed: list[Any] = self._consumer().committed(wanted, timeout=PATIENCE)
+        return committed
 
     def reader(self, run: str) -> KafkaReader:
         """Return a reader without partitions."""
@@ -194,8 +194,8 @@ class KafkaReader:
         if not partitions:
             return
         wanted = [self._kafka.TopicPartition(*p) for p in partitions]
-        found = self._consumer.committed(wanted, timeout=ATTEMPT)
-        for it in found:
+        committed = self._consumer.committed(wanted, timeout=ATTEMPT)
+        for it in committed:
             if it.error is not None:
                 raise self._kafka.KafkaException(it.error)
             it.offset = max(it.offset, 0)  # the driver has committed the first
@@ -203,7 +203,7 @@ class KafkaReader:
             self._next[place] = it.offset
             self._named[it.topic, it.partition] = place
         self._consumer.incremental_assign(
-            [self._kafka.TopicPartition(it.topic, it.partition, it.offset) for it in found]
+            [self._kafka.TopicPartition(it.topic, it.partition, it.offset) for it in committed]
         )
 
     def poll(self, limit: int, wait: float) -> list[Record]:

@@ -117,9 +117,11 @@ def _check(where: str, value: Any, hint: Any) -> None:
     if fits and (types != (int,) or value > 0):
         return
     # In the place of a mapping may stand a password.
-    found = type(value).__name__ if isinstance(value, dict | list) or Mapping in types else value
+    described = (
+        type(value).__name__ if isinstance(value, dict | list) or Mapping in types else value
+    )
     advice = "put it into quotes" if str in types else "see docs/stream.md"
-    raise SettingsError(f"{where}: expected {wanted}, found {found!r}; {advice}")
+    raise SettingsError(f"{where}: expected {wanted}, found {described!r}; {advice}")
 
 
 def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
@@ -130,7 +132,7 @@ def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
     SettingsError
         For a file that is no mapping, a name that is not known, or one that is missing.
     """
-    found: dict[str, Any] = {}
+    of_file: dict[str, Any] = {}
     if path is not None:
         try:
             read = yaml.safe_load(path.read_text("utf-8"))
@@ -141,11 +143,11 @@ def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
             ) from None  # whose text may have a password in it
         if not isinstance(read, dict):
             raise SettingsError(f"{path}: expected names and values, found {type(read).__name__}")
-        found = {str(name).replace("-", "_"): value for name, value in read.items()}
-        if "in" in found:
-            found["topics"] = found.pop("in")
+        of_file = {str(name).replace("-", "_"): value for name, value in read.items()}
+        if "in" in of_file:
+            of_file["topics"] = of_file.pop("in")
     names = [f.name for f in fields(Configuration)]
-    for name in found:
+    for name in of_file:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
             raise SettingsError(
@@ -153,14 +155,14 @@ def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
                 + (f"; did you mean {near[0]}?" if near else "")
             )
     hints = get_type_hints(Configuration)
-    found = {name: value for name, value in found.items() if value is not None}
-    for name, value in found.items():
+    of_file = {name: value for name, value in of_file.items() if value is not None}
+    for name, value in of_file.items():
         _check(f"{path}, {name}", value, hints[name])
-    for label, topic in found.get("routes", {}).items():
+    for label, topic in of_file.get("routes", {}).items():
         _check(f"{path}, routes, {label}", topic, str)
-    kafka = {**found.pop("kafka", {}), **options.get("kafka", {})}
-    given = {name: value for name, value in options.items() if value is not None}
-    configuration = Configuration(**{**found, **given, "kafka": kafka})
+    kafka = {**of_file.pop("kafka", {}), **options.get("kafka", {})}
+    of_options = {name: value for name, value in options.items() if value is not None}
+    configuration = Configuration(**{**of_file, **of_options, "kafka": kafka})
     shown = {"brokers": "--brokers", "topics": "--in", "out": "--out", "model": "--model"}
     for name, option in shown.items():
         if not getattr(configuration, name):

@@ -85,11 +85,11 @@ def as_table(status: Status) -> Table:
         table.add_column(column, justify="left" if column == "worker" else "right")
     lag = status.lag()
     for address, report in sorted(status.workers.items()):
-        own = [f"{topic}/{number}" for topic, number, _, _ in report.positions]
+        partitions = [f"{topic}/{number}" for topic, number, _, _ in report.positions]
         (own_p99,) = report.histogram().percentiles(99)
         table.add_row(
-            address, str(len(own)), f"{report.records:,}", f"{report.dead:,}",
-            f"{sum(lag.get(p, 0) for p in own):,}", str(report.errors),
+            address, str(len(partitions)), f"{report.records:,}", f"{report.dead:,}",
+            f"{sum(lag.get(p, 0) for p in partitions):,}", str(report.errors),
             _ms(own_p99).removesuffix(" ms"),
         )  # fmt: skip
     return table

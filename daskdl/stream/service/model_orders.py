@@ -46,10 +46,10 @@ class WatchedFile:
 
     def _now(self) -> tuple[int, int, int] | None:
         try:
-            found = self._path.stat()
+            stat = self._path.stat()
         except OSError:  # it is being replaced
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def newest(self) -> ModelFile | None:
         """Return the file's model if it was replaced since the last call."""
@@ -83,16 +83,16 @@ class ControlTopic:
             auto_offset_reset="earliest", isolation_level="read_committed",
         )  # fmt: skip
         try:
-            found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
+            metadata = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
         except self._kafka.KafkaException as error:
             raise brokers.unreachable("control topic", error.args[0].str()) from error
-        if found.error is not None:
+        if metadata.error is not None:
             raise SettingsError(
                 f"control topic {topic}: expected a topic of {brokers.servers}, found "
-                f"{found.error.str()}; make it first"
+                f"{metadata.error.str()}; make it first"
             )
         begin = self._kafka.OFFSET_BEGINNING
-        parts = [self._kafka.TopicPartition(topic, p, begin) for p in found.partitions]
+        parts = [self._kafka.TopicPartition(topic, p, begin) for p in metadata.partitions]
         self._consumer.assign(parts)
 
     def newest(self) -> ModelFile | None:

@@ -35,12 +35,12 @@ class Inference:
         """Return an output for each record, and how many of them are dead letters."""
         values, reasons = self._decoded(records)
         good = [i for i in range(len(records)) if i not in reasons]
-        found: dict[int, tuple[int, float]] = {}
-        self._predict(model, values, good, found, reasons)
+        answers: dict[int, tuple[int, float]] = {}
+        self._predict(model, values, good, answers, reasons)
         outputs = []
         for i, record in enumerate(records):
-            if i in found:
-                outputs.append(self._answer(model, record, *found[i]))
+            if i in answers:
+                outputs.append(self._answer(model, record, *answers[i]))
             else:
                 outputs.append(
                     dead_letter(

@@ -42,12 +42,12 @@ class Field:
         DataError
             When there is none.
         """
-        found = json.loads(value)
+        field = json.loads(value)
         for step in self._path:
-            if not isinstance(found, dict) or step not in found:
+            if not isinstance(field, dict) or step not in field:
                 raise DataError(f"expected a JSON object with the field {self.name}, found none")
-            found = found[step]
-        return found
+            field = field[step]
+        return field
 
 
 class Numbers:
@@ -80,14 +80,14 @@ def schema(spec: str | Decode) -> Decode:
         return Field(name)
     if name:
         try:
-            found = getattr(importlib.import_module(kind), name)
+            fields = getattr(importlib.import_module(kind), name)
         except (ImportError, AttributeError) as error:
             raise SettingsError(
                 f"schema: expected a function that can be imported, found {spec!r} ({error}); "
                 "see the name and PYTHONPATH, also of the workers"
             ) from error
-        if callable(found):
-            return found
+        if callable(fields):
+            return fields
     raise SettingsError(
         "schema: expected text, numbers, json:<field> or <module>:<function>, found " + repr(spec)
     )

@@ -56,8 +56,8 @@ def text_metadata(
             "cannot keep; make the vocabulary with one"
         )
     words = {"tokenizer": asdict(vocabulary.tokenizer), "words": vocabulary.words[2:]}
-    found: dict[str, Any] = {"vocabulary": words, "length": int(length)}
-    return found if labels is None else {**found, "labels": list(labels)}
+    metadata: dict[str, Any] = {"vocabulary": words, "length": int(length)}
+    return metadata if labels is None else {**metadata, "labels": list(labels)}
 
 
 class ModelFile:
@@ -231,11 +231,11 @@ class ServedModel:
 
 
 def _encoding(metadata: dict[str, Any], name: str) -> Encode | None:
-    held = metadata.get("vocabulary")
-    if held is None:
+    words = metadata.get("vocabulary")
+    if words is None:
         return None
     try:
-        vocabulary = Vocabulary(held["words"], Tokenizer(**held["tokenizer"]))
+        vocabulary = Vocabulary(words["words"], Tokenizer(**words["tokenizer"]))
         return Encode(vocabulary, int(metadata.get("length", LENGTH)))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(

@@ -55,16 +55,16 @@ class Ahead:
         """
         ready, future = self._next.pop(shard, (None, None))
         if future is not None and ready == place:
-            found = future.result()
+            draw = future.result()
         else:
-            found = drawn(self._job, partition, shard, place)
+            draw = drawn(self._job, partition, shard, place)
         if following is not None and self._job.tools().functions:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, "daskdl-ahead")
             # Not before: a partition gives the samples of one batch after those of another.
             work = self._pool.submit(self._work, partition, shard, following)
             self._next[shard] = following, work
-        return found
+        return draw
 
     def close(self) -> None:
         """Let go of what was drawn and is not needed."""

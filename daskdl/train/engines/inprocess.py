@@ -68,13 +68,13 @@ class InProcessEngine:
         slots = dict(state.slots)
         if not self.overwrites:
             slots = {name: copied(slot) for name, slot in slots.items()}
-        own: Vector = self._job.tools().model.vector
+        vector: Vector = self._job.tools().model.vector
         # Where one thread computes all gradients the weights change in its model; those that lie
         # elsewhere are copied into a thread's model before each gradient.
-        at_home = self._threads == 1 and not self._job.rounded and own.size == state.weights.size
+        at_home = self._threads == 1 and not self._job.rounded and vector.size == state.weights.size
         weights = state.weights
         if not self.overwrites or weights is not self._latest:
-            weights = own if at_home else empty(state.weights.size, np.float32)
+            weights = vector if at_home else empty(state.weights.size, np.float32)
             copy_to(weights, state.weights)
         state = State(weights, slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
@@ -139,8 +139,8 @@ class InProcessEngine:
             if stand_alone(samples.recipes):
                 self._held[key] = load_shard(samples.recipes[shard], shard)
             else:  # what they have in common is loaded once
-                held = on_each(samples.recipes, lambda partition, _: partition)
-                self._held |= {(validation, s): partition for s, partition in enumerate(held)}
+                partitions = on_each(samples.recipes, lambda partition, _: partition)
+                self._held |= {(validation, s): partition for s, partition in enumerate(partitions)}
         return self._held[key]
 
     def _each(self, shards: Sequence[int], function: Callable[[int], Any]) -> dict[int, Any]:

@@ -70,13 +70,13 @@ class Job:
 
     def tools(self) -> Tools:
         """Return this thread's own copy of the model and what goes with it."""
-        held: OrderedDict[str, Tools] = _unpacked.__dict__.setdefault("jobs", OrderedDict())
-        if self.id not in held:
-            held[self.id] = cloudpickle.loads(self.payload)
-            while len(held) > 2:  # two runs may take turns on a worker
-                held.popitem(last=False)
-        held.move_to_end(self.id)
-        return held[self.id]
+        unpacked: OrderedDict[str, Tools] = _unpacked.__dict__.setdefault("jobs", OrderedDict())
+        if self.id not in unpacked:
+            unpacked[self.id] = cloudpickle.loads(self.payload)
+            while len(unpacked) > 2:  # two runs may take turns on a worker
+                unpacked.popitem(last=False)
+        unpacked.move_to_end(self.id)
+        return unpacked[self.id]
 
     def forget(self) -> None:
         """Let go of this thread's copy."""

@@ -53,7 +53,7 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     loss : float
     """
     wanted = "loss" if not np.isfinite(loss) else "gradient"
-    spoilt = [name for name, held in model.state_dict().items() if not finite(held.ravel())]
+    spoilt = [name for name, array in model.state_dict().items() if not finite(array.ravel())]
     gradients = [
         (name, _bad(grad))
         for name, p in model.named_parameters()
@@ -64,10 +64,10 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     if spoilt:
         where = f"the weights were not finite before it, first {spoilt[0]}"
     elif first is not None:
-        given = first.given or "its input was finite"
+        input_told = first.given or "its input was finite"
         where = (
             f"the first module whose output is not finite is {first.name} ({first.kind}): "
-            f"{first.found}; {given}"
+            f"{first.found}; {input_told}"
         )
     elif wanted == "loss" or not gradients:
         inputs = "; ".join(
@@ -77,10 +77,10 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     else:
         # Of modules that are done at the same place, such as none, the last in the model.
         places = {name: i for i, name in enumerate(order)}
-        name, found = max(gradients, key=lambda g: places.get(g[0].rpartition(".")[0], -1))
+        name, described = max(gradients, key=lambda g: places.get(g[0].rpartition(".")[0], -1))
         where = (
             "all modules' outputs are finite; backwards, the first gradient that is not finite is "
-            f"that of {name}: {found}"
+            f"that of {name}: {described}"
         )
     value = f"{loss}" if wanted == "loss" else (gradients[0][1] if gradients else "none")
     return f"expected a finite {wanted}, found {value}; {where}; {WHAT_TO_DO}"
@@ -94,8 +94,8 @@ def _first(model: Module, x: Any, seed: int) -> tuple[_Seen | None, list[str]]:
     def look(name: str, module: Module, inputs: tuple[Any, ...], result: Any) -> None:
         order.append(name)
         if not seen and _bad(result):
-            given = _bad(inputs)
-            note = f"its input already had {given}" if given else ""
+            bad_inputs = _bad(inputs)
+            note = f"its input already had {bad_inputs}" if bad_inputs else ""
             seen.append(_Seen(name or "the model", type(module).__name__, _bad(result), note))
 
     # Running statistics change in a pass: they are put back.
@@ -109,8 +109,8 @@ def _first(model: Module, x: Any, seed: int) -> tuple[_Seen | None, list[str]]:
 def _bad(value: Any) -> str:
     """Return how many of a value's numbers are not finite, "" if all are."""
     for array in arrays(value):
-        held = np.asarray(array)
-        if held.dtype.kind == "f" and not np.isfinite(held).all():
-            wrong = held[~np.isfinite(held)]
-            return f"{wrong.size} of {held.size} numbers that are not finite, such as {wrong[0]}"
+        numbers = np.asarray(array)
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            wrong = numbers[~np.isfinite(numbers)]
+            return f"{wrong.size} of {numbers.size} numbers that are not finite, such as {wrong[0]}"
     return ""

@@ -40,16 +40,16 @@ def warn_if_mixed(cluster: Cluster, what: str) -> None:
     Those that do not answer in time are passed over: it is a warning.
     """
     message = {"op": "run", "function": cloudpickle.dumps(bits), "args": cloudpickle.dumps(())}
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    by_result: defaultdict[str, list[str]] = defaultdict(list)
     for address, answer in sorted(cluster.tell(message, ANSWER).items()):
         if isinstance(answer, dict) and answer.get("status") == "OK":
-            found[str(answer["result"])].append(address)
-    if len(found) > 1:
+            by_result[str(answer["result"])].append(address)
+    if len(by_result) > 1:
         logger.warning(
             "%s: expected workers of one kind, found %s; which of them has a shard decides the "
             "last bits: install the same packages on all, and MKL nowhere unless their processors "
             "are the same",
-            what, "; ".join(f"{sentence} ({_some(them)})" for sentence, them in found.items()),
+            what, "; ".join(f"{sentence} ({_some(them)})" for sentence, them in by_result.items()),
         )  # fmt: skip
 
 
@@ -99,9 +99,9 @@ class OnCluster:
         ClusterError
             When the workers or the scheduler are lost and do not come back in time.
         """
-        what = f"iterations {state.iteration} to {state.iteration + len(shares) - 1}"
+        name = f"iterations {state.iteration} to {state.iteration + len(shares) - 1}"
         clean = State(state.weights, state.slots, state.iteration)
-        return self._until_done(what, lambda: self._run(clean, shares, what))
+        return self._until_done(name, lambda: self._run(clean, shares, name))
 
     def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
         """Make one attempt at :meth:`run`."""
@@ -109,9 +109,9 @@ class OnCluster:
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean loss over all validation samples, and each metric of them."""
-        what = f"validation after {state.iteration} iterations"
+        name = f"validation after {state.iteration} iterations"
         clean = State(state.weights, state.slots, state.iteration)
-        parts = self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
+        parts = self._until_done(name, lambda: self._evaluate(clean, batch_size, name))
         return combined(self._job.tools(), parts)
 
     def forget_state(self) -> None:
@@ -140,13 +140,13 @@ class OnCluster:
     def _sent(self, state: State, owner: str) -> tuple[Key, Key]:
         """Send what is not there yet, and return the keys of the job and of the state."""
         job = self._sent_job(owner)
-        held = self._state
-        if held is None or held[0].iteration != state.iteration:
+        sent = self._state
+        if sent is None or sent[0].iteration != state.iteration:
             # To Dask it is of one group with the job, which stays: of a group that comes again and
             # again scheduler and workers keep something for each time.
             name = f"job-{self._job.id}-{self._attempt}-state-{state.iteration}"
-            self._state = held = state, self._cluster.send(name, state, owner)
-        return job, held[1].key
+            self._state = sent = state, self._cluster.send(name, state, owner)
+        return job, sent[1].key
 
     def _sent_job(self, owner: str) -> Key:
         if self._job_future is None:

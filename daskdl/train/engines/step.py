@@ -126,14 +126,14 @@ def gradient(
         model = tools.model
         if not model.training:
             model.train()
-        held = model.joined
-        if weights is not held.whole:
+        joined = model.joined
+        if weights is not joined.whole:
             model.restore(weights, copy=False)
             if job.rounded:
                 round_in_place(model.flat, job.rounded)
-            held = model.joined
-        held.zero_grad()
-        buffers = held.buffers
+            joined = model.joined
+        joined.zero_grad()
+        buffers = joined.buffers
         before = buffers.copy()
 
         def seed() -> int:
@@ -146,17 +146,17 @@ def gradient(
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())
-        held = model.joined
-        parameters, done = held.grad.size, None
+        joined = model.joined
+        parameters, done = joined.grad.size, None
         if back is not None:  # which hands on what is ready, buffers with the last layers
-            np.multiply(buffers, np.float32(count), out=held.whole_grad[parameters:])
+            np.multiply(buffers, np.float32(count), out=joined.whole_grad[parameters:])
             done = back(loss, model, count)
         else:
             loss.backward()
-        tables = held.tables.values()
+        tables = joined.tables.values()
         rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
-        vector = empty(held.whole.size, np.float32) if keep else held.whole_grad
-        sound = times(held.grad, count, vector[:parameters]) if done is None else done
+        vector = empty(joined.whole.size, np.float32) if keep else joined.whole_grad
+        sound = times(joined.grad, count, vector[:parameters]) if done is None else done
         sound &= all(finite(r.values.reshape(-1)) for r in rows)
         value = float(loss)
         if not (sound and math.isfinite(value)):
@@ -270,19 +270,19 @@ def _step(
     overwrite: bool,
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return new weights and state: parameters, then the buffers' means, then tables."""
-    own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
-    put = state.weights[:parameters], total.vector[:parameters], own, state.iteration
+    slots_of = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
+    put = state.weights[:parameters], total.vector[:parameters], slots_of, state.iteration
     scale = 1 / total.samples  # the optimizer makes a mean of the sum, in the one pass it needs
     rows = total.rows
     if rows and optimizer.joint:
         optimizer = optimizer.knowing(optimizer.terms(*put, scale), optimizer.row_terms(rows))
     first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
-    first = _checked(optimizer, first, changed, put[0], own)
+    first = _checked(optimizer, first, changed, put[0], slots_of)
     weights = _beginning_with(first, put[0], state.weights, overwrite)
     slots = dict(state.slots)
     for name, slot in changed.items():
         slots[name] = (
-            _beginning_with(slot, own[name], slots[name], overwrite) if slot.ndim else slot
+            _beginning_with(slot, slots_of[name], slots[name], overwrite) if slot.ndim else slot
         )
     buffers = total.vector[parameters:]
     if buffers.size:

@@ -81,21 +81,21 @@ class Tables:
 
     def slices(self, spans: Sequence[Span]) -> list[slice]:
         """Return the places of some parts' rows in the whole vector, table by table."""
-        found, start = [], self.start
+        slices, start = [], self.start
         for rows, width in self.shapes:
             for span in spans:
                 first, stop = rows_of(span, rows)
-                found.append(slice(start + first * width, start + stop * width))
+                slices.append(slice(start + first * width, start + stop * width))
             start += rows * width
-        return found
+        return slices
 
     def views(self, vector: Array) -> list[Array]:
         """Return views of the tables in a whole vector, each (rows, C)."""
-        found, start = [], self.start
+        views, start = [], self.start
         for rows, width in self.shapes:
-            found.append(vector[start : start + rows * width].reshape(rows, width))
+            views.append(vector[start : start + rows * width].reshape(rows, width))
             start += rows * width
-        return found
+        return views
 
     def stretches(
         self, weights: Array, slots: Mapping[str, Array], spans: Sequence[Span] = (WHOLE,)
@@ -112,16 +112,18 @@ class Tables:
         spans : sequence of spans
             All rows without.
         """
-        found, start = [], 0
+        stretches, start = [], 0
         for i, view in enumerate(self.views(weights)):
             for span in spans:
                 first, stop = rows_of(span, len(view))
                 shape = stop - first, view.shape[1]
                 end = start + math.prod(shape)
-                own = {n: s[start:end].reshape(shape) if s.ndim else s for n, s in slots.items()}
-                found.append(Stretch(i, first, view[first:stop], own))
+                slots_of = {
+                    n: s[start:end].reshape(shape) if s.ndim else s for n, s in slots.items()
+                }
+                stretches.append(Stretch(i, first, view[first:stop], slots_of))
                 start = end
-        return found
+        return stretches
 
     def step(
         self,

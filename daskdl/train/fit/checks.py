@@ -81,9 +81,9 @@ def suspicions(loss: Any, metrics: Mapping[str, Metric], prediction: Any) -> Ite
     metrics : mapping of name to Metric
     prediction : Tensor, or several of them
     """
-    held = as_arrays(prediction)
+    arrays = as_arrays(prediction)
     losses = list(loss.losses) if isinstance(loss, MultiLoss) else [loss]
-    results = parts_of(held)
+    results = parts_of(arrays)
     for one, result in zip(losses, results, strict=False):
         yield from _of_loss(one, result)
     logits = isinstance(losses[0], BCEWithLogitsLoss)

@@ -206,9 +206,9 @@ class Loop:
 
     def _observe(self, loss: float) -> None:
         """Let the optimizer's schedule see the loss."""
-        held = self.state.slots
-        slots = self.trainer.optimizer.observe(held, loss)
-        if any(slots[name] is not array for name, array in held.items()):
+        slots_before = self.state.slots
+        slots = self.trainer.optimizer.observe(slots_before, loss)
+        if any(slots[name] is not array for name, array in slots_before.items()):
             self.state = State(self.state.weights, slots, self.state.iteration)
             self.engine.forget_state()
 
@@ -225,10 +225,10 @@ class Loop:
 
 def _fingerprint(model: Module) -> int:
     """Return a number that changes when weights, buffers or tables do."""
-    found = zlib.crc32(model.vector.data)
+    checksum = zlib.crc32(model.vector.data)
     for table in model.tables.values():
-        found = zlib.crc32(np.ascontiguousarray(table.data).data, found)
-    return found
+        checksum = zlib.crc32(np.ascontiguousarray(table.data).data, checksum)
+    return checksum
 
 
 def _fixed(trainer: Trainer) -> dict[str, Any]:

@@ -46,11 +46,11 @@ def check_restorable(saved: Saved, like: State) -> None:
         Which names what differs from what was expected.
     """
     wanted = {"weights": like.weights} | {f"optimizer.{k}": v for k, v in like.slots.items()}
-    found = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}
-    for name in sorted(wanted.keys() | found.keys()):
-        expected, held = _described(wanted, name), _described(found, name)
-        if expected != held:
-            raise ValueError(f"expected {name} {expected}, found {held}")
+    stored = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}
+    for name in sorted(wanted.keys() | stored.keys()):
+        expected, actual = _described(wanted, name), _described(stored, name)
+        if expected != actual:
+            raise ValueError(f"expected {name} {expected}, found {actual}")
     _check_history(saved)
     kinds = {"epochs": list, "threads": int, "stopped": bool}
     for name, kind in kinds.items():
@@ -73,8 +73,8 @@ def _check_history(saved: Saved) -> None:
         columns.setdefault(f"history.{name}", None)
     for name, column in columns.items():
         if column is None or column.shape != (saved.iteration,):
-            found = "none" if column is None else f"{column.shape}"
-            raise ValueError(f"expected {name} of shape ({saved.iteration},), found {found}")
+            described = "none" if column is None else f"{column.shape}"
+            raise ValueError(f"expected {name} of shape ({saved.iteration},), found {described}")
 
 
 def _described(arrays: Mapping[str, NDArray[Any]], name: str) -> str:

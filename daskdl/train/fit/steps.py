@@ -190,8 +190,8 @@ def _job(
         rounded=model.flat.size if options.wire == "bfloat16" else 0,
         measures=options.training_metrics and bool(trainer.metrics),
     )
-    own = job.tools().model  # of which the numbers do not come with a job
-    own.share_vector(model)
+    copy = job.tools().model  # of which the numbers do not come with a job
+    copy.share_vector(model)
     for name, table in model.tables.items():
-        own.tables[name].data = copied(table.data)
+        copy.tables[name].data = copied(table.data)
     return job

@@ -196,12 +196,12 @@ class Trainer:
         CheckpointError
             When the checkpoint is another run's, or cannot be written or read.
         """
-        given = as_samples("Trainer.fit", samples, y, self.model)
+        sample_set = as_samples("Trainer.fit", samples, y, self.model)
         options = FitOptions(
             epochs, iterations, batch_size, shards, validation, callbacks, checkpoint,
             checkpoint_every, resume, engine, threads, wire, progress, shuffle, training_metrics,
         )  # fmt: skip
-        run(prepare(self, given, y, options, client))
+        run(prepare(self, sample_set, y, options, client))
         return self.history
 
     async def fit_async(

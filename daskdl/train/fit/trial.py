@@ -114,12 +114,12 @@ def check_labels(loss: Callable[..., Any], prediction: Any, samples: SampleSet) 
         y = recipe.arrays["y"]
         if isinstance(y, Ragged):
             return
-        found = wrong_labels(loss, prediction.shape, y)
-        if found.size:
+        wrong = wrong_labels(loss, prediction.shape, y)
+        if wrong.size:
             raise DataError(
                 f"Trainer.fit: expected labels from 0 to {prediction.shape[-1] - 1}, as the model "
-                f"has {prediction.shape[-1]} outputs, found y = {y[found[0]]} in sample "
-                f"{first + found[0]} of the SampleSet, and {len(found) - 1} more wrong ones in its "
+                f"has {prediction.shape[-1]} outputs, found y = {y[wrong[0]]} in sample "
+                f"{first + wrong[0]} of the SampleSet, and {len(wrong) - 1} more wrong ones in its "
                 "partition; number the classes from 0, or give the model an output for each"
             )
         first += len(recipe)

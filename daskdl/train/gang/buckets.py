@@ -120,17 +120,19 @@ class Buckets:
         bool
             Whether all are finite; what follows a number that is not is not exchanged.
         """
-        held = model.joined
+        joined = model.joined
         waits, left, sound = self._waits(loss, model), len(self._slices), True
 
         def hand_on() -> None:
             nonlocal left, sound
             left -= 1
-            own = slice(self._slices[left].start, min(self._slices[left].stop, held.grad.size))
-            if own.start < own.stop:
-                sound &= times(held.grad[own], count, held.whole_grad[own])
+            numbers = slice(
+                self._slices[left].start, min(self._slices[left].stop, joined.grad.size)
+            )
+            if numbers.start < numbers.stop:
+                sound &= times(joined.grad[numbers], count, joined.whole_grad[numbers])
             if left and sound:
-                self._exchange(shard, Payload(held.whole_grad))
+                self._exchange(shard, Payload(joined.whole_grad))
 
         def passed(order: int) -> None:
             while left > 1 and order <= waits[left - 1]:
@@ -194,8 +196,8 @@ class Buckets:
             if parameter.sparse:
                 continue
             stop = start + parameter.data.size
-            for bucket, own in enumerate(self._slices):
-                if parameter.requires_grad and start < own.stop and own.start < stop:
+            for bucket, numbers in enumerate(self._slices):
+                if parameter.requires_grad and start < numbers.stop and numbers.start < stop:
                     waits[bucket] = min(waits[bucket], first.get(id(parameter), AT_THE_END))
             start = stop
         return waits
@@ -203,15 +205,15 @@ class Buckets:
 
 def first_uses(result: Tensor) -> dict[int, int]:
     """Return of each tensor that a result's gradients go to, by its id, its first use's order."""
-    found: dict[int, int] = {}
+    first: dict[int, int] = {}
     nodes = [] if result._node is None else [result._node]
     seen = set(nodes)
     while nodes:
         node = nodes.pop()
         for source in node.sources:
             if isinstance(source, Tensor):
-                found[id(source)] = min(found.get(id(source), node.order), node.order)
+                first[id(source)] = min(first.get(id(source), node.order), node.order)
             elif source is not None and source[0] not in seen:
                 seen.add(source[0])
                 nodes.append(source[0])
-    return found
+    return first

@@ -196,7 +196,7 @@ class GangEngine(OnCluster):
         slices = [gang.slices(rank, self._tables) for rank in range(len(gang.addresses))]
         self._sent_slices = self._cluster.send_each(
             f"slice-{self._job.id}-{self._attempt}",
-            [cut(state.weights, state.slots, own) for own in slices],
+            [cut(state.weights, state.slots, slice_of_member) for slice_of_member in slices],
             gang.addresses,
         )
         return [future.key for future in self._sent_slices]

@@ -104,8 +104,8 @@ class Member:
         shapes, size = self.tables.shapes, tools.model.vector.size
         self.buckets = Buckets(job, gang, comm, size, shapes)
         end, owned = tools.model.flat.size, gang.slices(comm.rank, self.tables)
-        own = [slice(s.start, min(s.stop, end)) for s in owned if s.start < end]
-        method = tools.optimizer.part(own)
+        slices = [slice(s.start, min(s.stop, end)) for s in owned if s.start < end]
+        method = tools.optimizer.part(slices)
         self.ahead = Ahead(job, 1)
         self.update = (
             WholeUpdate(job, gang, comm)
@@ -183,12 +183,12 @@ class Member:
             put = (self.job, self.update.weights, partition, at, shard, start, count)
             if i == busy[-1] and self.buckets.early:
                 back = partial(self.buckets.back, shard)
-                found = step.gradient(*put, keep=False, draw=prepared, back=back)
-                self.buckets.last(shard, found)
+                gradient = step.gradient(*put, keep=False, draw=prepared, back=back)
+                self.buckets.last(shard, gradient)
             else:
-                found = step.gradient(*put, draw=prepared)
-                self.buckets.put(shard, found)
-            measured += found.measured
+                gradient = step.gradient(*put, draw=prepared)
+                self.buckets.put(shard, gradient)
+            measured += gradient.measured
         self.rendezvous.at[self.job.id] = f"iteration {t}"  # with the peers
         return self.job.tools().merged(measured)
 

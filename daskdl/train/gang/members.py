@@ -43,11 +43,11 @@ def put_together(
         name: empty(size, slot.dtype) if slot.ndim else slot
         for name, slot in parts[0].slots.items()
     }
-    for part, own in zip(parts, slices, strict=True):
-        split(part.weights, weights, own)
+    for part, slice_of_member in zip(parts, slices, strict=True):
+        split(part.weights, weights, slice_of_member)
         for name, slot in part.slots.items():
             if slot.ndim:
-                split(slot, slots[name], own)
+                split(slot, slots[name], slice_of_member)
     return weights, slots
 
 
@@ -70,5 +70,5 @@ class Gang(Group):
     def slices(self, rank: int, tables: Tables) -> list[slice]:
         """Return the slices of the whole vector that a member steps, those of tables last."""
         spans = self.plan(rank).owned
-        own = [slice_of(span, tables.start, self.unit) for span in spans]
-        return own + tables.slices(spans)
+        slices = [slice_of(span, tables.start, self.unit) for span in spans]
+        return slices + tables.slices(spans)

@@ -126,22 +126,22 @@ def gathered(
     if job.rounded:  # other members have these numbers rounded
         arrays.append(join(weights, slices[comm.rank]))
     note = [[plain(m) for m in measured], times.tobytes()]
-    found = comm.gather(note, arrays, first)
-    if found is None:
+    notes_and_arrays = comm.gather(note, arrays, first)
+    if notes_and_arrays is None:
         return None
     parts = [
         Slice(
-            own[-1] if job.rounded else join(weights, s),
-            dict(zip(sliced, own, strict=False)),
+            arrays_of[-1] if job.rounded else join(weights, s),
+            dict(zip(sliced, arrays_of, strict=False)),
         )
-        for (_, own), s in zip(found, slices, strict=True)
+        for (_, arrays_of), s in zip(notes_and_arrays, slices, strict=True)
     ]
     whole_weights, whole = put_together(parts, slices, weights.size)
-    all_times = np.array([np.frombuffer(note[1]) for note, _ in found])
-    all_times = all_times.reshape(len(found), *times.shape)
+    all_times = np.array([np.frombuffer(note[1]) for note, _ in notes_and_arrays])
+    all_times = all_times.reshape(len(notes_and_arrays), *times.shape)
     # Members that are ready early wait for the last in their reduction: the shortest is that.
     shortest, longest = all_times.min(0), all_times.max(0)
-    notes = [[statistics_of(one) for one in note[0]] for note, _ in found]
+    notes = [[statistics_of(one) for one in note[0]] for note, _ in notes_and_arrays]
     tools, combined = job.tools(), []
     for i, record in enumerate(records):
         metrics = tools.values([of_one[i] for of_one in notes if of_one[i]])

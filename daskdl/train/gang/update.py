@@ -148,8 +148,8 @@ class SlicedUpdate:
     def _terms(self, t: int, total: Gradient) -> tuple[NDArray[np.float64], list[Any]]:
         """Return the terms of the whole vector and of all rows, see :meth:`Method.terms`."""
         n = self._parameters
-        own = {name: s[:n] if s.ndim else s for name, s in self._slots.items()}
-        put = self._own[:n], total.vector[:n], own, t, 1 / total.samples
+        slots_of = {name: s[:n] if s.ndim else s for name, s in self._slots.items()}
+        put = self._own[:n], total.vector[:n], slots_of, t, 1 / total.samples
         mine = self._method.terms(*put)
         terms = np.zeros((len(self._starts), mine.shape[1]))
         columns = mine.shape[1]
@@ -165,8 +165,8 @@ class SlicedUpdate:
             Rows(rows.ids, of[:, None], (rows.shape[0], 1))
             for rows, of in zip(total.rows, self._method.row_terms(total.rows), strict=True)
         ]
-        found = self._comm.all_gather(flat, t, "terms", place=place, rows=squares)
-        return terms, [rows.values[:, 0] for rows in found]
+        gathered = self._comm.all_gather(flat, t, "terms", place=place, rows=squares)
+        return terms, [rows.values[:, 0] for rows in gathered]
 
 
 class WholeUpdate:

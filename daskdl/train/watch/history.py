@@ -191,9 +191,9 @@ class History:
         """Undo :meth:`arrays`."""
         history = cls()
         for name in dict.fromkeys((*COLUMNS, *arrays)):  # a checkpoint may be older than a phase
-            found = arrays.get(name)
+            column = arrays.get(name)
             history._columns[name] = (
-                [0.0] * len(arrays["loss"]) if found is None else found.tolist()
+                [0.0] * len(arrays["loss"]) if column is None else column.tolist()
             )
         history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]

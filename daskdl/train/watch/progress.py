@@ -140,13 +140,13 @@ def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
 
 def tell_restored(done: int, total: int, stopped: bool, folder: object) -> None:
     """Write after which iteration a fit goes on from its checkpoint, or that nothing is left."""
-    what = f"the checkpoint in {folder} is after iteration {done} of {total}"
+    state = f"the checkpoint in {folder} is after iteration {done} of {total}"
     if stopped:
-        _write(f"nothing is left to do: {what}, where a callback ended the fit")
+        _write(f"nothing is left to do: {state}, where a callback ended the fit")
     elif done >= total:
-        _write(f"nothing is left to do: {what}")
+        _write(f"nothing is left to do: {state}")
     else:
-        _write(f"the fit goes on: {what}")
+        _write(f"the fit goes on: {state}")
 
 
 def duration(seconds: float) -> str:
