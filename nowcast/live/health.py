@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from daskdl.errors import SettingsError
-from nowcast.live.watch import COUNTS
+from nowcast.live.status import COUNTS
 
-GAUGES = ("cycle_seconds", "free_bytes", "forecast_bytes", "waiting")
+GAUGES = ("cycle_seconds", "free_bytes", "forecast_bytes", "frames", "waiting")
 #: Seconds without a cycle after which a watch is not healthy: a long forecast is no failure.
 SILENT = 900.0
 

@@ -5,9 +5,7 @@ All state is in the folder that is written to: a watch that was killed goes on f
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import shutil
 import time
 import uuid
@@ -25,11 +23,12 @@ from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
+from nowcast.live import status
+from nowcast.live.status import iso, now
 from nowcast.rain import writer
 from nowcast.rain.cf import TIME_ENCODING
-from nowcast.rain.replacing import beside, remove
+from nowcast.rain.replacing import remove
 from nowcast.rain.store import lead_step, open_rain, opened_rain, write_zarr
-from nowcast.rain.utc import utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,7 +46,8 @@ OBSERVED = 12
 LEAST_FREE, TIMES_LAST = 2**25, 3
 #: Share of what is kept by which a store outgrows it before it is written anew.
 SLACK = 0.25
-COUNTS = ("scans", "repeated", "late", "forecasts", "fallbacks")
+#: What of a status is not for its file.
+UNSHOWN = ("monotonic", "uncounted")
 
 
 @dataclass
@@ -96,12 +96,12 @@ class Watch:
         ):  # of a watch that was killed
             remove(partial)
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
-        self.status: dict[str, Any] = dict.fromkeys(COUNTS, 0) | _read(self.out / "status.json")
-        self.status |= {"damaged": {}, "last_error": ""}
+        self.status = status.resumed(self.out, self.store)
+        self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
         self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
         self.done: set[str] = set()
         self.tries: dict[str, int] = {}
-        self.earlier: set[str] | None = None  # files of the first look
+        self.earlier: set[str] | None = None  # files of the first look, read before or not
 
     def look(self) -> list[str]:
         """Return the files that are new and complete: as they were at the look before.
@@ -122,7 +122,7 @@ class Watch:
                 sizes[str(path)] = (stat.st_size, stat.st_mtime)
         before, self.sizes = self.sizes, sizes
         if self.earlier is None:
-            self.earlier = set(sizes)
+            self.earlier = sizes.keys() - self.cut_off
         self.done &= sizes.keys()
         times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
         newest = max((told for told in times.values() if told is not None), default=None)
@@ -147,25 +147,35 @@ class Watch:
         try:
             names = self.look()
             self._check_disk()
-            if names:
-                self._take(names)
+            earlier = self.earlier or set()
+            for part in (
+                [name for name in names if name not in earlier],
+                [name for name in names if name in earlier],
+            ):
+                if part:
+                    self._save(taking=[name for name in part if name not in earlier])
+                    self._take(part)
             if self.store.exists():
                 made = self._forecast()
                 self._bound()
         except (DaskdlError, OSError) as error:
             self._told(str(error))
         self.status |= {
-            "looked": _now(),
+            "looked": now(),
             "waiting": len(self.tries),
             "monotonic": time.monotonic(),
             "cycle_seconds": round(time.monotonic() - began, 3),
         }
         try:
-            shown = {name: value for name, value in self.status.items() if name != "monotonic"}
-            _write(self.out / "status.json", shown)
+            self._save()
         except OSError as error:  # of a full disk
             log.error("%s", error)
         return made
+
+    def _save(self, **others: Any) -> None:
+        self.status["frames"] = status.frames_in(self.store)
+        shown = {name: value for name, value in self.status.items() if name not in UNSHOWN}
+        status.write(self.out / "status.json", shown | others)
 
     def _take(self, names: list[str]) -> None:
         """Bring files into the store; one that stands in the way of all is read alone."""
@@ -184,9 +194,11 @@ class Watch:
             else:
                 self._leave(name)
         self.status["scans"] += report.written
-        # What lay there before may be in the store since another watch was killed.
+        # What lay there before may be in the store since another watch was ended.
         if self.earlier is not None and self.earlier.isdisjoint(names):
-            self.status["repeated"] += report.existing
+            counted = max(0, report.existing - self.status["uncounted"])
+            self.status["uncounted"] -= report.existing - counted
+            self.status["repeated"] += counted
         self.status["repeated"] += report.repeated
 
     def _failed(self, name: str, reason: str) -> None:
@@ -206,16 +218,16 @@ class Watch:
 
     def _told(self, sentence: str) -> None:
         log.warning("%s", sentence)
-        self.status |= {"last_error": sentence, "last_error_time": _now()}
+        self.status |= {"last_error": sentence, "last_error_time": now()}
 
     def _forecast(self) -> bool:
         """Forecast from the newest frame, unless latest.json tells of its forecast."""
-        last = _read(self.out / "latest.json")
+        last = status.read(self.out / "latest.json")
         with opened_rain(self.store) as rain:
             times = rain["time"].values
             index = find_time(rain, LATEST)
             start = times[index]
-            text = _iso(start)
+            text = iso(start)
             path = self.forecasts / f"{text.replace('-', '').replace(':', '')}.nc"
             if index < 1 or (text <= last.get("start", "") and path.exists()):
                 return False
@@ -225,15 +237,16 @@ class Watch:
         age = (np.datetime64(time.time_ns(), "ns") - start) / np.timedelta64(1, "s")
         if age > 2 * step / np.timedelta64(1, "s"):
             flags.append("late")
-            self.status["late"] += 1
-        observed = [_iso(one) for one in times[max(0, index + 1 - OBSERVED) : index + 1]]
+        observed = [iso(one) for one in times[max(0, index + 1 - OBSERVED) : index + 1]]
         latest = {
-            "start": text, "forecast": f"forecasts/{path.name}", "issued": _now(),
+            "start": text, "forecast": f"forecasts/{path.name}", "issued": now(),
             "method": method, "age_seconds": round(float(age)), "flags": flags,
             "observed": observed,
         }  # fmt: skip
-        _write(self.out / "latest.json", latest)
-        self.status["forecasts"] += 1
+        more = {"forecasts": True, "late": "late" in flags, "fallbacks": method != self.method}
+        counts = {name: self.status[name] + more[name] for name in status.OF_FORECASTS}
+        status.write(self.out / "latest.json", latest | {"counts": counts})
+        self.status |= counts
         self.status["forecast_bytes"] = path.stat().st_size
         log.info("%s: forecast by %s%s", path, method, "".join(f"; {flag}" for flag in flags))
         return True
@@ -254,7 +267,6 @@ class Watch:
         asked["members"] = 0
         predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
         flags.append(f"{self.method} failed")
-        self.status["fallbacks"] += 1
         return fallback
 
     def _check_disk(self) -> None:
@@ -279,6 +291,7 @@ class Watch:
             kept = times >= times[-1] - self.keep
             if times[0] >= times[-1] - self.keep * (1 + SLACK) or kept.all():
                 return
+        self._save()  # before frames go, by which scans are counted after a kill
         _keep_frames(self.store, kept)
         log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
 
@@ -307,25 +320,3 @@ def _start_of(path: Path) -> np.datetime64:
     day, _, clock = path.stem.removesuffix("Z").partition("T")
     clock = ":".join(clock[k : k + 2] for k in range(0, len(clock), 2))
     return np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock}", "s")
-
-
-def _iso(moment: np.datetime64) -> str:
-    return f"{utc_text(moment)}Z"
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the content of a file of JSON, nothing if there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with beside(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + os.linesep, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
+from nowcast.live import status
 from nowcast.live import watch as module
 from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
@@ -102,7 +104,7 @@ def test_a_damaged_file_is_named_and_left(watch, scans):
 def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
     arrive(watch, *scans[:3])
     with monkeypatch.context() as broken:
-        broken.setattr(module, "_write", lambda *_: (_ for _ in ()).throw(SystemExit))
+        broken.setattr(module.status, "write", lambda *_: (_ for _ in ()).throw(SystemExit))
         with pytest.raises(SystemExit):
             watch.cycle()  # after the forecast's file, before latest.json
     (watch.forecasts / ".20200601T0020Z.nc.1.partial").write_bytes(b"half")
@@ -149,3 +151,46 @@ def test_a_full_disk_is_told_and_nothing_written(watch, scans, monkeypatch):
     assert not watch.cycle()
     assert not watch.store.exists()
     assert "MB free" in read(watch, "status.json")["last_error"]
+
+
+@pytest.mark.slow
+def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
+    """The last cycle takes a scan, its copy and a new one, and removes old frames."""
+
+    def killed_at(write: int) -> tuple[dict, int]:
+        folder = tmp_path / str(write)
+        (folder / "in").mkdir(parents=True)
+        watch = again(folder, keep=np.timedelta64(20, "m"))
+        arrive(watch, *scans[:3])
+        watch.cycle()
+        arrive(watch, scans[4])
+        shutil.copy(scans[2], Path(watch.source, "again.h5"))
+        os.utime(Path(watch.source, "again.h5"), (1e9, 1e9))
+        writes = 0
+
+        def count(do, *arguments, **others):
+            nonlocal writes
+            writes += 1
+            if writes == write:
+                raise SystemExit
+            return do(*arguments, **others)
+
+        with monkeypatch.context() as broken:
+            for place, name in (
+                (status, "write"), (module, "ingest"), (module, "predict_to"),
+                (module, "_keep_frames"),
+            ):  # fmt: skip
+                broken.setattr(place, name, partial(count, getattr(place, name)))
+            if write:
+                with pytest.raises(SystemExit):
+                    watch.cycle()
+                watch = again(folder, keep=np.timedelta64(20, "m"))
+            watch.cycle()
+        return {name: read(watch, "status.json")[name] for name in status.COUNTS}, writes
+
+    whole, writes = killed_at(0)
+    assert whole == {"scans": 4, "repeated": 1, "late": 2, "forecasts": 2, "fallbacks": 0}
+    assert writes == 7
+    # Before the first write nothing was begun: the copy is then one that came between two watches.
+    for write in range(2, writes + 1):
+        assert killed_at(write)[0] == whole, write
