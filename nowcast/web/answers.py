@@ -82,7 +82,7 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
         "latitude": latitude,
         "longitude": longitude,
         "cell": {"row": row, "column": column},
-        **_series(case, lambda fields: _numbers(fields[:, row, column]), case.quantiles),
+        **series(case, lambda fields: _numbers(fields[:, row, column]), case.quantiles),
         "notes": list(case.notes),
         **case.about,
     }
@@ -100,16 +100,16 @@ def area(case: Case, name: str) -> dict[str, Any]:
     if name not in names:
         known = ", ".join(names) or "none, since no areas were given"
         raise DataError(f"name: expected an area among {known}; found {name!r}")
-    series = _area_series(case)[names.index(name)]
-    return {"name": name, **series, "notes": list(case.notes), **case.about}
+    inside = _area_series(case)[names.index(name)]
+    return {"name": name, **inside, "notes": list(case.notes), **case.about}
 
 
 def areas(case: Case) -> dict[str, Any]:
     """Return all areas as GeoJSON, with the most that is forecast in each and the time of rain."""
     features = []
     names, geometries = (case.areas.names, case.areas.geometries) if case.areas else ((), ())
-    for name, geometry, series in zip(names, geometries, _area_series(case), strict=True):
-        forecast = series["forecast"]
+    for name, geometry, inside in zip(names, geometries, _area_series(case), strict=True):
+        forecast = inside["forecast"]
         thresholds = forecast[0].get("exceedance_probability", {})
         most = {
             "rain_rate": _highest([entry["rain_rate"] for entry in forecast]),
@@ -118,7 +118,7 @@ def areas(case: Case) -> dict[str, Any]:
                 for key in thresholds
             },
         }
-        properties = {"name": name, "most": most, "arrival": series["arrival"]}
+        properties = {"name": name, "most": most, "arrival": inside["arrival"]}
         features.append({"type": "Feature", "properties": properties, "geometry": geometry})
     return {"type": "FeatureCollection", "start": iso(case.start), "features": features}
 
@@ -136,7 +136,7 @@ def _area_series(case: Case) -> list[dict[str, Any]]:
                 return [{"mean": m, "maximum": h} for m, h in pairs]
 
             # Without quantiles: their mean over cells is no quantile of the mean.
-            made.append(_series(case, both, None))
+            made.append(series(case, both, None))
         case.series[:] = made  # at once: other requests may make them too
     return case.series
 
@@ -149,7 +149,7 @@ def _highest(pairs: list[dict[str, float | None]]) -> dict[str, float | None]:
     }
 
 
-def _series(
+def series(
     case: Case,
     at: Callable[[NDArray[np.float16]], list[Any]],
     quantiles: NDArray[np.float16] | None,

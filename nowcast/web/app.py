@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -25,6 +24,7 @@ from daskdl.errors import DataError
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
 from nowcast.web.cells import cells
+from nowcast.web.export import PAGE
 from nowcast.web.folder import Folder
 from nowcast.web.picture import picture
 
@@ -134,7 +134,7 @@ def application(folder: Folder) -> Starlette:
         return _error(503, str(error))
 
     packed = [Middleware(GZipMiddleware, minimum_size=2000)]
-    page = StaticFiles(directory=Path(__file__).parent / "page", html=True)
+    page = StaticFiles(directory=PAGE, html=True)
     return Starlette(
         routes=[
             Route("/frames", frames, middleware=packed),

@@ -94,7 +94,7 @@ async function showCells() {
   if (!state.cells || state.cells.case !== frames.case) {
     state.cells = { case: frames.case, frames: null, problem: "" }; // asked for once
     try {
-      state.cells = await ask(`cells?case=${frames.case}`);
+      state.cells = await ask(`${base()}cells?case=${frames.case}`);
     } catch (error) {
       state.cells.problem = `${error.message}.`;
     }
@@ -159,14 +159,32 @@ function label() { // texts and the mark keep their size in pixels, whatever the
       element("path", { id: "mark", d: "M-11 0H-4M4 0H11M0 -11V-4M0 4V11M-6 0A6 6 0 1 0 6 0A6 6 0 1 0 -6 0" }));
 }
 
-function degrees(event) { // between the nodes of the base map
-  const { nx, ny, columns, rows, latitude, longitude } = state.map, { k, x, y } = state.view, [px, py] = shares(event);
+function degrees(event) {
+  const { nx, ny } = state.map, { k, x, y } = state.view, [px, py] = shares(event);
+  return degreesAt(x + px * nx / k, y + py * ny / k).map((value) => value.toFixed(4));
+}
+
+function degreesAt(x, y) { // of a place in cells, between the nodes of the base map
+  const { columns, rows, latitude, longitude } = state.map;
   const along = (nodes, at) => {
     let n = 0;
     while (n < nodes.length - 2 && nodes[n + 1] <= at) n += 1;
     return [n, (at - nodes[n]) / (nodes[n + 1] - nodes[n] || 1)];
   };
-  const [i, s] = along(columns, x + px * nx / k), [j, t] = along(rows, y + py * ny / k);
+  const [i, s] = along(columns, x), [j, t] = along(rows, y);
   const at = (f) => (1 - t) * ((1 - s) * f[j][i] + s * f[j][i + 1]) + t * ((1 - s) * f[j + 1][i] + s * f[j + 1][i + 1]);
-  return [at(latitude).toFixed(4), at(longitude).toFixed(4)];
+  return [at(latitude), at(longitude)];
+}
+
+function cellAt(lat, lon) { // the other way round, by Newton's steps
+  const { nx, ny } = state.map;
+  let [x, y] = [nx / 2, ny / 2];
+  for (let step = 0; step < 12; step += 1) {
+    const here = degreesAt(x, y), east = degreesAt(x + 0.5, y), south = degreesAt(x, y + 0.5);
+    const [a, b, c, d] = [east[0] - here[0], south[0] - here[0], east[1] - here[1], south[1] - here[1]].map((value) => 2 * value);
+    const [e, f] = [lat - here[0], lon - here[1]], area = a * d - b * c;
+    [x, y] = [x + (e * d - b * f) / area, y + (a * f - c * e) / area];
+  }
+  if (!(x >= 0 && y >= 0 && x < nx && y < ny)) throw new Error("Expected a place on the map");
+  return { row: ny - 1 - Math.floor(y), column: Math.floor(x) };
 }

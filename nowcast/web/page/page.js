@@ -5,7 +5,7 @@ const STEP = 350, PAUSE = 1400, LOOK = 20000; // milliseconds: a frame, the last
 let pictures = new Map(); // URL -> Image; of one case
 
 async function ask(url) {
-  const response = await fetch(url);
+  const response = await fetch(url, { cache: "no-cache" }); // asks whether what it has is still so
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   return answer;
@@ -21,7 +21,8 @@ function note(sentences) {
 async function look() {
   try {
     const frames = await ask("frames");
-    note(frames.notes);
+    const over = !frames.simulated && Date.now() > Date.parse(frames.times[frames.times.length - 1]);
+    note([...frames.notes, ...(over ? ["The newest forecast is over: all of it lies in the past."] : [])]);
     if (!state.frames || frames.case !== state.frames.case) await take(frames);
   } catch (error) {
     note([error instanceof TypeError ? "The server cannot be reached; trying again." : `${error.message}.`]);
@@ -30,7 +31,7 @@ async function look() {
 
 async function take(frames) {
   const before = state.frames && state.frames.times[state.n];
-  const map = await ask(`map?case=${frames.case}`);
+  const map = await ask(`${base(frames)}map?case=${frames.case}`);
   const sameGrid = state.map && state.map.nx === map.nx && state.map.ny === map.ny;
   state.map = map;
   state.frames = frames;
@@ -47,6 +48,7 @@ async function take(frames) {
   if (!frames.quantities.some((q) => q.name === state.quantity)) state.quantity = "rain";
   $("quantity").value = state.quantity;
   $("controls").disabled = false;
+  $("questions").hidden = Boolean(frames.base);
   $("slider").max = frames.times.length - 1;
   const [seen, coming] = $("ends").children;
   seen.style.flex = Math.max(frames.observed - 0.5, 0);
@@ -55,11 +57,13 @@ async function take(frames) {
   if (before && !sameGrid) state.view = { k: 1, x: 0, y: 0 };
   drawMap();
   show();
-  listAreas();
+  await listAreas();
   if (state.area) area(state.area);
   else if (state.place) point(...state.place);
 }
 
+// Files, which `nowcast serve --export` writes, are in a folder for each case.
+const base = (frames = state.frames) => frames && frames.base || "";
 const after = (minutes) =>
   new Date(Date.parse(state.frames.start) + minutes * 60000).toISOString().replace(".000", "");
 const utc = (time) => `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
@@ -76,7 +80,7 @@ function quantityOf(n) { // before the forecast there is only what was observed
 }
 
 function picture(n) {
-  const url = `frame/${quantityOf(n).name}/${n}.png?case=${state.frames.case}`;
+  const url = `${base()}frame/${quantityOf(n).name}/${n}.png?case=${state.frames.case}`;
   if (!pictures.has(url)) {
     const image = new Image();
     image.src = url;

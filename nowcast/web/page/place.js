@@ -4,19 +4,46 @@
 function point(lat, lon) {
   [state.place, state.area] = [[lat, lon], null];
   [$("lat").value, $("lon").value] = [lat, lon];
-  return tell(`v1/point?lat=${encodeURIComponent(lat)}&lon=${encodeURIComponent(lon)}`);
+  return tell(base() ? () => pointOfFiles(Number(lat), Number(lon)) :
+    () => ask(`v1/point?lat=${encodeURIComponent(lat)}&lon=${encodeURIComponent(lon)}`));
 }
 
 function area(name) {
   [state.place, state.area] = [null, name];
-  return tell(`v1/area?name=${encodeURIComponent(name)}`);
+  return tell(() => ask(base() ? `${base()}v1/area/${state.frames.areas.indexOf(name)}` : `v1/area?name=${encodeURIComponent(name)}`));
 }
 
-async function tell(url) {
-  state.told = url;
+async function pointOfFiles(lat, lon) { // as the server answers, from the square of cells around it
+  const { side, rain, probability, missing } = state.frames.squares, cell = cellAt(lat, lon);
+  const answer = await ask(`${base()}v1/point`), forecast = answer.forecast;
+  const [row, column] = [cell.row, cell.column].map((at) => Math.floor(at / side));
+  const response = await fetch(`${base()}square/${row}-${column}`);
+  const bytes = response.body.pipeThrough(new DecompressionStream("deflate"));
+  const numbers = new Uint16Array(await new Response(bytes).arrayBuffer());
+  const ny = Math.min(side, state.map.ny - row * side), nx = Math.min(side, state.map.nx - column * side);
+  let at = (cell.row % side) * nx + cell.column % side;
+  const next = (scale) => {
+    const code = numbers[at];
+    at += ny * nx;
+    return code === missing ? null : code / scale;
+  };
+  for (const entry of [...answer.observed, ...forecast]) entry.rain_rate = next(rain);
+  for (const [name, scale] of [["quantiles", rain], ["exceedance_probability", probability]])
+    for (const key of levels(forecast[0][name]))
+      for (const entry of forecast) entry[name][key] = next(scale);
+  const lowest = levels(forecast[0].exceedance_probability)[0];
+  const wet = forecast.find((e) => lowest === undefined ? e.rain_rate >= 0.1 : e.exceedance_probability[lowest] >= 0.5);
+  const last = answer.observed.filter((e) => e.time <= answer.start).pop();
+  answer.arrival = { ...answer.arrival, raining: Boolean(last && last.rain_rate >= 0.1), known: forecast.some((e) => e.rain_rate !== null),
+    ...(wet && { time: wet.time, lead_minutes: wet.lead_minutes, probability: lowest === undefined ? null : wet.exceedance_probability[lowest] }) };
+  return { ...answer, cell };
+}
+
+async function tell(question) {
+  state.asked = question;
   try {
-    const answer = cellsOf(await ask(url));
-    if (url !== state.told) return; // another place is wanted meanwhile
+    const answer = cellsOf(await question());
+    if (question !== state.asked) return; // another place is wanted meanwhile
     state.cell = answer.cell;
     $("arrival").textContent = `${answer.name ? `${answer.name}: ` : ""}${arrival(answer)}`;
     chart(answer);
@@ -50,7 +77,7 @@ async function listAreas() {
   $("areas").hidden = !state.frames.areas.length;
   if ($("areas").hidden) return;
   const { features } = await ask("v1/area");
-  const chances = Object.keys(features[0].properties.most.exceedance_probability);
+  const chances = levels(features[0].properties.most.exceedance_probability);
   const threshold = chances.includes("1") ? "1" : chances[0];
   const heads = ["Area", "Rain", "Highest mm/h", ...(threshold ? [`≥ ${threshold} mm/h`] : [])];
   const rows = features.map(({ properties: { name, arrival: rain, most } }) => {
@@ -64,6 +91,7 @@ async function listAreas() {
   press();
 }
 
+const levels = (pairs) => Object.keys(pairs || {}).sort((a, b) => a - b); // JavaScript puts "1" before "0.1"
 const number = (value) => value === null || value === undefined ? "–" : value.toFixed(1);
 const percent = (value) => value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`;
 
@@ -134,7 +162,7 @@ function chart({ name, observed, forecast, start }) {
 }
 
 function table({ name, observed, forecast }) {
-  const chances = Object.keys(forecast[0].exceedance_probability || {}).filter((t, k, all) => all.length <= 3 || [0, 2, 4].includes(k));
+  const chances = levels(forecast[0].exceedance_probability).filter((t, k, all) => all.length <= 3 || [0, 2, 4].includes(k));
   const heads = ["UTC", "mm/h", ...(name ? ["mean"] : []), ...(forecast[0].quantiles ? ["10 to 90 %"] : []), ...chances.map((t) => `≥ ${t}`)];
   const rates = (e) => [number(e.rain_rate), ...(name ? [number(e.mean)] : [])];
   const rows = [heads, ...observed.filter((e) => e.time <= state.frames.start).map((e) => [`${e.time.slice(11, 16)} observed`, ...rates(e)]),
