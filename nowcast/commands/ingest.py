@@ -39,8 +39,9 @@ def ingest(
     hail_cap: Annotated[float, typer.Option(help="Reflectivity above which it is hail, dBZ.")] = 53,
     noise: Annotated[float, typer.Option(help="Reflectivity below which it is dry, dBZ.")] = 7,
     rhohv: Annotated[
-        float, typer.Option(help="Echo of a lower correlation coefficient is no rain.")
-    ] = 0.8,
+        float | None,
+        typer.Option(help="Echo of a lower correlation coefficient is no rain, such as 0.8."),
+    ] = None,
     clean: Annotated[
         str,
         typer.Option(

@@ -163,9 +163,8 @@ def clean_sweeps(
 ) -> list[Cleaned]:
     """Return sweeps without the echo that is no rain; gates without a number are told apart."""
     weakest = -np.inf if settings.noise is None else settings.noise
-    rhohv = 0.0 if settings.rhohv is None else settings.rhohv
     return [
-        clean(_told_apart(sweep, settings, format), settings.clean, rhohv, weakest)
+        clean(_told_apart(sweep, settings, format), settings.steps, settings.threshold, weakest)
         for sweep in sweeps
     ]
 

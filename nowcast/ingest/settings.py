@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from daskdl.errors import SettingsError
-from nowcast.quality.clean import DEFAULT, STEPS
+from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
 from nowcast.radar.site import Site
 from nowcast.rain.rainrate import ZRRelation
 
@@ -40,10 +40,10 @@ class IngestSettings(BaseModel):
     """Number of lowest elevations to use."""
     combine: Literal["lowest", "max"] = "lowest"
     """With several elevations: the lowest that sees a cell, or the strongest rain of all."""
-    rhohv: float | None = Field(0.8, ge=0, le=1)
-    """Echoes of a lower correlation coefficient (where the files have one) are not weather and
-    count as no rain: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, and hail
-    and melting snow, which are to stay, down to 0.8. None switches it off."""
+    rhohv: float | None = Field(None, ge=0, le=1)
+    """Echoes of a lower correlation coefficient are taken out whatever their texture, which is the
+    step ``correlation``: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, hail
+    and melting snow down to 0.8; so does weak rain of radars that do not correct it for noise."""
     clean: tuple[str, ...] = DEFAULT
     """Steps that take out echo that is no rain (:mod:`nowcast.quality`); as text with commas, or
     ``default``, ``all``, ``none``."""
@@ -137,16 +137,27 @@ class IngestSettings(BaseModel):
         """The Z-R relation with hail cap and noise threshold."""
         return ZRRelation.named(self.zr, hail_cap=self.hail_cap, noise=self.noise)
 
+    @property
+    def threshold(self) -> float:
+        """The correlation coefficient of the step ``correlation``."""
+        return RHOHV if self.rhohv is None else self.rhohv
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of the cleaning, in their order."""
+        named = {*self.clean, *(() if self.rhohv is None else ("correlation",))}
+        return tuple(step for step in STEPS if step in named)
+
     def describe(self, *, polar: bool) -> dict[str, Any]:
         """Return the attributes of ``rain_rate`` that tell how it was made."""
         described: dict[str, Any] = {"zr_relation": str(self.relation)}
         if polar:
-            tested = self.rhohv is not None and "correlation" in self.clean
-            correlation = f"below {self.rhohv:g} no rain" if tested else "no test"
+            tested = "correlation" in self.steps
+            correlation = f"below {self.threshold:g} no rain" if tested else "no test"
             described |= {
                 "elevations": f"lowest {self.sweeps}, {self.combine}",
                 "correlation_test": f"RHOHV {correlation}",
             }
-            if others := [step for step in self.clean if step != "correlation"]:
-                described["cleaning"] = " ".join(others)
+            others = " ".join(step for step in self.steps if step != "correlation")
+            described["cleaning"] = others or "none"
         return described

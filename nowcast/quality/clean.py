@@ -7,23 +7,28 @@ that a spike or a tower leaves no hole in a shower.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime.jit import jit
 from nowcast.quality.speckle import speckle
 from nowcast.quality.spikes import spikes
+from nowcast.quality.texture import texture
 from nowcast.radar.sweep import Sweep
 
 Mask = NDArray[np.bool_]
 
 #: In the order in which they run; the flag of each is the bit of its place.
-STEPS = ("correlation", "spikes", "speckle")
+STEPS = ("correlation", "texture", "spikes", "speckle")
 #: Those that remove more false echo than rain where the truth is known (python -m ci.bench.clean).
-DEFAULT = ("correlation", "spikes", "speckle")
-# What is around an echo: so many rays and gates to each side.
+DEFAULT = ("texture", "spikes", "speckle")
+#: Correlation coefficient below which an echo is no rain by the step of that name.
+RHOHV = 0.8
+# The surroundings of an echo: so many rays and gates to each side, every second of them.
 AROUND = 3
 
 
@@ -46,7 +51,7 @@ class Cleaned:
 
 
 def clean(
-    sweep: Sweep, steps: Sequence[str] = DEFAULT, rhohv: float = 0.8, weakest: float = 7.0
+    sweep: Sweep, steps: Sequence[str] = DEFAULT, rhohv: float = RHOHV, weakest: float = 7.0
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
@@ -78,7 +83,8 @@ def clean(
         removed |= mask
         dbz = np.where(mask, np.float32(-np.inf), dbz)
     if removed.any():
-        dbz = np.where(removed, surroundings(dbz, removed), dbz)
+        dbz = np.ascontiguousarray(dbz)
+        surround(dbz, removed)
     return Cleaned(replace(sweep, dbz=dbz), flags, counts)
 
 
@@ -87,28 +93,36 @@ def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask |
     assert sweep.dbz is not None
     if step == "correlation":
         return None if sweep.rhohv is None else (sweep.rhohv < rhohv) & np.isfinite(sweep.dbz)
+    if step == "texture":
+        # By reflectivity alone strong showers in gates of 1 km are as rough as ground.
+        polarimetric = sweep.rhohv is not None or sweep.phidp is not None
+        return texture(sweep, weakest) if polarimetric else None
     if step == "spikes":
         return spikes(sweep.dbz, sweep.range)
     return speckle(sweep.dbz >= weakest)
 
 
-def surroundings(dbz: NDArray[np.float32], removed: Mask) -> NDArray[np.float32]:
-    """Return the mean of the echo around each gate, in dBZ; no echo where less than half is echo.
+@jit
+def surround(dbz: NDArray[np.float32], removed: Mask) -> None:
+    """Write the mean of the echo around removed gates, in dBZ, where half of those around is echo.
 
     Gates that were removed or are missing do not count; the first ray is beside the last.
     """
-    from scipy.ndimage import uniform_filter
-
-    def mean(values: NDArray[np.generic]) -> NDArray[np.float32]:
-        return np.asarray(
-            uniform_filter(values.astype(np.float32), 2 * AROUND + 1, mode=("wrap", "nearest"))
-        )
-
-    known = ~(removed | np.isnan(dbz))
-    echo = known & np.isfinite(dbz)
-    share = mean(echo)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = mean(np.where(echo, dbz, np.float32(0))) / share
-    # Sums of float32 leave a rest where there is nothing.
-    around = share > np.maximum(0.5 * mean(known), 1e-3)
-    return np.where(around, value, np.float32(-np.inf))
+    rays, gates = dbz.shape
+    for ray in range(rays):
+        for gate in range(gates):
+            if not removed[ray, gate]:
+                continue
+            known, echo, total = 0, 0, np.float32(0)
+            for side in range(-AROUND, AROUND + 1, 2):
+                row = (ray + side) % rays
+                for near in range(gate - AROUND, gate + AROUND + 1, 2):
+                    if not 0 <= near < gates or removed[row, near] or math.isnan(dbz[row, near]):
+                        continue
+                    value = dbz[row, near]
+                    known += 1
+                    if value > -np.inf:
+                        echo += 1
+                        total += value
+            if 2 * echo > known:
+                dbz[ray, gate] = total / np.float32(echo)

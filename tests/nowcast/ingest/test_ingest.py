@@ -64,9 +64,9 @@ def test_helchteren_is_one_series_of_five_minutes(radar_dir, tmp_path, client):
         rain = dataset["rain_rate"]
         assert rain.shape == (8, 256, 256)
         assert not np.isnan(rain.values).any()
-        assert 0.005 < (rain.values > 0.1).mean() < 0.1
+        assert 0.001 < (rain.values > 0.1).mean() < 0.1
         assert rain.attrs["zr_relation"].startswith("Z = 200 R^1.6 (marshall-palmer), hail cap 53")
-        assert rain.attrs["correlation_test"] == "RHOHV below 0.8 no rain"
+        assert rain.attrs["cleaning"] == "texture spikes speckle"
         assert rain.attrs["cell_methods"] == "time: point"
         assert dataset.attrs["station"] == "06475"
     again = ingest([radar_dir / "polar_sequence"], store, client=client)
@@ -212,7 +212,8 @@ def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
         ({"size": 50}, "the store has a grid of 40 x 40 cells.*these sources give 50 x 50"),
         ({"spacing": 500.0}, "these sources give 40 x 40 cells of 500 x 500 m"),
         ({"zr": "wsr88d"}, "made with zr_relation .*this run has 'Z = 300"),
-        ({"rhohv": None}, "made with correlation_test"),
+        ({"rhohv": 0.8}, "made with correlation_test"),
+        ({"clean": "none"}, "made with cleaning 'texture spikes speckle'"),
     ],
 )
 def test_a_store_of_another_kind_is_refused_and_untouched(tmp_path, client, settings, sentence):

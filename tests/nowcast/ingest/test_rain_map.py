@@ -28,7 +28,7 @@ FILES = {
     "SUR210819000227.RAWKPJV": ("iris", None),
     "2013051000000600dBZ.vol": ("rainbow", None),
 }
-AS_MEASURED = IngestSettings.of(rhohv=None, hail_cap=None)
+AS_MEASURED = IngestSettings.of(clean="none", hail_cap=None)
 
 
 def xradar_gates(path, engine: str, site: Site | None, tmp_path) -> tuple[np.ndarray, ...]:

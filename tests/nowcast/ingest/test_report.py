@@ -110,6 +110,7 @@ def test_text_is_understood():
         ("zr", "mp"),
         ("step", "5h"),
         ("rhohv", 2.0),
+        ("clean", "spikes,spekle"),
         ("combine", "mean"),
         ("sweeps", 0),
         ("colour", "red"),
@@ -122,9 +123,9 @@ def test_other_values_are_refused_by_name(name, value):
 
 
 def test_equal_settings_describe_themselves_equally():
-    first, second = IngestSettings(), IngestSettings.of(zr="marshall-palmer", rhohv=0.8)
+    first, second = IngestSettings(), IngestSettings.of(zr="marshall-palmer", clean="default")
     assert first.describe(polar=True) == second.describe(polar=True)
-    assert first.describe(polar=True) != IngestSettings.of(rhohv=None).describe(polar=True)
+    assert first.describe(polar=True) != IngestSettings.of(rhohv=0.8).describe(polar=True)
     assert set(first.describe(polar=False)) == {"zr_relation"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nowcast.quality.clean import STEPS, clean
+from nowcast.quality.clean import DEFAULT, STEPS, clean
 from nowcast.quality.speckle import GATES, speckle
 from nowcast.quality.spikes import spikes
 from nowcast.radar.sweep import Sweep
@@ -91,6 +91,30 @@ def test_a_spike_across_a_shower_leaves_no_hole():
     np.testing.assert_allclose(result.sweep.dbz[60:80, 103:137], 30.0, atol=1e-3)
     assert np.isneginf(result.sweep.dbz[70, :95]).all()
     assert not spikes(dbz, sweep_of(dbz).range).any()
+
+
+def test_ground_is_rough_and_rain_is_not(disturbed):
+    removed, kept = shares(disturbed, ("texture",), [Kind.CLUTTER])
+    assert removed > 0.95
+    assert kept > 0.99
+    removed, kept = shares(disturbed, DEFAULT, list(Kind)[1:])
+    assert removed > 0.95
+    assert kept > 0.99
+    # Where there is no polarimetric moment, a shower is not told from ground.
+    alone = sweep_of(disturbed[0].dbz)
+    assert "texture" not in clean(alone, ("texture",)).counts
+
+
+def test_smooth_echo_of_a_low_correlation_stays_and_rough_phase_alone_takes_nothing():
+    rng = np.random.default_rng(0)
+    dbz = 20 + rng.normal(0, 1, (72, 60)).astype(np.float32)
+    low, phase = np.full_like(dbz, 0.7), rng.uniform(0, 180, dbz.shape).astype(np.float32)
+    assert not clean(sweep_of(dbz, low), ("texture",)).flags.any()
+    assert not clean(sweep_of(dbz, None, phase), ("texture",)).flags.any()
+    assert np.mean(clean(sweep_of(dbz, low, phase), ("texture",)).flags > 0) > 0.9
+    # Phase folds at 360 degrees.
+    folding = np.where(np.arange(60) % 2, 359.0, 1.0) + np.zeros_like(dbz)
+    assert not clean(sweep_of(dbz, low, folding.astype(np.float32)), ("texture",)).flags.any()
 
 
 def test_low_correlation_is_no_rain_and_unmeasured_stays():
