@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
@@ -206,6 +206,66 @@ class Constructors(ABC):
         from daskdl.data.sources.xarray import from_xarray
 
         return cls._cut(from_xarray(data, dim, flat(fields), partitions), partitions)
+
+    @classmethod
+    def from_windows(
+        cls,
+        data: Any,
+        window: Mapping[Hashable, int | None],
+        *,
+        step: int | Mapping[Hashable, int] | None = None,
+        where: Any = None,
+        weights: Any = None,
+        seed: int = 0,
+        partitions: int | None = None,
+        **fields: str,
+    ) -> Self:
+        """Make one of windows of arrays of any axes, such as a scene and its mask.
+
+        Windows begin at every ``step``-th cell; cells behind the last whole one are in none. A
+        partition is the windows of a part of the arrays, some 64 MB, which is read once.
+
+        Parameters
+        ----------
+        data : mapping of name to array, Dataset, DataArray or array
+            Of numpy, Dask, zarr or xarray; one alone is ``x``. Those without a window's axis are in
+            every sample whole. Along it they may be coarser or finer than the first that has all.
+        window : mapping of name or number of an axis to int or None
+            Cells of a window, such as ``{"y": 256, "x": 256}``; None stands for one cell, of an
+            axis that samples do not have. They have all other axes whole, in the arrays' order.
+        step : int or mapping of axis to int, optional
+            By default a window's cells.
+        where : array of bool, or callable, optional
+            Keep the windows with any cell that is true, of an array over the axes of the windows;
+            or those of which ``where(batch)`` is true, (n,). In one pass of tasks, at once.
+        weights : str, array or callable, optional
+            How often each window is drawn. An epoch has as many samples as there are windows, and
+            each as often as its weight among all says, to within one; ``seed`` says which. They
+            are the mean over a window of an array, or what ``weights(batch)`` returns, (n,). The
+            name of an array of classes makes windows with rare classes come more often.
+        seed : int
+        partitions : int, optional
+        **fields : str
+            Variables of a Dataset by name, ``x="image", y="mask"``; by default all, as they are.
+
+        Raises
+        ------
+        DataError
+            When the arrays do not fit together, or no window is left.
+        SettingsError
+            When the window or the step is none of theirs.
+
+        Examples
+        --------
+        >>> from daskdl import SampleSet
+        >>> data = {"x": np.zeros((100, 80, 3)), "y": np.zeros((100, 80), int)}
+        >>> samples = SampleSet.from_windows(data, {0: 32, 1: 32}, step=16)
+        >>> len(samples), samples.head(2)["x"].shape, samples.head(2)["y"].shape
+        (20, (2, 32, 32, 3), (2, 32, 32))
+        """
+        from daskdl.data.sources.window_choice import from_windows
+
+        return cls._cut(from_windows(data, window, step, where, weights, seed, fields), partitions)
 
     @classmethod
     def from_zarr(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.batches import interleaved
 from daskdl.data.constructors import Constructors
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
@@ -270,7 +269,9 @@ class SampleSet(Constructors, Exports):
         ]
         return SampleSet(recipes, self.functions)
 
-    def split(self, fractions: Sequence[float], seed: int = 0) -> tuple[SampleSet, ...]:
+    def split(
+        self, fractions: Sequence[float], seed: int = 0, blocks: Mapping[Any, int] | None = None
+    ) -> tuple[SampleSet, ...]:
         """Cut the samples at random into several sets, of which no two share one.
 
         Parameters
@@ -279,24 +280,14 @@ class SampleSet(Constructors, Exports):
             Of all samples, such as ``(0.8, 0.1, 0.1)``; what is missing to 1 is in none. Each set
             has its share of every partition, and its size is that fraction to within one.
         seed : int
+        blocks : mapping of name or number of an axis to int, optional
+            Of the windows of :meth:`from_windows`: cells of blocks in space, each of which is given
+            to one set whole. Windows that lie in blocks of two sets are in none, so that no two
+            sets share a cell. Without it a warning tells of sets that do.
         """
-        shares = np.asarray(fractions, float)
-        if shares.ndim != 1 or not len(shares) or (shares <= 0).any() or shares.sum() > 1 + 1e-9:
-            raise SettingsError(
-                f"SampleSet.split: expected positive fractions that add up to at most 1, found "
-                f"{fractions!r}"
-            )
-        refuse_blocks("split", self._recipes)
-        recipes, n = self.recipes, len(self)
-        whole = np.round(np.cumsum([0, *shares]) * n).astype(int)
-        sizes = [*np.diff(whole).tolist(), n - int(whole[-1])]
-        owners = interleaved(sizes)
-        parts: list[list[Recipe]] = [[] for _ in shares]
-        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.lengths]).tolist())):
-            bounds = np.cumsum([0, *np.bincount(owners[a:b], minlength=len(sizes))]).tolist()
-            for part, (start, stop) in zip(parts, pairwise(bounds), strict=False):
-                which = Permuted(seed, "split", i, start, stop, sort=True)
-                part.append(select_from(recipes[i], which, stop - start))
+        from daskdl.data.split import split
+
+        parts = split(self.recipes, fractions, seed, blocks)
         return tuple(SampleSet(part, self.functions) for part in parts)
 
     def shuffle(self, seed: int = 0) -> SampleSet:

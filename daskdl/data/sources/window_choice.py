@@ -1,0 +1,171 @@
+"""Choice of windows: those where something is, and how often each is drawn in an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.lazy.transformations import stretches
+from daskdl.data.on_workers.tasks import on_each
+from daskdl.data.partition import Batch, Partition
+from daskdl.data.random import generator
+from daskdl.data.recipe import Recipe
+from daskdl.data.sources.window_grid import unnamed, windows_of
+from daskdl.data.sources.windows import Windowed, recipe_of
+from daskdl.errors import DataError, SettingsError
+
+#: Begins the names of maps that are cut with the arrays, and are in no sample.
+MAP = "\0"
+Array = NDArray[Any]
+
+
+def from_windows(
+    data: Any,
+    window: Mapping[Hashable, int | None],
+    step: Any,
+    where: Any,
+    weights: Any,
+    seed: int,
+    fields: Mapping[str, str],
+) -> list[Recipe]:
+    """Return recipes of windows of arrays; see :meth:`SampleSet.from_windows`."""
+    windowed, recipes = windows_of(data, window, step, fields)
+    if where is None and weights is None:
+        return [*recipes]
+    named = weights if isinstance(weights, str) else None
+    if named and named not in windowed.arrays:
+        raise SettingsError(
+            "SampleSet.from_windows, weights: expected the name of an array of classes, one of "
+            f"{[*windowed.arrays]}, found {named!r}"
+        )
+    look = Look(
+        where if callable(where) else None, named or (weights if callable(weights) else None)
+    )
+    # Maps alone are read where they say all.
+    arrays = windowed.arrays if look.function or look.weights else {}
+    seen = replace(windowed, arrays=arrays, scales={n: windowed.scales[n] for n in arrays})
+    for name, cells in (("where", where), ("weights", weights)):
+        if cells is not None and cells is not look.function and cells is not look.weights:
+            seen = _with_map(seen, name, cells)
+    told = on_each([recipe_of(seen, recipe.origins) for recipe in recipes], look)
+    times = [keep.astype(np.int64) for keep, _ in told]
+    if not any(n.any() for n in times):
+        raise DataError(
+            "SampleSet.from_windows, where: expected at least one window of which it is true, "
+            f"found none of {sum(map(len, times))}"
+        )
+    if weights is not None:
+        times = _drawn(times, [shares for _, shares in told], seed)
+    return [
+        recipe.at(np.repeat(recipe.origins, n, axis=0))
+        for recipe, n in zip(recipes, times, strict=True)
+        if n.any()
+    ]
+
+
+def _with_map(windowed: Windowed, name: str, cells: Any) -> Windowed:
+    """Return arrays with a map beside them, of cells along the windows' axes."""
+    cells = cells if hasattr(cells, "shape") else np.asarray(cells)
+    names = [axis.name for axis in windowed.axes]
+    dims = [*getattr(cells, "dims", names)]
+    expected = tuple(a.length for d in dims for a in windowed.axes if a.name == d)
+    if tuple(cells.shape) != expected:
+        raise DataError(
+            f"SampleSet.from_windows, {name}: expected a number for each cell of {expected} along "
+            f"{names}, found an array of shape {tuple(cells.shape)}"
+        )
+    scale = [(names.index(dim), Fraction(1)) for dim in dims]
+    return replace(
+        windowed,
+        arrays={**windowed.arrays, MAP + name: unnamed(cells)},
+        scales={**windowed.scales, MAP + name: scale},
+    )
+
+
+@dataclass(frozen=True)
+class Look:
+    """Look at all windows of a partition: which stay, and how much each weighs.
+
+    Parameters
+    ----------
+    function : callable, optional
+        From a batch to booleans (n,).
+    weights : callable or str, optional
+        From a batch to numbers (n,), or the array of classes of which each is to come as often.
+    """
+
+    function: Callable[[Batch], Any] | None
+    weights: Callable[[Batch], Any] | str | None
+
+    def __call__(self, partition: Partition, number: int) -> tuple[Array, Array]:
+        """Return bool (n,), and float (n, k): weights, or cells of each of k classes."""
+        keeps, shares = [], []
+        for rows in stretches(len(partition), 64):
+            batch, n = partition.take(rows), len(rows)
+            maps = {name: batch.pop(name) for name in [*batch] if name.startswith(MAP)}
+            keep = np.ones(n, bool)
+            if MAP + "where" in maps:
+                keep = (maps[MAP + "where"] != 0).reshape(n, -1).any(1)
+            if self.function is not None:
+                keep = _one_each("where", self.function(batch), n).astype(bool)
+            if MAP + "weights" in maps:
+                share = maps[MAP + "weights"].reshape(n, -1).mean(1, dtype=float)[:, None]
+            elif isinstance(self.weights, str):
+                share = _cells_by_class(self.weights, batch[self.weights].reshape(n, -1))
+            elif self.weights is not None:
+                share = _one_each("weights", self.weights(batch), n).astype(float)[:, None]
+            else:
+                share = np.ones((n, 1))
+            keeps.append(keep)
+            shares.append(share)
+        wide = max(share.shape[1] for share in shares)
+        return np.concatenate(keeps), np.concatenate([_wider(share, wide) for share in shares])
+
+
+def _one_each(name: str, values: Any, n: int) -> Array:
+    if np.shape(values) != (n,):
+        raise DataError(
+            f"SampleSet.from_windows, {name}: expected one value for each of {n} windows, shape "
+            f"({n},), found shape {np.shape(values)}"
+        )
+    return np.asarray(values)
+
+
+def _cells_by_class(name: str, labels: Array) -> Array:
+    """Return the cells (n, classes) of each class from 0 on; negative labels are of none."""
+    if labels.dtype.kind not in "iub":
+        raise DataError(
+            f"SampleSet.from_windows, weights: expected {name} to hold classes, whole numbers, "
+            f"found {labels.dtype}"
+        )
+    wide = max(0, int(labels.max(initial=0))) + 1
+    return np.stack([np.bincount(row[row >= 0], minlength=wide) for row in labels]).astype(float)
+
+
+def _wider(share: Array, wide: int) -> Array:
+    return np.pad(share, ((0, 0), (0, wide - share.shape[1])))
+
+
+def _drawn(kept: list[Array], shares: list[Array], seed: int) -> list[Array]:
+    """Return how often each window comes: as its weight, to within one, and as many in all."""
+    wide = max(share.shape[1] for share in shares)
+    cells = np.concatenate([_wider(share, wide) for share in shares])
+    keep = np.concatenate(kept)
+    cells[keep == 0] = 0
+    total = cells.sum(axis=0)
+    weights = (cells[:, total > 0] / total[total > 0]).sum(axis=1)
+    if not (np.isfinite(cells).all() and (cells >= 0).all() and weights.sum() > 0):
+        raise DataError(
+            "SampleSet.from_windows, weights: expected finite weights of at least 0, not all of "
+            "them 0, found others"
+        )
+    ends = np.cumsum(weights) / weights.sum() * keep.sum()
+    ends[np.flatnonzero(weights)[-1] :] = keep.sum()  # not a rounding less
+    drawn = np.floor(ends + generator(seed, "windows").random()).astype(np.int64)
+    times = np.diff(drawn, prepend=0)
+    return np.split(times, np.cumsum([len(some) for some in kept])[:-1])

@@ -1,0 +1,266 @@
+"""Windows: samples that are cut out of arrays of any axes, such as images and masks of a scene."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask import is_dask_collection
+from numpy.typing import NDArray
+
+from daskdl.compat.dask_graph import Task
+from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.partition import Batch, Indices, Partition
+from daskdl.data.recipe import Positions, Recipe, Schema
+from daskdl.data.sources.collections import tasks_by_partition
+
+Ints = NDArray[np.int64]
+
+
+class Axis(NamedTuple):
+    """One axis along which windows lie, in cells of the first array.
+
+    Attributes
+    ----------
+    name : str or int
+    length : int
+    size : int
+        Of a window.
+    step : int
+        From one window to the next.
+    keep : bool
+        Whether a sample has the axis; one of single places it has not.
+    """
+
+    name: Hashable
+    length: int
+    size: int
+    step: int
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """Arrays out of which windows are cut together.
+
+    Parameters
+    ----------
+    arrays : mapping of name to array
+        Of numpy, Dask or zarr, or an xarray Variable, which is read when it is sliced.
+    axes : tuple of Axis
+    scales : mapping of name to sequence
+        For each array, and each of its own axes, the number of the window's axis and the cells of
+        the array for each cell of the first one; None for an axis that every sample has whole.
+    """
+
+    arrays: Mapping[str, Any] = field(repr=False)
+    axes: tuple[Axis, ...]
+    scales: Mapping[str, Sequence[tuple[int, Fraction] | None]]
+
+    @property
+    def is_dask(self) -> bool:
+        """Whether any array is a Dask array."""
+        return any(map(is_dask_collection, self.arrays.values()))
+
+    def region(self, name: str, origins: Ints) -> tuple[slice, ...]:
+        """Return the least part of an array in which windows at these origins (n, axes) lie."""
+        low = origins.min(axis=0, initial=0 if not len(origins) else np.iinfo(np.int64).max)
+        high = origins.max(axis=0, initial=0) + [axis.size for axis in self.axes]
+        return tuple(
+            slice(None) if scale is None else slice(*_span(low, high, *scale))
+            for scale in self.scales[name]
+        )
+
+    def nbytes(self, origins: Ints) -> int:
+        """Return the bytes of these parts of all arrays."""
+        total = 0
+        for name, array in self.arrays.items():
+            region = zip(self.region(name, origins), array.shape, strict=True)
+            cells = math.prod(len(range(n)[part]) for part, n in region)
+            total += cells * np.dtype(array.dtype).itemsize
+        return total
+
+    def cut(self, origins: Ints) -> Cut:
+        """Return the function that makes a partition of the parts in which windows lie."""
+        return Cut(self.axes, self.scales, _from_zero(origins))
+
+    @property
+    def schema(self) -> Schema:
+        """Shape of a sample and dtype of each array."""
+        shapes = {}
+        for name, array in self.arrays.items():
+            shape = []
+            for n, scale in zip(array.shape, self.scales[name], strict=True):
+                if scale is None:
+                    shape.append(n)
+                elif self.axes[scale[0]].keep:
+                    shape.append(int(self.axes[scale[0]].size * scale[1]))
+            shapes[name] = tuple(shape), np.dtype(array.dtype)
+        return shapes
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Make a partition of the parts of arrays that hold windows at these origins in them."""
+
+    axes: tuple[Axis, ...]
+    scales: Mapping[str, Sequence[tuple[int, Fraction] | None]]
+    origins: Ints = field(repr=False)
+
+    def __call__(self, *parts: Any) -> WindowPartition:
+        """Return the partition."""
+        return WindowPartition(dict(zip(self.scales, map(np.asarray, parts), strict=True)), self)
+
+
+@dataclass(frozen=True)
+class WindowPartition(Partition):
+    """Windows over arrays that are held once, however many windows overlap on them."""
+
+    arrays: Mapping[str, Any] = field(repr=False)
+    cut: Cut
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def __len__(self) -> int:
+        return len(self.cut.origins)
+
+    def take(self, indices: Indices) -> Batch:
+        """Return the windows at these positions, stacked."""
+        return {name: self._stacked(name, np.asarray(indices)) for name in self.arrays}
+
+    def _stacked(self, name: str, indices: Indices) -> Any:
+        axes, origins = self.cut.axes, self.cut.origins[indices]
+        windows = []
+        # Of no window there is still what it is made of.
+        for origin in origins if len(origins) else np.zeros((1, len(axes)), np.int64):
+            index: list[Any] = []
+            for scale in self.cut.scales[name]:
+                if scale is None:
+                    index.append(slice(None))
+                    continue
+                i, of = scale
+                start, size = int(int(origin[i]) * of), int(axes[i].size * of)
+                index.append(slice(start, start + size) if axes[i].keep else start)
+            windows.append(self.arrays[name][tuple(index)])
+        return np.stack(windows)[: len(origins)]
+
+
+class Windows(Recipe):
+    """Recipe of the windows at some origins.
+
+    Parameters
+    ----------
+    windowed : Windowed
+    origins : int64 (n, axes)
+        First cell of each along each axis, in cells of the first array.
+    """
+
+    def __init__(self, windowed: Windowed, origins: Ints) -> None:
+        self.windowed, self.origins = windowed, origins
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parts of the arrays that hold the windows."""
+        return self.windowed.nbytes(self.origins)
+
+    @property
+    def schema(self) -> Schema:
+        """Shape of a sample and dtype of each array."""
+        return self.windowed.schema
+
+    def at(self, origins: Ints) -> Windows:
+        """Return the recipe of windows at other origins."""
+        return recipe_of(self.windowed, origins)
+
+    def part(self, start: int, stop: int) -> Windows:
+        """Return the recipe of the windows from ``start`` up to ``stop``."""
+        return self.at(self.origins[start:stop])
+
+    def select(self, positions: Positions, count: int) -> Windows:
+        """Return the recipe of some windows."""
+        return self.at(self.origins[positions(len(self))])
+
+
+class StoredWindows(Windows):
+    """Windows of arrays in memory, or in a store that workers read."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it carries numbers of any array."""
+        return any(isinstance(a, np.ndarray) for a in self.windowed.arrays.values())
+
+    def load(self) -> WindowPartition:
+        """Read the parts of the arrays in which the windows lie."""
+        windowed, origins = self.windowed, self.origins
+        parts = (_read(a, windowed.region(n, origins)) for n, a in windowed.arrays.items())
+        return windowed.cut(origins)(*parts)
+
+    def for_sending(self) -> Recipe:
+        """Return the same windows with no more of the arrays in memory than they lie in."""
+        windowed, origins = self.windowed, self.origins
+        if not all(isinstance(array, np.ndarray) for array in windowed.arrays.values()):
+            return self
+        parts = {n: _read(a, windowed.region(n, origins)) for n, a in windowed.arrays.items()}
+        part = Windowed(parts, windowed.axes, windowed.scales)
+        return StoredWindows(part, _from_zero(origins))
+
+
+class DaskWindows(Windows, FromTasks):
+    """Windows of Dask arrays, which the tasks of these make, or have made."""
+
+    def __init__(self, windowed: Windowed, origins: Ints) -> None:
+        Windows.__init__(self, windowed, origins)
+        self.transform = windowed.cut(origins)
+
+    @cached_property
+    def _parts(self) -> list[tuple[dict[Any, Any], Any]]:
+        parts = []
+        for name, array in self.windowed.arrays.items():
+            region = self.windowed.region(name, self.origins)
+            if is_dask_collection(array):
+                parts += tasks_by_partition(array[region].rechunk(-1))
+                continue
+            key = f"window-{uuid.uuid4().hex}"
+            array = array[region] if isinstance(array, np.ndarray) else array
+            region = (slice(None),) if isinstance(array, np.ndarray) else region
+            parts.append(({key: Task(key, _read, array, region)}, key))
+        return parts
+
+    @cached_property
+    def tasks(self) -> Mapping[Any, Any]:  # type: ignore[override]
+        """Tasks behind the parts of the arrays, made when they are asked for."""
+        return {key: task for tasks, _ in self._parts for key, task in tasks.items()}
+
+    @cached_property
+    def keys(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """Keys of the parts of the arrays."""
+        return tuple(key for _, key in self._parts)
+
+
+def _span(low: Ints, high: Ints, i: int, of: Fraction) -> tuple[int, int]:
+    return int(int(low[i]) * of), int(int(high[i]) * of)
+
+
+def _from_zero(origins: Ints) -> Ints:
+    return origins - origins.min(axis=0) if len(origins) else origins
+
+
+def _read(array: Any, region: tuple[slice, ...]) -> Any:
+    return np.asarray(array[region])
+
+
+def recipe_of(windowed: Windowed, origins: Ints) -> Windows:
+    """Return the recipe of windows at origins int64 (n, axes)."""
+    return (DaskWindows if windowed.is_dask else StoredWindows)(windowed, origins)

@@ -1,0 +1,157 @@
+"""Windows of a scene as samples are what slices of its arrays are, whatever holds these."""
+
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from daskdl import SampleSet
+from daskdl.data.image import Columns, HorizontalFlip
+from daskdl.data.sources import window_grid
+from daskdl.errors import DataError, SettingsError
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.normal(size=(100, 80, 3)).astype(np.float32)
+MASK = (RNG.random((50, 40)) < 0.02).astype(np.uint8)  # of half the resolution
+
+
+def _all(samples):
+    return samples.head(len(samples))
+
+
+@pytest.fixture(autouse=True)
+def _small_partitions(monkeypatch):
+    monkeypatch.setattr(window_grid, "PARTITION_BYTES", 30_000)
+
+
+@pytest.fixture(params=["numpy", "dask", "mixed", "zarr", "xarray", "opened"])
+def scene(request, tmp_path):
+    """Return an image and its mask as they may lie."""
+    names = ("y", "x", "band"), ("y", "x")
+    fine = np.kron(MASK, np.ones((2, 2), np.uint8))
+    data = xr.Dataset({"image": (names[0], IMAGE), "mask": (names[1], fine)})
+    if request.param == "opened":
+        data.to_zarr(tmp_path / "scene.zarr", consolidated=False)
+        return xr.open_zarr(tmp_path / "scene.zarr", chunks=None, consolidated=False), fine
+    if request.param == "xarray":
+        return data, fine
+    kinds = {
+        "numpy": lambda name, array: array,
+        "dask": lambda name, array: da.from_array(array, chunks=30),
+        "mixed": lambda name, array: da.from_array(array) if name == "x" else array,
+        "zarr": lambda name, array: zarr.create_array(
+            tmp_path / name, data=array, chunks=(17,) * array.ndim
+        ),
+    }  # fmt: skip
+    return {n: kinds[request.param](n, a) for n, a in {"x": IMAGE, "y": MASK}.items()}, MASK
+
+
+def test_windows_are_slices_whatever_holds_the_arrays(scene):
+    data, mask = scene
+    named = isinstance(data, xr.Dataset)
+    window, names = (
+        ({"y": 32, "x": 16}, {"x": "image", "y": "mask"}) if named else ({0: 32, 1: 16}, {})
+    )
+    samples = SampleSet.from_windows(
+        data, window, step=dict(zip(window, (16, 16), strict=True)), **names
+    )
+    assert samples.partitions > 3
+    assert samples.has_schema
+    batch, found = _all(samples), set()
+    of = 100 // len(mask)
+    for x, y in zip(batch["x"], batch["y"], strict=True):
+        (i,), (j,) = ({int(v) for v in np.argwhere(x[0, 0, 0] == IMAGE)[:, k]} for k in (0, 1))
+        np.testing.assert_array_equal(x, IMAGE[i : i + 32, j : j + 16])
+        np.testing.assert_array_equal(y, mask[i // of : (i + 32) // of, j // of : (j + 16) // of])
+        found.add((i, j))
+    assert found == {(i, j) for i in range(0, 69, 16) for j in range(0, 65, 16)}
+    again = samples.repartition(2).map_batches(lambda b: {"x": b["x"] + 1}).stream(held=40_000)
+    np.testing.assert_array_equal(_all(again)["x"], batch["x"] + 1)
+
+
+def test_an_axis_of_single_places_is_in_no_sample_and_other_arrays_may_lack_axes():
+    data = {"x": RNG.normal(size=(5, 64, 64)), "y": xr.DataArray(np.arange(5), dims="t")}
+    data["x"] = xr.DataArray(data["x"], dims=("t", "y", "x"))
+    batch = _all(SampleSet.from_windows(data, {"t": None, "y": 32, "x": 64}))
+    assert batch["x"].shape == (10, 32, 64)
+    assert sorted(batch["y"]) == np.repeat(np.arange(5), 2).tolist()
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_windows_are_kept_where_something_is(lazy):
+    place = np.zeros((100, 80), bool)
+    place[40, 70] = True
+    where = da.from_array(place, chunks=20) if lazy else place
+    data = {"x": IMAGE, "y": place}
+    kept = SampleSet.from_windows(data, {0: 32, 1: 16}, step=16, where=where)
+    other = SampleSet.from_windows(
+        data, {0: 32, 1: 16}, step=16, where=lambda b: b["y"].any((1, 2))
+    )
+    np.testing.assert_array_equal(_all(kept)["x"], _all(other)["x"])
+    assert len(kept) == 2
+    with pytest.raises(DataError, match="at least one window of which it is true"):
+        SampleSet.from_windows(data, {0: 32, 1: 16}, where=place & False)
+
+
+def test_rare_classes_are_drawn_as_often_as_others():
+    labels = np.zeros((320, 320), int)
+    labels[:32, :32], labels[64:96, :64] = 1, 2
+    samples = SampleSet.from_windows(
+        {"x": labels, "y": labels}, {0: 32, 1: 32}, weights="y", seed=3
+    )
+    assert len(samples) == 100
+    drawn = np.bincount(_all(samples)["y"].ravel(), minlength=3) / 32**2
+    np.testing.assert_allclose(drawn, 100 / 3, atol=1)
+    heavy = SampleSet.from_windows(labels, {0: 32, 1: 32}, weights=(labels == 2))
+    assert (_all(heavy)["x"] == 2).all()
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(16, 60), st.integers(0, 9))
+def test_sets_of_blocks_share_no_cell(step, block, seed):
+    cells = np.arange(300 * 20).reshape(300, 20)
+    samples = SampleSet.from_windows(cells, {0: 16, 1: 20}, step=step)
+    try:
+        parts = samples.split((0.5, 0.5), seed=seed, blocks={0: block})
+    except SettingsError:  # no window lies whole in the blocks of one
+        reject()
+    one, other = ({*_all(part)["x"].ravel()} for part in parts)
+    assert not one & other
+
+
+def test_sets_at_random_that_share_cells_are_told_and_blocks_that_are_too_large():
+    samples = SampleSet.from_windows(IMAGE, {0: 32, 1: 16}, step=16)
+    with pytest.warns(UserWarning, match=r"overlap along 0, .* give blocks, such as \{0: 128"):
+        samples.split((0.5, 0.5))
+    with pytest.raises(SettingsError, match="take smaller blocks"):
+        samples.split((0.5, 0.5), blocks={0: 100})
+
+
+def test_an_augmentation_moves_image_and_mask_together():
+    both = {"x": IMAGE, "y": (IMAGE[..., 0] > 0).astype(np.uint8)}
+    flip = partial(HorizontalFlip(0.5), columns=Columns(masks="y"))
+    samples = SampleSet.from_windows(both, {0: 20, 1: 16}).map(flip)
+    batch, plain = _all(samples), _all(SampleSet.from_windows(both, {0: 20, 1: 16}))
+    np.testing.assert_array_equal(batch["y"], batch["x"][..., 0] > 0)
+    assert (batch["x"] != plain["x"]).any()
+
+
+@pytest.mark.parametrize(
+    ("window", "options", "sentence"),
+    [
+        ({"y": 8}, {}, "axes of the arrays"),
+        ({0: 0, 1: 8}, {}, "whole cells along 0, found 0"),
+        ({0: 200, 1: 8}, {}, "at least 200 cells along 0"),
+        ({0: 7, 1: 8}, {}, "multiples of the arrays' ratio"),
+        ({0: 8, 1: 8}, {"weights": "z"}, "array of classes"),
+        ({0: 8, 1: 8}, {"where": np.ones((3, 3))}, "a number for each cell"),
+    ],
+)
+def test_mistakes_are_told(window, options, sentence):
+    with pytest.raises((DataError, SettingsError), match=sentence):
+        SampleSet.from_windows({"x": IMAGE, "y": MASK}, window, **options)
