@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.predict import Predictor
-from daskdl.text.encoder import TextHead
+from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder
-from daskdl.text.model import WORDS, batches
 
 SIZES = {"MiniLM": (6, 384, 12, 1536), "BERT": (12, 768, 12, 3072)}
 TOGETHER = 32

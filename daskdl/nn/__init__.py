@@ -18,6 +18,7 @@ from daskdl.nn.core.parameter import *
 from daskdl.nn.core.sequential import *
 from daskdl.nn.core.state import *
 from daskdl.nn.linear import *
+from daskdl.nn.lora import *
 from daskdl.nn.losses import *
 from daskdl.nn.norm.batchnorm import *
 from daskdl.nn.norm.norms import *

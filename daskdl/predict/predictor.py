@@ -317,7 +317,7 @@ def prepared(x: Any, wide: bool = False) -> Any:
 
 
 def _tensors(model: Module) -> list[Tensor]:
-    return [tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())]
+    return [tensor for _, tensor in model.held()]
 
 
 def copy_of(model: Module) -> Module:

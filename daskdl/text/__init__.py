@@ -1,6 +1,18 @@
 """Texts to vectors and classes, by encoders that people have on disk (Hugging Face folders)."""
 
 from daskdl.text.encoder import TextEncoder, TextHead
+from daskdl.text.lora import load_adapter, lora, merged, save_adapter
 from daskdl.text.model import TextModel, load
+from daskdl.text.tokens import Tokens
 
-__all__ = ["TextEncoder", "TextHead", "TextModel", "load"]
+__all__ = [
+    "TextEncoder",
+    "TextHead",
+    "TextModel",
+    "Tokens",
+    "load",
+    "load_adapter",
+    "lora",
+    "merged",
+    "save_adapter",
+]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskdl import ops
+from daskdl.data.ragged import Ragged
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn import Embedding, LayerNorm, Linear, Module, TransformerBlock
 from daskdl.tensor import Tensor
 
+#: Words that pass through a network together.
+WORDS = 16384
 #: How the vectors of a text's words become one.
 POOLINGS = ("mean", "first", "max")
 
@@ -116,19 +121,35 @@ class TextHead(Module):
         self.layers = list(layers or ())
 
     def forward(self, ids: Any) -> Tensor:
-        """Map ids (N, T) to (N, C)."""
-        words = self.encoder(ids)
-        if self.pooling == "mean":
-            x = ops.mean(words, axis=1)
-        elif self.pooling == "max":
-            x = ops.amax(words, axis=1)
+        """Map ids (N, T), or a Ragged column of them, to (N, C)."""
+        if isinstance(ids, Ragged):
+            places = list(batches(ids.lengths))
+            parts = [self._pooled(ids[some].padded()) for some in places]
+            back = np.argsort(np.concatenate(places))
+            x = ops.take(ops.concatenate(*parts, axis=0), index=(back,))
         else:
-            x = words[:, 0]
+            x = self._pooled(ids)
         for layer in self.layers:
             x = layer(x)
         return ops.normalize(x, eps=1e-12) if self.unit else x
 
+    def _pooled(self, ids: Any) -> Tensor:
+        words = self.encoder(ids)
+        if self.pooling == "first":
+            return words[:, 0]
+        x: Tensor = (ops.mean if self.pooling == "mean" else ops.amax)(words, axis=1)
+        return x
+
+
+def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Give the places of texts of one length, some at a time; the longest first."""
+    for length in np.unique(lengths)[::-1].tolist():
+        places = np.flatnonzero(lengths == length)
+        size = max(1, WORDS // max(1, length))
+        for start in range(0, len(places), size):
+            yield places[start : start + size]
+
 
 def classifier(features: int, classes: int, activation: Module) -> list[Module]:
     """Return the layers of a classifier with one layer between: features to classes."""
-    return [Linear(features, features), activation, Linear(features, classes)]
+    return [Linear(features, features, seed=0), activation, Linear(features, classes, seed=1)]

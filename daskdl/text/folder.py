@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,16 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 #: Beginnings of names of weights that the vectors do not need.
 UNUSED = r"(cls|lm_head|vocab_\w+|pooler|qa_outputs)\.|.*position_ids$"
+#: Names of a block's affine maps here, and in BERT's files.
+LINEARS = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "network.widen": "intermediate.dense",
+    "network.narrow": "output.dense",
+}
+NORMS = {"norm_attention": "attention.output.LayerNorm", "norm_network": "output.LayerNorm"}
 #: Names of a block's parts in DistilBERT's files, and in BERT's.
 PARTS = {
     "attention.q_lin": "attention.self.query",
@@ -126,10 +136,20 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
     return encoder, weights, config
 
 
+def head_names(kind: str) -> tuple[str, str]:
+    """Return the names of the two affine maps of a classifier in a kind's files."""
+    between = {"bert": "pooler.dense", "distilbert": "pre_classifier"}.get(kind, "classifier.dense")
+    return between, "classifier.out_proj" if KINDS[kind] is ROBERTA else "classifier"
+
+
 def read_head(
-    folder: Path, encoder: TextEncoder, weights: dict[str, Array], config: Mapping[str, Any]
+    folder: Path,
+    encoder: TextEncoder,
+    weights: dict[str, Array],
+    config: Mapping[str, Any],
+    labels: Sequence[str] | None = None,
 ) -> tuple[TextHead, list[str]]:
-    """Return the classifier behind an encoder, and its labels.
+    """Return the classifier behind an encoder, and its labels; a new one if labels are given.
 
     Raises
     ------
@@ -137,21 +157,22 @@ def read_head(
         When the folder has none.
     """
     features, kind = encoder.words.weight.shape[1], config["model_type"]
-    between = {"bert": "pooler.dense", "distilbert": "pre_classifier"}.get(kind, "classifier.dense")
-    last = "classifier.out_proj" if KINDS[kind] is ROBERTA else "classifier"
-    if f"{last}.weight" not in weights:
+    between, last = head_names(kind)
+    if labels is None and f"{last}.weight" not in weights:
         raise ModelFileError(
             f"{folder}: expected weights of a classifier ({last}.weight), found none; the task "
-            "embed needs none"
+            "embed needs none, and labels=[...] makes a new one to train"
         )
-    classes = len(weights[f"{last}.weight"])
+    classes = len(weights[f"{last}.weight"] if labels is None else labels)
     layers = classifier(features, classes, ReLU() if kind == "distilbert" else Tanh())
     for name, layer in zip((between, last), layers[::2], strict=True):
         assert isinstance(layer, Linear)
-        _linear(layer, weights, name, str(folder))
-    labels = config.get("id2label") or {}
-    names = [str(labels.get(str(i), f"LABEL_{i}")) for i in range(classes)]
-    return TextHead(encoder, "first", layers=list(layers)), names
+        if labels is None or (name is between and f"{name}.weight" in weights):
+            _linear(layer, weights, name, str(folder))
+    if labels is None:
+        known = config.get("id2label") or {}
+        labels = [str(known.get(str(i), f"LABEL_{i}")) for i in range(classes)]
+    return TextHead(encoder, "first", layers=list(layers)), list(labels)
 
 
 def _weights(folder: Path, kind: str) -> dict[str, Array]:
@@ -184,13 +205,11 @@ def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
     _norm(encoder.norm, weights, "embeddings.LayerNorm", where)
     for number, block in enumerate(encoder.blocks):
         name = f"encoder.layer.{number}"
-        for part in ("query", "key", "value"):
-            _linear(getattr(block.attention, part), weights, f"{name}.attention.self.{part}", where)
-        _linear(block.attention.output, weights, f"{name}.attention.output.dense", where)
-        _norm(block.norm_attention, weights, f"{name}.attention.output.LayerNorm", where)
-        _linear(block.network.widen, weights, f"{name}.intermediate.dense", where)
-        _linear(block.network.narrow, weights, f"{name}.output.dense", where)
-        _norm(block.norm_network, weights, f"{name}.output.LayerNorm", where)
+        inside: dict[str, Any] = dict(block.modules())
+        for own, part in LINEARS.items():
+            _linear(inside[own], weights, f"{name}.{part}", where)
+        for own, part in NORMS.items():
+            _norm(inside[own], weights, f"{name}.{part}", where)
     unknown = [name for name in weights if name.startswith(("encoder.", "embeddings."))]
     unknown = [name for name in unknown if not re.match(UNUSED, name)]
     if unknown:

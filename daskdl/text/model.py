@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError, ModelFileError
+from daskdl.errors import MissingExtraError, ModelFileError
 from daskdl.nn import Module
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
-from daskdl.text.encoder import TextHead
+from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder, read_head, read_json
 from daskdl.text.pooling import read_pooling
+from daskdl.text.tokens import ids_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float32]
-
-#: Words that pass through the network together.
-WORDS = 16384
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +45,8 @@ class TextModel:
     threads : int, optional
         For arithmetic, by default those of the caller.
     precision : "float32" or "bf16"
+    kind : str
+        Of the folder, such as "bert".
 
     Examples
     --------
@@ -60,6 +60,7 @@ class TextModel:
     labels: list[str] = field(default_factory=list)
     threads: int | None = None
     precision: str = "float32"
+    kind: str = ""
 
     def __call__(self, texts: Any) -> Any:
         """Return the vectors or scores (N, C) of texts.
@@ -107,12 +108,7 @@ class TextModel:
         return delayed(light, name=name, traverse=False), held_by_workers(predictor)
 
     def _vectors(self, texts: Sequence[Any], predictor: Predictor) -> Array:
-        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
-        if wrong is not None:
-            raise DataError(
-                f"text {wrong}: expected a str, found {texts[wrong]!r:.60}; leave missing ones out"
-            )
-        ids = [np.array(made.ids) for made in self.tokenizer.encode_batch(list(texts))]
+        ids = ids_of(texts, self.tokenizer)
         lengths = np.array([len(one) for one in ids])
         result: Array | None = None
         for places in batches(lengths):
@@ -121,15 +117,6 @@ class TextModel:
                 result = np.empty((len(ids), part.shape[1]), np.float32)
             result[places] = part
         return np.empty((0, self.width), np.float32) if result is None else result
-
-
-def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Give the places of texts of one length, some at a time; the longest first."""
-    for length in np.unique(lengths)[::-1].tolist():
-        places = np.flatnonzero(lengths == length)
-        size = max(1, WORDS // max(1, length))
-        for start in range(0, len(places), size):
-            yield places[start : start + size]
 
 
 def _of_series(
@@ -163,6 +150,7 @@ def load(
     folder: str | Path,
     task: Literal["embed", "classify"] = "embed",
     *,
+    labels: Sequence[str] | None = None,
     threads: int | None = None,
     precision: str = "float32",
 ) -> TextModel:
@@ -179,6 +167,8 @@ def load(
         normalisation are taken.
     task : "embed" or "classify"
         Vectors, or the scores (logits) of the folder's own classifier.
+    labels : sequence of str, optional
+        Of a new classifier, which is to be trained.
     threads, precision
         See `TextModel`.
 
@@ -197,15 +187,16 @@ def load(
     """
     path, pooling, unit = read_pooling(Path(folder))
     encoder, weights, config = read_encoder(path)
-    labels: list[str] = []
+    names: list[str] = []
     if task == "classify":
-        network, labels = read_head(path, encoder, weights, config)
+        network, names = read_head(path, encoder, weights, config, labels)
     elif task == "embed":
         network = TextHead(encoder, pooling, unit)
     else:
         raise ModelFileError(f"load, task: expected embed or classify, found {task!r}")
     tokenizer = _tokenizer(path, encoder.longest)
-    return TextModel(network.eval(), tokenizer, labels, threads, precision)
+    kind = config["model_type"]
+    return TextModel(network.eval(), tokenizer, names, threads, precision, kind)
 
 
 def _tokenizer(folder: Path, longest: int) -> Any:

@@ -13,7 +13,7 @@ from daskdl.errors import ShapeError
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.names import DONE_BY, check_constructor
 from daskdl.nn.core.joined import Joined, Vector
-from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
 from daskdl.nn.core.predicting import Predicting
 from daskdl.nn.core.state import set_requires_grad
 from daskdl.nn.core.structure import Structure, of_module
@@ -273,7 +273,7 @@ class Module(Structure, Predicting):
     # --- in and out
 
     def state_dict(self, *, names: str = "own") -> dict[str, NDArray[np.float32]]:
-        """Return a copy of every parameter and every buffer by its dotted name.
+        """Return a copy of every parameter, buffer and frozen weight by its dotted name.
 
         With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
         """
@@ -282,8 +282,8 @@ class Module(Structure, Predicting):
             return converted
         return {name: tensor.data.copy() for name, tensor in self._state().items()}
 
-    def _state(self) -> dict[str, Parameter | Buffer]:
-        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+    def _state(self) -> dict[str, Parameter | Buffer | Frozen]:
+        return {**dict(self.named_parameters()), **dict(self.named_buffers()), **dict(self.held())}
 
     def load_state_dict(
         self, state: Mapping[str, ArrayLike], strict: bool = True, *, names: str = "own"

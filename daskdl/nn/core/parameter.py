@@ -1,4 +1,4 @@
-"""Parameter and Buffer: the tensors of a module that training changes."""
+"""Parameter, Buffer, Frozen: tensors of a module, and what training does with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Frozen", "Parameter"]
 
 
 class _Room(threading.local):
@@ -124,3 +124,27 @@ class Buffer(Tensor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Buffer, (self.data,)
+
+
+class Frozen(Tensor):
+    """A weight that no fit changes, such as those beside which adapters are trained.
+
+    It is in model files, but in neither :attr:`Module.vector` nor checkpoints: a fit sends it to
+    each worker once. A :class:`Parameter` whose gradient is not wanted for a while is rather left
+    out by :meth:`Module.freeze`.
+
+    Examples
+    --------
+    >>> layer = nn.Linear(3, 2)
+    >>> layer.weight = nn.Frozen(layer.weight.data)
+    >>> layer.flat.size, sorted(layer.state_dict())
+    (2, ['bias', 'weight'])
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: ArrayLike) -> None:
+        super().__init__(np.array(data, np.float32))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Frozen, (self.data,)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, ClassVar, Self, TypeVar
 
-from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
 
 Held = TypeVar("Held", "Parameter", "Buffer")
+WEIGHTS = (Parameter, Frozen)
 
 
 class Structure:
@@ -63,12 +64,12 @@ class Structure:
     def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
         return ((name, value) for name, value in self.held() if isinstance(value, kind))
 
-    def held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
-        """Yield (dotted name, tensor), parameters and buffers as they come; each tensor once."""
+    def held(self) -> Iterator[tuple[str, Parameter | Buffer | Frozen]]:
+        """Yield (dotted name, tensor), parameters, buffers and frozen weights; each once."""
         seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
-                if isinstance(value, (Parameter, Buffer)) and id(value) not in seen:
+                if isinstance(value, (Parameter, Buffer, Frozen)) and id(value) not in seen:
                     seen.add(id(value))
                     yield f"{prefix}.{name}" if prefix else name, value
 
@@ -96,14 +97,14 @@ def of_module(model: Structure) -> str:
     rows, seen = [], set[int]()
     for name, module in model.modules():
         parameters = [
-            p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in seen
+            p for p in vars(module).values() if isinstance(p, WEIGHTS) and id(p) not in seen
         ]
         seen.update(map(id, parameters))
         line = repr(module).split("\n")[0].removesuffix("(") if name else type(module).__name__
         size = sum(p.data.size for p in parameters)
         frozen = " (frozen)" if parameters and not any(p.requires_grad for p in parameters) else ""
         rows.append((name or "the model", line, f"{size:,}{frozen}" if parameters else ""))
-    total = sum(p.data.size for p in model.parameters())
+    total = sum(p.data.size for _, p in model.held() if isinstance(p, WEIGHTS))
     cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:MOST])
     body = "".join(f"<tr>{line}</tr>" for line in cells)
     more = f"<p>and {len(rows) - MOST} more modules</p>" if len(rows) > MOST else ""

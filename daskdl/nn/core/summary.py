@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.nn.core.arguments import call, parts_of
-from daskdl.nn.core.parameter import Parameter
 from daskdl.nn.core.state import arrays, watched
-from daskdl.nn.core.structure import Structure
+from daskdl.nn.core.structure import WEIGHTS, Structure
 from daskdl.tensor import no_grad
 
 HEADINGS = ("name", "layer", "output shape", "parameters", "bytes")
@@ -112,9 +111,7 @@ def summarise(
     counted: set[int] = set()
     for name, module in model.modules():
         parts = [part for part in arrays(seen.get(name)) if part.ndim]
-        own = [
-            p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in counted
-        ]
+        own = [p for p in vars(module).values() if isinstance(p, WEIGHTS) and id(p) not in counted]
         counted.update(map(id, own))
         rows.append(
             Row(
@@ -125,7 +122,7 @@ def summarise(
                 sum(part.nbytes for part in parts),
             )
         )
-    parameters = list(model.parameters())
+    parameters = [p for _, p in model.held() if isinstance(p, WEIGHTS)]
     return Summary(
         tuple(rows),
         sum(p.data.size for p in parameters),

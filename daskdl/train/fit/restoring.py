@@ -6,18 +6,22 @@ import logging
 import os
 import sys
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data import SampleSet
 from daskdl.data.order import block_lengths
 from daskdl.data.recipe import version_of_all
 from daskdl.errors import TRACEBACK, CheckpointError
+from daskdl.nn import Frozen
 from daskdl.train.engines.step import State
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.watch.callbacks import Callback
@@ -97,7 +101,15 @@ def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str
         "wire": wire,
         "precision": trainer.computed_in,
         "files": version_of_all(samples.recipes),
+        **_frozen(trainer),
     }
+
+
+def _frozen(trainer: Trainer) -> dict[str, int]:
+    """Return a sum of the weights that no checkpoint holds, nothing if there are none."""
+    weights = [t.data for _, t in trainer.model.held() if isinstance(t, Frozen)]
+    total = reduce(lambda crc, w: zlib.crc32(np.ascontiguousarray(w).data, crc), weights, 0)
+    return {"frozen weights": total} if weights else {}
 
 
 def newest(

@@ -12,6 +12,7 @@ from daskdl.data.on_workers.tasks import check_client
 from daskdl.data.order import ordered
 from daskdl.errors import SettingsError
 from daskdl.kernels.vectors.arithmetic import copied
+from daskdl.nn import Frozen
 from daskdl.nn.core.module import take_over
 from daskdl.optim import Layout
 from daskdl.predict.inputs import pair
@@ -194,4 +195,7 @@ def _job(
     copy.share_vector(model)
     for name, table in model.tables.items():
         copy.tables[name].data = copied(table.data)
+    for (_, frozen), (_, weight) in zip(copy.held(), model.held(), strict=True):
+        if isinstance(weight, Frozen):
+            frozen.data = weight.data
     return job

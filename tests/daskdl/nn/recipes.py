@@ -20,6 +20,10 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "AdaptiveAvgPool2d": (lambda: nn.AdaptiveAvgPool2d((2, 3)), [IMAGE]),
     "AdaptiveMaxPool2d": (lambda: nn.AdaptiveMaxPool2d((2, 3)), [IMAGE]),
     "Affine": (lambda: nn.Affine(2.0, 1.0), [SEQUENCE]),
+    "Adapted": (
+        lambda: nn.Adapted(nn.FeedForward(4, 6, seed=0), 2, 1.0, ("widen",), ("narrow",)),
+        [SEQUENCE],
+    ),
     "AvgPool1d": (lambda: nn.AvgPool1d(3, 2, (1, 0)), [SEQUENCE]),
     "AvgPool2d": (lambda: nn.AvgPool2d(2, count_include_pad=False, padding=1), [IMAGE]),
     "AvgPool3d": (lambda: nn.AvgPool3d((2, 3, 1)), [VOLUME]),
@@ -63,6 +67,7 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "LayerNorm": (lambda: nn.LayerNorm((5, 4)), [IMAGE]),
     "Linear": (lambda: nn.Linear(4, 3, seed=0), [SEQUENCE]),
     "LocalResponseNorm": (lambda: nn.LocalResponseNorm(3, alpha=0.5), [IMAGE]),
+    "LoRA": (lambda: nn.LoRA(nn.Linear(4, 3, seed=0), 2, seed=1), [SEQUENCE]),
     "LocallyConnected1d": (lambda: nn.LocallyConnected1d(6, 4, 3, 2, 2, 1, seed=0), [SEQUENCE]),
     "LocallyConnected2d": (
         lambda: nn.LocallyConnected2d((6, 5), 4, 3, (3, 2), (2, 1), 1, seed=0), [IMAGE],

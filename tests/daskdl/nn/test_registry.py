@@ -111,6 +111,9 @@ def test_gradients(name):
     floats = [x for x in inputs if x.dtype == np.float64]
     others = [x for x in inputs if x.dtype != np.float64]
     layer.flat  # noqa: B018 - so that buffers are views
+    for _, held in layer.held():
+        if isinstance(held, nn.Frozen):
+            held.data = held.data.astype(np.float64)
 
     def call(*arrays):
         for parameter, value in zip(names, arrays[len(floats) :], strict=True):

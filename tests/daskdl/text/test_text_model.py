@@ -78,14 +78,14 @@ def test_vectors_and_scores_are_those_of_transformers(
     assert task == "embed" or model.labels == ["LABEL_0", "LABEL_1"]
 
 
-def write_folder(folder: Path, **settings: Any) -> Path:
+def write_folder(folder: Path, seed: int = 0, **settings: Any) -> Path:
     """Write a folder of BERT's kind with random weights, without transformers."""
     from safetensors.numpy import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": "bert", "vocab_size": len(WORDS), **SMALL["bert"], **settings}
     (folder / "config.json").write_text(json.dumps(config))
-    rng, weights = np.random.default_rng(0), {}
+    rng, weights = np.random.default_rng(seed), {}
 
     def put(name: str, *shape: int, bias: bool = True) -> None:
         weights[f"{name}.weight"] = rng.normal(size=shape).astype(np.float32)

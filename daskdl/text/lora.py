@@ -1,0 +1,206 @@
+"""LoRA adapters of encoders: made, merged, and in files as peft has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from daskdl.errors import ModelFileError, SettingsError
+from daskdl.interop.guard import check_keys
+from daskdl.interop.torch_weights import read
+from daskdl.nn import Adapted
+from daskdl.tensor import Array
+from daskdl.text.folder import LINEARS, PARTS, head_names, read_json
+from daskdl.text.model import TextModel
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+#: Settings of peft that change no vector, or are told by the weights that are there.
+PLAIN = {
+    "auto_mapping", "base_model_name_or_path", "exclude_modules", "inference_mode",
+    "init_lora_weights", "layers_pattern", "layers_to_transform", "lora_dropout", "megatron_core",
+    "modules_to_save", "peft_version", "qalora_group_size", "revision", "target_modules",
+    "task_type", "eva_config", "corda_config", "lora_ga_config",
+}  # fmt: skip
+#: Settings that are left out, or false or empty.
+FALSE = {
+    "alpha_pattern", "ensure_weight_tying", "fan_in_fan_out", "loftq_config", "lora_bias",
+    "rank_pattern", "use_dora", "use_qalora", "use_rslora",
+}  # fmt: skip
+TO_DISTILBERT = {bert: own for own, bert in PARTS.items()}
+
+
+def lora(
+    model: TextModel,
+    rank: int = 8,
+    alpha: float = 16.0,
+    targets: Sequence[str] = ("query", "value"),
+    seed: int = 0,
+) -> TextModel:
+    """Return a model of which adapters are trained, and the layers behind the encoder.
+
+    Parameters
+    ----------
+    model : TextModel
+        Its network is taken over.
+    rank, alpha, targets, seed
+        See :class:`daskdl.nn.Adapted`; the ends of targets' names are query, key, value and output
+        of the attention, and widen and narrow.
+
+    Examples
+    --------
+    >>> model = lora(load("bert", "classify", labels=["no", "yes"]))  # doctest: +SKIP
+    >>> Trainer(model.network, CrossEntropyLoss(), AdamW(1e-3)).fit(texts)  # doctest: +SKIP
+    >>> save_adapter(model, "adapter/")  # doctest: +SKIP
+    """
+    trained = ("layers",) if getattr(model.network, "layers", None) else ()
+    return replace(model, network=Adapted(model.network, rank, alpha, targets, trained, seed))
+
+
+def merged(model: TextModel) -> TextModel:
+    """Return the model with its adapters in the weights; as fast as one that has none."""
+    return replace(model, network=_adapted(model).merge().eval())
+
+
+def save_adapter(model: TextModel, folder: str | Path) -> None:
+    """Write the adapters, and the layers behind the encoder, as peft's ``save_pretrained`` does.
+
+    Parameters
+    ----------
+    model : TextModel
+        Of :func:`lora` or :func:`load_adapter`.
+    folder : path
+        Made if it is not there. Both files are written beside and renamed.
+    """
+    from safetensors.numpy import save
+
+    network = _adapted(model)
+    adapters = dict(network.adapters())
+    names = {own: _theirs(own, model.kind) for own in adapters}
+    inner = f"{model.kind.removeprefix('xlm-')}." if model.labels else ""
+    weights, whole = {}, set[str]()
+    for own, adapter in adapters.items():
+        for part, array in (("A", adapter.down), ("B", adapter.up)):
+            weights[f"base_model.model.{inner}{names[own]}.lora_{part}.weight"] = array.data
+    for name, theirs in _head(model):
+        whole.add(theirs.removeprefix(inner).split(".")[0])
+        for part in ("weight", "bias"):
+            weights[f"base_model.model.{theirs}.{part}"] = _state(network)[f"{name}.{part}"]
+    some = next(iter(adapters.values()))
+    config = {
+        "peft_type": "LORA", "task_type": "SEQ_CLS" if model.labels else "FEATURE_EXTRACTION",
+        "r": len(some.down), "lora_alpha": some.scale * len(some.down), "lora_dropout": 0.0,
+        "bias": "none", "fan_in_fan_out": False, "inference_mode": True,
+        "target_modules": sorted(names.values()), "modules_to_save": sorted(whole) or None,
+    }  # fmt: skip
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    for name, content in (
+        (WEIGHTS, save(weights, {"format": "pt"})),
+        (CONFIG, json.dumps(config, indent=2).encode()),
+    ):
+        beside = path / f".{name}.{os.getpid()}"
+        beside.write_bytes(content)
+        beside.replace(path / name)
+
+
+def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
+    """Return a model with the adapters of a folder of peft's layout.
+
+    Parameters
+    ----------
+    model : TextModel
+        Of the folder that the adapters were trained beside; its network is taken over.
+    folder : path
+        With adapter_config.json and adapter_model.safetensors (or .bin).
+
+    Raises
+    ------
+    ModelFileError
+        When a file is missing or damaged, a setting is not known, or a weight is of another model.
+    """
+    path = Path(folder)
+    config, where = read_json(path / CONFIG), f"{path / CONFIG}"
+    check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", *FALSE}, PLAIN)
+    wrong = [name for name in FALSE if config.get(name)]
+    if wrong or config.get("peft_type") != "LORA" or config.get("bias", "none") != "none":
+        raise ModelFileError(
+            f"{where}: expected plain LoRA (peft_type LORA, bias none, and none of "
+            f"{', '.join(sorted(FALSE))}), found {', '.join(wrong) or 'another kind'}; merge it by "
+            "peft, and load the whole model"
+        )
+    file = path / WEIGHTS
+    weights = read(file if file.is_file() else path / "adapter_model.bin")
+    arrays, targets = {}, set()
+    heads = {theirs: name for name, theirs in _head(model)}
+    for key, array in weights.items():
+        name, _, part = key.removeprefix("base_model.model.").rpartition(".")
+        layer, _, map_ = name.rpartition(".lora_")
+        if name in heads:
+            arrays[f"model.{heads[name]}.{part}"] = array
+            continue
+        own = _ours(layer, model.kind)
+        if part != "weight" or map_ not in ("A", "B") or own is None:
+            raise ModelFileError(
+                f"{file}: {key}: expected adapters of affine maps in blocks of a {model.kind} and "
+                f"weights of its classifier; load the model as it was trained"
+            )
+        targets.add(own)
+        arrays[f"model.{own}.{'down' if map_ == 'A' else 'up'}"] = array
+    try:
+        made = lora(model, int(config["r"]), float(config["lora_alpha"]), sorted(targets))
+        network = made.network
+        # What stands between a BERT and its classifier is often that of the folder.
+        wanted = {n for n, _ in network.named_parameters() if not n.startswith("model.layers.0.")}
+        if wanted - arrays.keys():
+            raise ModelFileError(f"no weights of {min(wanted - arrays.keys())}")
+        state = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
+        network.load_state_dict(state, strict=False)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: not the adapters of this model ({error})") from error
+    return replace(made, network=made.network.eval())
+
+
+def _adapted(model: TextModel) -> Adapted:
+    if not isinstance(model.network, Adapted):
+        raise SettingsError(
+            f"expected a model with adapters, found {type(model.network).__name__}; lora(model) "
+            "makes them"
+        )
+    return model.network
+
+
+def _state(network: Adapted) -> dict[str, Array]:
+    return network.model.state_dict()
+
+
+def _head(model: TextModel) -> Iterator[tuple[str, str]]:
+    """Yield names of the layers behind the encoder, here and in files."""
+    if model.labels:
+        between, last = head_names(model.kind)
+        yield "layers.0", f"bert.{between}" if model.kind == "bert" else between
+        yield "layers.2", last
+
+
+def _theirs(own: str, kind: str) -> str:
+    """Return the name of an affine map in files: that of ``encoder.blocks.0.attention.query``."""
+    _, _, number, part = own.split(".", 3)
+    theirs = LINEARS[part]
+    if kind == "distilbert":
+        return f"transformer.layer.{number}.{TO_DISTILBERT[theirs]}"
+    return f"encoder.layer.{number}.{theirs}"
+
+
+def _ours(theirs: str, kind: str) -> str | None:
+    """Return the name that stands for one of files, None if none does."""
+    found = re.fullmatch(r"(?:\w+\.)??(?:encoder|transformer)\.layer\.(\d+)\.(.+)", theirs)
+    if found is None:
+        return None
+    part = PARTS.get(found[2], found[2])
+    own = {bert: own for own, bert in LINEARS.items()}.get(part)
+    return None if own is None else f"encoder.blocks.{found[1]}.{own}"
