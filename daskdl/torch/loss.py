@@ -95,8 +95,8 @@ class TorchLoss:
         raise SettingsError(
             f"TorchLoss: expected a mean over samples, since a batch is cut into shards, found "
             f"{whole:.6g} for {n} samples and {first:.6g} and {second:.6g} for its halves (labels "
-            "that are ignored, or weights of classes, by which it divides?); fit with shards=1, or "
-            "give the samples a sample_weight and use a loss of daskdl.nn"
+            "that are ignored, or weights of classes, by which it divides?); use a loss of "
+            "daskdl.nn, such as CrossEntropyLoss(ignore_index=-100), or fit with shards=1"
         )
 
     def check_labels(self, labels: np.ndarray[Any, Any]) -> None:
@@ -105,9 +105,9 @@ class TorchLoss:
         if ignored is not None and labels.dtype.kind in "iu" and (labels == ignored).any():
             raise SettingsError(
                 f"TorchLoss: expected a mean over samples, since a batch is cut into shards, found "
-                f"labels of {ignored}, which {type(self.function).__name__} leaves out of it; fit "
-                "with shards=1, or give these samples a sample_weight of 0 and use "
-                "daskdl.nn.CrossEntropyLoss"
+                f"labels of {ignored}, which {type(self.function).__name__} leaves out of it; use "
+                f"daskdl.nn.CrossEntropyLoss(ignore_index={ignored}), which leaves them out of "
+                "each sample's mean, or fit with shards=1"
             )
 
     def __call__(self, prediction: Any, target: Any) -> Tensor:
