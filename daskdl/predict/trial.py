@@ -34,7 +34,7 @@ def check_evaluation(
         For any other exception, and for a loss that is not one number.
     """
     check_names(where, batch)
-    check_label(where, batch)
+    check_words(where, batch)
     measures.check_weight(where, batch)
     with naming_shapes(model, batch), no_grad():
         prediction = call(model, as_inputs(nested(batch, "x")))
@@ -51,16 +51,25 @@ def check_names(where: str, batch: Mapping[str, Any]) -> None:
         )
 
 
-def check_label(where: str, batch: Mapping[str, Any]) -> None:
-    """Raise a DataError for a target of words, which no loss can take."""
-    for y in map(np.asarray, parts_of(nested(batch, "y"))):
-        words = y.dtype.kind in "TUS" or (y.dtype.kind == "O" and isinstance(y.ravel()[0], str))
-        if words:
-            raise DataError(
-                f"{where}: expected y as numbers, found words such as {str(y.ravel()[0])!r}; "
-                "number the classes from 0, as numpy.unique(labels, return_inverse=True) does, or "
-                "SampleSet.from_dataframe(frame, target=...), whose encoder keeps the labels"
-            )
+def check_words(where: str, batch: Mapping[str, Any]) -> None:
+    """Raise a DataError for a target of words, and for arrays of which Dask has made texts."""
+    for name in ("x", "y"):
+        for part in map(np.asarray, parts_of(nested(batch, name))):
+            kind, first = part.dtype.kind, part.ravel()[0] if part.size else 0
+            if not (kind in "TUS" or (kind == "O" and isinstance(first, str))):
+                continue
+            if str(first).startswith("["):
+                raise DataError(
+                    f"{where}: expected {name} as numbers, found texts such as "
+                    f"{str(first)[:30]!r}; Dask makes texts of lists and arrays: say "
+                    "dask.config.set({'dataframe.convert-string': False}) before the frame is made"
+                )
+            if name == "y":
+                raise DataError(
+                    f"{where}: expected y as numbers, found words such as {str(first)!r}; number "
+                    "the classes from 0, as numpy.unique(labels, return_inverse=True) does, or "
+                    "SampleSet.from_dataframe(frame, target=...), whose encoder keeps the labels"
+                )
 
 
 def check_loss(measures: Measures, loss: Any) -> None:

@@ -65,14 +65,19 @@ class Columns:
         """Return the same for a DataFrame of another name."""
         return replace(self, name=name)
 
-    def check(self, found: Iterable[Any]) -> None:
-        """Raise a DataError for columns that are not there."""
-        missing = sorted(set(self.needed) - set(found))
+    def check(self, names: Iterable[Any]) -> None:
+        """Raise a DataError for columns that are not there, or there more than once."""
+        missing = sorted(set(self.needed) - set(names))
         if missing:
             raise DataError(
                 f"{self.name}: expected columns {self.needed}, found none called {missing}; there "
-                f"are {sorted(map(str, found))}"
+                f"are {sorted(map(str, names))}"
                 "; name columns of the table, as in x=['a', 'b'], y='c'"
+            )
+        twice = [name for name in self.needed if list(names).count(name) > 1]
+        if twice:
+            raise DataError(
+                f"{self.name}: expected one column called {twice[0]!r}, found several; rename them"
             )
 
     def __call__(self, frame: Any) -> Arrays:
@@ -96,14 +101,18 @@ class Columns:
 
     def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
         values = [_column(frame[column]) for column in columns]
+        # Numpy takes whole numbers beside lengths of time for microseconds.
+        mixed = len({value.dtype.kind in "biufc" or value.dtype.kind for value in values}) > 1
         try:
-            return np.stack(values, axis=-1)
-        except TypeError as error:  # numbers and words
-            kinds = {column: str(frame[column].dtype) for column in columns}
-            raise DataError(
-                f"{self.name}: expected columns that stand side by side to be of one kind, found "
-                f"{kinds}; make numbers of words first, for instance by pandas.get_dummies"
-            ) from error
+            if not mixed:
+                return np.stack(values, axis=-1)
+        except TypeError:  # of words, which numpy does not stack
+            pass
+        kinds = {column: str(frame[column].dtype) for column in columns}
+        raise DataError(
+            f"{self.name}: expected columns that stand side by side to be of one kind, found "
+            f"{kinds}; make numbers of words and times first, for instance by pandas.get_dummies"
+        )
 
     def _decoded(self, row: tuple[int, tuple[Any, ...]]) -> dict[str, Any]:
         i, values = row
@@ -116,7 +125,9 @@ def _column(series: Any) -> Any:
     kind = getattr(series.dtype, "kind", "O")
     if kind in "biufcmM" and isinstance(series.dtype, np.dtype):
         return np.ascontiguousarray(series.to_numpy())
-    if kind in "iuf":
+    if hasattr(series, "sparse"):
+        return series.sparse.to_dense().to_numpy()
+    if kind in "biuf":
         missing = series.isna().any()
         return (
             series.to_numpy(dtype=float, na_value=np.nan)

@@ -17,7 +17,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call, parts_of
 from daskdl.predict.measures import wrong_labels
-from daskdl.predict.trial import check_label, check_loss, check_metrics, check_names, naming_shapes
+from daskdl.predict.trial import check_loss, check_metrics, check_names, check_words, naming_shapes
 from daskdl.tensor import Tensor, no_grad, wants_grad
 from daskdl.train.engines.job import Job, Tools
 from daskdl.train.fit.checks import say_what_is_odd
@@ -79,7 +79,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
         changes, and for a forward that puts other parameters or buffers in the place of its own.
     """
     check_names("Trainer.fit", batch)
-    check_label("Trainer.fit", batch)
+    check_words("Trainer.fit", batch)
     tools = job.tools()
     tools.check_weight("Trainer.fit", batch)
     x = as_inputs(nested(batch, "x"))

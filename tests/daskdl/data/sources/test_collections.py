@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +13,9 @@ from daskdl.data import Ragged, SampleSet
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.dataframe import Columns
 from daskdl.errors import DataError, SettingsError
-from daskdl.nn import Linear
+from daskdl.nn import CrossEntropyLoss, Linear
+from daskdl.optim import SGD
+from daskdl.train import Trainer
 from tests.daskdl.data.epochs import everything
 
 
@@ -101,6 +104,42 @@ def test_columns_become_arrays_of_what_they_hold(source, tmp_path):
     assert isinstance(held["words"], Ragged)
     assert [s.tolist() for s in held["words"]] == [[1], [2, 3], [], [4], [5]]
     assert held["both"].shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pd.array([True, None, False], dtype="boolean"), [1.0, np.nan, 0.0]),
+        (pd.arrays.SparseArray([0, 5, 0]), [0, 5, 0]),
+        (np.array([1, 2, 3], ">f4"), [1, 2, 3]),
+    ],
+)
+def test_odd_columns_of_numbers_stand_beside_others(column, expected):
+    values = pd.DataFrame({"a": column, "b": [7, 8, 9]})
+    x = everything(SampleSet.from_dataframe(values, x=["a", "b"]))["x"]
+    assert x.dtype.kind in "if"
+    np.testing.assert_array_equal(x, np.stack([expected, [7, 8, 9]], 1))
+
+
+def test_lengths_of_time_are_not_taken_for_numbers_and_names_are_single():
+    values = pd.DataFrame({"a": pd.to_timedelta([1, 2], unit="s"), "b": [7, 8]})
+    with pytest.raises(
+        DataError, match=r"of one kind, found {'a': 'timedelta64\[.s\]', 'b': 'int64'}"
+    ):
+        SampleSet.from_dataframe(values, x=["a", "b"])
+    values.columns = ["b", "b"]
+    with pytest.raises(DataError, match="expected one column called 'b', found several"):
+        SampleSet.from_dataframe(values, x="b")
+
+
+def test_arrays_of_which_dask_makes_texts_are_named():
+    values = pd.DataFrame({"a": [np.ones(2)] * 4, "y": [0, 1, 0, 1]})
+    samples = SampleSet.from_dataframe(dd.from_pandas(values, 2), x="a", y="y")
+    trainer = Trainer(Linear(2, 2), CrossEntropyLoss(), SGD(0.1))
+    with pytest.raises(
+        DataError, match=r"found texts such as '\[1\. 1\.\]'; Dask makes texts of lists"
+    ):
+        trainer.fit(samples, epochs=1, client=False, progress=False)
 
 
 @pytest.mark.parametrize("source", ["frame", "parquet"])
