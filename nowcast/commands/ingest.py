@@ -56,6 +56,20 @@ def ingest(
             "'auto' by what else the file has."
         ),
     ] = "auto",
+    mosaic: Annotated[
+        str | None,
+        typer.Option(
+            help="Several radars in one map: the mean by 'quality' (distance, height), the "
+            "'maximum', or the 'nearest' radar."
+        ),
+    ] = None,
+    within: Annotated[
+        str, typer.Option(help="Of a mosaic: how near to a frame's time scans begin.")
+    ] = "5min",
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DB to add to a radar's reflectivity, such as behel=-1.5."),
+    ] = None,
     step: Annotated[
         str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
     ] = None,
@@ -94,7 +108,8 @@ def ingest(
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "fill": fill, "step": step,
+        "clean": clean, "fill": fill, "step": step, "mosaic": mosaic, "within": within,
+        "offset": offset,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     first, last = (
@@ -109,12 +124,15 @@ def ingest(
         report = ingest(
             sources, out, settings, client=client, progress=advance, access=access, cache=cache
         )
+    made = "frames" if mosaic else "scans"
     say(
-        f"{out}: {report.written} scans written, {report.existing} there before, "
+        f"{out}: {report.written} {made} written, {report.existing} there before, "
         f"{report.repeated} repeated, {len(report.failed)} files not read"
     )
     if report.written:
         say(f"{out}: of {report.area}, {report.coverage}")
+        for line in report.mosaic():
+            say(f"{out}: {line}")
         if cleaning := report.cleaning():
             say(f"{out}: {cleaning}")
     if as_json:

@@ -76,7 +76,14 @@ def simulate(
     organised: Annotated[
         bool, typer.Option("--organised", help="Storms go through stages: cores, stratiform rain.")
     ] = False,
-    radars: Annotated[int, typer.Option(min=1, help="That look in turn, each its own way.")] = 1,
+    radars: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="That look in turn, each its own way; with --scans at once, 100 km apart, each "
+            "with a folder of its own.",
+        ),
+    ] = 1,
     scans: Annotated[
         bool, typer.Option("--scans", help="Write polar volumes (ODIM_H5) of the first day.")
     ] = False,
@@ -96,13 +103,19 @@ def simulate(
     from nowcast.simulate import FalseEcho
     from nowcast.simulate import simulate as simulate_scans
     from nowcast.simulate.archive import Days, simulate_archive
+    from nowcast.simulate.scans import row_of_radars
 
     if scans or false_echo:
         amount = FalseEcho() if false_echo else None
-        with progress_bar("simulate") as advance:
-            files = simulate_scans(
-                out, hours=hours, step_minutes=step, seed=seed, false_echo=amount, progress=advance
-            )
+        files: list[Path] = []
+        for number, radar in enumerate(row_of_radars(radars), start=1):
+            name = f"radar{number}" if radars > 1 else ""
+            with progress_bar(f"simulate {name}".strip()) as advance:
+                files += simulate_scans(
+                    out / name, hours=hours, step_minutes=step, seed=seed, radar=radar,
+                    name=f"Simulated radar {number}" if name else "Simulated radar",
+                    false_echo=amount, progress=advance,
+                )  # fmt: skip
         say(f"{len(files)} simulated scans written to {out}")
         return
     chosen = Days(days, hours, step, size, 1000 * spacing, seed, organised, radars)

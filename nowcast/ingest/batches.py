@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 FILES = 256
 
 
-def batches(files: Sequence[RemoteFile]) -> Iterator[list[RemoteFile]]:
-    """Give files in batches that end with an hour, so that no volume's sweeps are parted."""
+def batches(
+    files: Sequence[RemoteFile], early: np.timedelta64 = GRACE
+) -> Iterator[list[RemoteFile]]:
+    """Give files in batches that end with an hour, so that no volume's sweeps are parted.
+
+    Files that are so ``early`` before an hour belong to it.
+    """
 
     def hour(file: RemoteFile) -> str:
-        return "" if file.time is None else str((file.time + GRACE).astype("datetime64[h]"))
+        return "" if file.time is None else str((file.time + early).astype("datetime64[h]"))
 
     batch: list[RemoteFile] = []
     for _, group in groupby(files, hour):

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 LARGEST_GAP = 2.5
 # A cell is missing when more than this share of its weight is.
 LARGEST_MISSING = 0.5
+# Distance and height of the beam, metres, that lower the quality to 1/e.
+FAR, HIGH = 80e3, 2e3
+# Last part of a radar's range in which its quality goes to nothing, which is this much.
+FADING, LEAST_QUALITY = 0.15, 1e-3
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class Geometry:
         # Sine rule in the triangle of the earth's centre, the radar and the point.
         central = ground / radius
         return radius * np.sin(central) / np.cos(angle + central)
+
+    def height(self, ground: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the height of the beam above the antenna over a distance along the ground."""
+        radius, angle = self._effective_radius(), np.radians(self.elevation)
+        return radius * (np.cos(angle) / np.cos(angle + ground / radius) - 1.0)
 
     def _effective_radius(self) -> float:
         a, b = 6_378_137.0, 6_356_752.314245
@@ -164,6 +173,38 @@ def _radar_plane(site: Site) -> str:
     return Grid.around(site.latitude, site.longitude, size=(1, 1), spacing=1.0).crs
 
 
+def _from_radar(
+    site: Site, grid: Grid, cells: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the places of cells (flat indices) in metres east and north of a radar."""
+    x, y = grid.x[cells % grid.nx], grid.y[cells // grid.nx]
+    plane = _radar_plane(site)
+    if plane != grid.crs:
+        import pyproj
+
+        x, y = pyproj.Transformer.from_crs(grid.projection, plane, always_xy=True).transform(x, y)
+    return x, y
+
+
+@lru_cache(maxsize=16)
+def beam_quality(geometry: Geometry, grid: Grid, *, by_height: bool = True) -> NDArray[np.float32]:
+    """Return how well a sweep shows the rain at the ground in each cell, (ny, nx) float32.
+
+    It is 1 beside the radar and falls with the distance and, unless ``by_height`` is false, with
+    the height of the beam, as the weights of MRMS's mosaic do (Qi and Zhang, 2017, J. Hydrometeor.
+    18, 1465-1487): exp(-(d / 80 km)^2 - (h / 2 km)^2). Towards the last gate it goes to nothing,
+    so that no edge is seen in a mosaic where a radar's range ends.
+    """
+    x, y = _from_radar(geometry.site, grid, np.arange(grid.nx * grid.ny))
+    ground = np.hypot(x, y)
+    quality = np.exp(-np.square(ground / FAR))
+    if by_height:
+        quality *= np.exp(-np.square(geometry.height(ground) / HIGH))
+    last = geometry.ground_range(np.array(geometry.first + geometry.step * (geometry.gates - 1)))
+    quality *= np.clip((1.0 - ground / last) / FADING, 0.0, 1.0)
+    return np.maximum(quality, LEAST_QUALITY).astype(np.float32).reshape(grid.shape)
+
+
 def _gates_in_cells(
     geometry: Geometry, grid: Grid, azimuth: NDArray[np.float64], ground: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -187,12 +228,7 @@ def _between_gates(
     geometry: Geometry, grid: Grid, azimuth: NDArray[np.float64], cells: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Return rows, columns and weights of cells between rays: bilinear in azimuth and range."""
-    x, y = grid.x[cells % grid.nx], grid.y[cells // grid.nx]
-    plane = _radar_plane(geometry.site)
-    if plane != grid.crs:
-        import pyproj
-
-        x, y = pyproj.Transformer.from_crs(grid.projection, plane, always_xy=True).transform(x, y)
+    x, y = _from_radar(geometry.site, grid, cells)
     position = (geometry.slant_range(np.hypot(x, y)) - geometry.first) / geometry.step
     angle = np.degrees(np.arctan2(x, y)) % 360.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,12 @@ import numpy as np
 
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
+from nowcast.ingest import mosaic
 from nowcast.ingest.batches import ReadList, batches, copies, whole_bytes
 from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
 from nowcast.ingest.remote import Access, RemoteFile, is_remote, listed
 from nowcast.ingest.report import GRID, IngestReport
-from nowcast.ingest.scan import Scan, group_scans
+from nowcast.ingest.scan import GRACE, Scan, group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import (
     RADAR_ENDINGS,
@@ -27,6 +28,7 @@ from nowcast.ingest.sources import (
     target_grid,
     typical,
 )
+from nowcast.mosaic.calibration import Calibration
 from nowcast.radar.header import Header
 from nowcast.radar.site import Site
 from nowcast.radar.volume import require_readers
@@ -43,6 +45,8 @@ Show = Callable[[int, int], None]
 
 # Degrees by which the lowest sweep may be above that of the scans before.
 JUMP = 2.0
+# Attributes of the rain that are compared also where a run does not set them.
+ALWAYS_COMPARED = ("mosaic", "calibration_offset")
 # Headers are read by tasks of so many files: each costs milliseconds, a task costs one too.
 FILES_A_HEADER_TASK = 32
 
@@ -69,7 +73,8 @@ def ingest(
     Parameters
     ----------
     sources : iterable of path
-        Files, folders (with all below them) and patterns, of one radar or one composite; addresses
+        Files, folders (with all below them) and patterns, of one radar or one composite, or of
+        several radars for a mosaic; addresses
         of any store that fsspec knows, ``s3://...`` or ``https://.../``, and archives (zip, tar).
     out : path
         The rain store; see :func:`nowcast.rain.store.open_rain` for what is in it.
@@ -142,7 +147,8 @@ def _ingest_remote(
     unread = read.without_read(files)
     report.existing += len(files) - len(unread)
     done = 0
-    for batch in batches(unread):
+    early = GRACE if settings.mosaic is None else mosaic.step_of(settings) // 2
+    for batch in batches(unread, early):
         with copies(cluster, batch, folder.absolute(), access, keep=bool(cache)) as (
             local,
             failures,
@@ -171,55 +177,77 @@ def _ingest_files(
     progress: Show | None,
 ) -> None:
     """Ingest files of this machine into the store at ``path``, which is locked."""
-    headers = of_one_radar(_read_headers(cluster, files, report), report)
+    headers = _read_headers(cluster, files, report)
+    if settings.mosaic is not None:
+        _ingest_mosaic(cluster, headers, path, settings, report, progress)
+        return
+    headers = of_one_radar(headers, report)
     scans, repeated = group_scans(headers, settings.step)
-    report.repeated += len(repeated)
-    for scan in repeated:
-        log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
+    _tell_repeated(repeated, report)
     if not scans:
         return
-    grid, attributes, scans, site = _agree(path, scans, settings, report)
-    total, done, lowest = len(scans), 0, np.inf
+    first = typical([header for scan in scans for header in scan.headers])
+    if not first.format.polar:
+        report.area = GRID
+    attributes = store_attributes(first, settings)
+    grid, times = _agree(path, target_grid(first, settings), attributes)
+    report.existing += sum(scan.time in times for scan in scans)
+    scans = [scan for scan in scans if scan.time not in times]
 
-    def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
-        nonlocal done, lowest
-        for scan, result in _read_scans(cluster, part, grid, settings, site):
-            if isinstance(result, RainMap) and result.elevation is not None:
-                if result.elevation > lowest + JUMP:
-                    log.warning(
-                        "%s: the lowest sweep is at %g degrees, in scans before it is at %g; the "
-                        "frame is missing", scan.name, result.elevation, lowest,
-                    )  # fmt: skip
-                    result = result.missing()
-                lowest = min(lowest, result.elevation or lowest)
-            if isinstance(result, Failure):
-                report.fail(result)
-            else:
+    def frames() -> Iterator[writer.Frame]:
+        sites = {first.station: first.site}
+        for scan, rain_map in _read_scans(cluster, scans, grid, settings, sites, report, progress):
+            if rain_map is not None:
                 report.written += 1
-                report.coverage += result.coverage
-                report.count_removed(result.removed)
-                for lost in result.lost:
-                    report.fail(lost)
-                for name in result.repeated:
-                    log.warning("%s: skipped: another file has its sweeps, %s", name, scan.time)
-                report.repeated += len(result.repeated)
-                yield writer.Frame(scan.time, result.rain, scan.scanned)
-            done += 1
-            if progress is not None:
-                progress(done, total)
+                report.coverage += rain_map.coverage
+                yield writer.Frame(scan.time, rain_map.rain, scan.scanned)
 
-    _write(path, scans, results, grid, attributes)
+    _write(path, frames(), grid, attributes)
+
+
+def _ingest_mosaic(
+    cluster: Client | None,
+    headers: list[Header],
+    path: Path,
+    settings: IngestSettings,
+    report: IngestReport,
+    progress: Show | None,
+) -> None:
+    """Ingest the scans of several radars into one map."""
+    radars = mosaic.radars_of(headers, report)
+    frames, repeated = mosaic.plan_frames(radars, settings)
+    _tell_repeated(repeated, report)
+    if not frames:
+        return
+    report.area = "the radars' range"
+    usual = {name: typical(series) for name, series in radars.items()}
+    sites = {name: header.site for name, header in usual.items()}
+    attributes = mosaic.attributes_of(list(usual.values()), settings)
+    grid, times = _agree(path, mosaic.grid_of(list(sites.values()), settings, path), attributes)
+    report.existing += sum(frame.time in times for frame in frames)
+    frames = [frame for frame in frames if frame.time not in times]
+    report.radars = dict.fromkeys(radars, 0) | report.radars
+    if report.calibration is None:
+        report.calibration = Calibration(settings.relation.b)
+    scans = mosaic.in_reading_order(frames)
+    maps = _read_scans(cluster, scans, grid, settings, sites, report, progress)
+    merged = mosaic.merged_frames(frames, maps, grid, settings, report)
+    _write(path, merged, grid, attributes)
+
+
+def _tell_repeated(scans: Sequence[Scan], report: IngestReport) -> None:
+    report.repeated += len(scans)
+    for scan in scans:
+        log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
 
 
 def _write(
     path: Path,
-    scans: Sequence[Scan],
-    results: Callable[[Sequence[Scan]], Iterator[writer.Frame]],
+    frames: Iterator[writer.Frame],
     grid: Grid,
     attributes: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
-    """Add the scans to the store, which the first of them makes if there is none."""
-    frames = results(scans)
+    """Add frames to the store, which the first of them makes if there is none."""
     if not path.exists():
         first = next(frames, None)
         if first is None:
@@ -230,41 +258,36 @@ def _write(
 
 
 def _agree(
-    path: Path, scans: list[Scan], settings: IngestSettings, report: IngestReport
-) -> tuple[Grid, tuple[dict[str, Any], dict[str, Any]], list[Scan], Site | None]:
-    """Return grid, attributes of the store, scans to read and site, checked against the store."""
-    first = typical([header for scan in scans for header in scan.headers])
-    grid = target_grid(first, settings)
-    if not first.format.polar:
-        report.area = GRID
-    attributes = store_attributes(first, settings)
-    if path.exists():
-        with open_rain(path) as dataset:
-            existing = Grid.from_dataset(dataset, where=str(path))
-            if not existing.matches(grid):
+    path: Path, grid: Grid, attributes: tuple[dict[str, Any], dict[str, Any]]
+) -> tuple[Grid, set[np.datetime64]]:
+    """Return the grid and the times of the store, if there is one, checked against this run's."""
+    if not path.exists():
+        return grid, set()
+    of_rain, of_store = attributes
+    with open_rain(path) as dataset:
+        existing = Grid.from_dataset(dataset, where=str(path))
+        if not existing.matches(grid):
+            raise DataError(
+                f"{path}: the store has a grid of {existing}, these sources give {grid}; "
+                "use the same grid or another store"
+            )
+        for name in [*of_rain, *(name for name in ALWAYS_COMPARED if name not in of_rain)]:
+            # Stores of before there was more to clean with than the correlation do not say so.
+            unsaid = "none" if name == "cleaning" else None
+            before, value = dataset["rain_rate"].attrs.get(name, unsaid), of_rain.get(name)
+            if before != value:
                 raise DataError(
-                    f"{path}: the store has a grid of {existing}, these sources give {grid}; "
-                    "use the same grid or another store"
+                    f"{path}: the store was made with {name} {before!r}, this run has "
+                    f"{value!r}; use the same settings or another store"
                 )
-            for name, value in attributes[0].items():
-                # Stores of before there was more to clean with than the correlation do not say so.
-                unsaid = "none" if name == "cleaning" else None
-                before = dataset["rain_rate"].attrs.get(name, unsaid)
-                if before != value:
-                    raise DataError(
-                        f"{path}: the store was made with {name} {before!r}, this run has "
-                        f"{value!r}; use the same settings or another store"
-                    )
-            if (before := dataset.attrs.get("station")) != first.station:
-                raise DataError(
-                    f"{path}: the store holds rain of {before!r}, these sources are of "
-                    f"{first.station!r}; use another store"
-                )
-            known = set(dataset["time"].values.astype("datetime64[s]").tolist())
-        grid = existing
-        report.existing += sum(scan.time.tolist() in known for scan in scans)
-        scans = [scan for scan in scans if scan.time.tolist() not in known]
-    return grid, attributes, scans, first.site
+        before = dataset.attrs.get("station")
+        # Another day may have other radars of a mosaic, whose grid says where they stand.
+        if "mosaic" not in of_rain and before != of_store["station"]:
+            raise DataError(
+                f"{path}: the store holds rain of {before!r}, these sources are of "
+                f"{of_store['station']!r}; use another store"
+            )
+        return existing, set(dataset["time"].values.astype("datetime64[s]"))
 
 
 def _read_headers(client: Client | None, files: Sources, report: IngestReport) -> list[Header]:
@@ -290,10 +313,36 @@ def _read_scans(
     scans: Sequence[Scan],
     grid: Grid,
     settings: IngestSettings,
-    site: Site | None,
-) -> Iterator[tuple[Scan, RainMap | Failure]]:
-    arguments = [(scan, grid, settings, site) for scan in scans]
-    for (scan, *_), result in in_order(client, try_scan, arguments, "scan"):
+    sites: Mapping[str, Site | None],
+    report: IngestReport,
+    progress: Show | None,
+) -> Iterator[tuple[Scan, RainMap | None]]:
+    """Give scans with their maps, or None for those that could not be read, which are reported."""
+    lowest: dict[str, float] = {}
+    arguments = [(scan, grid, settings, sites[scan.station]) for scan in scans]
+    results = in_order(client, try_scan, arguments, "scan")
+    for done, ((scan, *_), result) in enumerate(results, start=1):
         if isinstance(result, Died):
             result = Failure(scan.name, result.reason, files=tuple(scan.paths))
-        yield scan, result
+        if isinstance(result, Failure):
+            report.fail(result)
+            yield scan, None
+        else:
+            if result.elevation is not None:
+                before = lowest.get(scan.station, np.inf)
+                if result.elevation > before + JUMP:
+                    log.warning(
+                        "%s: the lowest sweep is at %g degrees, in scans before it is at %g; the "
+                        "frame is missing", scan.name, result.elevation, before,
+                    )  # fmt: skip
+                    result = result.missing()
+                lowest[scan.station] = min(before, result.elevation or before)
+            report.count_removed(result.removed)
+            for lost in result.lost:
+                report.fail(lost)
+            for name in result.repeated:
+                log.warning("%s: skipped: another file has its sweeps, %s", name, scan.time)
+            report.repeated += len(result.repeated)
+            yield scan, result
+        if progress is not None:
+            progress(done, len(scans))

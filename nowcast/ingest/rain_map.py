@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
-from nowcast.ingest.gridding import Geometry, gate_weights
+from nowcast.ingest.gridding import Geometry, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
 from nowcast.quality.clean import Cleaned, clean
@@ -74,6 +74,8 @@ class RainMap:
         Of the lowest sweep, degrees.
     removed : mapping of str
         Gates that each step of the cleaning took out; ``"echo"`` is how many there were.
+    quality : (ny, nx) float32, optional
+        For a mosaic, how well the radar sees each cell, above 0 to 1; NaN where it does not reach.
     """
 
     rain: NDArray[np.float32] = field(repr=False)
@@ -82,6 +84,7 @@ class RainMap:
     repeated: tuple[str, ...] = ()
     elevation: float | None = None
     removed: Mapping[str, int] = field(default_factory=dict)
+    quality: NDArray[np.float32] | None = field(default=None, repr=False)
 
     def missing(self) -> RainMap:
         """Return the map of a scan that shows nothing of the ground."""
@@ -149,13 +152,19 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
         return RainMap(rain, Coverage.of(rain))
     sweeps, lost, repeated = _read_sweeps(scan, settings)
     cleaned = clean_sweeps(sweeps, settings, scan.format)
-    maps, reached = map_sweeps([c.sweep for c in cleaned], grid, settings, site, scan.name)
+    seen = [_corrected(one.sweep, settings.offset.get(scan.station, 0.0)) for one in cleaned]
+    maps, reached = map_sweeps(seen, grid, settings, site, scan.name)
     rain = combine(maps, settings.combine)
+    quality = None
+    if settings.mosaic is not None:
+        quality = _quality(seen, maps, grid, settings, site)
+        quality[~reached] = np.nan
     lowest = min(sweep.elevation for sweep in sweeps)
     removed: Counter[str] = Counter()
     for one in cleaned:
         removed.update(one.counts)
-    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest, dict(removed))
+    coverage = Coverage.of(rain, reached)
+    return RainMap(rain, coverage, lost, repeated, lowest, dict(removed), quality)
 
 
 def clean_sweeps(
@@ -182,8 +191,7 @@ def map_sweeps(
         where = settings.site or sweep.site or site
         if where is None:
             raise DataError(missing_site(name))
-        geometry = Geometry.of(where, sweep.elevation, sweep.azimuth, sweep.range)
-        weights = gate_weights(geometry, grid)
+        weights = gate_weights(_geometry(sweep, where), grid)
         assert sweep.dbz is not None
         maps.append(weights.apply(settings.relation.rain_rate(sweep.dbz)))
         reached |= weights.reached
@@ -193,6 +201,36 @@ def map_sweeps(
             f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
         )
     return maps, reached
+
+
+def _geometry(sweep: Sweep, site: Site) -> Geometry:
+    return Geometry.of(site, sweep.elevation, sweep.azimuth, sweep.range)
+
+
+def _corrected(sweep: Sweep, offset: float) -> Sweep:
+    """Return a sweep with so many dB added."""
+    if not offset:
+        return sweep
+    assert sweep.dbz is not None
+    return replace(sweep, dbz=sweep.dbz + np.float32(offset))
+
+
+def _quality(
+    sweeps: Sequence[Sweep],
+    maps: Sequence[NDArray[np.float32]],
+    grid: Grid,
+    settings: IngestSettings,
+    site: Site | None,
+) -> NDArray[np.float32]:
+    """Return the quality (y, x) of the lowest sweep that sees a cell."""
+    result = np.full(grid.shape, np.nan, np.float32)
+    by_height = settings.mosaic == "quality"
+    for sweep, rain in zip(sweeps, maps, strict=True):
+        where = sweep.site or site
+        assert where is not None
+        quality = beam_quality(_geometry(sweep, where), grid, by_height=by_height)
+        result = np.where(np.isnan(result) & ~np.isnan(rain), quality, result)
+    return np.where(np.isnan(result), quality, result)
 
 
 def _read_sweeps(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.rain_map import Failure
+from nowcast.mosaic.calibration import Calibration, offsets
 
 log = logging.getLogger("nowcast.ingest")
 
 # Per cent; where more is missing, clear air was mistaken for it or the grid is far too large.
 MOST_MISSING = 50.0
+# Decibels from which on a difference of calibration is worth to be taken out.
+TOLD = 0.5
 
 RANGE, GRID = "the radar's range", "the composite's grid"
 
@@ -48,6 +52,8 @@ class IngestReport:
         The one or the other, for people.
     removed : dict of str
         Gates of rain that each step of the cleaning took out; ``"echo"`` is how many there were.
+    radars : dict of str
+        Of a mosaic: frames that each radar took part in.
     """
 
     store: str
@@ -61,8 +67,10 @@ class IngestReport:
     coverage: Coverage = field(default_factory=Coverage)
     area: str = RANGE
     removed: dict[str, int] = field(default_factory=dict)
+    radars: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.calibration: Calibration | None = None
         # Of copies of remote files: a message names what the user named.
         self.addresses: dict[str, str] = {}
 
@@ -79,6 +87,26 @@ class IngestReport:
             if step != "echo"
         ]  # fmt: skip
         return f"of the echo were taken out: {', '.join(parts)}" if parts else ""
+
+    def mosaic(self) -> list[str]:
+        """Return sentences on the radars of a mosaic: where they lack, and how they differ."""
+        lines = [
+            f"{name} is missing in {self.written - frames} of {self.written} frames"
+            for name, frames in self.radars.items() if frames < self.written
+        ]  # fmt: skip
+        differences = [] if self.calibration is None else self.calibration.differences()
+        lines += [
+            f"{pair.second} shows {pair.decibel:+.1f} dB against {pair.first}, the median of "
+            f"{pair.cells} cells of rain that both see about as well"
+            for pair in differences
+        ]
+        taken_out = [
+            "--offset " + shlex.quote(f"{name}={decibel:+.1f}")
+            for name, decibel in offsets(differences).items()
+        ]
+        if any(abs(pair.decibel) >= TOLD for pair in differences):
+            lines.append(f"in a new store, {' '.join(taken_out)} takes the differences out")
+        return lines
 
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""

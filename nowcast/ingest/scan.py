@@ -51,6 +51,11 @@ class Scan:
         return self.headers[0].format
 
     @property
+    def station(self) -> str:
+        """Name of the radar or composite."""
+        return self.headers[0].station
+
+    @property
     def paths(self) -> list[str]:
         """The files' paths."""
         return [header.path for header in self.headers]

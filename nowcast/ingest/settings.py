@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from daskdl.errors import SettingsError
 from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
@@ -56,6 +64,15 @@ class IngestSettings(BaseModel):
     step: np.timedelta64 | None = None
     """Times are rounded to multiples of this many minutes (``5``, ``2.5min``); whole minutes by
     default. Of scans that round to one time the closest is taken."""
+
+    mosaic: Literal["quality", "maximum", "nearest"] | None = None
+    """Several radars in one map: the mean weighted by quality (:func:`nowcast.ingest.gridding.
+    beam_quality`), the strongest rain, or the nearest radar. Frames then lie at multiples of
+    ``step``, five minutes by default."""
+    within: np.timedelta64 = np.timedelta64(5, "m")
+    """Of a mosaic: scans that began so near to a frame's time take part in it."""
+    offset: dict[str, FiniteFloat] = Field(default_factory=dict)
+    """Decibels to add to a radar's reflectivity, by its name; also as texts ``NAME=DB``."""
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -112,7 +129,23 @@ class IngestSettings(BaseModel):
             )
         return tuple(step for step in STEPS if step in value)
 
-    @field_validator("step", mode="before")
+    @field_validator("offset", mode="before")
+    @classmethod
+    def _parse_offset(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            pairs = [text.rpartition("=") for text in value]
+            if not all(name for name, *_ in pairs):
+                raise ValueError("expected a radar's name and decibels such as behel=-1.5")
+            value = {name: number for name, _, number in pairs}
+        return value
+
+    @model_validator(mode="after")
+    def _check_mosaic(self) -> Self:
+        if self.mosaic is not None and self.site is not None:
+            raise ValueError("expected no site for a mosaic, which has one of each radar")
+        return self
+
+    @field_validator("step", "within", mode="before")
     @classmethod
     def _parse_step(cls, value: Any) -> Any:
         if value is None or isinstance(value, np.timedelta64):
@@ -158,6 +191,14 @@ class IngestSettings(BaseModel):
                 "elevations": f"lowest {self.sweeps}, {self.combine}",
                 "correlation_test": f"RHOHV {correlation}",
             }
+            if self.mosaic is not None:
+                seconds = self.within / np.timedelta64(1, "s")
+                described["mosaic"] = (
+                    f"{self.mosaic}; scans within {seconds / 60:g} min, moved to the frame's time"
+                )
+            if self.offset:
+                parts = (f"{name} {decibel:+g} dB" for name, decibel in sorted(self.offset.items()))
+                described["calibration_offset"] = ", ".join(parts)
             others = " ".join(step for step in self.steps if step != "correlation")
             described["cleaning"] = others or "none"
         return described

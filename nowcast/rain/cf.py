@@ -37,6 +37,13 @@ SCAN_TIME = {
     "units_metadata": "leap_seconds: utc",
 }
 
+QUALITY = {
+    "standard_name": "quality_flag",
+    "long_name": "quality of the radar that sees a cell best, 0 where none does",
+    "units": "1",
+    "grid_mapping": "crs",
+}
+
 TIME_ENCODING = {
     "units": "seconds since 1970-01-01 00:00:00",
     "calendar": "standard",

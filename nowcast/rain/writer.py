@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from daskdl import files
 from daskdl.errors import DataError
-from nowcast.rain.cf import SCAN_TIME, TIME_ENCODING, history_line, rain_dataset
+from nowcast.rain.cf import QUALITY, SCAN_TIME, TIME_ENCODING, history_line, rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.replacing import previous, remove
 from nowcast.rain.store import consolidate, open_stored, write_zarr
@@ -49,11 +49,14 @@ class Frame(NamedTuple):
         mm h-1.
     scanned : datetime64
         When the scan began, which the valid time may be rounded from.
+    quality : (y, x) float32, optional
+        Of a mosaic: 0 to 1 of the radar that sees a cell best; 0 where none does.
     """
 
     time: np.datetime64
     rain: NDArray[np.float32]
     scanned: np.datetime64
+    quality: NDArray[np.float32] | None = None
 
 
 @contextmanager
@@ -114,6 +117,8 @@ def create(
     )
     scanned = np.array([first.scanned], "datetime64[ns]")
     dataset["scan_time"] = ("time", scanned, SCAN_TIME)
+    if first.quality is not None:
+        dataset["quality"] = (("time", "y", "x"), first.quality[np.newaxis], QUALITY)
     encoding = TIME_ENCODING | {"chunks": (TIMES_A_CHUNK,)}
     write_zarr(dataset, path, encoding={"time": encoding, "scan_time": encoding})
 
@@ -142,6 +147,8 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
             known.add(second)
             store.reserve(committed + COMMIT_FRAMES)
             store.rain[len(times)] = frame.rain
+            if store.quality is not None:
+                store.quality[len(times)] = frame.quality
             scanned.append(frame.scanned)
             times.append(frame.time)  # which counts
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
@@ -166,6 +173,8 @@ class _Arrays:
         self.time: Any = group["time"]
         #: Stores of before it was kept have none.
         self.scanned: Any = group.get("scan_time")
+        #: Only mosaics have it.
+        self.quality: Any = group.get("quality")
         self.history = str(group.attrs.get("history", ""))
 
     @classmethod
@@ -189,9 +198,10 @@ class _Arrays:
         return arrays
 
     def reserve(self, count: int) -> None:
-        """Let ``rain`` take frames up to ``count``; readers do not see it before a commit."""
-        if count != self.rain.shape[0]:
-            self.rain.resize((count, *self.rain.shape[1:]))
+        """Let fields take frames up to ``count``; readers do not see it before a commit."""
+        for field in (self.rain, self.quality):
+            if field is not None and count != field.shape[0]:
+                field.resize((count, *field.shape[1:]))
 
     def commit(
         self,
@@ -218,11 +228,11 @@ class _Arrays:
 
     def _sync(self, known: int, count: int) -> None:
         """Have on the disk what the metadata are about to name; zarr leaves that to the system."""
-        rain = self.path / "rain_rate"
-        chunks = (rain / "c" / str(index) for index in range(known, count))
+        fields = [self.path / "rain_rate"] + [self.path / "quality"] * (self.quality is not None)
+        chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.
         times = [self.path / "time"] + [self.path / "scan_time"] * (self.scanned is not None)
         files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *times])
-        for path in (rain / "c", rain / "zarr.json"):
+        for path in (path for field in fields for path in (field / "c", field / "zarr.json")):
             if path.exists():
                 files.sync(path)

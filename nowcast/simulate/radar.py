@@ -56,6 +56,12 @@ class Radar:
         Rays that see nothing, behind a mast.
     gap : float
         Probability that a sweep lacks up to three more rays.
+    north : float
+        Metres from the weather's origin, on its meridian.
+    late : float
+        Seconds after the full step at which a volume begins.
+    bias : float
+        Error of the calibration, dB.
     """
 
     latitude: float = 50.0
@@ -70,6 +76,9 @@ class Radar:
     noise_at_1km: float = -43.0
     blocked: tuple[int, ...] = (131, 132)
     gap: float = 0.05
+    north: float = 0.0
+    late: float = 0.0
+    bias: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rays < 1 or self.gates < 1:
@@ -132,7 +141,8 @@ class Radar:
     def echo(self, weather: Weather, time: float, elevation: float) -> NDArray[np.float32]:
         """Return the echo of the rain, (rays, gates) mm6 m-3, before it is heard."""
         axis = self.axis()
-        rain = weather.rain_field(time + 0.5 * self.turn, axis[None, :], axis[:, None])
+        north = axis[:, None] + self.north
+        rain = weather.rain_field(time + 0.5 * self.turn, axis[None, :], north)
         reflectivity = np.float32(A) * rain ** np.float32(B)
         echo = (_footprint(self, elevation) @ reflectivity.reshape(-1)).reshape(
             self.rays, self.gates
@@ -146,6 +156,7 @@ class Radar:
         heard = (echo + noise) * (1 + fluctuation) - noise
         with np.errstate(divide="ignore", invalid="ignore"):
             dbz = np.where(heard > DETECTION * noise, 10 * np.log10(heard), np.float32(-np.inf))
+        dbz += np.float32(self.bias)
         dbz[list(self.blocked)] = np.nan
         if rng.random() < self.gap:
             first = rng.integers(self.rays)

@@ -17,8 +17,10 @@ from nowcast.simulate.weather import Weather
 
 #: Time of the first scan, UTC; of no meaning.
 START = datetime(2020, 6, 1)
-#: Origin that every file names.
-SOURCE = "PLC:Simulated radar,CMT:simulated data"
+#: Kilometres between the radars of one weather.
+APART = 100.0
+#: Seconds by which each of them begins its volumes after the one before.
+LATER = 120.0
 
 
 def simulate(
@@ -28,6 +30,7 @@ def simulate(
     step_minutes: int = 10,
     seed: int = 0,
     radar: Radar | None = None,
+    name: str = "Simulated radar",
     false_echo: FalseEcho | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -46,6 +49,8 @@ def simulate(
     seed : int
         Of the weather and of the radar's noise.
     radar : Radar, optional
+    name : str
+        Of the radar, in every file.
     false_echo : FalseEcho, optional
         What the radar sees that is no rain, and how rain is weakened on its way. Files then have
         RHOHV and PHIDP too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a `Kind`.
@@ -78,7 +83,7 @@ def simulate(
     weather = Weather(seed, hours)
     paths = []
     for number in range(total):
-        seconds = number * step_minutes * 60.0
+        seconds = number * step_minutes * 60.0 + radar.late
         time = START + timedelta(seconds=seconds)
         rng = np.random.default_rng((seed, 3, number))
         sweeps = []
@@ -99,12 +104,26 @@ def simulate(
             sweeps,
             time=time,
             site=(radar.latitude, radar.longitude, radar.height),
-            source=SOURCE,
+            source=f"PLC:{name},CMT:simulated data",
             how=_how(radar, time, busy),
         )
         if progress is not None:
             progress(number + 1, total)
     return paths
+
+
+def row_of_radars(count: int) -> list[Radar]:
+    """Return radars on one meridian that look at the same weather, from south to north."""
+    import pyproj
+
+    middle, earth = Radar(), pyproj.Geod(ellps="WGS84")
+    radars = []
+    for number in range(count):
+        north = 1000.0 * APART * (number - (count - 1) / 2)
+        _, latitude, _ = earth.fwd(middle.longitude, middle.latitude, 0.0, north)
+        late = LATER * (number % 5)
+        radars.append(replace(middle, latitude=latitude, north=north, late=late))
+    return radars
 
 
 def _how(radar: Radar, time: datetime, busy: float) -> dict[str, str | float | int]:

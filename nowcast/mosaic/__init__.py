@@ -1,0 +1,1 @@
+"""Several radars in one map: merged by quality, and their calibrations compared."""

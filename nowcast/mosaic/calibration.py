@@ -1,0 +1,105 @@
+"""Differences of calibration between radars that see the same rain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.mosaic.merge import View
+
+# Rain rate, mm h-1, from which on two radars' geometric mean is compared: weaker rain is noise.
+LEAST_RAIN = 0.5
+# Of cells whose qualities differ by less than this factor both radars see about the same part.
+ALIKE = 2.0
+# Classes of the differences in dB; all that lie beyond count as the last.
+EDGES = np.linspace(-20.0, 20.0, 401)
+# With fewer cells than this nothing is told.
+FEWEST_CELLS = 500
+
+
+class Difference(NamedTuple):
+    """How two radars differ.
+
+    Parameters
+    ----------
+    first, second : str
+        Their names.
+    decibel : float
+        Median of the reflectivity of the second less that of the first.
+    cells : int
+        How many were compared, over all times.
+    """
+
+    first: str
+    second: str
+    decibel: float
+    cells: int
+
+
+class Calibration:
+    """Counts of reflectivity differences, class by class, for each pair of radars.
+
+    Parameters
+    ----------
+    exponent : float
+        b of Z = a R^b, by which the rain was made of reflectivity.
+    """
+
+    def __init__(self, exponent: float) -> None:
+        self.exponent = exponent
+        self.counts: dict[tuple[str, str], NDArray[np.int64]] = defaultdict(
+            lambda: np.zeros(EDGES.size - 1, np.int64)
+        )
+
+    def add(self, views: Mapping[str, View]) -> None:
+        """Compare maps of one time, by the radars' names."""
+        for first, second in combinations(sorted(views), 2):
+            a, b = views[first], views[second]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                quality = a.quality / b.quality
+                alike = (quality < ALIKE) & (quality > 1 / ALIKE)
+                both = alike & (a.rain * b.rain > LEAST_RAIN**2)
+            ratio = np.log10(b.rain[both] / a.rain[both])
+            decibel = np.clip(10 * self.exponent * ratio, EDGES[0], EDGES[-1])
+            self.counts[first, second] += np.histogram(decibel, EDGES)[0]
+
+    def differences(self) -> list[Difference]:
+        """Return the pairs of which enough cells were compared."""
+        result = []
+        for (first, second), counts in sorted(self.counts.items()):
+            cells = int(counts.sum())
+            if cells >= FEWEST_CELLS:
+                at = int(np.searchsorted(np.cumsum(counts), cells / 2))
+                middle = float(EDGES[at : at + 2].mean())
+                result.append(Difference(first, second, round(middle, 2), cells))
+        return result
+
+
+def offsets(differences: list[Difference]) -> dict[str, float]:
+    """Return the dB to add to each radar that bring the differences to nothing, of mean 0.
+
+    Least squares over the pairs, which weigh as the root of their cells.
+
+    Examples
+    --------
+    >>> offsets([Difference("a", "b", -2.0, 1000), Difference("b", "c", 1.0, 1000)])
+    {'a': -1.0, 'b': 1.0, 'c': 0.0}
+    """
+    if not differences:
+        return {}
+    names = sorted({name for pair in differences for name in (pair.first, pair.second)})
+    rows = np.zeros((len(differences) + 1, len(names)))
+    wanted = np.zeros(len(differences) + 1)
+    for row, pair in enumerate(differences):
+        weight = np.sqrt(pair.cells)
+        rows[row, names.index(pair.first)] = -weight
+        rows[row, names.index(pair.second)] = weight
+        wanted[row] = -weight * pair.decibel
+    rows[-1] = 1.0
+    solved = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+    return {name: round(float(value), 2) + 0.0 for name, value in zip(names, solved, strict=True)}
