@@ -75,6 +75,7 @@ def watch(
                 run.look()
                 time.sleep(PAUSE)
                 run.cycle()
+                run.verify_all()
             else:
                 with nullcontext() if port is None else served(run.status, port):
                     _until_ended(run.cycle, interval)

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from daskdl.errors import SettingsError
+from nowcast.live.rolling import SCORES
 from nowcast.live.status import COUNTS
 
 GAUGES = ("cycle_seconds", "free_bytes", "forecast_bytes", "frames", "waiting")
@@ -74,7 +75,19 @@ def metrics(status: Mapping[str, Any]) -> str:
     values = {f"{name}_total": ("counter", status.get(name, 0)) for name in COUNTS}
     values |= {name: ("gauge", status.get(name, 0)) for name in GAUGES}
     values["damaged_files"] = ("gauge", len(status.get("damaged", ())))
-    return "".join(
+    verified = status.get("verification", {})
+    values["verified_forecasts"] = ("gauge", verified.get("n_cases", 0))
+    values["behind"] = ("gauge", int(bool(verified.get("behind"))))
+    lines = [
         f"# TYPE nowcast_{name} {kind}\nnowcast_{name} {value}\n"
         for name, (kind, value) in values.items()
-    )
+    ]
+    for score in SCORES:
+        lines.append(f"# TYPE nowcast_{score} gauge\n")
+        lines += [
+            f'nowcast_{score}{{forecaster="{name}",lead_minutes="{lead}"}} {value}\n'
+            for name, leads in verified.get(score, {}).items()
+            for lead, value in leads.items()
+            if value is not None
+        ]
+    return "".join(lines)

@@ -9,6 +9,7 @@ import logging
 import shutil
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
 from nowcast.live import status
+from nowcast.live.rolling import Rolling, start_of
 from nowcast.live.status import iso, now
 from nowcast.rain import writer
 from nowcast.rain.cf import TIME_ENCODING
@@ -96,6 +98,7 @@ class Watch:
         ):  # of a watch that was killed
             remove(partial)
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
+        self.rolling = Rolling(self.out, self.method)
         self.status = status.resumed(self.out, self.store)
         self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
         self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
@@ -157,6 +160,8 @@ class Watch:
                     self._take(part)
             if self.store.exists():
                 made = self._forecast()
+                if not made:
+                    self.verify()
                 self._bound()
         except (DaskdlError, OSError) as error:
             self._told(str(error))
@@ -269,6 +274,28 @@ class Watch:
         flags.append(f"{self.method} failed")
         return fallback
 
+    def verify(self) -> bool:
+        """Verify the oldest forecast that can be; return whether there was one.
+
+        Done in cycles without a forecast, which so never waits for it.
+        """
+        with opened_rain(self.store) as rain:
+            if not self.rolling.verify(sorted(self.forecasts.glob("*.nc")), rain):
+                return False
+        with suppress(DataError):  # of nothing that could be scored
+            told = self.status.get("verification", {}).get("behind")
+            self.status["verification"] = self.rolling.tell()
+            behind = self.status["verification"]["behind"]
+            if behind and behind != told:
+                log.warning("forecasts fall behind: %s", " ".join(behind))
+        return True
+
+    def verify_all(self) -> None:
+        """Verify all forecasts that can be."""
+        while self.store.exists() and self.verify():
+            pass
+        self._save()
+
     def _check_disk(self) -> None:
         free = shutil.disk_usage(self.out).free
         needed = max(LEAST_FREE, TIMES_LAST * self.status.get("forecast_bytes", 0))
@@ -282,9 +309,9 @@ class Watch:
     def _bound(self) -> None:
         """Remove forecasts and frames that are older than what is kept."""
         paths = sorted(self.forecasts.glob("*.nc"))
-        newest = _start_of(paths[-1]) if paths else None
+        newest = start_of(paths[-1]) if paths else None
         for path in paths[:-1]:
-            if newest is not None and _start_of(path) < newest - self.keep_forecasts:
+            if newest is not None and start_of(path) < newest - self.keep_forecasts:
                 remove(path)
         with open_rain(self.store) as rain:
             times = rain["time"].values
@@ -313,10 +340,3 @@ def _gaps(times: np.ndarray, step: np.timedelta64) -> list[str]:
     steps = np.rint(np.diff(times[-OBSERVED:]) / step)
     missing = int(np.maximum(steps - 1, 0).sum())
     return [f"gap {missing} scan{'s' * (missing > 1)}"] if missing else []
-
-
-def _start_of(path: Path) -> np.datetime64:
-    """Return the start that the name of a forecast tells."""
-    day, _, clock = path.stem.removesuffix("Z").partition("T")
-    clock = ":".join(clock[k : k + 2] for k in range(0, len(clock), 2))
-    return np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock}", "s")

@@ -1,0 +1,247 @@
+"""Rolling verification: forecasts of a watch against what came, beside methods made afterwards.
+
+Sums of six hours each are kept, which add up; a forecast is in them once, whatever is killed when.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DaskdlError, DataError
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.file import open_forecast
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.predict import predict
+from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.replacing import beside
+from nowcast.rain.utc import utc_text
+from nowcast.verification.case import CaseSums, score_case
+from nowcast.verification.findings import findings
+from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool
+from nowcast.verification.report import write_json
+from nowcast.verification.totals import Totals
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+log = logging.getLogger("nowcast.watch")
+
+ISSUED = "issued"
+THRESHOLDS, SCALES = (0.1, 1.0, 5.0), (5.0,)
+#: Lead times that are scored at most, evenly spaced.
+LEADS = 6
+#: Sums of so many hours are kept together, and how long.
+HOURS, KEPT = 6, np.timedelta64(28, "D")
+#: A frame counts for a valid time that is so near.
+NEAR = np.timedelta64(30, "s")
+#: Threshold, in mm h-1, of what is shown in ``status.json`` and at which being behind is told.
+SHOWN = 1.0
+SCORES = ("csi", "brier_reliability", "crps")
+CASE = tuple(field.name for field in fields(CaseSums))
+
+
+class Rolling:
+    """Scores of the last weeks of one folder.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of a watch; sums go to ``verification.npz`` in it, scores to ``verification.json``.
+    method : str
+        Of the watch, which decides what it is compared with.
+    """
+
+    def __init__(self, out: Path, method: str) -> None:
+        self.path, self.shown = out / "verification.npz", out / "verification.json"
+        others = {"extrapolation": ["persistence"]}.get(method, ["persistence", "extrapolation"])
+        if method.startswith(("auto", "model", "pysteps")):
+            others.append("sprog")  # of S-PROG's own family the sums would be nearly equal
+        self.others = {name: forecaster(name) for name in others}
+        self.reference = others[-1]
+        self.sums = self._read()
+        self.waits: tuple[Path | None, np.datetime64] = (None, np.datetime64("NaT"))
+        self.failed: set[Path] = set()
+
+    def _read(self) -> dict[str, NDArray[Any]]:
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                sums = {name: stored[name] for name in stored.files}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            log.warning("%s: expected sums of scores, found %s; they begin anew", self.path, error)
+            return {}
+        if str(sums.get("names")) != json.dumps([ISSUED, *self.others]):
+            log.info("%s: scores begin anew, beside %s", self.path, ", ".join(self.others))
+            return {}
+        return sums
+
+    def verify(self, forecasts: list[Path], rain: xr.Dataset) -> bool:
+        """Verify the oldest forecast, of paths in their order, whose last valid time is past.
+
+        Returns
+        -------
+        bool
+            Whether there was one. One that fails is logged, and passed over from then on.
+        """
+        known = {*self.sums.get("starts", np.empty(0, "M8[s]")).tolist()}
+        for path in forecasts:
+            if path in self.failed or start_of(path).item() in known:
+                continue
+            try:
+                if self.waits[0] != path:
+                    with open_forecast(path) as forecast:
+                        self.waits = path, forecast["time"].values[-1]
+                if self.waits[1] > rain["time"].values[-1]:
+                    return False
+                self._add(path, rain)
+            except Exception as error:  # forecasts are more important than their scores
+                log.warning("%s: not verified (%s: %s)", path, type(error).__name__, error)
+                self.failed.add(path)
+            return True
+        return False
+
+    def _add(self, path: Path, rain: xr.Dataset) -> None:
+        """Add a forecast to the sums and write these."""
+        with open_forecast(path) as whole:
+            every = -(-whole.sizes["lead_time"] // LEADS)
+            dataset = whole.isel(lead_time=slice(every - 1, None, every)).load()
+            last = float(whole["lead_time"].values[-1] / np.timedelta64(60, "s"))
+        start = start_of(path)
+        lead = dataset["lead_time"].values
+        observed = _observed(rain, dataset["time"].values)
+        made = {ISSUED: _forecast(dataset)}
+        try:
+            for name, method in self.others.items():
+                other = predict(method, rain, utc_text(start), last, thresholds=THRESHOLDS)
+                made[name] = _forecast(other.reindex(lead_time=lead))
+        except DaskdlError as error:  # frames before it are gone
+            log.info("%s: not verified: %s", path, error)
+            made, observed = dict.fromkeys([ISSUED, *self.others], made[ISSUED]), observed * np.nan
+        spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path)) / 1000
+        windows = [max(1, round(scale / spacing)) for scale in SCALES]
+        totals = Totals(len(made), len(lead), len(THRESHOLDS), ())
+        case = score_case(observed, made, THRESHOLDS, windows, totals=totals)
+        bins = totals.probability.reshape(*totals.probability.shape[:3], RELIABILITY_BINS, -1, 5)
+        self._sum(start, lead, {n: getattr(case, n) for n in CASE} | {"probability": bins.sum(-2)})
+        with beside(self.path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **self.sums)
+
+    def _sum(
+        self, start: np.datetime64, lead: NDArray[np.timedelta64], case: dict[str, NDArray[Any]]
+    ) -> None:
+        if "lead" in self.sums and not np.array_equal(self.sums["lead"], lead):
+            log.info("%s: scores begin anew, at other lead times", self.path)
+            self.sums = {}
+        if not self.sums:
+            self.sums = {
+                name: np.empty((0, *sums.shape), sums.dtype) for name, sums in case.items()
+            }
+            self.sums["block"] = self.sums["starts"] = np.empty(0, "M8[s]")
+            self.sums["lead"] = lead
+            self.sums["names"] = np.array(json.dumps([ISSUED, *self.others]))
+        sums = self.sums
+        hours = start.astype("M8[h]").astype(int) // HOURS * HOURS
+        block = np.datetime64(int(hours), "h").astype("M8[s]")
+        if block not in sums["block"]:
+            sums["block"] = np.append(sums["block"], block)
+            for name, one in case.items():
+                sums[name] = np.concatenate([sums[name], np.zeros((1, *one.shape), one.dtype)])
+        at = int(np.flatnonzero(sums["block"] == block)[0])
+        for name, one in case.items():
+            sums[name][at] += one
+        sums["starts"] = np.append(sums["starts"], start.astype("M8[s]"))
+        oldest = sums["starts"].max() - KEPT
+        kept = sums["block"] >= oldest
+        for name in (*case, "block"):
+            sums[name] = sums[name][kept]
+        sums["starts"] = sums["starts"][sums["starts"] >= oldest]
+
+    def scores(self) -> xr.Dataset:
+        """Return the scores of what is kept, as `nowcast.verification.verify` does.
+
+        Raises
+        ------
+        DataError
+            When nothing was scored yet.
+        """
+        blocks = np.argsort(self.sums["block"]).tolist() if self.sums else []
+        order = [k for k in blocks if self.sums["pixels"][k].any()]
+        if not order:
+            raise DataError(f"{self.path}: expected forecasts that were verified, found none")
+        cases = [CaseSums(**{name: self.sums[name][k] for name in CASE}) for k in order]
+        scores = pool(
+            cases, forecasters=[ISSUED, *self.others], lead_time=self.sums["lead"],
+            thresholds=THRESHOLDS, scales=SCALES, reference=self.reference,
+            events=np.arange(len(cases)),
+        )  # fmt: skip
+        totals = Totals(len(scores["forecaster"]), len(scores["lead_time"]), len(THRESHOLDS), ())
+        totals.probability = self.sums["probability"].sum(0)
+        add_totals(scores, totals)
+        starts = np.sort(self.sums["starts"])
+        scores.attrs = {
+            "n_cases": len(starts), "n_events": len(cases), "reference": self.reference,
+            "first_start": str(starts[0]), "last_start": str(starts[-1]),
+            "interval": f"95 % of bootstrap samples of stretches of {HOURS} hours",
+        }  # fmt: skip
+        return scores
+
+    def tell(self) -> dict[str, Any]:
+        """Write the scores and return the summary that ``status.json`` has of them."""
+        scores = self.scores()
+        write_json(scores, self.shown)
+        at = scores.sel(threshold=SHOWN)
+        issued = at.sel(forecaster=ISSUED)
+        behind = []
+        if bool((issued["csi_difference_high"] < 0).any()):
+            behind = [text for text in findings(scores) if text.startswith(f"{ISSUED} against")]
+        minutes = [f"{lead / np.timedelta64(60, 's'):g}" for lead in scores["lead_time"].values]
+        shown = {
+            name: {
+                str(one): dict(zip(minutes, _plain(at[name].sel(forecaster=one)), strict=True))
+                for one in scores["forecaster"].values
+            }
+            for name in SCORES
+        }
+        kept = ("n_cases", "first_start", "last_start", "reference")
+        return {name: scores.attrs[name] for name in kept} | shown | {"behind": behind}
+
+
+def start_of(path: Path) -> np.datetime64:
+    """Return the start that the name of a watch's forecast tells."""
+    day, _, clock = path.stem.removesuffix("Z").partition("T")
+    clock = ":".join(clock[k : k + 2] for k in range(0, len(clock), 2))
+    return np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock}", "s")
+
+
+def _observed(rain: xr.Dataset, valid: NDArray[np.datetime64]) -> NDArray[np.float32]:
+    """Return the frames (lead, y, x) nearest to valid times, NaN where none is near."""
+    times = rain["time"].values
+    nearest = np.abs(times[:, np.newaxis] - valid).argmin(0)
+    frames = rain["rain_rate"].isel(time=nearest).values.astype(np.float32)
+    frames[np.abs(times[nearest] - valid) > NEAR] = np.nan
+    return frames
+
+
+def _forecast(dataset: xr.Dataset) -> Forecast:
+    """Return the Forecast of a Dataset of `nowcast.forecasters.dataset.forecast_dataset`."""
+
+    def values(name: str) -> Any:
+        return dataset[name].values if name in dataset else None
+
+    thresholds = tuple(dataset["threshold"].values.tolist()) if "threshold" in dataset else ()
+    return Forecast(
+        dataset["rain_rate"].values, thresholds, values("exceedance_probability"),
+        values("rain_rate_members"), values("event_probability"),
+    )  # fmt: skip
+
+
+def _plain(values: xr.DataArray) -> list[float | None]:
+    return [round(v, 4) if np.isfinite(v) else None for v in values.values.tolist()]

@@ -1,0 +1,96 @@
+"""Rolling verification: the scores of verify, each forecast once, a warning, bounded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.dataset import forecast_dataset
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.predict import predict
+from nowcast.live import rolling as module
+from nowcast.live.rolling import ISSUED, Rolling
+from nowcast.rain.store import write_netcdf
+from tests.nowcast.stores import moving_rain
+
+
+@pytest.fixture(scope="module")
+def rain():
+    return moving_rain()
+
+
+def issue(folder, rain, index, spoil=lambda forecast: forecast):
+    """Write a forecast of three leads as a watch would have done."""
+    at = str(rain["time"].values[index])[:16]
+    made = spoil(predict(forecaster("sprog"), rain, at, 30, members=4))
+    path = folder / f"{at.replace('-', '').replace(':', '')}Z.nc"
+    write_netcdf(made, path)
+    return path
+
+
+def test_each_forecast_is_scored_once_when_it_is_past(tmp_path, rain):
+    paths = [issue(tmp_path, rain, index) for index in (3, 4, 8)]
+    early = rain.isel(time=slice(7))  # the last valid time of the first forecast
+    rolling = Rolling(tmp_path, "sprog")
+    assert rolling.verify(paths, early)
+    first = rolling.scores()["csi"].sel(threshold=1.0, forecaster=ISSUED)
+    assert not rolling.verify(paths, early)
+    rolling = Rolling(tmp_path, "sprog")  # after a kill
+    assert rolling.verify(paths, rain)
+    assert rolling.verify(paths, rain)
+    assert not rolling.verify(paths, rain)
+    scores = rolling.scores()
+    assert scores.attrs["n_cases"] == 3
+    assert scores["forecaster"].values.tolist() == [ISSUED, "persistence", "extrapolation"]
+    observed = rain["rain_rate"].values[4:7]
+    field = xr.open_dataset(paths[0], engine="h5netcdf", decode_timedelta=True).load()
+    seen = np.isfinite(predict(forecaster("extrapolation"), rain, "2020-06-01T00:30", 30).rain_rate)
+    seen = seen.values & np.isfinite(observed) & np.isfinite(field["rain_rate"].values)
+    at = field.sel(threshold=1.0)
+    yes = (at["exceedance_probability"] >= at["event_probability"]).values & seen
+    event = (observed >= 1) & seen
+    expected = (yes & event).sum((1, 2)) / (yes | event).sum((1, 2))
+    np.testing.assert_allclose(first, expected)
+    assert np.isfinite(scores["crps"].sel(forecaster=ISSUED)).all()
+    told = rolling.tell()
+    assert told["csi"]["persistence"].keys() == {"10", "20", "30"}
+    assert (tmp_path / "verification.json").exists()
+
+
+@pytest.mark.slow
+def test_falling_behind_is_told_and_old_sums_go(tmp_path, monkeypatch):
+    rain = moving_rain()
+    monkeypatch.setattr(module, "HOURS", 1)
+
+    def dry(made):
+        fields = made["rain_rate"].values * 0
+        return forecast_dataset(rain, index, Forecast(fields), "dry")
+
+    rolling = Rolling(tmp_path, "sprog")
+    for index in (3, 7, 14, 19):  # in four hours
+        assert rolling.verify([issue(tmp_path, rain, index, dry)], rain)
+    told = rolling.tell()
+    assert any("worse" in text for text in told["behind"])
+    monkeypatch.setattr(module, "KEPT", np.timedelta64(50, "m"))
+    index = 20
+    assert rolling.verify([issue(tmp_path, rain, index, dry)], rain)
+    assert len(rolling.sums["block"]) == len(rolling.sums["pixels"]) == 1
+    assert rolling.sums["starts"].astype(str).tolist() == [
+        "2020-06-01T03:10:00",
+        "2020-06-01T03:20:00",
+    ]
+
+
+def test_damaged_sums_begin_anew_and_a_damaged_forecast_is_passed_over(tmp_path, rain, caplog):
+    (tmp_path / "verification.npz").write_bytes(b"half")
+    rolling = Rolling(tmp_path, "sprog")
+    assert "begin anew" in caplog.text
+    damaged = tmp_path / "20200601T0020Z.nc"
+    damaged.write_bytes(b"half")
+    paths = [damaged, issue(tmp_path, rain, 3)]
+    assert rolling.verify(paths, rain)
+    assert rolling.verify(paths, rain)
+    assert not rolling.verify(paths, rain)
+    assert rolling.scores().attrs["n_cases"] == 1
