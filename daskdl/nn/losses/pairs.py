@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from daskdl.nn.losses.loss import Loss, OperationLoss, parts
 from daskdl.ops import losses as ops
+from daskdl.ops.linear import linear
+from daskdl.ops.norm.norms import normalize
 from daskdl.tensor import Tensor
 
-__all__ = ["CosineEmbeddingLoss", "MarginRankingLoss", "TripletMarginLoss"]
+__all__ = [
+    "CosineEmbeddingLoss",
+    "MarginRankingLoss",
+    "MultipleNegativesLoss",
+    "TripletMarginLoss",
+]
 
 
 class MarginRankingLoss(OperationLoss):
@@ -83,3 +92,34 @@ class TripletMarginLoss(Loss):
             swap=self.swap,
             sample_weight=sample_weight,
         )
+
+
+class MultipleNegativesLoss(Loss):
+    """Cross-entropy of finding each anchor's positive among those of all samples, by the cosine.
+
+    M. Henderson et al., arXiv 1705.00652. The other samples are those that a shard draws for a
+    batch, so the number of shards is a part of the loss, and the number of workers is not: a fit
+    with ``shards=1`` takes the negatives of the whole batch.
+
+    Parameters
+    ----------
+    scale : float
+        What cosines are multiplied with.
+
+    Examples
+    --------
+    >>> x = np.eye(3, dtype=np.float32)
+    >>> round(float(nn.MultipleNegativesLoss(scale=2.0)((x, x))), 4)
+    0.2395
+    """
+
+    def __init__(self, scale: float = 20.0) -> None:
+        self.scale = scale
+
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
+        """Compare (anchor, positive), arrays (N, D); there is no target."""
+        anchor, positive = (normalize(part, eps=1e-12) for part in parts(self, prediction, 2))
+        scores = linear(anchor, positive, None) * self.scale
+        labels = np.arange(scores.shape[0])
+        loss: Tensor = ops.cross_entropy(scores, labels, sample_weight=sample_weight)
+        return loss

@@ -10,7 +10,7 @@ import pytest
 
 from daskdl import SampleSet, Trainer, text
 from daskdl.errors import CheckpointError, ModelFileError, SettingsError
-from daskdl.nn import CrossEntropyLoss, load, save
+from daskdl.nn import CrossEntropyLoss, Map, MultipleNegativesLoss, load, save
 from daskdl.optim import AdamW
 from tests.daskdl.text.test_text_model import CLASSIFIER, TEXTS, by_torch, peer, write_folder
 
@@ -49,6 +49,32 @@ def test_adapters_have_the_same_bits_on_any_number_of_workers(tmp_path: Path, cl
     other = text.lora(classifier(write_folder(tmp_path / "other", seed=1)), rank=2)
     with pytest.raises(CheckpointError, match="expected frozen weights"):
         fitted(other, checkpoint=tmp_path / "0")
+
+
+def test_pairs_are_told_from_the_others_of_a_shard(tmp_path: Path, client_of) -> None:
+    folder, results = write_folder(tmp_path / "model"), []
+    first, second = TEXTS[:4] * 4, ["the rain", "a sea today", "rain falls", "hills and sea"] * 4
+    texts = np.array(first, object), np.array(second, object)
+    samples = SampleSet.from_arrays(x=texts, y=np.zeros(16), partitions=3)
+    for workers in (0, 3):
+        model = text.load(folder)
+        columns = [text.Tokens(model.tokenizer, name) for name in ("x.0", "x.1")]
+        pairs = samples.map_batches(columns[0]).map_batches(columns[1])
+        trainer = Trainer(Map(model.network), MultipleNegativesLoss(), AdamW(1e-2))
+        client = client_of(workers) if workers else None
+        trainer.fit(pairs, epochs=6, batch_size=8, progress=False, client=client)
+        assert np.mean(trainer.history["loss"][-2:]) < trainer.history["loss"][0] / 2
+        results.append(model.network.flat.copy())
+    np.testing.assert_array_equal(*results)
+    anchor, positive = model(first[:4]), model(second[:4])
+    cosines = anchor @ positive.T / np.outer(*map(length, (anchor, positive)))
+    expected = np.log(np.exp(2 * cosines).sum(1)) - 2 * np.diag(cosines)
+    loss = MultipleNegativesLoss(scale=2.0)((anchor, positive))
+    assert float(loss) == pytest.approx(expected.mean(), rel=1e-4)
+
+
+def length(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors, axis=1)
 
 
 def load_state(folder: Path) -> dict[str, np.ndarray]:
