@@ -49,6 +49,9 @@ def ingest(
             "or none."
         ),
     ] = "default",
+    keep_flags: Annotated[
+        bool, typer.Option("--keep-flags", help="Keep which steps took echo out, clean_flags.")
+    ] = False,
     fill: Annotated[
         str,
         typer.Option(
@@ -108,8 +111,8 @@ def ingest(
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "fill": fill, "step": step, "mosaic": mosaic, "within": within,
-        "offset": offset,
+        "clean": clean, "keep_flags": keep_flags, "fill": fill, "step": step, "mosaic": mosaic,
+        "within": within, "offset": offset,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     first, last = (

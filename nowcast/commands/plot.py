@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def plot(
     forecast: Annotated[
-        list[Path], typer.Argument(help="Forecasts that 'nowcast predict' wrote, a row each.")
+        list[Path],
+        typer.Argument(
+            help="Forecasts that 'nowcast predict' wrote, a row each; or scans for --before-after."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Picture: .png, or .gif for an animation.")],
     observed: Annotated[
@@ -39,8 +42,14 @@ def plot(
         float | None,
         typer.Option(help="Show the square of so many km with the most rain, not the whole grid."),
     ] = None,
+    before_after: Annotated[
+        bool, typer.Option("--before-after", help="Show the cleaning of a polar scan.")
+    ] = False,
+    clean: Annotated[
+        str, typer.Option(help="With --before-after: its steps, as of 'nowcast ingest'.")
+    ] = "default",
 ) -> None:
-    """Show forecasts beside what was observed: rain, probabilities and members."""
+    """Show forecasts beside what was observed, or the cleaning of a scan (--before-after)."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
     from nowcast.rain.store import opened_rain
@@ -50,6 +59,9 @@ def plot(
         raise SettingsError(
             f"--out: expected the name of a file that ends in .png or .gif, found {out}"
         )
+    if before_after:
+        _plot_cleaning(forecast, out, clean, zoom)
+        return
     with ExitStack() as stack:
         opened = {path: stack.enter_context(open_forecast(path)) for path in forecast}
         first, *others = opened
@@ -64,6 +76,25 @@ def plot(
             dict(zip(_names(opened), opened.values(), strict=True)), out, observed=seen,
             before=before, thresholds=threshold or None, members=members, zoom_km=zoom,
         )  # fmt: skip
+    say(f"picture written to {out}")
+
+
+def _plot_cleaning(paths: list[Path], out: Path, steps: str, zoom: float | None) -> None:
+    """Draw the lowest sweep of a scan before and after its cleaning."""
+    from nowcast.ingest.rain_map import clean_sweeps
+    from nowcast.ingest.settings import IngestSettings
+    from nowcast.plot.cleaning import plot_cleaning
+    from nowcast.radar import reader, volume
+
+    header = reader.read_header(paths[0])
+    if not header.format.polar or out.suffix.lower() != ".png":
+        raise SettingsError(
+            f"--before-after: expected a polar scan and the name of a .png, found {header.format} "
+            f"and {out}; give volumes, or moments of one, of one time"
+        )
+    sweeps = volume.read_sweeps(paths, header.format)
+    (cleaned,) = clean_sweeps(sweeps, IngestSettings.of(clean=steps), header.format)
+    plot_cleaning(sweeps[0], cleaned, out, None if zoom is None else 500 * zoom)
     say(f"picture written to {out}")
 
 

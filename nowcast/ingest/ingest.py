@@ -29,6 +29,7 @@ from nowcast.ingest.sources import (
     typical,
 )
 from nowcast.mosaic.calibration import Calibration
+from nowcast.quality.clean import STEPS
 from nowcast.radar.header import Header
 from nowcast.radar.site import Site
 from nowcast.radar.volume import require_readers
@@ -200,7 +201,7 @@ def _ingest_files(
             if rain_map is not None:
                 report.written += 1
                 report.coverage += rain_map.coverage
-                yield writer.Frame(scan.time, rain_map.rain, scan.scanned)
+                yield writer.Frame(scan.time, rain_map.rain, scan.scanned, flags=rain_map.flags)
 
     _write(path, frames(), grid, attributes)
 
@@ -214,6 +215,10 @@ def _ingest_mosaic(
     progress: Show | None,
 ) -> None:
     """Ingest the scans of several radars into one map."""
+    if settings.keep_flags:
+        raise SettingsError(
+            "ingest, keep_flags: expected scans of one radar, found a mosaic; leave one of both out"
+        )
     radars = mosaic.radars_of(headers, report)
     frames, repeated = mosaic.plan_frames(radars, settings)
     _tell_repeated(repeated, report)
@@ -253,7 +258,9 @@ def _write(
         if first is None:
             return
         of_rain, of_store = attributes
-        writer.create(path, grid, first, attributes=of_rain, global_attributes=of_store)
+        writer.create(
+            path, grid, first, attributes=of_rain, global_attributes=of_store, flags=STEPS
+        )
     writer.append(path, frames)
 
 

@@ -15,7 +15,7 @@ from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.gridding import Geometry, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
-from nowcast.quality.clean import Cleaned, clean
+from nowcast.quality.clean import STEPS, Cleaned, clean
 from nowcast.radar import composite, isolated, reader, volume
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header
@@ -76,6 +76,8 @@ class RainMap:
         Gates that each step of the cleaning took out; ``"echo"`` is how many there were.
     quality : (ny, nx) float32, optional
         For a mosaic, how well the radar sees each cell, above 0 to 1; NaN where it does not reach.
+    flags : (ny, nx) uint8, optional
+        Bits of the steps that took echo out of a cell, see `nowcast.quality.clean`.
     """
 
     rain: NDArray[np.float32] = field(repr=False)
@@ -85,6 +87,7 @@ class RainMap:
     elevation: float | None = None
     removed: Mapping[str, int] = field(default_factory=dict)
     quality: NDArray[np.float32] | None = field(default=None, repr=False)
+    flags: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def missing(self) -> RainMap:
         """Return the map of a scan that shows nothing of the ground."""
@@ -163,8 +166,9 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
     removed: Counter[str] = Counter()
     for one in cleaned:
         removed.update(one.counts)
+    flags = map_flags(cleaned, grid, settings, site) if settings.keep_flags else None
     coverage = Coverage.of(rain, reached)
-    return RainMap(rain, coverage, lost, repeated, lowest, dict(removed), quality)
+    return RainMap(rain, coverage, lost, repeated, lowest, dict(removed), quality, flags)
 
 
 def clean_sweeps(
@@ -231,6 +235,21 @@ def _quality(
         quality = beam_quality(_geometry(sweep, where), grid, by_height=by_height)
         result = np.where(np.isnan(result) & ~np.isnan(rain), quality, result)
     return np.where(np.isnan(result), quality, result)
+
+
+def map_flags(
+    cleaned: Sequence[Cleaned], grid: Grid, settings: IngestSettings, site: Site | None
+) -> NDArray[np.uint8]:
+    """Return the bits (y, x) of the steps that took out any of a cell's gates, in any sweep."""
+    result = np.zeros(grid.shape, np.uint8)
+    for one in cleaned:
+        where = settings.site or one.sweep.site or site
+        assert where is not None
+        weights = gate_weights(_geometry(one.sweep, where), grid)
+        for bit in (1 << place for place in range(len(STEPS))):
+            if (one.flags & bit).any():
+                result[weights.apply((one.flags & bit).astype(np.float32)) > 0] |= bit
+    return result
 
 
 def _read_sweeps(

@@ -18,6 +18,7 @@ from pydantic import (
 from daskdl.errors import SettingsError
 from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
 from nowcast.radar.site import Site
+from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
 
 
@@ -55,6 +56,8 @@ class IngestSettings(BaseModel):
     clean: tuple[str, ...] = DEFAULT
     """Steps that take out echo that is no rain (:mod:`nowcast.quality`); as text with commas, or
     ``default``, ``all``, ``none``."""
+    keep_flags: bool = False
+    """The store also has ``clean_flags``: which steps took echo out of a cell."""
     moment: str | None = None
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
     fill: Literal["auto", "missing", "no echo"] = "auto"
@@ -201,4 +204,6 @@ class IngestSettings(BaseModel):
                 described["calibration_offset"] = ", ".join(parts)
             others = " ".join(step for step in self.steps if step != "correlation")
             described["cleaning"] = others or "none"
+            if self.keep_flags:
+                described["ancillary_variables"] = FLAGS
         return described

@@ -52,7 +52,7 @@ def spikes(dbz: NDArray[np.float32], range_: NDArray[np.float64]) -> NDArray[np.
     ray = np.arange(rays)
     # Gates with more than that power may have a spike under the rain.
     more = sums[:, -1] - sums[ray, best + SAME]
-    least = SHARE * np.maximum(far.sum() - more, far.sum() / 4)
+    least = SHARE * np.maximum(far.sum() - more, far.sum() / 2)
     alone = [same[(ray + side) % rays, best] < least / 2 for side in (-WIDEST, WIDEST)]
     spiked = (same[ray, best] > least) & alone[0] & alone[1]
     level = lowest + best + SAME / 2

@@ -24,6 +24,14 @@ RAIN_RATE = {
     "cell_methods": "time: point",
 }
 
+#: Name of the field of flags beside the rain, and its attributes but for those of the bits.
+FLAGS = "clean_flags"
+CLEAN_FLAGS = {
+    "standard_name": "rainfall_rate status_flag",
+    "long_name": "steps of the cleaning that took echo out of a cell",
+    "grid_mapping": "crs",
+}
+
 TIME = {
     "standard_name": "time",
     "long_name": "time",

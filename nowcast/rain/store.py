@@ -288,9 +288,10 @@ def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
             blosc = BloscCodec(**how, shuffle="shuffle")
             entry = {"compressors": (blosc, Crc32cCodec())}
             if variable.ndim >= 3:
-                lead = (1,) * (variable.ndim - 2)
-                entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
                 entry["fill_value"] = float("nan")
+        if variable.ndim >= 3:
+            lead = (1,) * (variable.ndim - 2)
+            entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
         encoding[str(name)] = entry
     return encoding
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time as clock
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from daskdl import files
 from daskdl.errors import DataError
-from nowcast.rain.cf import QUALITY, SCAN_TIME, TIME_ENCODING, history_line, rain_dataset
+from nowcast.rain.cf import (
+    CLEAN_FLAGS,
+    FLAGS,
+    QUALITY,
+    SCAN_TIME,
+    TIME_ENCODING,
+    history_line,
+    rain_dataset,
+)
 from nowcast.rain.grid import Grid
 from nowcast.rain.replacing import previous, remove
 from nowcast.rain.store import consolidate, open_stored, write_zarr
@@ -51,12 +59,15 @@ class Frame(NamedTuple):
         When the scan began, which the valid time may be rounded from.
     quality : (y, x) float32, optional
         Of a mosaic: 0 to 1 of the radar that sees a cell best; 0 where none does.
+    flags : (y, x) uint8, optional
+        Bits of the steps that took echo out of a cell.
     """
 
     time: np.datetime64
     rain: NDArray[np.float32]
     scanned: np.datetime64
     quality: NDArray[np.float32] | None = None
+    flags: NDArray[np.uint8] | None = None
 
 
 @contextmanager
@@ -103,9 +114,11 @@ def create(
     *,
     attributes: dict[str, Any],
     global_attributes: dict[str, Any],
+    flags: Sequence[str] = (),
 ) -> None:
     """Create a rain store with one frame: beside, then renamed.
 
+    If the frame has flags, so has the store; ``flags`` are the meanings of their bits.
     Its attribute ``id`` is of this store alone: by it a reader knows the store again.
     """
     dataset = rain_dataset(
@@ -119,6 +132,10 @@ def create(
     dataset["scan_time"] = ("time", scanned, SCAN_TIME)
     if first.quality is not None:
         dataset["quality"] = (("time", "y", "x"), first.quality[np.newaxis], QUALITY)
+    if first.flags is not None:
+        masks = np.left_shift(1, np.arange(len(flags))).astype(np.uint8)
+        meanings = {"flag_masks": masks, "flag_meanings": " ".join(flags)}
+        dataset[FLAGS] = (("time", "y", "x"), first.flags[np.newaxis], CLEAN_FLAGS | meanings)
     encoding = TIME_ENCODING | {"chunks": (TIMES_A_CHUNK,)}
     write_zarr(dataset, path, encoding={"time": encoding, "scan_time": encoding})
 
@@ -147,8 +164,9 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
             known.add(second)
             store.reserve(committed + COMMIT_FRAMES)
             store.rain[len(times)] = frame.rain
-            if store.quality is not None:
-                store.quality[len(times)] = frame.quality
+            for field, values in ((store.quality, frame.quality), (store.flags, frame.flags)):
+                if field is not None and values is not None:
+                    field[len(times)] = values
             scanned.append(frame.scanned)
             times.append(frame.time)  # which counts
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
@@ -175,6 +193,8 @@ class _Arrays:
         self.scanned: Any = group.get("scan_time")
         #: Only mosaics have it.
         self.quality: Any = group.get("quality")
+        #: Of stores that keep them.
+        self.flags: Any = group.get(FLAGS)
         self.history = str(group.attrs.get("history", ""))
 
     @classmethod
@@ -199,7 +219,7 @@ class _Arrays:
 
     def reserve(self, count: int) -> None:
         """Let fields take frames up to ``count``; readers do not see it before a commit."""
-        for field in (self.rain, self.quality):
+        for field in (self.rain, self.quality, self.flags):
             if field is not None and count != field.shape[0]:
                 field.resize((count, *field.shape[1:]))
 
@@ -228,7 +248,9 @@ class _Arrays:
 
     def _sync(self, known: int, count: int) -> None:
         """Have on the disk what the metadata are about to name; zarr leaves that to the system."""
-        fields = [self.path / "rain_rate"] + [self.path / "quality"] * (self.quality is not None)
+        beside = {"quality": self.quality, FLAGS: self.flags}
+        names = ["rain_rate", *(name for name, field in beside.items() if field is not None)]
+        fields = [self.path / name for name in names]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.
         times = [self.path / "time"] + [self.path / "scan_time"] * (self.scanned is not None)

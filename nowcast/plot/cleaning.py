@@ -1,0 +1,100 @@
+"""A picture of the cleaning: the rain of a sweep before and after, and what was taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.plot.figure import FAINT, METHODS, new_figure, save
+from nowcast.plot.place import Place, draw_place
+from nowcast.plot.rain import add_legend, draw_field, draw_rain
+from nowcast.quality.clean import STEPS, Cleaned
+from nowcast.radar.sweep import Sweep
+from nowcast.rain.rainrate import ZRRelation
+
+#: Cells along each side of the map.
+CELLS = 800
+
+
+def plot_cleaning(before: Sweep, cleaned: Cleaned, path: Path, reach: float | None = None) -> None:
+    """Write a picture (PNG) of a sweep before and after its cleaning, and of what each step took.
+
+    Parameters
+    ----------
+    before : Sweep
+    cleaned : Cleaned
+        What the cleaning made of it.
+    path : path
+    reach : float, optional
+        Metres from the radar to the sides of the map; by default as far as there is rain.
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import Patch
+
+    assert before.dbz is not None
+    assert cleaned.sweep.dbz is not None
+    relation = ZRRelation()
+    rain = relation.rain_rate(before.dbz)
+    if reach is None:
+        far = before.range[(rain > 0).any(axis=0)]
+        reach = float(far.max()) if far.size else before.reach
+    axis = (np.arange(CELLS) + 0.5) * (2 * reach / CELLS) - reach
+    ray, gate = _nearest(before, axis)
+    inside = np.hypot(axis, axis[:, np.newaxis]) <= before.reach
+
+    def mapped(values: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.where(inside, values[ray, gate], np.nan)
+
+    figure = new_figure(13.5, 4.5)
+    axes = figure.subplots(1, 3)
+    image = draw_rain(axes[0], mapped(rain), axis, axis)
+    draw_rain(axes[1], mapped(relation.rain_rate(cleaned.sweep.dbz)), axis, axis)
+    # The first step that took a gate's rain out.
+    step = np.full(rain.shape, np.nan)
+    for place in reversed(range(len(STEPS))):
+        step[(cleaned.flags >> place & 1 > 0) & (rain > 0)] = place
+    colours = [colour for colour, _ in METHODS[: len(STEPS)]]
+    norm = BoundaryNorm(np.arange(len(STEPS) + 1) - 0.5, len(STEPS))
+    draw_field(axes[2], mapped(step), axis, axis, ListedColormap(colours), norm)
+    shares = _shares(cleaned.counts)
+    handles = [
+        Patch(color=colours[STEPS.index(name)], label=f"{name}, {share:.2g} %")
+        for name, share in shares.items()
+    ]
+    if handles:
+        axes[2].legend(handles=handles, fontsize=7, loc="lower right")
+    titles = ("before", "after", f"taken out: {sum(shares.values()):.2g} % of the gates with echo")
+    for one, title in zip(axes, titles, strict=True):
+        across, up = draw_place(one, Place(radar=True), axis, axis)
+        one.set_title(title, fontsize=10)
+        one.set_xlabel(across, fontsize=8, color=FAINT)
+        one.set_ylabel(up, fontsize=8, color=FAINT)
+    add_legend(figure, image, axes[:2])
+    when = before.time.astype("datetime64[s]").item()
+    figure.suptitle(f"{when:%Y-%m-%d %H:%M} UTC, {before.elevation:.1f} degrees", fontsize=11)
+    save(figure, path)
+
+
+def _nearest(
+    sweep: Sweep, axis: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return ray and gate of each cell of a map around the radar."""
+    x, y = axis, axis[:, np.newaxis]
+    edges = (sweep.azimuth + np.roll(sweep.azimuth, -1)) / 2
+    angle = np.degrees(np.arctan2(x, y)) % 360.0
+    ray = np.searchsorted(edges[:-1], angle) % sweep.azimuth.size
+    # Between the last ray and north the first one may be nearer.
+    last, first = angle - sweep.azimuth[-1], sweep.azimuth[0] + 360.0 - angle
+    ray = np.where((last > 0) & (first < last), 0, ray)
+    step = (sweep.range[-1] - sweep.range[0]) / max(sweep.range.size - 1, 1)
+    gate = np.rint((np.hypot(x, y) - sweep.range[0]) / step).clip(0, sweep.range.size - 1)
+    return ray, gate.astype(np.int64)
+
+
+def _shares(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return the per cent of the gates with rain that each step took out."""
+    echo = max(counts["echo"], 1)
+    return {step: 100 * gates / echo for step, gates in counts.items() if step != "echo"}
