@@ -1,18 +1,25 @@
 """Draw pictures of the documentation: ``python -m ci.pictures`` writes ``docs/figures/*.png``.
 
-``forecast`` is a forecast of simulated rain by `nowcast`'s own commands; ``dashboard`` is Dask's
-dashboard during a fit, photographed by a Chromium (``pip install playwright bokeh``, and a
-``chromium`` on the PATH).
+``forecast`` is a forecast of simulated rain by `nowcast`'s own commands, and ``page`` is how
+``nowcast serve`` shows one; ``dashboard`` is Dask's dashboard during a fit (``pip install bokeh``).
+The last two are photographed by a ``chromium`` with its ``chromedriver``.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -48,10 +55,51 @@ def draw_forecast(to: Path) -> None:
         smaller(picture, to)
 
 
+@contextmanager
+def photograph(address: str, to: Path, width: int, height: int) -> Iterator[Any]:
+    """Give a browser that has opened an address; take its picture when all is ready."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    for name in ("headless", "no-sandbox", "hide-scrollbars", f"window-size={width},{height}"):
+        options.add_argument(f"--{name}")
+    options.binary_location = str(shutil.which("chromium"))
+    browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get(address)
+        yield browser
+        with tempfile.TemporaryDirectory() as name:
+            browser.save_screenshot(str(Path(name) / "page.png"))
+            smaller(Path(name) / "page.png", to)
+    finally:
+        browser.quit()
+
+
+def draw_page(to: Path) -> None:
+    """Run the tutorial for forecasters, and photograph the page that it makes."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    text = (FIGURES.parent / "tutorials" / "forecaster.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}}).execute()
+        handler = partial(SimpleHTTPRequestHandler, directory=f"{folder}/page")
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever).start()
+            state = "lat=50.3&lon=4.5&lead=20&cells=1"
+            address = f"http://127.0.0.1:{server.server_port}/#{state}"
+            with photograph(address, to, 1250, 980):
+                time.sleep(5)
+            server.shutdown()
+
+
 def draw_dashboard(to: Path) -> None:
     """Fit LeNet-5 on two workers, and photograph their dashboard meanwhile."""
     from distributed import Client, LocalCluster
-    from playwright.sync_api import sync_playwright
 
     from daskdl import SampleSet, Trainer
     from daskdl.models import LeNet5
@@ -78,21 +126,15 @@ def draw_dashboard(to: Path) -> None:
             target=trainer.fit, args=[samples], kwargs=settings | {"callbacks": [UntilDone()]}
         )
         fit.start()
-        with sync_playwright() as players, tempfile.TemporaryDirectory() as name:
-            browser = players.chromium.launch(executable_path=shutil.which("chromium"))
-            page = browser.new_page(viewport={"width": 1400, "height": 760})
-            page.goto(cluster.dashboard_link)
-            page.wait_for_timeout(20_000)
-            page.screenshot(path=Path(name) / "page.png")
-            browser.close()
-            done.set()
-            smaller(Path(name) / "page.png", to)
+        with photograph(cluster.dashboard_link, to, 1400, 760):
+            time.sleep(20)
+        done.set()
         fit.join()
 
 
 def main() -> None:
     """Draw what is asked for."""
-    drawn = {"forecast": draw_forecast, "dashboard": draw_dashboard}
+    drawn = {"forecast": draw_forecast, "page": draw_page, "dashboard": draw_dashboard}
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m ci.pictures")
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all")
     names = parser.parse_args().names or list(drawn)
