@@ -9,8 +9,11 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, widened
-from daskdl.kernels.int8.scale import Scale, to_bytes, to_floats
+from daskdl.kernels.int8.scale import HIGHEST, LARGEST, Scale, to_bytes, to_floats
 from daskdl.tensor import Array, op
+
+#: Summands of a result at most.
+MOST = (2**31 - 1) // (HIGHEST * (LARGEST + 1))
 
 __all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
 
@@ -50,6 +53,7 @@ def int8_conv2d(
     stride: tuple[int, int] = (1, 1),
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
     dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
 ):
     """Cross-correlate images with int8 filters.
 
@@ -60,14 +64,14 @@ def int8_conv2d(
     ----------
     x : float32 array (N, H, W, in)
     words : float32 array (n,)
-        Int8 numbers (out, kh, kw, in), four in each one's bits; see :func:`packed`.
+        Int8 numbers (out, kh, kw, in / groups), four in each one's bits; see :func:`packed`.
     scale : array (out,)
         Of the filters.
     bias : array (out,), optional
-    shape : (out, kh, kw, in)
+    shape : (out, kh, kw, in / groups)
     of_x : (s, zero)
-    stride, pad, dilation
-        As :func:`conv2d`'s.
+    stride, pad, dilation, groups
+        As :func:`conv2d`'s. With groups, :func:`has_int8` says which shapes there are.
 
     Returns
     -------
@@ -78,12 +82,18 @@ def int8_conv2d(
     ShapeError
         When x has not so many channels, or an image is smaller than a window.
     SettingsError
-        When a gradient is asked for.
+        When a gradient is asked for, or there are no kernels for such weights.
     """
-    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation)
-    if x.ndim != 4 or x.shape[3] != shape[3] or min(geometry.size(*x.shape[1:3])) < 1:
+    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation, groups)
+    if not has_int8(shape, groups):
+        raise SettingsError(
+            f"int8_conv2d: expected groups of a multiple of 4 channels, or of one with one filter, "
+            f"and at most {MOST} summands, found weights {shape} in {groups} groups; use conv2d"
+        )
+    channels = shape[3] * groups
+    if x.ndim != 4 or x.shape[3] != channels or min(geometry.size(*x.shape[1:3])) < 1:
         raise ShapeError(
-            f"int8_conv2d: expected x of shape (N, H, W, {shape[3]}) with images of at least "
+            f"int8_conv2d: expected x of shape (N, H, W, {channels}) with images of at least "
             f"{geometry.reach} pixels, found {x.shape}; give images of that size"
         )
     product = Product(unpacked(words, shape), scale, bias, geometry, Scale(*of_x))
@@ -118,6 +128,18 @@ def int8_linear(
     product = Product(weight, scale, bias, Geometry((1, 1)), Scale(*of_x))
     rows = np.ascontiguousarray(x).reshape(1, 1, -1, shape[1])
     return _computed(product, rows, of_x).reshape(*x.shape[:-1], shape[0]), _backward
+
+
+def has_int8(shape: tuple[int, ...], groups: int = 1) -> bool:
+    """Return whether there are kernels for weights (out, ..., in / groups) and bytes.
+
+    Groups have a multiple of 4 channels, or each is a channel with one filter; and no sum of
+    products of bytes and weights leaves int32.
+    """
+    if min(shape) < 1 or np.prod(shape[1:]) > MOST:
+        return False
+    depthwise = shape[-1] == 1 and shape[0] == groups
+    return groups == 1 or (len(shape) == 4 and (shape[-1] % 4 == 0 or depthwise))
 
 
 def packed(weight: Array) -> Array:

@@ -8,7 +8,6 @@ each step, in this order: ``y = sum * scale + bias``, what is ``beside`` is adde
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -17,7 +16,7 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.int8.arithmetic import Words, way_of
-from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.products.finish import all_lanes, changed_if
 from daskdl.kernels.products.microkernel import BYTE, LANES, load, store, whole
 
 #: Rows of a block.
@@ -35,14 +34,19 @@ NOTHING, FLOATS, BYTES = 0, 1, 2
 _I8, _I32, _I64, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
-def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
+def block_of(
+    vectors: int, narrow: bool = False, way: str = "", depthwise: bool = False
+) -> Any:  # fmt: skip
     """Return a function of numba that computes ``ROWS`` rows of some vectors of a panel's columns.
 
-    Its arguments:
+    A block is ``depthwise`` whose columns are channels of A: of each there is a byte for a weight,
+    which is the first of a word. Its arguments:
 
     table, step, segments : address, int, int
         Of ``ROWS`` int64 for each segment, ``step`` bytes apart: addresses of rows of A. Rows that
         are not wanted repeat the last one, here and in ``places``.
+    shift : int
+        Bytes from such an address to the first channel.
     words : int
         Of each segment.
     b : address
@@ -59,7 +63,7 @@ def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
     """
 
     def generate(context, builder, signature, args):
-        table, step, segments, depth, b, columns, places, packed = args
+        table, step, shift, segments, depth, b, columns, places, packed = args
         (
             apart, y, beside, kind_y, kind_beside, zero, scale, low, high, inverse, zero_y, least,
             most, left,
@@ -71,14 +75,14 @@ def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
         width = 4 * LANES
         mask = None
         if narrow:
-            own = ir.Constant(ints, list(range(LANES)))
-            mask = builder.icmp_signed(
-                ">", all_lanes(builder, ints, builder.trunc(left, _I32)), own
-            )
+            numbers = ir.Constant(ints, list(range(LANES)))
+            most_lanes = all_lanes(builder, ints, builder.trunc(left, _I32))
+            mask = builder.icmp_signed(">", most_lanes, numbers)
         access = _Access(builder, mask)
         of_columns = builder.inttoptr(columns, BYTE)
         starts = [load(builder, of_columns, v * width, ints, 4) for v in range(vectors)]
-        sums = _summed(builder, words, table, step, segments, depth, b, starts)
+        channels = access if depthwise else None
+        sums = _summed(builder, words, table, step, shift, segments, depth, b, starts, channels)
 
         def per_column(place: int) -> list[Any]:
             line = builder.gep(of_columns, [builder.mul(apart, whole(place))])
@@ -116,7 +120,7 @@ def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
             return changed
 
         for kind, change in ((FLOATS, plus_floats), (BYTES, plus_bytes)):
-            values = _if(builder, _is(builder, kind_beside, kind), values, change)
+            values = changed_if(builder, _is(builder, kind_beside, kind), values, change)
 
         with builder.if_else(_is(builder, kind_y, BYTES)) as (then, otherwise):
             with then:
@@ -136,17 +140,17 @@ def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
         return context.get_dummy_value()
 
     @intrinsic
-    def block(context, table, step, segments, words, b, columns, places, plan):
-        return types.void(*[types.intp] * 7, plan), generate
+    def block(context, table, step, shift, segments, words, b, columns, places, plan):
+        return types.void(*[types.intp] * 8, plan), generate
 
     return block
 
 
 def _summed(
-    builder: ir.IRBuilder, words: Words, table: Any, step: Any, segments: Any, depth: Any, b: Any,
-    starts: list[Any],
+    builder: ir.IRBuilder, words: Words, table: Any, step: Any, shift: Any, segments: Any,
+    depth: Any, b: Any, starts: list[Any], channels: _Access | None,
 ) -> list[Any]:  # fmt: skip
-    """Generate the sums of ``ROWS`` rows, row by row."""
+    """Generate the sums of ``ROWS`` rows, row by row; with ``channels``, depthwise ones."""
     vectors, undefined = len(starts), ir.Constant(words.kind, ir.Undefined)
     first_lane = ir.Constant(words.kind, [0] * words.lanes)
     before = builder.block
@@ -160,8 +164,9 @@ def _summed(
 
     builder.position_at_end(outer)
     count, entry, at_b = builder.phi(_I64), builder.phi(BYTE), builder.phi(BYTE)
-    held = [builder.phi(words.kind) for _ in firsts]
-    lines = [builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), BYTE) for i in range(ROWS)]
+    before_segment = [builder.phi(words.kind) for _ in firsts]
+    rows = [load(builder, entry, 8 * i, _I64, 8) for i in range(ROWS)]
+    lines = [builder.inttoptr(builder.add(row, shift), BYTE) for row in rows]
     builder.branch(inner)
 
     builder.position_at_end(inner)
@@ -171,12 +176,18 @@ def _summed(
         words.right(builder, load(builder, place, 4 * words.lanes * v, words.kind, 4))
         for v in range(vectors)
     ]
+    bytes_of_lanes = ir.VectorType(_I8, words.lanes)
     for i, line in enumerate(lines):
-        word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
-        lane = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
-        left = words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))
+        if channels is None:
+            word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
+            lane = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
+            left = [words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))]
+            left *= vectors
+        else:
+            each = [channels.read(line, v * words.lanes, bytes_of_lanes) for v in range(vectors)]
+            left = [words.left(builder, builder.zext(number, words.kind)) for number in each]
         for v, column in enumerate(right):
-            sums.append(words.add(builder, totals[i * vectors + v], left, column))
+            sums.append(words.add(builder, totals[i * vectors + v], left[v], column))
     following = builder.add(k, whole(1))
     next_b = builder.gep(place, [whole(LINE)])
     builder.cbranch(builder.icmp_signed("<", following, depth), inner, between)
@@ -190,14 +201,14 @@ def _summed(
         (count, segments, rest),
         (entry, start, next_entry),
         (at_b, panel, next_b),
-        *zip(held, firsts, sums, strict=True),
+        *zip(before_segment, firsts, sums, strict=True),
     ]:
         phi.add_incoming(first, before)
         phi.add_incoming(new, between)
     for phi, first, new in [
         (k, whole(0), following),
         (place, at_b, next_b),
-        *zip(totals, held, sums, strict=True),
+        *zip(totals, before_segment, sums, strict=True),
     ]:
         phi.add_incoming(first, outer)
         phi.add_incoming(new, inner)
@@ -250,27 +261,10 @@ def _within(builder: ir.IRBuilder, value: Any, low: Any, high: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", value, most), value, most)
 
 
-def _if(
-    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
-) -> list[Any]:
-    """Generate vectors that are changed where a condition holds."""
-    before, then = builder.block, builder.append_basic_block("then")
-    after = builder.append_basic_block("after")
-    builder.cbranch(condition, then, after)
-    builder.position_at_end(then)
-    changed, end = change(values), builder.block
-    builder.branch(after)
-    builder.position_at_end(after)
-    results = []
-    for old, new in zip(values, changed, strict=True):
-        phi = builder.phi(old.type)
-        phi.add_incoming(old, before)
-        phi.add_incoming(new, end)
-        results.append(phi)
-    return results
-
-
 multiply = block_of(VECTORS)
 #: For one vector of a last panel's columns, of which there may be less.
 multiply_vector = block_of(1)
 multiply_narrow = block_of(1, narrow=True)
+multiply_channels = block_of(VECTORS, depthwise=True)
+multiply_channels_vector = block_of(1, depthwise=True)
+multiply_channels_narrow = block_of(1, narrow=True, depthwise=True)

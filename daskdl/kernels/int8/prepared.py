@@ -26,11 +26,11 @@ class Product:
 
     Parameters
     ----------
-    weight : int8 array (out, kh, kw, in)
+    weight : int8 array (out, kh, kw, in / groups)
+        With groups, ``in / groups`` is a multiple of 4, or 1 and there are as many filters.
     scale, bias : float32 arrays (out,)
         Of the weights; the bias may be None.
     geometry : Geometry
-        Without groups.
     of_x : Scale
         Of the bytes.
     """
@@ -40,49 +40,33 @@ class Product:
         of_x: Scale,
     ) -> None:  # fmt: skip
         self.geometry, self.zero, self.filters = geometry, of_x.zero, len(weight)
-        #: Channels that bytes have, a multiple of 4, and pixels of zeros on both sides of images.
-        self.channels, self.sides = -(-weight.shape[3] // 4) * 4, (0, 0)
-        if self.channels != weight.shape[3]:
-            more = self.channels - weight.shape[3]
-            weight = np.pad(weight, ((0, 0), (0, 0), (0, 0), (0, more)))
+        #: Channels that bytes have, and pixels of zeros on both sides of images.
+        self.channels, self.sides = weight.shape[3] * geometry.groups, (0, 0)
         self._within = geometry
-        if self.channels == 4 and geometry.kernel[1] > 1 and geometry.dilation[1] == 1:
-            # The taps of a row lie side by side, and are one.
-            self.sides = geometry.pad[2:]
-            pad, dilation = (*geometry.pad[:2], 0, 0), (geometry.dilation[0], 1)
-            self._within = Geometry((geometry.kernel[0], 1), geometry.stride, pad, dilation)
-            weight = weight.reshape(len(weight), geometry.kernel[0], 1, -1)
-        self.panels = panels_of(weight, scale * np.float32(of_x.scale), bias, of_x.zero)
+        if geometry.groups == 1:
+            self.channels = -(-weight.shape[3] // 4) * 4
+            more = self.channels - weight.shape[3]
+            weight = np.pad(weight, ((0, 0), (0, 0), (0, 0), (0, more))) if more else weight
+            if self.channels == 4 and geometry.kernel[1] > 1 and geometry.dilation[1] == 1:
+                # The taps of a row lie side by side, and are one.
+                self.sides = geometry.pad[2:]
+                pad, dilation = (*geometry.pad[:2], 0, 0), (geometry.dilation[0], 1)
+                self._within = Geometry((geometry.kernel[0], 1), geometry.stride, pad, dilation)
+                weight = weight.reshape(len(weight), geometry.kernel[0], 1, -1)
+        sums = scale * np.float32(of_x.scale)
+        self.panels = panels_of(weight, sums, bias, of_x.zero, geometry.groups)
 
-    def work_of(
-        self,
-        y: NDArray[Any],
-        x: Bytes,
-        beside: NDArray[Any] | None = None,
-        of_beside: Scale | None = None,
-        low: float = -np.inf,
-        high: float = np.inf,
-        into: Scale | None = None,
-    ) -> Callable[[], object]:
+    def work_of(self, y: NDArray[Any], x: Bytes, *end: Any) -> Callable[[], object]:
         """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` is C-contiguous and not empty.
         """
         if x.ndim != 4:
             x, y = x.reshape(1, 1, -1, x.shape[-1]), y.reshape(1, 1, -1, y.shape[-1])
-        end = End(beside, of_beside, low, high, into)
-        return work_of(x, self.zero, self.panels, self._within, y, end)
+        return work_of(x, self.zero, self.panels, self._within, y, End(*end))
 
-    def __call__(
-        self,
-        x: Bytes,
-        beside: NDArray[Any] | None = None,
-        of_beside: Scale | None = None,
-        low: float = -np.inf,
-        high: float = np.inf,
-        into: Scale | None = None,
-    ) -> NDArray[Any]:
-        """Return the finished sums, float32; bytes where ``into`` is given.
+    def __call__(self, x: Bytes, *end: Any) -> NDArray[Any]:
+        """Return the finished sums, float32; bytes where the end says so.
 
         See :mod:`daskdl.kernels.int8.block` for the steps.
 
@@ -90,18 +74,16 @@ class Product:
         ----------
         x : uint8 array (N, H, W, channels) or (..., channels), C-contiguous
             From :func:`widened`, unless it :meth:`fits`.
-        beside : array of the result's shape, C-contiguous, optional
-            float32; bytes with their scale.
-        of_beside, into : Scale, optional
-        low, high : float
+        *end
+            As :class:`~daskdl.kernels.int8.product.End` has it.
         """
         shape = *x.shape[:-1], self.filters
         if x.ndim == 4:
             width = x.shape[2] - sum(self.sides)
             shape = len(x), *self.geometry.size(x.shape[1], width), self.filters
-        y = empty(shape, np.float32 if into is None else np.uint8)
+        y = empty(shape, np.float32 if End(*end).into is None else np.uint8)
         if y.size:
-            self.work_of(y, x, beside, of_beside, low, high, into)()
+            self.work_of(y, x, *end)()
         return y
 
     def fits(self, x: Bytes) -> bool:

@@ -23,6 +23,9 @@ from daskdl.kernels.int8.block import (
     NOTHING,
     ROWS,
     multiply,
+    multiply_channels,
+    multiply_channels_narrow,
+    multiply_channels_vector,
     multiply_narrow,
     multiply_vector,
 )
@@ -45,15 +48,22 @@ class Panels(NamedTuple):
     Attributes
     ----------
     words : int32 array (panels, taps * words, COLUMNS)
-        Four numbers each.
+        Four numbers each; of a depthwise convolution one.
     columns : int32 array (3, panels * COLUMNS)
         What sums begin with; scale and bias, float32 by their bits.
     filters : int
+        Of a group, whose panels follow one another.
+    channels : int
+        From one group to the next.
+    depthwise : bool
+        Whether columns are channels.
     """
 
     words: NDArray[np.int32]
     columns: NDArray[np.int32]
     filters: int
+    channels: int = 0
+    depthwise: bool = False
 
 
 class End(NamedTuple):
@@ -80,7 +90,6 @@ def work_of(
         The byte that stands for 0, which is around the images.
     panels : Panels
     geometry : Geometry
-        Without groups.
     y : array (N, rows, columns, out), C-contiguous
         float32; uint8 where the end says so.
     end : End
@@ -105,14 +114,14 @@ def work_of(
     plan = np.array([
         *x.shape, rows, columns, filters, *geometry.stride, length, shares,
         FLOATS if into is None else BYTES, kind, 0 if other is None else other.zero,
-        0 if into is None else into.zero,
+        0 if into is None else into.zero, panels.filters, panels.channels, panels.depthwise,
     ], np.int64)  # fmt: skip
     limits = np.array([
         0.0 if other is None else other.scale, end.low, end.high, inverse, least_y, most_y
     ], np.float32)  # fmt: skip
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)
-    around = np.full(panels.words.shape[1] // len(taps) * 4, zero, np.uint8)
+    around = np.full(max(depth, panels.words.shape[1] // len(taps) * 4), zero, np.uint8)
     beside = y if end.beside is None else end.beside
     return work_over_range(
         _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
@@ -185,33 +194,50 @@ def _write_table(x, taps, plan, around, first, here, table, targets):
 @jit
 def _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end):
     """Multiply the rows of a table by the panels ``begin`` to ``end``."""
-    segments, filters = taps.shape[0], plan[6]
-    depth = words.shape[1] // segments
+    segments, filters, depthwise = taps.shape[0], plan[15], plan[17] == 1
+    depth, per_group = words.shape[1] // segments, -(-filters // COLUMNS)
     whole = -(-here // ROWS) * ROWS
     apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
     size_beside = 1 if plan[12] == BYTES else 4
     for panel in range(begin, end):
         b = address(words) + panel * words.shape[1] * LINE
-        for first in range(0, COLUMNS, COLUMNS if filters - panel * COLUMNS >= COLUMNS else LANES):
-            column = panel * COLUMNS + first
-            left = filters - column
+        group, place_in_group = divmod(panel, per_group)
+        columns_left = filters - place_in_group * COLUMNS
+        for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
+            left = columns_left - first
             if left <= 0:
                 break
+            column = group * filters + place_in_group * COLUMNS + first
+            shift = column if depthwise else group * plan[16]
             ends = (
                 apart, address(y) + column * size_y, address(beside) + column * size_beside,
                 plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3], plan[14],
                 limits[4], limits[5], left,
             )  # fmt: skip
-            at_b, of_columns = b + first * 4, address(columns) + column * 4
+            at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
             for i in range(0, whole, ROWS):
                 entry, place = address(table) + i * 8, address(targets) + i * 8
-                if filters - panel * COLUMNS >= COLUMNS:
-                    multiply(entry, whole * 8, segments, depth, at_b, of_columns, place, ends)
-                elif left >= LANES:
-                    multiply_vector(
-                        entry, whole * 8, segments, depth, at_b, of_columns, place, ends
-                    )
-                else:
-                    multiply_narrow(
-                        entry, whole * 8, segments, depth, at_b, of_columns, place, ends
-                    )
+                _multiply_block(
+                    entry, whole * 8, shift, segments, depth, at_b, of_columns, place, ends,
+                    columns_left >= COLUMNS, depthwise,
+                )  # fmt: skip
+
+
+@jit
+def _multiply_block(
+    entry, step, shift, segments, depth, b, columns, place, ends, whole_panel, depthwise
+):
+    """Multiply a block's rows by the columns of a panel, or by a vector of them."""
+    if depthwise:
+        if whole_panel:
+            multiply_channels(entry, step, shift, segments, depth, b, columns, place, ends)
+        elif ends[13] >= LANES:
+            multiply_channels_vector(entry, step, shift, segments, depth, b, columns, place, ends)
+        else:
+            multiply_channels_narrow(entry, step, shift, segments, depth, b, columns, place, ends)
+    elif whole_panel:
+        multiply(entry, step, shift, segments, depth, b, columns, place, ends)
+    elif ends[13] >= LANES:
+        multiply_vector(entry, step, shift, segments, depth, b, columns, place, ends)
+    else:
+        multiply_narrow(entry, step, shift, segments, depth, b, columns, place, ends)

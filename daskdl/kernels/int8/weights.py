@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,30 +27,43 @@ def quantised(weight: Floats) -> tuple[Int8, Floats]:
     return numbers.astype(np.int8).reshape(weight.shape), scale
 
 
-def panels_of(weight: Int8, scale: Floats, bias: Floats | None, zero: int) -> Panels:
-    """Return weights (out, kh, kw, in) for bytes of which ``zero`` stands for 0.
+def panels_of(
+    weight: Int8, scale: Floats, bias: Floats | None, zero: int, groups: int = 1
+) -> Panels:
+    """Return weights (out, kh, kw, in / groups) for bytes of which ``zero`` stands for 0.
 
     The offset is taken out where sums begin: ``sum(w * (x - zero)) = sum(w * x) - zero * sum(w)``.
 
     Parameters
     ----------
     weight : int8 array
-        ``in`` is a multiple of 4.
+        ``in / groups`` is a multiple of 4, or 1 with as many groups as filters.
     scale : float32 array (out,)
         Of a sum: the filter's times that of the bytes.
     bias : float32 array (out,), optional
     zero : int
+    groups : int
     """
-    filters, channels = len(weight), weight.shape[3]
+    depthwise = weight.shape[3] == 1
+    assert weight.shape[3] % 4 == 0 or (depthwise and groups == len(weight))
+    cut = 1 if depthwise else groups
+    filters = len(weight) // cut
     panels = -(-filters // COLUMNS)
-    flat = np.zeros((panels * COLUMNS, weight[0].size), np.int8)
-    flat[:filters] = weight.reshape(filters, -1)
-    words = flat.reshape(panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
-    columns = np.zeros((3, panels * COLUMNS), np.int32)
+
+    def spread(numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers (out, ...) with zeros behind each group, up to whole panels."""
+        y = np.zeros((cut, panels * COLUMNS, *numbers.shape[1:]), numbers.dtype)
+        y[:, :filters] = numbers.reshape(cut, filters, *numbers.shape[1:])
+        return y.reshape(-1, *numbers.shape[1:])
+
+    flat = spread(weight.reshape(len(weight), -1))
+    columns = np.zeros((3, len(flat)), np.int32)
     columns[0] = -zero * flat.sum(1, dtype=np.int32)
-    columns[1, :filters].view(np.float32)[:] = scale
+    columns[1] = spread(scale).view(np.int32)
     if bias is not None:
-        columns[2, :filters].view(np.float32)[:] = bias
-    plain = np.ascontiguousarray(words).view(np.int32).reshape(panels, -1, COLUMNS)
-    assert channels % 4 == 0
-    return Panels(plain, columns, filters)
+        columns[2] = spread(bias).view(np.int32)
+    if depthwise:  # a word for each weight, with zeros behind it
+        flat = np.pad(flat[:, :, None], ((0, 0), (0, 0), (0, 3))).reshape(len(flat), -1)
+    words = flat.reshape(cut * panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
+    plain = np.ascontiguousarray(words).view(np.int32).reshape(cut * panels, -1, COLUMNS)
+    return Panels(plain, columns, filters, weight.shape[3], depthwise)

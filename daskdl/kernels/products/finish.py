@@ -7,6 +7,7 @@ memory of its own would take as long as the products of a small convolution.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,26 @@ def added_if(builder: ir.IRBuilder, add: Any, totals: list[Any], places: list[An
         builder.fadd(total, _load(builder, builder.select(add, place, nothing), kind))
         for total, place in zip(totals, places, strict=True)
     ]
+
+
+def changed_if(
+    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
+) -> list[Any]:
+    """Generate vectors that are changed where a condition holds."""
+    before, then = builder.block, builder.append_basic_block("then")
+    after = builder.append_basic_block("after")
+    builder.cbranch(condition, then, after)
+    builder.position_at_end(then)
+    changed, end = change(values), builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    results = []
+    for old, new in zip(values, changed, strict=True):
+        phi = builder.phi(old.type)
+        phi.add_incoming(old, before)
+        phi.add_incoming(new, end)
+        results.append(phi)
+    return results
 
 
 def write_finished(

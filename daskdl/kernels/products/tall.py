@@ -6,7 +6,6 @@ next is brought to L2 meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -15,7 +14,7 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
-from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.products.finish import all_lanes, changed_if
 from daskdl.kernels.products.microkernel import (
     BYTE,
     COLUMNS,
@@ -34,27 +33,6 @@ SHORT = TALL // 2
 #: Bytes that are brought to L2 with each summand of a block.
 FETCHED = 128
 _I32 = ir.IntType(32)
-
-
-def _if(
-    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
-) -> list[Any]:
-    """Generate vectors that are changed where a condition holds."""
-    before, then = builder.block, builder.append_basic_block("then")
-    after = builder.append_basic_block("after")
-    builder.cbranch(condition, then, after)
-    builder.position_at_end(then)
-    changed = change(values)
-    end = builder.block
-    builder.branch(after)
-    builder.position_at_end(after)
-    merged = []
-    for old, new in zip(values, changed, strict=True):
-        phi = builder.phi(old.type)
-        phi.add_incoming(old, before)
-        phi.add_incoming(new, end)
-        merged.append(phi)
-    return merged
 
 
 def _block(rows: int, halves: int, narrow: bool) -> Any:
@@ -171,7 +149,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
             values = [builder.fadd(v, shifts[i % halves]) for i, v in enumerate(values)]
             others = [builder.gep(place, [beside]) for place in targets]
             some = builder.icmp_signed("!=", beside, whole(0))
-            values = _if(builder, some, values, plus(others))
+            values = changed_if(builder, some, values, plus(others))
             for sign, limit in (("<", low), (">", high)):
                 edge = all_lanes(builder, vector, limit)
                 # NaN is neither below nor above.
@@ -180,8 +158,8 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
                 ]
             return values
 
-        results = _if(builder, add, sums, plus(targets))
-        results = _if(builder, last, results, ended)
+        results = changed_if(builder, add, sums, plus(targets))
+        results = changed_if(builder, last, results, ended)
         for i, value in enumerate(results):
             write(value, targets[i // halves], i % halves)
         return context.get_dummy_value()

@@ -21,10 +21,27 @@ __all__ = [
 ]
 
 
-class _Conv(Module, pure=True):
-    """Base of convolutions: weights and settings for so many axes."""
+class Windows:
+    """Base of layers of so many axes, which see what lies in windows of their input."""
 
     axes: ClassVar[int]
+
+    def _place(
+        self, in_channels: int, kernel_size: Sizes, stride: Sizes,
+        padding: int | Sequence[int] | str, dilation: Sizes, groups: int,
+    ) -> None:  # fmt: skip
+        """Set where the windows lie, and which channels each sees."""
+        name, axes = type(self).__name__, self.axes
+        self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
+        self.stride = sizes(f"{name}.stride", stride, axes)
+        self.dilation = sizes(f"{name}.dilation", dilation, axes)
+        self.in_channels, self.groups = in_channels, groups
+        self._padding = Padding(name, padding, self.kernel, self.stride, self.dilation)
+
+
+class _Conv(Windows, Module, pure=True):
+    """Base of convolutions: weights and settings for so many axes."""
+
     _operation: ClassVar[str]
 
     def __init__(
@@ -39,12 +56,7 @@ class _Conv(Module, pure=True):
         dilation: Sizes = 1,
         groups: int = 1,
     ) -> None:
-        name, axes = type(self).__name__, self.axes
-        self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
-        self.stride = sizes(f"{name}.stride", stride, axes)
-        self.dilation = sizes(f"{name}.dilation", dilation, axes)
-        self.in_channels, self.groups = in_channels, groups
-        self._padding = Padding(name, padding, self.kernel, self.stride, self.dilation)
+        self._place(in_channels, kernel_size, stride, padding, dilation, groups)
         share = self._padding.share(in_channels, out_channels, groups)
         rng, fan = generator(seed), math.prod(self.kernel) * share
         self.weight = uniform(rng, (out_channels, *self.kernel, share), fan)

@@ -15,15 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.kernels.int8.scale import HIGHEST
 from daskdl.nn.core.nodes import Node, names_of
 from daskdl.nn.core.qdq import in_qdq_form, is_quantised
 from daskdl.nn.operators import TABLE, Call
-from daskdl.ops.int8 import packed
+from daskdl.ops.int8 import has_int8, packed
 from daskdl.tensor import Array
 
-#: Summands of a result at most: more products of a byte and a weight may leave int32.
-MOST = (2**31 - 1) // (HIGHEST * 128)
 #: What only moves numbers or chooses some of them, so that integers stay those of one scale.
 _MOVING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 #: What computes a tensor of its own, which others can see only by its name.
@@ -207,7 +204,7 @@ class _Steps:
             return None
         settings, weights = dict(node.attributes), self.weights.get(more[0])
         whole = settings.get("transA", 0), settings.get("alpha", 1.0), settings.get("beta", 1.0)
-        if weights is None or whole != (0, 1, 1) or settings.get("group", 1) != 1:
+        if weights is None or whole != (0, 1, 1):
             return None
         convolution = node.operator == "Conv"
         found = _filters(weights, 0 if convolution or settings.get("transB") else 1)
@@ -218,9 +215,11 @@ class _Steps:
         if bias is None:
             return None
         numbers = np.moveaxis(numbers, 1, -1)
+        if not has_int8(numbers.shape, settings.get("group", 1)):
+            return None
         inputs = [x, f"int8 words of {more[0]}", f"int8 scale of {more[0]}"]
         self.arrays[inputs[1]], self.arrays[inputs[2]] = packed(numbers), scale
-        kept = ("auto_pad", "dilations", "pads", "strides")
+        kept = ("auto_pad", "dilations", "group", "pads", "strides")
         attributes = [(name, value) for name, value in node.attributes if name in kept]
         attributes += [("shape", numbers.shape), ("of_x", self.bytes[x])]
         operator = "int8:Conv" if convolution else "int8:Linear"
@@ -253,7 +252,7 @@ def _filters(weights: Weights, axis: int) -> tuple[Array, Array] | None:
     if scale.size > 1 and (scale.ndim != 1 or along != axis):
         return None
     filters = np.moveaxis(numbers, axis, 0)
-    if scale.size not in (1, len(filters)) or not 0 < filters[:1].size <= MOST:
+    if scale.size not in (1, len(filters)):
         return None
     whole = filters if middle == 0 else (filters.astype(np.int16) - middle).astype(np.int8)
     return whole, np.ascontiguousarray(np.broadcast_to(scale.reshape(-1), len(filters)))

@@ -36,10 +36,11 @@ def int8_conv2d(
     stride: tuple[int, int] = (1, 1),
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
     dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
 ) -> Any:
     """Let a convolution with int8 weights wait."""
-    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation)
-    if x.ndim != 4 or x.shape[3] != shape[3] or min(geometry.size(*x.shape[1:3])) < 1:
+    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation, groups)
+    if x.ndim != 4 or x.shape[3] != shape[3] * groups or min(geometry.size(*x.shape[1:3])) < 1:
         return None  # the operation says it
     result = len(x), *geometry.size(*x.shape[1:3]), shape[0]
     return _waiting(run, x, (words, scale, bias), shape, geometry, Scale(*of_x), result)
@@ -107,8 +108,8 @@ def _waiting(
         def make() -> Product:
             return Product(unpacked(words, shape), *_folded(scale, bias, norm), geometry, of_x)
 
-        found: Product = run.prepared.get(("int8", key, geometry, of_x, key_of(run, norm)), make)
-        return found
+        kept: Product = run.prepared.get(("int8", key, geometry, of_x, key_of(run, norm)), make)
+        return kept
 
     def compute(joined: Joined) -> Array:
         product, beside, of_beside = prepared(joined.norm), joined.beside, None
@@ -120,9 +121,9 @@ def _waiting(
         )  # fmt: skip
         return y
 
-    found = Pending(compute, extension(run), result, np.float32)
-    found.gives_bytes = True
-    return found
+    y = Pending(compute, extension(run), result, np.float32)
+    y.gives_bytes = True
+    return y
 
 
 def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:

@@ -15,10 +15,9 @@ def rounded(call: Call, x: Value) -> Value:
 
 
 def conv(call: Call, x: Value, words: Value, scale: Value, bias: Value = None) -> Value:
-    """Cross-correlate (N, C, H, W) with int8 filters ``shape``, (M, H, W, C)."""
+    """Cross-correlate (N, C, H, W) with int8 filters ``shape``, (M, H, W, C / groups)."""
     shape = call.get("shape")
     x, settings = windows(call, x, shape[1:3])
-    del settings["groups"]
     more = {"shape": shape, "of_x": call.get("of_x"), **settings}
     return channels_second(ops.int8_conv2d(x, words, scale, bias, **more))
 

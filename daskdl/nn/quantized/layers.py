@@ -10,9 +10,8 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.int8.weights import quantised
-from daskdl.nn.conv.conv import Conv2d
-from daskdl.nn.conv.padding import Padding
-from daskdl.nn.core.arguments import Sizes, check_last_axis, sizes
+from daskdl.nn.conv.conv import Conv2d, Windows
+from daskdl.nn.core.arguments import Sizes, check_last_axis
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.parameter import Buffer
 from daskdl.nn.linear import Linear
@@ -53,7 +52,7 @@ class _Int8(Module, pure=True):
         return numbers.astype(np.float32) * factor
 
 
-class Int8Conv2d(_Int8, pure=True):
+class Int8Conv2d(Windows, _Int8, pure=True):
     """A convolution of images with int8 weights, (N, H, W, in) -> (N, rows, columns, out).
 
     :func:`daskdl.quantize` makes it of a :class:`~daskdl.nn.Conv2d`, whose arguments are its first.
@@ -64,7 +63,11 @@ class Int8Conv2d(_Int8, pure=True):
         As :class:`~daskdl.nn.Conv2d`'s.
     x_scale, x_zero : float, int
         What the bytes of inputs stand for: ``(byte - x_zero) * x_scale``.
+    groups : int
+        As :class:`~daskdl.nn.Conv2d`'s.
     """
+
+    axes = 2
 
     def __init__(
         self,
@@ -77,13 +80,11 @@ class Int8Conv2d(_Int8, pure=True):
         dilation: Sizes = 1,
         x_scale: float = 1.0,
         x_zero: int = 0,
+        groups: int = 1,
     ) -> None:
-        self.kernel = sizes("Int8Conv2d.kernel_size", kernel_size, 2)
-        self.stride = sizes("Int8Conv2d.stride", stride, 2)
-        self.dilation = sizes("Int8Conv2d.dilation", dilation, 2)
-        self.in_channels = in_channels
-        self._padding = Padding("Int8Conv2d", padding, self.kernel, self.stride, self.dilation)
-        self._hold((out_channels, *self.kernel, in_channels), bias, x_scale, x_zero)
+        self._place(in_channels, kernel_size, stride, padding, dilation, groups)
+        share = self._padding.share(in_channels, out_channels, groups)
+        self._hold((out_channels, *self.kernel, share), bias, x_scale, x_zero)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, in) to (N, rows, columns, out)."""
@@ -92,7 +93,7 @@ class Int8Conv2d(_Int8, pure=True):
         steps: Any = self.stride, self.dilation
         y: Tensor = ops.int8_conv2d(
             x, self.words, self.scale, self.bias, shape=self.shape, of_x=self.of_x,
-            stride=steps[0], pad=pad, dilation=steps[1],
+            stride=steps[0], pad=pad, dilation=steps[1], groups=self.groups,
         )  # fmt: skip
         return y
 
@@ -136,7 +137,7 @@ def int8_of(layer: Conv2d | Linear, x_scale: float, x_zero: int) -> Int8Conv2d |
         made: Any = Int8Linear(inner, out, bias, x_scale, x_zero)
     else:
         arguments = layer.in_channels, len(layer.weight), layer.kernel, layer.stride
-        more = layer.dilation, x_scale, x_zero
+        more = layer.dilation, x_scale, x_zero, layer.groups
         made = Int8Conv2d(*arguments, _padding_of(layer), bias, *more)
     return made.take(layer.weight.data, layer.bias.data if layer.bias is not None else None)
 

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.int8.scale import HIGHEST, LARGEST
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.quantized.layers import int8_of
+from daskdl.ops.int8 import has_int8
 
 __all__ = ["Quantized"]
-
-#: Summands of a result at most: more products of a byte and a weight may leave int32.
-MOST = (2**31 - 1) // (HIGHEST * LARGEST)
 
 
 class Quantized(Module, pure=True):
@@ -53,7 +50,8 @@ class Quantized(Module, pure=True):
             if module is None or not takes_int8(module):
                 raise SettingsError(
                     f"Quantized: expected layers with an int8 counterpart, found {name!r}, "
-                    f"{type(module).__name__}; name a Conv2d without groups or a Linear"
+                    f"{type(module).__name__}; name a Conv2d, whose groups are depthwise or have a "
+                    "multiple of 4 channels, or a Linear"
                 )
             made = int8_of(cast(Any, module), x_scale, x_zero)
             for other in [n for n, m in modules.items() if m is module]:
@@ -101,9 +99,9 @@ def float_precision(where: str, model: Module, precision: str) -> str:
 
 def takes_int8(module: Any) -> bool:
     """Return whether a layer has an int8 counterpart."""
-    if type(module) not in (Conv2d, Linear) or len(module.weight) == 0:
+    if type(module) not in (Conv2d, Linear):
         return False
-    return getattr(module, "groups", 1) == 1 and module.weight.data[0].size <= MOST
+    return has_int8(module.weight.shape, getattr(module, "groups", 1))
 
 
 def _with(model: Module, name: str, made: Module) -> Module:

@@ -169,6 +169,25 @@ def test_ranges_of_histograms():
     assert least_error(np.ones(512), -1.0, 1.0) == (-1, 1)
 
 
+def test_depthwise_and_grouped_convolutions():
+    """As MobileNet-v2 has them, and ResNeXt; two filters for each channel stay float32."""
+
+    def conv(seed, *arguments, groups=1):
+        return [nn.Conv2d(*arguments, seed=seed, groups=groups), nn.ReLU6()]
+
+    model = nn.Sequential(
+        *conv(0, 3, 24, 1), *conv(1, 24, 24, 3, 2, 1, groups=24), *conv(2, 24, 16, 3, groups=2),
+        *conv(3, 16, 32, 1, groups=16), nn.Conv2d(32, 4, 1, seed=4),
+    )  # fmt: skip
+    x = rng.normal(size=(6, 17, 15, 3)).astype(np.float32)
+    small = daskdl.quantize(model, x, ends=True, tried=0)
+    kinds = [type(small.model.layers[i]).__name__ for i in range(0, 9, 2)]
+    assert kinds == ["Int8Conv2d"] * 3 + ["Conv2d", "Int8Conv2d"]
+    result = small.predict(x)
+    assert 0 < change(model.predict(x), result) < 0.1
+    np.testing.assert_array_equal(small.predict(x[:1]), result[:1])
+
+
 def test_first_layer_of_few_channels_and_maxima_of_bytes():
     """Taps of three channels side by side; maxima of bytes are bytes of maxima."""
     model = nn.Sequential(

@@ -36,7 +36,8 @@ class Residual(nn.Module):
 def network():
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1, seed=0), nn.ReLU(), nn.MaxPool2d(2), Residual(),
-        nn.Conv2d(8, 12, 1, bias=False, seed=2), nn.GlobalAvgPool(), nn.Linear(12, 5, seed=3),
+        nn.Conv2d(8, 8, 3, groups=8, seed=4), nn.Conv2d(8, 12, 1, bias=False, seed=2),
+        nn.GlobalAvgPool(), nn.Linear(12, 5, seed=3),
     )  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def of_runtime(proto, *inputs):
 def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, per_channel):
     path, images = quantised(rng, tmp_path, form, kind, per_channel)
     graph = load(path)
-    assert operators(graph).count("int8:Conv") == 3
+    assert operators(graph).count("int8:Conv") == 4
     assert operators(graph).count("int8:Linear") == 1
     proto = onnx.load(path)
     (expected,) = of_runtime(proto, images)
@@ -192,14 +193,14 @@ def test_models_quantised_here_are_written_in_qdq_form(tmp_path):
     """onnxruntime and ours read the same numbers, with batch norms in the weights."""
     rng = np.random.default_rng(0)
     images = rng.normal(size=(12, 16, 16, 3)).astype(np.float32)
-    model = nn.Sequential(*network().layers[:5], nn.BatchNorm(12), *network().layers[5:])
-    model.layers[5].weight.data[::2] *= -1
+    model = nn.Sequential(*network().layers[:6], nn.BatchNorm(12), *network().layers[6:])
+    model.layers[6].weight.data[::2] *= -1
     model(images)
     small = daskdl.quantize(model.eval(), images, ends=True, tried=0)
     expected = small.predict(images)
     save(small, tmp_path / "small.onnx", (16, 16, 3))
     graph = load(tmp_path / "small.onnx")
-    assert operators(graph).count("int8:Conv") == 3
+    assert operators(graph).count("int8:Conv") == 4
     assert "BatchNormalization" not in operators(graph)
     unit = small.model.layers[-1].of_x[0] * np.abs(small.model.layers[-1].weight).sum(1).max()
     proto = onnx.load(tmp_path / "small.onnx")

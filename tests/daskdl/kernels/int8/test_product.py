@@ -29,7 +29,8 @@ FILTERS = (3, 40, 64, 130)
 
 def drawn(filters, geometry, channels=8, images=2):
     x = rng.integers(0, 256, (images, 7, 6, channels), dtype=np.uint8)
-    weight = rng.integers(-127, 128, (filters, *geometry.kernel, channels)).astype(np.int8)
+    shape = filters, *geometry.kernel, channels // geometry.groups
+    weight = rng.integers(-127, 128, shape).astype(np.int8)
     scale = rng.uniform(1e-4, 2e-4, filters).astype(np.float32)
     return x, weight, scale, rng.normal(size=filters).astype(np.float32)
 
@@ -38,7 +39,8 @@ def computed(x, zero, weight, scale, bias, geometry, end, threads=1):
     shape = len(x), *geometry.size(*x.shape[1:3]), len(weight)
     y = np.empty(shape, np.float32 if end.into is None else np.uint8)
     with thread_budget(threads):
-        work_of(x, zero, panels_of(weight, scale, bias, zero), geometry, y, end)()
+        panels = panels_of(weight, scale, bias, zero, geometry.groups)
+        work_of(x, zero, panels, geometry, y, end)()
     return y
 
 
@@ -58,6 +60,24 @@ def test_has_numpys_bits(filters, kind, into):
     for geometry in GEOMETRIES:
         x, *weights = drawn(filters, geometry)
         end = end_of(kind, (2, *geometry.size(7, 6), filters), into)
+        expected = convolved(x, 11, *weights, geometry, end)
+        for threads in (1, 2):
+            result = computed(x, 11, *weights, geometry, end, threads)
+            np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("into", [None, Scale(0.017, 9)], ids=["floats", "bytes"])
+@pytest.mark.parametrize(("channels", "filters", "groups"), [
+    (5, 5, 5), (40, 40, 40), (130, 130, 130), (8, 6, 2), (24, 210, 3),
+])  # fmt: skip
+def test_groups_have_numpys_bits(channels, filters, groups, into):
+    """Depthwise, where each channel has a filter of its own, and of more channels a group."""
+    for geometry in GEOMETRIES[1:]:
+        geometry = geometry._replace(groups=groups)
+        x, *weights = drawn(filters, geometry, channels)
+        end = end_of(
+            "bytes" if into is None else "floats", (2, *geometry.size(7, 6), filters), into
+        )
         expected = convolved(x, 11, *weights, geometry, end)
         for threads in (1, 2):
             result = computed(x, 11, *weights, geometry, end, threads)
@@ -89,11 +109,11 @@ def _by_each(a, words, columns, y, which):
     )  # fmt: skip
     depth, b, of_columns = a.shape[1] // 4, address(words), address(columns)
     if which == 0:
-        _vnni(address(table), 8, 1, depth, b, of_columns, address(places), plan)
+        _vnni(address(table), 8, 0, 1, depth, b, of_columns, address(places), plan)
     elif which == 1:
-        _pairs(address(table), 8, 1, depth, b, of_columns, address(places), plan)
+        _pairs(address(table), 8, 0, 1, depth, b, of_columns, address(places), plan)
     else:
-        _plain(address(table), 8, 1, depth, b, of_columns, address(places), plan)
+        _plain(address(table), 8, 0, 1, depth, b, of_columns, address(places), plan)
     keep(table)
     keep(places)
 

@@ -8,7 +8,22 @@ from daskdl.kernels.int8.product import End
 
 
 def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
-    """Return a convolution of x (N, H, W, in) with weights (out, kh, kw, in), finished."""
+    """Return a convolution of x (N, H, W, in) with weights (out, kh, kw, in / groups), finished."""
+    if geometry.groups > 1:
+        whole = (
+            x,
+            weight,
+            scale,
+            bias,
+            np.zeros((1, 1, 1, geometry.groups)) if end.beside is None else end.beside,
+        )
+        parts = zip(*(np.split(a, geometry.groups, -1 if a.ndim == 4 and a is not weight else 0)
+                      for a in whole), strict=True)  # fmt: skip
+        alone, results = geometry._replace(groups=1), []
+        for a, w, factor, shift, beside in parts:
+            last = end if end.beside is None else end._replace(beside=beside)
+            results.append(convolved(a, zero, w, factor, shift, alone, last))
+        return np.concatenate(results, -1)
     n, height, width, channels = x.shape
     (down, across), (top, bottom, left, right) = geometry.stride, geometry.pad
     rows, columns = geometry.size(height, width)

@@ -12,7 +12,8 @@ from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.kernels.int8.weights import quantised
 from daskdl.nn.quantized.layers import int8_of
-from daskdl.nn.quantized.model import MOST, takes_int8
+from daskdl.nn.quantized.model import takes_int8
+from daskdl.ops.int8 import MOST
 from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
 
 rng = np.random.default_rng(0)
@@ -28,7 +29,8 @@ def expected_of(layer, of_x, x, end=End()):  # noqa: B008
             rows, of_x.zero, weight[:, None, None], *scale_and_bias, Geometry((1, 1)), end
         )
         return y.reshape(*x.shape[:-1], -1)
-    geometry = Geometry(layer.kernel, layer.stride, layer._padding.of(x.shape[1:3]), layer.dilation)
+    more = layer._padding.of(x.shape[1:3]), layer.dilation, layer.groups
+    geometry = Geometry(layer.kernel, layer.stride, *more)
     return convolved(bytes_of(x, of_x), of_x.zero, weight, *scale_and_bias, geometry, end)
 
 
@@ -39,8 +41,10 @@ def expected_of(layer, of_x, x, end=End()):  # noqa: B008
         (nn.Conv2d(8, 20, 3, 2, "same", seed=0), (2, 7, 6, 8)),
         (nn.Conv2d(4, 70, (1, 2), padding=(1, 0), dilation=2, seed=0), (1, 5, 6, 4)),
         (nn.Linear(16, 33, seed=0), (2, 3, 16)),
+        (nn.Conv2d(19, 19, 3, padding=1, groups=19, seed=0), (2, 5, 6, 19)),
+        (nn.Conv2d(8, 6, 3, groups=2, seed=0), (2, 5, 6, 8)),
     ],
-    ids=["strided", "dilated", "affine"],
+    ids=["strided", "dilated", "affine", "depthwise", "grouped"],
 )
 def test_has_numpys_bits(layer, shape, zero):
     x, of_x = rng.normal(size=shape).astype(np.float32), Scale(float(np.float32(0.02)), zero)
@@ -74,7 +78,7 @@ def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
 
 
 def test_sums_that_may_leave_int32_stay_float32():
-    assert MOST == 66311
+    assert MOST == (2**31 - 1) // (255 * 128)
     assert takes_int8(nn.Linear(MOST, 1))
     assert not takes_int8(nn.Linear(MOST + 1, 1))
     assert not takes_int8(nn.Conv2d(4, 4, 1, groups=2))
