@@ -20,7 +20,7 @@ from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.noise import evened
 from nowcast.lagrangian.quantile import quantile
-from nowcast.lagrangian.ranks import match
+from nowcast.lagrangian.ranks import match, restrained
 from nowcast.lagrangian.texture import textured
 
 Float = NDArray[np.float32]
@@ -36,7 +36,8 @@ class Sprog(EachLead):
     The last three frames are brought to the place of the last one, taken apart into octaves, and
     each octave is continued by its own AR(2). Small scales fade within minutes and large ones stay,
     so that the field is the expected one and smooth. It then gets back the distribution of rain
-    rates that the last frame, moved, has, region by region: storms keep the rates of their own.
+    rates that the last frame, moved, has, region by region: storms keep the rates of their own, and
+    none is stronger than what that frame has nearby.
 
     Probabilities come from the ranks of the expected field (`MarginTable`), members from these
     probabilities at noise that has the scales of what is not known: each pixel's members have the
@@ -92,6 +93,7 @@ class Sprog(EachLead):
             if corrected:
                 factors = self._factors(here, chances, spacing_km)
                 field = redrawn(field[0], chances, factors, THRESHOLDS)[np.newaxis]
+            field = restrained(field[0], here.moved, spacing_km)[np.newaxis]
             if self.realistic:
                 field = textured(field[0], here.moved)[np.newaxis]
             if wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d
 
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
@@ -14,6 +15,8 @@ Float = NDArray[np.float32]
 CLASSES = 8192
 #: Width of a class below which a field is flat, and all its pixels are in the middle.
 FLAT = 1e-6
+#: How far in km to each side the last frame's largest rate counts.
+REACH_KM = 12.0
 
 
 def ranks(field: Float) -> Float:
@@ -66,6 +69,28 @@ def match(rank: Float, reference: Float) -> Float:
         wet = np.sort(reference[reference > 0])  # most of a radar's pixels are dry
         over_rows(_quantile, (out, rank), 64, wet, count)
     return out
+
+
+def restrained(field: Float, moved: Float, spacing_km: float) -> Float:
+    """Return a field nowhere stronger than the last frame, moved, is within `REACH_KM` of it.
+
+    `match` gives the strongest rates of a region to its highest ranks. Beside missing data, where
+    little is known, and in the middle of rain that was never strong, these may lie far from where
+    the rates are from.
+
+    Parameters
+    ----------
+    field, moved : ndarray, (y, x) float32
+        Rain rate in mm h-1; NaN is missing.
+    spacing_km : float
+        Of the pixels.
+    """
+    most = np.nan_to_num(moved, nan=-np.inf)
+    size = 2 * round(REACH_KM / spacing_km) + 1
+    for axis in (0, 1):
+        most = maximum_filter1d(most, size, axis, mode="nearest")
+    restrained: Float = np.minimum(field, most)
+    return restrained
 
 
 @jit

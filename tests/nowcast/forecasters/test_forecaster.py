@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, maximum_filter
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
@@ -24,6 +24,8 @@ from nowcast.forecasters import (
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict, predict_to
 from nowcast.forecasters.pysteps import pysteps_installed
+from nowcast.lagrangian.advection import advect
+from nowcast.lagrangian.motion import motion_field
 from tests.nowcast.fields import translation
 from tests.nowcast.stores import moving_rain
 
@@ -153,3 +155,13 @@ def test_leads_one_by_one(
         }
         assert written["rain_rate"].dims == ("lead_time", "y", "x")
         assert np.isfinite(written["rain_rate"].values).any()
+
+
+def test_beside_missing_data_no_rain_is_stronger_than_was_nearby() -> None:
+    rain = showers(192, 192)
+    rain[:, :110, 60:] = np.nan
+    made = Sprog().forecast(rain, 8, **GRID).rain[-1]
+    motion = motion_field(rain[::2], ages=(2, 0), **GRID)  # ten minutes apart
+    moved = np.nan_to_num(advect(rain[-1], motion, 8)[-1])
+    assert np.nanmax(made - maximum_filter(moved, 27)) <= 0
+    assert np.nanmax(made) > 0.5 * moved.max()
