@@ -6,9 +6,10 @@ compiler and a minute a network), and OpenCV's DNN. All take turns in one proces
 many threads as ours; the fastest counts. On one thread the processor's time of that thread is
 shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
-bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize,
-onnxruntime's of its static quantizer, OpenVINO's of nncf; all from the same samples, and ours in
-float32 runs beside them. "ours, model.predict" is the call that makes no Predictor to keep.
+bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize, or of
+a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs both forms of
+its static quantizer, OpenVINO nncf's; all from the same samples, and ours in float32 beside them.
+"ours, model.predict" is the call that makes no Predictor to keep.
 """
 
 from __future__ import annotations
@@ -145,16 +146,25 @@ def _int8(
 ) -> Case:
     """Return int8 models of one network, and ours in float32."""
     from ci.bench.inference_int8 import openvino_int8, runtime_int8
+    from daskdl.interop.onnx.reader import read
+    from daskdl.nn import Graph
     from daskdl.quantization import quantize
 
     x, rows = samples
-    small = quantize(own, rows, ends=True, tried=0)
+    qdq, qoperator = (runtime_int8(model, x, form) for form in ("QDQ", "QOperator"))
+    if isinstance(own, Graph):
+        small: Any = read(qdq, network.name).eval()
+    else:
+        small = quantize(own, rows, ends=True, tried=0)
     predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, own)]
     first, second = (predictor(rows) for predictor in predictors)
     change = np.linalg.norm(first - second) / np.linalg.norm(second - second.mean(0))
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
-        "onnxruntime": lambda: {"onnxruntime": _runtime(runtime_int8(model, x), threads, x)},
+        "onnxruntime": lambda: {"onnxruntime": _runtime(qdq, threads, x)},
+        "onnxruntime, QOperator": lambda: {
+            "onnxruntime, QOperator": _runtime(qoperator, threads, x)
+        },
         "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
         "ours, float32": lambda: {"ours, float32": lambda: predictors[1](rows)},
     })  # fmt: skip

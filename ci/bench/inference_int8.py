@@ -25,8 +25,8 @@ class _Samples:
         return None if one is None else {"x": one[None]}
 
 
-def runtime_int8(model: bytes, x: np.ndarray[Any, Any]) -> bytes:
-    """Return a file of QDQ form: weights by filter, activations static, from the samples x."""
+def runtime_int8(model: bytes, x: np.ndarray[Any, Any], form: str) -> bytes:
+    """Return a file, "QDQ" or "QOperator": weights by filter, activations static, from x."""
     from onnxruntime.quantization import QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -36,7 +36,7 @@ def runtime_int8(model: bytes, x: np.ndarray[Any, Any]) -> bytes:
         Path(names[0]).write_bytes(model)
         quant_pre_process(names[0], names[1], skip_symbolic_shape=True)
         quantize_static(
-            names[1], names[2], _Samples(x), quant_format=QuantFormat.QDQ, per_channel=True
+            names[1], names[2], _Samples(x), quant_format=QuantFormat[form], per_channel=True
         )
         return Path(names[2]).read_bytes()
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, SettingsError
 from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.names import nearest
-from daskdl.nn import Module, Quantized
+from daskdl.nn import Graph, Module, Quantized
 from daskdl.nn.quantized.model import takes_int8
 from daskdl.predict import predict
 from daskdl.predict.predictor import Predictor
@@ -96,6 +96,11 @@ def quantize(
             "leave it out for extremes"
         )
     names = [name for name, module in _distinct(model) if takes_int8(module)]
+    if not names and isinstance(model, Graph):
+        raise SettingsError(
+            "quantize: expected layers of daskdl.nn, found a Graph of an ONNX file; quantize the "
+            "file by onnxruntime.quantization.quantize_static, and load that: it predicts in int8"
+        )
     if not names:
         raise SettingsError(
             f"quantize: expected a model with Conv2d or Linear layers, found none in "

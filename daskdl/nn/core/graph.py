@@ -197,6 +197,11 @@ class Graph(Module):
         return self._constants
 
     @property
+    def in_int8(self) -> bool:
+        """Whether inference multiplies whole numbers."""
+        return any(node.operator in ("int8:Conv", "int8:Linear") for node in self._steps.nodes)
+
+    @property
     def made(self) -> Mapping[str, Array]:
         """Arrays made of constants, which inference computes with, by their names."""
         return self._steps.arrays

@@ -8,6 +8,7 @@ from typing import Any, cast
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.quantized.layers import int8_of
@@ -89,10 +90,11 @@ def float_precision(where: str, model: Module, precision: str) -> str:
     if precision != "int8":
         check_precision(where, precision)
         return precision
-    if not any(isinstance(module, Quantized) for _, module in model.modules()):
+    modules = [module for _, module in model.modules()]
+    if not any(isinstance(m, Quantized) or (isinstance(m, Graph) and m.in_int8) for m in modules):
         raise SettingsError(
-            f"{where}, precision: expected for int8 a model of daskdl.quantize, found "
-            f"{type(model).__name__}; make one by daskdl.quantize(model, samples)"
+            f"{where}, precision: expected for int8 a model of daskdl.quantize, or an ONNX file of "
+            f"int8, found {type(model).__name__}; make one by daskdl.quantize(model, samples)"
         )
     return "float32"
 

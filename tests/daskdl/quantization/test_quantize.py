@@ -146,11 +146,14 @@ def test_sentences():
         daskdl.quantize(model, x, activations="best")
     with pytest.raises(SettingsError, match="with Conv2d or Linear layers, found none"):
         daskdl.quantize(nn.ReLU(), x)
+    graph = nn.Graph([("Relu", ("x",), ("y",))], [("x", "float32", (None, 2))], ["y"])
+    with pytest.raises(SettingsError, match=r"found a Graph of an ONNX file; quantize the file by"):
+        daskdl.quantize(graph, x)
     with pytest.raises(SettingsError, match=r"such as 'layers\.2'"):
         daskdl.quantize(model, x, keep=["layers.22"])
     with pytest.raises(DataError, match="finite inputs of layer"):
         daskdl.quantize(model, np.where(x > 2, np.inf, x))
-    with pytest.raises(SettingsError, match=r"a model of daskdl\.quantize, found Seq"):
+    with pytest.raises(SettingsError, match=r"or an ONNX file of int8, found Seq"):
         model.predict(x, precision="int8")
     with pytest.raises(SettingsError, match=r"counterpart, found 'layers\.1', ReLU"):
         nn.Quantized(model, [("layers.1", 1.0, 0)])

@@ -86,7 +86,7 @@ def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, 
     scales = {t.name: t for t in proto.graph.initializer}
     ends = [n for n in proto.graph.node if n.op_type == "DequantizeLinear"]
     unit = float(numpy_helper.to_array(scales[ends[-1].input[1]]).max())
-    result = graph.predict(images)
+    result = graph.predict(images, precision="int8")
     assert np.abs(result - expected).max() <= 1.001 * unit
     assert (np.abs(result - expected) < 0.01 * unit).mean() > 0.9
     np.testing.assert_array_equal(graph.predict(images[:1]), result[:1])
