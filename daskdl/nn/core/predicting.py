@@ -24,6 +24,7 @@ class Predicting:
         blend: str = "none",
         channel: Any = None,
         out: str | None = None,
+        nodata: float | None = None,
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -72,7 +73,11 @@ class Predicting:
         out : str, optional
             Of a scene: a path or URL of a zarr array, which is written tile by tile where the tiles
             are computed, and is returned. A call that was cut off goes on: of the same model and
-            tiles, chunks that are there are kept. Whether the scene is the same is not looked at.
+            tiles, chunks that are there are kept unless the scene's cells have changed. Memory of a
+            worker is told before, and progress while it runs.
+        nodata : float, optional
+            Of a scene: the number, or nan, of cells without data in all channels. They are read as
+            0, and the result is nan there, or class -1; tiles without any data are not computed.
 
         Returns
         -------
@@ -87,8 +92,10 @@ class Predicting:
         PredictionError
             For an exception in a task, with the partition and the worker.
         """
-        tiling = {"overlap": overlap, "blend": blend, "channel": channel, "out": out}
-        usual = tile is None and list(tiling.values()) == ["auto", "none", None, None]
+        tiling = {
+            "overlap": overlap, "blend": blend, "channel": channel, "out": out, "nodata": nodata,
+        }  # fmt: skip
+        usual = tile is None and list(tiling.values()) == ["auto", "none", None, None, None]
         return _above("predict")(
             self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
             client=client, tile=tile, **({} if usual else tiling),

@@ -3,71 +3,83 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+import time
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
 from daskdl.errors import SettingsError
-
-if TYPE_CHECKING:
-    import dask.array as da
-
-Array = NDArray[Any]
+from daskdl.predict.scenes.running import run_tiles
+from daskdl.predict.scenes.tasks import Target
+from daskdl.predict.scenes.tiles import Place, Tiling
 
 #: Attribute of an array that says of which model and tiles it is the result.
 TOKEN = "daskdl_prediction"
+#: Attribute that says of which cells each tile was made, by a digest; "" if it was blended.
+DIGESTS = "daskdl_cells"
+#: Seconds between two notes of what is done.
+EVERY = 10.0
 
 
-def stored(result: da.Array, out: str, token: str, dims: list[str] | None) -> Any:
-    """Write the chunks of a lazy result that a zarr array does not have yet, and return the array.
+def stored(tiling: Tiling, out: str, token: str, dims: list[str] | None, client: Any) -> Any:
+    """Write the tiles of a result that a zarr array does not have yet, and return the array.
 
-    A chunk of the array is a tile. Each is written whole, by the task that computes it, so that a
-    chunk that is there is done.
+    A chunk of the array is a tile. Each is written whole, by the task that computes it. Of those
+    that are there the cells are read again, and are computed where they have changed.
 
     Parameters
     ----------
-    result : dask Array
-        Of chunks that are alike but for the last along each axis.
+    tiling : Tiling
     out : str
         A path or a URL; it is made if there is nothing.
     token : str
         Of the model, the tiles and the scene's shape.
     dims : list of str, optional
+    client : distributed.Client, optional
 
     Raises
     ------
     SettingsError
         When ``out`` is the result of something else.
     """
-    import dask.array as da
+    array = _array(tiling, out, token, dims)
+    digests, there = dict(array.attrs.get(DIGESTS, {})), _done(array)
+    ends = [np.cumsum((0, *sizes)).tolist() for sizes in tiling.chunks]
+    targets: dict[Place, Target] = {}
+    for place in itertools.product(*(range(len(sizes)) for sizes in tiling.chunks)):
+        digest = digests.get(_name(place)) if place in there else None
+        if digest != "":
+            region = tuple(slice(e[i], e[i + 1]) for e, i in zip(ends, place, strict=True))
+            targets[place] = Target(array, region, digest)
+    noted = time.monotonic()
 
-    array = _array(result, out, token, dims)
-    done = _done(array)
-    blocks = itertools.product(*(range(n) for n in result.numblocks))
-    missing = [block for block in blocks if block not in done]
-    if missing:
-        ends = [np.cumsum((0, *sizes)).tolist() for sizes in result.chunks]
-        name, tasks = f"{result.name}-write", {}
-        for i, block in enumerate(missing):
-            region = tuple(slice(e[b], e[b + 1]) for e, b in zip(ends, block, strict=True))
-            chunk = TaskRef((result.name, *block))
-            tasks[name, i] = Task((name, i), _write, array, region, chunk)
-        graph = HighLevelGraph.from_collections(name, tasks, [result])
-        da.Array(graph, name, ((1,) * len(missing),), dtype=np.int64).sum().compute()
+    def tell(place: Place, digest: str) -> None:
+        nonlocal noted
+        digests[_name(place)] = digest
+        if time.monotonic() - noted > EVERY:
+            array.attrs[DIGESTS], noted = digests, time.monotonic()
+
+    try:
+        run_tiles(tiling, targets, client, tell)
+    finally:
+        array.attrs[DIGESTS] = digests
     return array
 
 
-def _array(result: da.Array, out: str, token: str, dims: list[str] | None) -> Any:
+def _name(place: Place) -> str:
+    return "/".join(map(str, place))
+
+
+def _array(tiling: Tiling, out: str, token: str, dims: list[str] | None) -> Any:
     import zarr
 
     try:
         array = zarr.open_array(out, mode="r+", config={"write_empty_chunks": True})
     except FileNotFoundError:
         return zarr.create_array(
-            out, shape=result.shape, chunks=result.chunksize, dtype=result.dtype,
-            dimension_names=dims, attributes={TOKEN: token}, config={"write_empty_chunks": True},
+            out, shape=tuple(map(sum, tiling.chunks)), dtype=tiling.common.like.dtype,
+            chunks=tuple(map(max, tiling.chunks)), dimension_names=dims,
+            attributes={TOKEN: token}, config={"write_empty_chunks": True},
         )  # fmt: skip
     if array.attrs.get(TOKEN) != token:
         raise SettingsError(
@@ -77,7 +89,7 @@ def _array(result: da.Array, out: str, token: str, dims: list[str] | None) -> An
     return array
 
 
-def _done(array: Any) -> set[tuple[int, ...]]:
+def _done(array: Any) -> set[Place]:
     """Return the chunks that an array has, by their places."""
     from zarr.core.sync import sync
 
@@ -89,8 +101,3 @@ def _done(array: Any) -> set[tuple[int, ...]]:
     # A name with more than numbers is that of a file that was not written to its end.
     parts = [place.split("/") for place in places]
     return {tuple(map(int, part)) for part in parts if all(p.isdigit() for p in part)}
-
-
-def _write(array: Any, region: tuple[slice, ...], chunk: Array) -> Array:
-    array[region] = chunk
-    return np.array([chunk.size])

@@ -106,10 +106,10 @@ def exact_axes(
         Whether to the last bit, or but for rounding.
     """
     # Twice: the steps decide how long an image is of which the borders are those of the scene.
-    probe = tuple(_like(n, 64, PROBE) for n in lengths)
+    probe = tuple(like_length(n, 64, PROBE) for n in lengths)
     first = reach_of(predictor, probe, channels, dtype, exact)
     probe = tuple(
-        _like(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
+        like_length(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
     )
     reaches = reach_of(predictor, probe, channels, dtype, exact)
     for one, other in zip(first, reaches, strict=True):
@@ -124,7 +124,7 @@ def exact_axes(
     ]
 
 
-def _like(n: int, step: int, least: int) -> int:
+def like_length(n: int, step: int, least: int) -> int:
     """Return a length of at least ``least`` that differs from n by a multiple of a step."""
     return min(n, n % step + -(-least // step) * step)
 

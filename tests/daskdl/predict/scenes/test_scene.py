@@ -1,13 +1,21 @@
 """A scene predicted tile by tile is the scene predicted whole, whatever holds it."""
 
+import os
+import pickle
+import re
+from types import SimpleNamespace
+
 import dask.array as da
 import numpy as np
+import psutil
 import pytest
 import xarray as xr
 import zarr
+from distributed import Client
 
 from daskdl import nn, ops
 from daskdl.errors import SettingsError
+from daskdl.predict.scenes import running
 
 RNG = np.random.default_rng(0)
 
@@ -152,8 +160,8 @@ def test_mistakes_are_told(options, sentence):
         NETWORKS["residual"].predict(_scene(64, 64), **options)
 
 
-def test_what_was_written_before_is_kept_and_another_result_refused(tmp_path):
-    model, scene, out = NETWORKS["residual"], _scene(120, 90), str(tmp_path / "out.zarr")
+def test_what_was_written_before_is_kept_unless_its_cells_have_changed(tmp_path):
+    model, scene, out = NETWORKS["residual"], _scene(300, 90), str(tmp_path / "out.zarr")
     options = {"tile": {0: 64, 1: 64}, "out": out}
     whole = model.predict(scene[None])[0]
     array = model.predict(scene, **options)
@@ -161,8 +169,79 @@ def test_what_was_written_before_is_kept_and_another_result_refused(tmp_path):
     np.testing.assert_array_equal(array[:], whole)
     array[:32, :32] = 7  # a chunk that is done is not computed again
     array.store_path.store.root.joinpath("c", "1", "1", "0").unlink()
+    scene[299, 89] += 1
     again = model.predict(da.from_array(scene), **options)[:]
-    np.testing.assert_array_equal(again[32:], whole[32:])
+    whole = model.predict(scene[None])[0]
     assert (again[:32, :32] == 7).all()
+    again[:32, :32] = whole[:32, :32]
+    np.testing.assert_array_equal(again, whole)
     with pytest.raises(SettingsError, match="found another array"):
         model.predict(scene, **options | {"tile": {0: 32, 1: 32}})
+
+
+class _Counting(nn.Module):
+    passes = 0
+
+    def forward(self, x):
+        """Return the input, and count."""
+        _Counting.passes += len(x)
+        return x + 0
+
+
+@pytest.mark.parametrize("nodata", [np.nan, -9.0])
+def test_cells_without_data_stay_so_and_tiles_without_any_are_not_computed(nodata):
+    scene = _scene(160, 96)
+    scene[:70], scene[100:102, 50] = nodata, nodata
+    result = NETWORKS["residual"].predict(scene, tile={0: 32, 1: 32}, overlap=8, nodata=nodata)
+    empty = np.zeros((80, 48), bool)
+    empty[:35] = True
+    np.testing.assert_array_equal(np.isnan(result).all(-1), empty)
+    assert not np.isnan(result[~empty]).any()
+    classes = NETWORKS["finer"].predict_class(scene, tile={0: 32, 1: 32}, nodata=nodata)
+    np.testing.assert_array_equal(classes[:140] == -1, True)
+    assert (classes[200:202, 100:102] == -1).all()
+    counting, before = _Counting(), None
+    for value in (None, nodata):
+        _Counting.passes = 0
+        counting.predict(scene, tile={0: 32, 1: 32}, overlap=0, nodata=value)
+        before = before or _Counting.passes
+    assert before - _Counting.passes == 2 * 3
+
+
+def test_progress_and_memory_are_told_and_a_tile_that_does_not_fit_is_refused(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(running, "LOG", -1.0)
+    model, scene = NETWORKS["unet"], _scene()
+    model.predict(scene, tile={0: 128, 1: 128}, out=str(tmp_path / "a.zarr"))
+    told = capsys.readouterr().err
+    assert re.search(r"at most .* MiB a worker of .*: \d+ x .* for tiles of 128 x 128", told)
+    assert re.search(r"tile 7 of 15, .* Mpixel/s, [\d.]+ m?s left", told)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=30_000_000))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    with pytest.raises(SettingsError, match=r"tile=\{0: 167, 1: 273\} would fit"):
+        model.predict(scene, tile={0: 334, 1: 546}, out=str(tmp_path / "b.zarr"))
+    assert not (tmp_path / "b.zarr").exists()
+
+
+@pytest.mark.slow
+def test_a_scene_in_memory_goes_to_workers_window_by_window(tmp_path):
+    model, scene = NETWORKS["residual"], _scene(2000, 300)
+    options = {"tile": {0: 128, 1: 128}, "overlap": "field"}
+    here, largest = model.predict(scene, threads=1, **options), []
+    with Client(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as client:
+        submit = running.submitted
+
+        def watched(client, graph, keys):
+            largest.append(len(pickle.dumps(graph)))
+            return submit(client, graph, keys)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running, "submitted", watched)
+            there = model.predict(scene, client=client, threads=1, **options)
+            written = model.predict(scene, threads=1, out=str(tmp_path / "out.zarr"), **options)
+    np.testing.assert_array_equal(there, here)
+    np.testing.assert_array_equal(written[:], here)
+    assert max(largest) < scene.nbytes / 4

@@ -1,0 +1,155 @@
+"""Running: the tasks of a scene's tiles on a cluster or here, with progress and few at a time."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from dask.utils import format_time
+
+from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
+from daskdl.data.on_workers.tasks import submitted
+from daskdl.predict.scenes.tasks import Target
+from daskdl.predict.scenes.tiles import Place, Tiling
+
+#: Tiles of a scene in memory that are on their way to a thread of the cluster.
+AHEAD = 2
+#: Seconds between two lines of progress, in a file and on a terminal.
+LOG, TERMINAL = 30.0, 0.5
+
+
+def run_tiles(
+    tiling: Tiling,
+    targets: Mapping[Place, Target] | None,
+    client: Any,
+    tell: Callable[[Place, Any], None],
+) -> None:
+    """Compute tiles and tell of each, by its place, what its task returned.
+
+    Parameters
+    ----------
+    tiling : Tiling
+    targets : mapping of place to Target, optional
+        Where tiles are written to; without it all tiles are returned.
+    client : distributed.Client, optional
+    tell : callable
+    """
+    name = f"scene-{uuid.uuid4().hex}"
+    sent = bool(client) and isinstance(tiling.cells, np.ndarray)
+    sent = sent and not isinstance(tiling.cells, np.memmap)
+    model, sources = tiling.model()
+    tiles, behind = tiling.tasks(name, model, targets, sent)
+    graph = {key: task for one in sources for key, task in dict(one.__dask_graph__()).items()}
+    graph |= behind
+    cells = [int(np.prod([s[i] for s, i in zip(tiling.chunks, k[1:], strict=True)])) for k in tiles]
+    meter = Meter(len(tiles), float(sum(cells)))
+    size = dict(zip(tiles, cells, strict=True))
+
+    def done(key: Any, value: Any) -> None:
+        tell(key[1:], value)
+        meter.advance(size[key])
+
+    if client:
+        few = AHEAD * sum(client.nthreads().values()) if sent and tiling.blend == "none" else None
+        _on_cluster(client, tiles, graph, few, done)
+    elif tiles:
+        _here(tiles, graph, done)
+    meter.stop()
+
+
+def gathered(tiling: Tiling, client: Any) -> Any:
+    """Return the result of a scene in memory, computed by the workers of a client."""
+    ends = [np.cumsum((0, *sizes)).tolist() for sizes in tiling.chunks]
+    result = np.empty([end[-1] for end in ends], tiling.common.like.dtype)
+
+    def put(place: Place, tile: Any) -> None:
+        result[tuple(slice(e[i], e[i + 1]) for e, i in zip(ends, place, strict=True))] = tile
+
+    run_tiles(tiling, None, client, put)
+    return result
+
+
+def _on_cluster(
+    client: Any, tiles: dict[Any, Task], graph: dict[Any, Any], few: int | None, done: Any
+) -> None:
+    """Submit tiles, all at once or a few ahead of what is done, and tell of each as it ends."""
+    from distributed import as_completed
+
+    waiting = iter(tiles)
+    first = list(itertools.islice(waiting, few))
+    if not first:
+        return
+    running = as_completed(submitted(client, {**graph, **{k: tiles[k] for k in first}}, first))
+    for future in running:
+        done(future.key, future.result())
+        future.release()
+        for key in itertools.islice(waiting, 1):
+            running.update(submitted(client, {**graph, key: tiles[key]}, [key]))
+
+
+def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
+    import dask
+    from dask.callbacks import Callback
+    from dask.delayed import Delayed
+
+    def after(key: Any, value: Any, *_: Any) -> None:
+        if key in tiles:
+            done(key, value)
+
+    last = f"ended-{uuid.uuid4().hex}"
+    whole = {**graph, **tiles, last: Task(last, _ended, *map(TaskRef, tiles))}
+    scheduler = dask.config.get("scheduler", None)
+    # A client that is there, and is not to be asked, has made itself the scheduler.
+    scheduler = "threads" if scheduler in (None, "dask.distributed") else scheduler
+    with Callback(posttask=after):
+        Delayed(last, HighLevelGraph.from_collections(last, whole, [])).compute(scheduler=scheduler)
+
+
+def _ended(*_: Any) -> None:
+    """Stand for all tiles."""
+
+
+class Meter:
+    """Writes to standard error how many tiles are done, pixels per second and the time left.
+
+    Parameters
+    ----------
+    total : int
+        Tiles.
+    cells : float
+        Numbers of all tiles of the result.
+    """
+
+    def __init__(self, total: int, cells: float) -> None:
+        self._total, self._cells = total, cells
+        self._tiles, self._done = 0, 0.0
+        self._terminal = sys.stderr.isatty()
+        self._began = self._told = time.monotonic()
+
+    def advance(self, cells: int) -> None:
+        """Count a tile, and write a line if it is time for one."""
+        self._tiles, self._done = self._tiles + 1, self._done + cells
+        now = time.monotonic()
+        if now - self._told > (TERMINAL if self._terminal else LOG):
+            self._told = now
+            rate = self._done / (now - self._began)
+            line = (
+                f"predict: tile {self._tiles} of {self._total}, {rate / 1e6:.3g} Mpixel/s, "
+                f"{format_time((self._cells - self._done) / rate)} left"
+            )
+            print(
+                *(("\r" + line, "") if self._terminal else (line,)),
+                file=sys.stderr,
+                end="" if self._terminal else "\n",
+                flush=True,
+            )
+
+    def stop(self) -> None:
+        """End the line of a terminal."""
+        if self._terminal and self._told > self._began:
+            print(file=sys.stderr)

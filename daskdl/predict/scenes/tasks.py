@@ -1,0 +1,185 @@
+"""Tasks: one tile of a scene read, computed and written on a worker."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.predict.partitions import only
+from daskdl.predict.predictor import Predictor
+
+Array = NDArray[Any]
+Span = tuple[int, int]
+#: Where a part of a window lies in it, and in the array that it comes from.
+Part = tuple[tuple[slice, ...], tuple[slice, ...]]
+#: Target of a window that is blended with others.
+WINDOW = "window"
+
+
+class Layout(NamedTuple):
+    """Axes of a scene by number: those of samples, of the image in its order, and of channels."""
+
+    samples: tuple[int, ...]
+    image: tuple[int, ...]
+    channel: int | None
+
+    def images(self, window: Array) -> Array:
+        """Return a window of one sample as a model takes it, (1, ..., channels)."""
+        order = (*self.samples, *self.image)
+        order = order if self.channel is None else (*order, self.channel)
+        turned = window.transpose(order)
+        turned = turned[..., None] if self.channel is None else turned
+        return np.ascontiguousarray(turned.reshape(1, *turned.shape[len(self.samples) :]))
+
+    def order(self, channels: bool) -> list[int]:
+        """Return the scene's axes in the order of a result; -1 is a new one of channels."""
+        axes = sorted((*self.samples, *self.image))
+        if not channels:
+            return axes
+        return sorted((*axes, self.channel)) if self.channel is not None else [*axes, -1]
+
+    def back(self, result: Array, channels: bool) -> Array:
+        """Return a result (1, ..., channels) with its axes in the scene's order."""
+        result = result.reshape((1,) * len(self.samples) + result.shape[1:])
+        now = [*self.samples, *self.image]
+        if channels:
+            now.append(-1 if self.channel is None else self.channel)
+        else:
+            result = result.reshape(result.shape[: len(now)])
+        return result.transpose([now.index(axis) for axis in self.order(channels)])
+
+
+class Common(NamedTuple):
+    """Properties that all tiles of a result share.
+
+    Attributes
+    ----------
+    layout : Layout
+    channels : bool
+        Whether the result has an axis of them.
+    nodata : float or None
+        Of the scene.
+    like : array (1, ...)
+        Result of one window.
+    scales : tuple of Fraction
+        Cells of the scene from one result to the next, along the axes of the tiles.
+    """
+
+    layout: Layout
+    channels: bool
+    nodata: float | None
+    like: Array
+    scales: tuple[Fraction, ...]
+
+
+class Target(NamedTuple):
+    """Place of a tile in a stored array, and the digest of the cells that it was made of before."""
+
+    array: Any
+    region: tuple[slice, ...]
+    digest: str | None
+
+
+def tile(
+    predictor: Predictor,
+    common: Common,
+    spans: list[Span],
+    cut: tuple[slice, ...],
+    parts: list[Part] | None,
+    target: Target | str | None,
+    *sources: Any,
+) -> Any:
+    """Return the result of one window, cut, in the scene's order of axes; or write it.
+
+    Then its digest is returned, and nothing is computed where the cells have that of the target.
+    For :data:`WINDOW` the result is as the model returns it.
+    """
+    if parts is None:
+        source = sources[0]() if isinstance(sources[0], File) else sources[0]
+        window = np.asarray(source[tuple(slice(*span) for span in spans)])
+    else:
+        shape = tuple(stop - start for start, stop in spans)
+        window = np.empty(shape, sources[0].dtype)
+        for (to, of), source in zip(parts, sources, strict=True):
+            window[to] = source[of]
+    digest = ""
+    if isinstance(target, Target):
+        digest = hashlib.blake2b(np.ascontiguousarray(window).data, digest_size=8).hexdigest()
+        if digest == target.digest:
+            return digest
+    result = _predicted(predictor, common, common.layout.images(window), cut)
+    if isinstance(target, str):
+        return result
+    return _placed(common, result, target, digest)
+
+
+def _predicted(
+    predictor: Predictor, common: Common, images: Array, cut: tuple[slice, ...]
+) -> Array:
+    """Return the result of images (1, ..., channels), cut; none of cells without data."""
+    if common.nodata is None:
+        return only(predictor(images))[:, *cut]
+    empty: Array = np.isnan(images) if np.isnan(common.nodata) else images == common.nodata
+    missing: Array = np.asarray(empty.all(-1))
+    if not missing.any():
+        return only(predictor(images))[:, *cut]
+    like = common.like
+    fill = np.nan if like.dtype.kind == "f" else -1
+    without: Array = missing
+    for i, (part, scale) in enumerate(zip(cut, common.scales, strict=True), 1):
+        cells = np.arange(part.start, part.stop).repeat(max(1, scale.numerator))
+        cells = cells * scale.numerator + np.tile(
+            np.arange(scale.numerator), part.stop - part.start
+        )
+        cells = np.minimum(cells // scale.denominator, missing.shape[i] - 1)
+        without = without.take(cells, axis=i)
+        shape = without.shape
+        without = without.reshape(*shape[:i], -1, scale.numerator, *shape[i + 1 :])
+        without = np.asarray(without.all(i + 1))
+    tail = like.shape[without.ndim :]
+    if without.all():
+        return np.full((*without.shape, *tail), fill, like.dtype)
+    result = only(predictor(np.where(missing[..., None], 0, images).astype(images.dtype)))[:, *cut]
+    result = result.copy()
+    result[without] = fill
+    return result
+
+
+def _placed(common: Common, result: Array, target: Target | None, digest: str) -> Any:
+    """Return a result in the scene's order of axes, or its digest after it was written."""
+    tile = np.ascontiguousarray(common.layout.back(result, common.channels))
+    if target is None:
+        return tile
+    target.array[target.region] = tile
+    return digest
+
+
+def blended(common: Common, shares: list[Any], target: Target | None, *windows: Array) -> Any:
+    """Return a tile as the mean of the windows over it, added up in one order; or write it."""
+    (_, _, shape), like = shares[0], windows[0]
+    lead = 1 + len(shape)
+    result = np.zeros((1, *shape, *like.shape[lead:]), like.dtype)
+    for (cuts, weights, _), window in zip(shares, windows, strict=True):
+        part = window[:, *(of for of, _ in cuts)]
+        for i, share in enumerate(weights):
+            part = part * share.reshape(-1, *(1,) * (window.ndim - 2 - i))
+        result[:, *(to for _, to in cuts)] += part
+    return _placed(common, result, target, "")
+
+
+class File(NamedTuple):
+    """A numpy.memmap by its file, which a task opens instead of being sent its numbers."""
+
+    path: str
+    dtype: Any
+    offset: int
+    shape: tuple[int, ...]
+    order: str
+
+    def __call__(self) -> Array:
+        """Return the array."""
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)  # type: ignore[call-overload]

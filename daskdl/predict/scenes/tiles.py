@@ -1,0 +1,226 @@
+"""Tiles: the graph of a scene's prediction, a task for each tile, or each window and then tile."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
+from daskdl.errors import SettingsError
+from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.partitions import only
+from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.tasks import (
+    WINDOW,
+    Common,
+    File,
+    Layout,
+    Part,
+    Span,
+    Target,
+    blended,
+    tile,
+)
+from daskdl.predict.scenes.windows import Axis
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+#: Of a tile among the chunks of a result, of a sample, or of a window along its axes.
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Tiles of a scene's result.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    cells : array of numpy, Dask or zarr
+    layout : Layout
+    axes : list of Axis
+    blend : str
+    nodata : float or None
+    """
+
+    predictor: Predictor
+    cells: Any
+    layout: Layout
+    axes: list[Axis]
+    blend: str
+    nodata: float | None
+
+    @cached_property
+    def common(self) -> Common:
+        """Properties that all tiles share, by the result of a window of zeros, the smallest."""
+        layout = self.layout
+        sizes = [min(w.cells[1] - w.cells[0] for w in axis.windows) for axis in self.axes]
+        channels = 1 if layout.channel is None else self.cells.shape[layout.channel]
+        like = only(self.predictor(np.zeros((1, *sizes, channels), self.cells.dtype)))
+        has = like.ndim == len(sizes) + 2 and (like.shape[-1] > 1 or layout.channel is not None)
+        scales = tuple(axis.scale for axis in self.axes)
+        return Common(layout, has, self.nodata, like[(slice(1), *[slice(1)] * len(sizes))], scales)
+
+    @cached_property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Lengths of the tiles along each axis of the result."""
+        common, layout = self.common, self.layout
+        chunks = {axis: (1,) * self.cells.shape[axis] for axis in layout.samples}
+        for i, axis in zip(layout.image, self.axes, strict=True):
+            chunks[i] = tuple(w.results[1] - w.results[0] for w in axis.windows)
+        chunks[-1 if layout.channel is None else layout.channel] = (common.like.shape[-1],)
+        return tuple(chunks[axis] for axis in layout.order(common.channels))
+
+    def tasks(
+        self, name: str, model: Any, to: Mapping[Place, Target] | None, sent: bool
+    ) -> tuple[dict[Any, Task], dict[Any, Any]]:
+        """Return the task of each tile by its key, and the tasks behind them.
+
+        Parameters
+        ----------
+        name : str
+            Of the keys, which end with a tile's place among the result's chunks.
+        model : Predictor or TaskRef
+        to : mapping of place to Target, optional
+            Only these tiles, which are written, and of which the tasks return digests.
+        sent : bool
+            Whether windows of a scene in memory travel with their tasks, and not the scene.
+        """
+        cells, layout, axes, common = self.cells, self.layout, self.axes, self.common
+        lazy = hasattr(cells, "__dask_graph__")
+        tiles: dict[Any, Task] = {}
+        behind: dict[Any, Any] = {} if lazy or sent else {f"{name}-cells": file_of(cells)}
+        order = layout.order(common.channels)
+
+        def work(
+            key: Any, sample: Place, number: Place, cut: tuple[slice, ...], target: Any
+        ) -> Task:
+            windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
+            spans = _spans(cells, layout, sample, [window.cells for window in windows])
+            parts: list[Part] | None = None
+            refs: list[Any] = [TaskRef(f"{name}-cells")]
+            if lazy:
+                refs, parts = _sources(cells, spans)
+            elif sent:
+                refs = [cells[tuple(slice(*span) for span in spans)]]
+                spans = [(0, n) for n in refs[0].shape]
+            return Task(key, tile, model, common, spans, cut, parts, target, *refs)
+
+        samples = [range(cells.shape[axis]) for axis in layout.samples]
+        numbers = [range(len(axis.windows)) for axis in axes]
+        for sample in itertools.product(*samples):
+            for number in itertools.product(*numbers):
+                at = _place(order, layout, sample, number)
+                if to is not None and at not in to:
+                    continue
+                key, target = (name, *at), None if to is None else to[at]
+                if self.blend == "none":
+                    windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
+                    cut = tuple(
+                        slice(w.skipped, w.skipped + w.results[1] - w.results[0]) for w in windows
+                    )
+                    tiles[key] = work(key, sample, number, cut, target)
+                    continue
+                near = [
+                    [j for j in (i - 1, i, i + 1) if 0 <= j < len(axis.windows)]
+                    for axis, i in zip(axes, number, strict=True)
+                ]
+                others = list(itertools.product(*near))
+                for other in others:
+                    other_key = (f"{name}-window", *sample, *other)
+                    if other_key not in behind:
+                        whole = (slice(None),) * len(axes)
+                        behind[other_key] = work(other_key, sample, other, whole, WINDOW)
+                shares = [_share(axes, other, number) for other in others]
+                refs = [TaskRef((f"{name}-window", *sample, *other)) for other in others]
+                tiles[key] = Task(key, blended, common, shares, target, *refs)
+        return tiles, behind
+
+    def lazy(self) -> da.Array:
+        """Return the lazy result, a task for each tile."""
+        import dask.array as da
+
+        name = f"scene-{uuid.uuid4().hex}"
+        model, sources = self.model()
+        tiles, behind = self.tasks(name, model, None, False)
+        graph = HighLevelGraph.from_collections(name, {**behind, **tiles}, sources)
+        return da.Array(graph, name, self.chunks, dtype=self.common.like.dtype)
+
+    def model(self) -> tuple[Any, list[Any]]:
+        """Return the predictor as tasks name it, and the collections that tasks stand on."""
+        scattered = held_by_workers(self.predictor)
+        sources = [self.cells] if hasattr(self.cells, "__dask_graph__") else []
+        if hasattr(scattered, "dask"):
+            return TaskRef(scattered.key), [*sources, scattered]
+        return scattered, sources
+
+
+def _place(order: list[int], layout: Layout, sample: Place, number: Place) -> Place:
+    """Return the place of a tile among a result's chunks."""
+    places = dict(zip((*layout.samples, *layout.image), (*sample, *number), strict=True))
+    return tuple(places.get(axis, 0) for axis in order)
+
+
+def _spans(cells: Any, layout: Layout, sample: tuple[int, ...], image: list[Span]) -> list[Span]:
+    """Return the cells of a window along all axes of a scene."""
+    spans = [(0, n) for n in cells.shape]
+    for axis, i in zip(layout.samples, sample, strict=True):
+        spans[axis] = (i, i + 1)
+    for axis, span in zip(layout.image, image, strict=True):
+        spans[axis] = span
+    return spans
+
+
+def _sources(cells: Any, spans: list[Span]) -> tuple[list[Any], list[Part]]:
+    """Return the chunks of a dask Array in which a window lies, and their parts of it."""
+    along = []
+    for (start, stop), sizes in zip(spans, cells.chunks, strict=True):
+        ends = np.cumsum(sizes)
+        first, last = np.searchsorted(ends, [start, stop - 1], side="right")
+        chunks = []
+        for i in range(int(first), int(last) + 1):
+            begin = int(ends[i]) - sizes[i]
+            low, high = max(start, begin), min(stop, int(ends[i]))
+            chunks.append((i, slice(low - start, high - start), slice(low - begin, high - begin)))
+        along.append(chunks)
+    refs, parts = [], []
+    for chunk in itertools.product(*along):
+        refs.append(TaskRef((cells.name, *(i for i, _, _ in chunk))))
+        parts.append((tuple(to for _, to, _ in chunk), tuple(of for _, _, of in chunk)))
+    return refs, parts
+
+
+def _share(axes: list[Axis], of: tuple[int, ...], at: tuple[int, ...]) -> Any:
+    """Return the cut of a window that lies in a tile, and its weights along each axis."""
+    cuts, weights = [], []
+    for axis, i, j in zip(axes, of, at, strict=True):
+        window, start = axis.windows[i], axis.windows[j].results[0]
+        first = window.results[0] - window.skipped
+        share = axis.weights(i, j)
+        inside = np.flatnonzero(share)
+        low, high = (inside[0], inside[-1] + 1) if inside.size else (0, 0)
+        cuts.append((slice(start + low - first, start + high - first), slice(low, high)))
+        weights.append(share[low:high])
+    return cuts, weights, tuple(axis.windows[j].results[1] - axis.windows[j].results[0]
+                                for axis, j in zip(axes, at, strict=True))  # fmt: skip
+
+
+def file_of(cells: Any) -> Any:
+    """Return a scene as a graph holds it: itself, or the file of a memmap."""
+    if not isinstance(cells, np.memmap) or cells.filename is None:
+        return cells
+    base = cells.base
+    if isinstance(base, np.memmap) or not (cells.flags.c_contiguous or cells.flags.f_contiguous):
+        raise SettingsError(
+            "predict, tile: expected a whole memmap, found a part of one; open the part by "
+            "numpy.memmap(..., offset=, shape=), or give numpy.asarray(part)"
+        )
+    order = "C" if cells.flags.c_contiguous else "F"
+    return File(str(cells.filename), cells.dtype, cells.offset, cells.shape, order)
