@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.connection import connect
-from daskdl.kernels.runtime.threads import available_cores
+from daskdl.kernels.runtime.threads import available_cores, granted_cores, thread_budget
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -70,6 +71,18 @@ def in_order(
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def in_task(client: Client | None, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes, and reads Dask's collections, with its worker's threads."""
+    return function if client is None else partial(_in_task, function)
+
+
+def _in_task(function: Callable[..., Any], *arguments: Any) -> Any:
+    import dask
+
+    with thread_budget(granted_cores()), dask.config.set(scheduler="synchronous"):
+        return function(*arguments)
 
 
 @contextmanager

@@ -5,18 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daskdl.errors import SettingsError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Cluster = Annotated[
     str,
     typer.Option(
         help="Where to compute: 'local', a scheduler's address, its scheduler file (.json), or a "
         "job queue described in YAML."
+    ),
+]
+MaybeCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", help="Compute on a cluster, as for train; without it in this process."
     ),
 ]
 Workers = Annotated[
@@ -33,6 +43,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 _MINUTES = {"": 1.0, "min": 1.0, "minutes": 1.0, "m": 1.0, "h": 60.0, "hour": 60.0, "hours": 60.0}
+
+
+def connected(cluster: str | None, workers: int | None) -> AbstractContextManager[Client | None]:
+    """Connect to the cluster of two options; to none, which starts nothing, without either."""
+    if cluster is None and workers is None:
+        return nullcontext()
+    from daskdl.cluster import connect
+
+    return connect(cluster or "local", workers=workers)
 
 
 def lead_minutes(text: str | None) -> float | None:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daskdl.errors import DataError
-from nowcast.commands.arguments import Calibration, lead_minutes, numbers
+from daskdl.errors import DataError, SettingsError
+from nowcast.commands.arguments import (
+    Calibration,
+    MaybeCluster,
+    Workers,
+    connected,
+    lead_minutes,
+    numbers,
+)
 from nowcast.commands.talk import progress_bar, say
+
+if TYPE_CHECKING:
+    from nowcast.forecasters import Forecaster
 
 
 def predict(
@@ -42,10 +52,23 @@ def predict(
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     calibration: Calibration = None,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="Forecast from each frame from this time on; --out is a folder."
+        ),
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last time to forecast from.")] = None,
+    every: Annotated[
+        int, typer.Option(min=1, help="With --from: frames from one start to the next.")
+    ] = 1,
+    cluster: MaybeCluster = None,
+    workers: Workers = None,
 ) -> None:
     """Forecast rain from the frames of a store, or of a folder of scans, up to a time.
 
-    Needs no trained model.
+    Needs no trained model. With --from or --to there is a netCDF file for each start, made on a
+    cluster if --cluster names one; the same command goes on where an interrupted one stopped.
     """
     from nowcast.forecasters import forecaster
     from nowcast.forecasters.file import check_replaceable
@@ -60,6 +83,18 @@ def predict(
     rates = numbers("--thresholds", thresholds) if thresholds else ()
     table = SHIPPED if calibration is None else read_table(calibration)
     forecaster(method, model, table)  # refuse a wrong method before scans are read
+    if first is not None or last is not None:
+        _predict_each(
+            rain, out, forecaster(method, model, table, say), first, last, every, cluster, workers,
+            lead_minutes=minutes, method=f"nowcast, method {method}", thresholds=rates,
+            members=members, seed=seed,
+        )  # fmt: skip
+        return
+    if cluster is not None or workers is not None:
+        raise SettingsError(
+            "--cluster: expected --from or --to with it, since one forecast is made by one "
+            "process; give the first and the last time to forecast from"
+        )
     check_replaceable(out)
     with ExitStack() as stack:
         if _is_folder_of_scans(rain):
@@ -74,6 +109,38 @@ def predict(
         )  # fmt: skip
     nothing = "; all is missing, since the last frame is missing everywhere" if missing else ""
     say(f"{frames} frames from {utc_text(reference)} UTC written to {out}{nothing}")
+
+
+def _predict_each(
+    rain: Path,
+    out: Path,
+    chosen: Forecaster,
+    first: str | None,
+    last: str | None,
+    every: int,
+    cluster: str | None,
+    workers: int | None,
+    **settings: Any,
+) -> None:
+    """Write a forecast from each frame of a stretch into a folder."""
+    import numpy as np
+
+    from nowcast.forecasters.series import predict_each
+    from nowcast.rain.utc import parse_utc
+
+    begin = np.datetime64("0001") if first is None else parse_utc("--from", first)
+    end = np.datetime64("9999") if last is None else parse_utc("--to", last)
+    if _is_folder_of_scans(rain):
+        raise SettingsError(f"{rain}: with --from expected a rain store; nowcast ingest makes one")
+    with connected(cluster, workers) as client, progress_bar("predict") as advance:
+        made, kept, failed = predict_each(
+            chosen, rain, out, begin, end, every=every, client=client, progress=advance, **settings
+        )
+    say(f"{out}: {made} forecasts written, {kept} there before, {len(failed)} not made")
+    for at, reason in list(failed.items())[:5]:
+        say(f"{at}: {reason}")
+    if not made and not kept:
+        raise DataError(f"{out}: expected a forecast at least, found none that could be made")
 
 
 def _is_folder_of_scans(path: Path) -> bool:

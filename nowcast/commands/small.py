@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nowcast.commands.arguments import Rain, lead_minutes
+from nowcast.commands.arguments import MaybeCluster, Rain, Workers, connected, lead_minutes
 from nowcast.commands.talk import progress_bar, say
 
 
@@ -46,6 +46,8 @@ def calibrate(
     lead: Annotated[
         str, typer.Option(help="Longest lead time that is fitted, e.g. 60min.")
     ] = "60min",
+    cluster: MaybeCluster = None,
+    workers: Workers = None,
 ) -> None:
     """Fit the probabilities of sprog to one's own archive.
 
@@ -57,8 +59,10 @@ def calibrate(
 
     minutes = lead_minutes(lead)
     assert minutes is not None
-    with progress_bar("calibrate") as advance:
-        table, used = calibrate(rain, starts=starts, lead_minutes=minutes, progress=advance)
+    with connected(cluster, workers) as client, progress_bar("calibrate") as advance:
+        table, used = calibrate(
+            rain, starts=starts, lead_minutes=minutes, progress=advance, client=client
+        )
     write_table(table, out, {"fitted_on": [str(path) for path in rain], "starts": used})
     say(f"probabilities fitted to {used} forecasts written to {out}")
 

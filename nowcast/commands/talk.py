@@ -32,10 +32,18 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield _Lines(what)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, *times, console=Console(stderr=True))
     with bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -46,8 +54,13 @@ class _Lines:
 
     def __init__(self, what: str) -> None:
         self.what, self.last = what, time.monotonic()
+        self.began = self.last, 0
 
     def __call__(self, done: int, total: int) -> None:
+        if self.began[1] == 0:
+            self.began = time.monotonic(), done  # a run that goes on begins with what it has
         if time.monotonic() - self.last >= INTERVAL:
             self.last = time.monotonic()
-            say(f"{self.what}: {done} of {total}")
+            began, first = self.began
+            left = (self.last - began) / max(1, done - first) * (total - done)
+            say(f"{self.what}: {done} of {total}, about {left / 60:.0f} min left")

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import Calibration, Json, lead_minutes, numbers
+from nowcast.commands.arguments import (
+    Calibration,
+    Json,
+    MaybeCluster,
+    Workers,
+    connected,
+    lead_minutes,
+    numbers,
+)
 from nowcast.commands.talk import print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import xarray as xr
+    from distributed import Client
 
     from nowcast.forecasters import Forecaster
     from nowcast.lagrangian.exceedance import MarginTable
@@ -71,13 +80,16 @@ def verify(
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     calibration: Calibration = None,
+    cluster: MaybeCluster = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Score forecasting methods on what was observed; needs no trained model.
 
     CSI, POD, FAR, frequency bias, MAE, Brier score and CRPS by lead time and threshold, FSS by
     scale, reliability, rank histogram, ROC and spectra, at the same valid times for all leads; with
-    intervals over events, and sentences that say who is better where.
+    intervals over events, and sentences that say who is better where. With --out, the same command
+    goes on where an interrupted one stopped.
     """
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
@@ -93,6 +105,7 @@ def verify(
     table = SHIPPED if calibration is None else read_table(calibration)
     with ExitStack() as stack:
         stores = [stack.enter_context(opened_rain(path)) for path in rain]
+        client = stack.enter_context(connected(cluster, workers))
         chosen = choose(method, model, table, simulated=all(map(is_simulated, stores)))
         scores = score(
             stores,
@@ -107,6 +120,8 @@ def verify(
             every=every,
             members=members,
             seed=seed,
+            client=client,
+            kept=None if out is None else out / ".cases",
         )
         if out is not None:
             write(scores, out, stores, chosen, members=members, seed=seed)
@@ -161,6 +176,8 @@ def score(
     every: int = 1,
     members: int = 0,
     seed: int = 0,
+    client: Client | None = None,
+    kept: Path | None = None,
 ) -> xr.Dataset:
     """Verify forecasters on rain stores.
 
@@ -184,6 +201,10 @@ def score(
         First and last time of the stretch, ISO 8601.
     every, members, seed : int
         See :func:`nowcast.verification.verify`.
+    client : distributed.Client, optional
+        Cluster that makes and scores the forecasts; without one, this process does.
+    kept : path, optional
+        Folder for what an interrupted run has done, apart for each combination of arguments.
 
     Raises
     ------
@@ -194,6 +215,7 @@ def score(
         When a time, lead, threshold or scale makes no sense.
     """
     import numpy as np
+    from dask.base import tokenize
 
     from nowcast.model.archives import grid_spacing
     from nowcast.model.minutes import frames_ahead
@@ -221,6 +243,12 @@ def score(
     parts = [stretch(store, model, start, stop) for store in stores]
     n_in = max(forecaster.n_in for forecaster in forecasters.values())
     _check_long_enough(parts, steps, n_in, lead, start, stop)
+    if kept is not None:
+        about = [
+            forecasters, lead, thresholds, scales, every, members, seed,
+            [(part.attrs.get("id"), part["time"].values, part["x"].values) for part in parts],
+        ]  # fmt: skip
+        kept /= tokenize(about)
     with progress_bar("verify") as advance:
         scores = verify(
             [part["rain_rate"] for part in parts],
@@ -233,6 +261,8 @@ def score(
             seed=seed,
             reference=against,
             progress=advance,
+            client=client,
+            kept=kept,
         )
     if every > 1:
         shown = ", ".join(f"{t:g}" for t in scores["lead_time"].values / np.timedelta64(60, "s"))

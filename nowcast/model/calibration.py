@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.cluster.bounded import Died, in_order, in_task
 from daskdl.data.random import generator
-from daskdl.errors import DataError
+from daskdl.errors import ClusterError, DataError
 from nowcast.lagrangian.ages import BASELINE, FRAMES, apart, frames_back
 from nowcast.lagrangian.arrival import arrivals
 from nowcast.lagrangian.cascade import Cascade
@@ -29,6 +30,10 @@ from nowcast.lagrangian.surroundings import Surroundings
 from nowcast.model.archives import Archive, grid_spacing
 from nowcast.model.minutes import minutes
 from nowcast.rain.replacing import beside
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from distributed import Client
 
 Float = NDArray[np.float32]
 
@@ -175,6 +180,7 @@ def calibrate(
     starts: int = 200,
     lead_minutes: float = 60.0,
     progress: Callable[[int, int], None] | None = None,
+    client: Client | None = None,
 ) -> tuple[MarginTable, int]:
     """Fit the rank margin to rain stores.
 
@@ -187,6 +193,8 @@ def calibrate(
         Longest lead time that is fitted.
     progress : callable, optional
         Called as ``progress(done, total)``.
+    client : distributed.Client, optional
+        Cluster that draws from the stores; without one, this process does.
 
     Returns
     -------
@@ -208,14 +216,27 @@ def calibrate(
         leads = leads or [1]
         spacing = abs(grid_spacing(archive.rain)[1]) / 1000
         chosen = _starts(archive, max(leads), max(1, starts // len(paths)))
-        for start in chosen:
-            before = frames_back(step)
-            frames = _frames(archive, start - before + 1, start + 1 + max(leads))
-            rng = generator(0, "calibrate", number, start)
-            drawn += draw(
-                archive.name, frames[:before], frames[before:], leads, rng, spacing_km=spacing,
-                step_minutes=step,
-            )  # fmt: skip
+        before = frames_back(step)
+        spans = (slice(start - before + 1, start + 1 + max(leads)) for start in chosen)
+        calls = (
+            (
+                number,
+                start,
+                archive.name,
+                archive.rain.isel(time=span),
+                leads,
+                before,
+                spacing,
+                step,
+            )
+            for start, span in zip(chosen, spans, strict=True)
+        )
+        for (_, start, *_), samples in in_order(
+            client, in_task(client, _of_start), calls, "calibrate"
+        ):
+            if isinstance(samples, Died):
+                raise ClusterError(f"calibrate: the start {start} of {path}: {samples.reason}")
+            drawn += samples
             used += 1
             if progress is not None:
                 progress(used, max(used, min(starts, len(chosen) * len(paths))))
@@ -226,6 +247,20 @@ def calibrate(
             "give more stores, or a shorter --lead"
         )
     return fit(drawn, SHIPPED), used
+
+
+def _of_start(
+    number: int, start: int, name: str, rain: xr.DataArray, leads: Sequence[int], before: int,
+    spacing_km: float, step: float,
+) -> list[Sample]:  # fmt: skip
+    """Draw from one start; its frames end with those of the longest lead."""
+    rng = generator(0, "calibrate", number, start)
+    frames = _frames(rain)
+    made = draw(
+        name, frames[:before], frames[before:], leads, rng, spacing_km=spacing_km,
+        step_minutes=step,
+    )  # fmt: skip
+    return list(made)
 
 
 def write_table(table: MarginTable, path: Path, about: dict[str, Any]) -> None:
@@ -274,9 +309,8 @@ def _starts(archive: Archive, leads: int, most: int) -> list[int]:
     return [candidates[k] for k in np.linspace(0, len(candidates) - 1, most).astype(int)]
 
 
-def _frames(archive: Archive, first: int, stop: int) -> Float:
+def _frames(rain: xr.DataArray) -> Float:
     """Read frames, of a large grid the middle."""
-    rain = archive.rain.isel(time=slice(first, stop))
     for axis in ("y", "x"):
         over = max(0, rain.sizes[axis] - LARGEST) // 2
         rain = rain.isel({axis: slice(over, over + LARGEST)})

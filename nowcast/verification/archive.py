@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -125,6 +125,14 @@ class Archive:
             if start + lead <= last:
                 observed[position] = frames[self.n_in + lead - 1]
         return frames[: self.n_in], observed
+
+    def alone(self, start: int) -> Self:
+        """Return the frames that one start needs, `n_in` before it, as an archive of their own."""
+        part = slice(start - self.n_in, min(start + self.leads[-1], len(self.time)))
+        rain = self.rain.isel(time=part).reset_coords(drop=True)
+        return replace(
+            self, rain=rain, time=self.time[part], starts=self.starts[:0], scored=self.scored[:0]
+        )
 
     def at_leads(self, forecast: Forecast) -> Forecast:
         """Return a forecast of all frames at the leads that are scored."""

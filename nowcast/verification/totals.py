@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ Float = NDArray[np.float32]
 
 #: Edges in km of the bands of wavelengths of the spectra, octaves.
 BANDS = tuple(2.0**k for k in range(1, 10))
+SUMS = ("probability", "power", "observed_power")
 
 
 class Totals:
@@ -47,6 +48,27 @@ class Totals:
         self.observed_power = np.zeros((leads, len(BANDS) - 1))
         self.spectrum_leads = tuple(spectrum_leads)
         self.spacing_km = 1.0
+
+    def add(self, other: Totals) -> None:
+        """Add the sums of other cases."""
+        self.probability += other.probability
+        self.power += other.power
+        self.observed_power += other.observed_power
+        for m, counts in enumerate(other.ranks):
+            own = self.ranks[m]
+            if counts is not None:
+                self.ranks[m] = counts if own is None else own + counts
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return all sums by name, for a file."""
+        ranks = {f"ranks{m}": n for m, n in enumerate(self.ranks) if n is not None}
+        return {name: getattr(self, name) for name in SUMS} | ranks
+
+    def take(self, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+        """Take over the sums that `arrays` gave."""
+        for name in SUMS:
+            setattr(self, name, arrays[name])
+        self.ranks = [arrays.get(f"ranks{m}") for m in range(len(self.ranks))]
 
     def add_probability(
         self,

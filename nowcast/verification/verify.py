@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, SettingsError, ShapeError
-from nowcast.forecasters.forecast import Forecast
+from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.forecaster import Forecaster, frames_read
 from nowcast.rain.events import event_labels
 from nowcast.verification.archive import Archive
-from nowcast.verification.case import CaseSums, score_case
+from nowcast.verification.case import CaseSums
+from nowcast.verification.cases import Settings, score_all
 from nowcast.verification.pool import DRAWS, LEVEL, add_totals, pool
-from nowcast.verification.totals import Totals
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
+    from distributed import Client
 
 
 def verify(
@@ -33,6 +35,8 @@ def verify(
     seed: int = 0,
     reference: str | None = "persistence",
     progress: Callable[[int, int], None] | None = None,
+    client: Client | None = None,
+    kept: Path | None = None,
 ) -> xr.Dataset:
     """Score forecasters against observed rain, pooled over cases.
 
@@ -78,6 +82,8 @@ def verify(
         Method that the others are compared with, if it is among the forecasters.
     progress : callable, optional
         Called as ``progress(done, total)`` after each case.
+    client, kept
+        Cluster, and folder from which a run goes on; see `nowcast.verification.cases.score_all`.
 
     Returns
     -------
@@ -130,40 +136,24 @@ def verify(
         common=common,
         scales=scales,
     )
-    lead_count = len(scored_leads)
-    totals = Totals(
-        len(forecasters),
-        lead_count,
-        len(thresholds),
-        sorted({(lead_count - 1) // 2, lead_count - 1}),
-    )
+    settings = Settings(forecasters, tuple(float(t) for t in thresholds), members, seed)
+    totals = settings.totals(len(scored_leads))
     cases: list[CaseSums] = []
     where: list[tuple[int, np.datetime64]] = []
     most, example = -1.0, (0, "")
-    total = sum(len(archive.starts) for archive in archives)
-    done = 0
-    for archive in archives:
-        totals.spacing_km = archive.spacing_km
-        for start, scored in zip(archive.starts.tolist(), archive.scored, strict=True):
-            frames, observed = archive.frames(start)
-            made = {
-                name: _ask(name, forecaster, frames, archive, thresholds, members, seed + start)
-                for name, forecaster in forecasters.items()
-            }
-            case = score_case(observed, made, thresholds, archive.windows, scored, totals)
-            if case.pixels.any():
-                cases.append(case)
-                where.append((archive.number, archive.time[start]))
-                if (amount := float(case.observed_sum.sum())) > most:
-                    last = archive.time[start - 1].astype("datetime64[s]")
-                    most, example = amount, (archive.number, str(last))
-            done += 1
-            if progress is not None:
-                progress(done, total)
+    scored = score_all(archives, settings, totals, client=client, kept=kept, progress=progress)
+    for archive, start, case in scored:
+        if case.pixels.any():
+            cases.append(case)
+            where.append((archive.number, archive.time[start]))
+            if (amount := float(case.observed_sum.sum())) > most:
+                last = archive.time[start - 1].astype("datetime64[s]")
+                most, example = amount, (archive.number, str(last))
     if not cases:
         raise DataError(
             f"verify: expected pixels where the observation and the forecasts of all "
-            f"({', '.join(forecasters)}) are finite, found none in {total} cases."
+            f"({', '.join(forecasters)}) are finite, found none in "
+            f"{sum(len(archive.starts) for archive in archives)} cases."
         )
     events = _events(cases, where)
     block = max(archive.cases_sharing_frames for archive in archives)
@@ -200,33 +190,6 @@ def verify(
     if compared is not None:
         scores.attrs["reference"] = compared
     return scores
-
-
-def _ask(
-    name: str,
-    forecaster: Forecaster,
-    frames: NDArray[np.float32],
-    archive: Archive,
-    thresholds: Sequence[float],
-    members: int,
-    seed: int,
-) -> Forecast:
-    """Ask one forecaster, with a copy of the frames that it may change, and check its answer."""
-    made = forecaster.forecast(
-        frames[-frames_read(forecaster, archive.step_minutes) :].copy(),
-        archive.leads[-1],
-        spacing_km=archive.spacing_km,
-        step_minutes=archive.step_minutes,
-        thresholds=tuple(float(t) for t in thresholds),
-        members=members,
-        seed=seed,
-    )
-    expected = (archive.leads[-1], *frames.shape[1:])
-    if made.rain.shape != expected:
-        raise ShapeError(
-            f"verify: expected forecasts of shape {expected} from {name}, found {made.rain.shape}."
-        )
-    return archive.at_leads(made)
 
 
 def _events(
