@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
@@ -49,7 +50,7 @@ class Service:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = url.rstrip("/")
+        self.url = url.partition("#")[0].rstrip("/")  # as it is copied from a browser
 
     def __repr__(self) -> str:
         return f"Service({self.url!r})"
@@ -113,14 +114,13 @@ class Service:
             raise DataError(
                 f"{address}: expected an address where nowcast serve answers, found none ({error})"
             ) from error
-        try:
+        with suppress(ValueError):
             content = json.loads(body)
-            assert isinstance(content, dict)
-        except (ValueError, AssertionError):
-            raise DataError(
-                f"{address}: expected an answer of nowcast serve in JSON, found something else"
-            ) from None
-        return content
+            if isinstance(content, dict):
+                return content
+        raise DataError(
+            f"{address}: expected an answer of nowcast serve in JSON, found something else"
+        )
 
 
 def _dataset(answer: dict[str, Any]) -> xr.Dataset:

@@ -74,13 +74,11 @@ def areas(folder: Path) -> Path:
 
 
 @contextmanager
-def served(shown: Folder) -> Iterator[str]:
-    """Serve a folder, and give the address."""
+def served(app: Any) -> Iterator[str]:
+    """Serve an ASGI application, and give the address."""
     import uvicorn
 
-    from nowcast.web.app import application
-
-    server = uvicorn.Server(uvicorn.Config(application(shown), port=0, log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

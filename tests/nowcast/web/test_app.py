@@ -147,8 +147,8 @@ def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
 
 
 def test_python_opens_it_as_datasets(areas: Path, shown: Folder) -> None:
-    with served(shown) as address:
-        forecasts = nowcast.open(address)
+    with served(application(shown)) as address:
+        forecasts = nowcast.open(f"{address}#lead=10")
         assert forecasts.latest()["areas"] == ["west", "town", "away"]
         point = forecasts.point(LAT, LON)
         area = forecasts.area("west")

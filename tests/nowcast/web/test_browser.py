@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +15,11 @@ pytest.importorskip("selenium")
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
+from starlette.staticfiles import StaticFiles
 
 from nowcast.rain.store import write_netcdf
 from nowcast.web import answers
+from nowcast.web.app import application
 from nowcast.web.export import export
 from nowcast.web.folder import Folder
 from tests.nowcast.stores import N_OUT, SIZE
@@ -47,11 +46,13 @@ class Page:
         self.chromium = chromium
         self.address = address
 
-    def open(self, state: str = "", width: int = 1280) -> None:
-        """Open the page anew, with its state after the # of the address."""
+    def open(self, state: str = "", frame: int | None = 11, width: int = 1280) -> None:
+        """Open the page anew with its state after the #; wait until it shows a frame."""
         self.widen(width)
         self.chromium.get("about:blank")
         self.chromium.get(f"{self.address}#{state}")
+        if frame is not None:
+            self.shows(frame)
 
     def widen(self, width: int) -> None:
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -89,26 +90,9 @@ def chromium() -> Iterator[webdriver.Chrome]:
 
 
 @contextmanager
-def files_of(site: Path) -> Iterator[str]:
-    """Serve files as any web server does, and give the address."""
-    handler = partial(QuietHandler, directory=str(site))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@contextmanager
-def opened(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
-    """Serve a folder to the browser, which must have nothing to complain about."""
-    with served(shown) as address:
+def opened(app: Any, chromium: webdriver.Chrome) -> Iterator[Page]:
+    """Serve an application to the browser, which must have nothing to complain about."""
+    with served(app) as address:
         yield Page(chromium, address)
         chromium.get("about:blank")  # open connections would keep the server
     said = [line["message"] for line in chromium.get_log("browser")]
@@ -118,13 +102,12 @@ def opened(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
 
 @pytest.fixture
 def page(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
-    with opened(shown, chromium) as page:
+    with opened(application(shown), chromium) as page:
         yield page
 
 
 def test_the_address_holds_frame_quantity_and_place(page: Page) -> None:
-    page.open(f"quantity=p1&lead=20&lat={LAT}&lon={LON}")
-    page.shows(13)
+    page.open(f"quantity=p1&lead=20&lat={LAT}&lon={LON}", frame=13)
     page.until(lambda: page["chart"].is_displayed())
     assert page["utc"].text == "2020-06-01 02:10 UTC"
     assert page["quantity"].get_attribute("value") == "p1"
@@ -136,7 +119,6 @@ def test_the_address_holds_frame_quantity_and_place(page: Page) -> None:
 
 def test_it_plays_each_frame_and_begins_again(page: Page) -> None:
     page.open()
-    page.shows(11)
     page.run("""
         const wait = window.setTimeout, field = document.getElementById("field");
         window.setTimeout = (call, milliseconds) => wait(call, milliseconds / 10);
@@ -159,7 +141,6 @@ def test_it_plays_each_frame_and_begins_again(page: Page) -> None:
 
 def test_keys_play_and_step(page: Page) -> None:
     page.open()
-    page.shows(11)
     for key, frame in (
         (Keys.HOME, 0),
         (Keys.ARROW_LEFT, -1),
@@ -176,7 +157,6 @@ def test_keys_play_and_step(page: Page) -> None:
 
 def test_the_slider_chooses_the_frame_and_says_it(page: Page) -> None:
     page.open()
-    page.shows(11)
     slider = page["slider"]
     slider.send_keys(Keys.END)
     page.shows(-1)
@@ -190,7 +170,6 @@ def test_the_slider_chooses_the_frame_and_says_it(page: Page) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
     page.open(width=width)
-    page.shows(11)
     size = page.box("map")["width"]
     row, column = 24, 9
     # Selenium counts from the middle of the map.
@@ -211,7 +190,6 @@ def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
 
 def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page: Page) -> None:
     page.open("view=2,16,0")  # the north-eastern quarter
-    page.shows(11)
     mouse = webdriver.ActionChains(page.chromium)
     mouse.move_to_element_with_offset(page["map"], 4, 4).click().perform()
     page.until(lambda: page["chart"].is_displayed())
@@ -227,8 +205,7 @@ def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page: Page) -> None:
 
 
 def test_cells_are_outlined_in_each_frame(page: Page) -> None:
-    page.open("lead=-50")
-    page.shows(6)
+    page.open("lead=-50", frame=6)
     page["outlined"].click()
     page.until(lambda: page["outlines"].find_elements("css selector", "td"))
     cell, _ = page["cells"].find_elements("css selector", "path")
@@ -240,7 +217,6 @@ def test_cells_are_outlined_in_each_frame(page: Page) -> None:
 
 def test_an_area_of_the_list_gives_its_curve(areas: Path, page: Page) -> None:
     page.open()
-    page.shows(11)
     page.until(lambda: len(page["areas"].find_elements("css selector", "button")) == 3)
     west, _, away = page["areas"].find_elements("css selector", "tr")[1:]
     assert west.text.split("\n")[-1].endswith("2.0 30 %")
@@ -258,10 +234,8 @@ def test_files_alone_show_the_same(
     shown.refresh()
     case = shown.shown()
     export(case, tmp_path / "site")
-    with files_of(tmp_path / "site") as address:
-        page = Page(chromium, address)
-        page.open("lat=50.02&lon=5.02&cells=1&lead=-50")
-        page.shows(6)
+    with opened(StaticFiles(directory=tmp_path / "site", html=True), chromium) as page:
+        page.open("lat=50.02&lon=5.02&cells=1&lead=-50", frame=6)
         page.until(lambda: page["chart"].is_displayed())
         page.until(lambda: page["outlines"].find_elements("css selector", "td"))
         expected = answers.point(case, 50.02, 5.02)
@@ -279,12 +253,10 @@ def test_files_alone_show_the_same(
             assert second[name] == pytest.approx(other[name], abs=6e-3)
         page["areas"].find_element("css selector", "button").click()
         page.until(lambda: page["arrival"].text.startswith("west: "))
-        chromium.get("about:blank")
 
 
 def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
     page.open(f"lat={LAT}&lon={LON}")
-    page.shows(11)
     page.until(lambda: page["chart"].is_displayed())
     heights = []
     for width in (1280, 390, 320, 1280):
@@ -300,8 +272,8 @@ def test_an_empty_folder_says_so_until_there_is_a_forecast(
     tmp_path: Path, chromium: webdriver.Chrome
 ) -> None:
     shown = Folder(tmp_path)
-    with opened(shown, chromium) as page:
-        page.open()
+    with opened(application(shown), chromium) as page:
+        page.open(frame=None)
         page.until(lambda: "expected latest.json or forecasts/*.nc" in page["notes"].text)
         assert page["utc"].text == "no forecast yet"
         assert not page["play"].is_enabled()
@@ -316,8 +288,7 @@ def test_an_empty_folder_says_so_until_there_is_a_forecast(
 
 
 def test_a_forecast_is_replaced_under_an_open_page(page: Page, folder: Path, shown: Folder) -> None:
-    page.open(f"lead=10&lat={LAT}&lon={LON}")
-    page.shows(12)
+    page.open(f"lead=10&lat={LAT}&lon={LON}", frame=12)
     page.until(lambda: page["chart"].is_displayed())
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
     shown.refresh()  # unless the server was quicker
