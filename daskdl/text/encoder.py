@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from daskdl import ops
 from daskdl.data.ragged import Ragged
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn import Embedding, LayerNorm, Linear, Module, TransformerBlock
+from daskdl.nn import Embedding, FeedForward, Identity, LayerNorm, Linear, Module, TransformerBlock
 from daskdl.tensor import Tensor
+from daskdl.text.attention import Block, GatedNetwork, RelativeAttention, RotaryAttention, unshifted
 
 #: Words that pass through a network together.
 WORDS = 16384
@@ -39,6 +40,11 @@ class TextEncoder(Module):
     activation : "gelu" or "relu"
     eps : float
         Of the norms.
+    relative : int
+        Classes of distances between words that count, as in MPNet; 0 for none.
+    rotary : sequence of (float, int)
+        Base and window of each block's :class:`RotaryAttention`, as in ModernBERT; instead of a
+        table of places, with norms before the parts and gates in the networks.
     seed : int, optional
 
     Examples
@@ -58,6 +64,8 @@ class TextEncoder(Module):
         first: int = 0,
         activation: str = "gelu",
         eps: float = 1e-12,
+        relative: int = 0,
+        rotary: Sequence[tuple[float, int]] = (),
         seed: int | None = None,
     ) -> None:
         def key(i: int) -> int | None:
@@ -65,12 +73,27 @@ class TextEncoder(Module):
 
         self.first, self.longest = first, places - first
         self.words = Embedding(words, features, seed=key(0))
-        self.places = Embedding(places, features, seed=key(1))
-        self.norm = LayerNorm(features, eps)
-        self.blocks = [
-            TransformerBlock(features, heads, hidden, 0.0, activation, eps=eps, seed=key(2 + i))
-            for i in range(layers)
-        ]
+        self.places = None if rotary else Embedding(places, features, seed=key(1))
+        norm = unshifted if rotary else LayerNorm
+        table = Embedding(relative, heads, seed=key(99)) if relative else None
+
+        def block(i: int, seed: int | None) -> TransformerBlock:
+            if rotary:
+                attention = RotaryAttention(features, heads, *rotary[i], seed)
+                gated = GatedNetwork(features, hidden, seed)
+                first = norm(features, eps) if i else Identity()
+                return Block(attention, gated, first, norm(features, eps), True)
+            if table is None:
+                return TransformerBlock(
+                    features, heads, hidden, 0.0, activation, eps=eps, seed=seed
+                )
+            network = FeedForward(features, hidden, 0.0, activation, seed)
+            parts = RelativeAttention(features, heads, table, seed), network
+            return Block(*parts, norm(features, eps), norm(features, eps), False)
+
+        self.norm = norm(features, eps)
+        self.blocks = [block(i, key(2 + i)) for i in range(layers)]
+        self.last = norm(features, eps) if rotary else None
 
     def forward(self, ids: Any) -> Tensor:
         """Map ids (N, T) to (N, T, features)."""
@@ -79,11 +102,13 @@ class TextEncoder(Module):
                 f"TextEncoder: expected ids (N, T) of 1 to {self.longest} words, found shape "
                 f"{tuple(ids.shape)}; cut texts to that length"
             )
-        places = self.places(np.arange(self.first, self.first + ids.shape[1]))
-        x = self.norm(ops.add(self.words(ids), places))
+        x = self.words(ids)
+        if self.places is not None:
+            x = ops.add(x, self.places(np.arange(self.first, self.first + ids.shape[1])))
+        x = self.norm(x)
         for block in self.blocks:
             x = block(x)
-        return x
+        return x if self.last is None else self.last(x)
 
 
 class TextHead(Module):
@@ -150,6 +175,7 @@ def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
             yield places[start : start + size]
 
 
-def classifier(features: int, classes: int, activation: Module) -> list[Module]:
-    """Return the layers of a classifier with one layer between: features to classes."""
-    return [Linear(features, features, seed=0), activation, Linear(features, classes, seed=1)]
+def classifier(features: int, classes: int, *between: Module, bias: bool = True) -> list[Module]:
+    """Return the layers of a classifier, with some between its two maps: features to classes."""
+    first = Linear(features, features, bias, seed=0)
+    return [first, *between, Linear(features, classes, seed=1)]

@@ -16,8 +16,9 @@ import numpy as np
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import check_keys, existing
 from daskdl.interop.torch_weights import read
-from daskdl.nn import Linear, Module, ReLU, Tanh
+from daskdl.nn import GELU, Module, Parameter, ReLU, Tanh
 from daskdl.tensor import Array
+from daskdl.text.attention import unshifted
 from daskdl.text.encoder import TextEncoder, TextHead, classifier
 
 #: Settings that change no vector: of training, of heads that are not used, and of other programs.
@@ -31,15 +32,23 @@ PLAIN = {
     "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "problem_type", "qa_dropout",
     "return_dict", "sep_token_id", "seq_classif_dropout", "sinusoidal_pos_embds",
     "tie_word_embeddings", "tie_weights_", "tokenizer_class", "torch_dtype", "torchscript",
-    "transformers_version", "use_cache", "mask_token_id", "unk_token_id",
+    "transformers_version", "use_cache", "mask_token_id", "unk_token_id", "mlp_dropout",
+    "embedding_dropout", "decoder_bias", "deterministic_flash_attn", "initializer_cutoff_factor",
+    "sparse_prediction", "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
 }  # fmt: skip
 #: Settings that must have these values, or be left out.
 FIXED = {
     "add_cross_attention": (False,),
+    "attention_bias": (False,),
+    "classifier_activation": ("gelu",),
+    "classifier_bias": (False,),
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
+    "mlp_bias": (False,),
+    "norm_bias": (False,),
     "position_embedding_type": ("absolute",),
     "pruned_heads": ({},),
+    "relative_attention_num_buckets": (32,),
 }
 #: Names of the settings of each kind, and their values where they are left out.
 BERT = {
@@ -52,12 +61,24 @@ DISTILBERT = {
     "vocab_size": 30522, "dim": 768, "n_layers": 6, "n_heads": 12, "hidden_dim": 3072,
     "max_position_embeddings": 512, "activation": "gelu", "pad_token_id": 0,
 }  # fmt: skip
+MPNET = BERT | {"vocab_size": 30527, "pad_token_id": 1}
+MODERNBERT = {
+    "vocab_size": 50368, "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12,
+    "intermediate_size": 1152, "max_position_embeddings": 8192, "hidden_activation": "gelu",
+    "norm_eps": 1e-5, "local_attention": 128, "global_attn_every_n_layers": 3,
+    "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "layer_types": None,
+    "rope_parameters": None, "classifier_pooling": "cls", "pad_token_id": 50283,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "bert": BERT,
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
     "distilbert": DISTILBERT,
+    "mpnet": MPNET,
+    "modernbert": MODERNBERT,
 }
+#: Kinds whose places begin behind the padding's id, and whose classifier is RoBERTa's.
+AS_ROBERTA = ("roberta", "xlm-roberta", "mpnet")
 #: Beginnings of names of weights that the vectors do not need.
 UNUSED = r"(cls|lm_head|vocab_\w+|pooler|qa_outputs)\.|.*position_ids$"
 #: Names of a block's affine maps here, and in BERT's files.
@@ -70,17 +91,34 @@ LINEARS = {
     "network.narrow": "output.dense",
 }
 NORMS = {"norm_attention": "attention.output.LayerNorm", "norm_network": "output.LayerNorm"}
-#: Names of a block's parts in DistilBERT's files, and in BERT's.
+#: Names of a block's parts in files of other kinds, and in BERT's.
 PARTS = {
-    "attention.q_lin": "attention.self.query",
-    "attention.k_lin": "attention.self.key",
-    "attention.v_lin": "attention.self.value",
-    "attention.out_lin": "attention.output.dense",
-    "sa_layer_norm": "attention.output.LayerNorm",
-    "ffn.lin1": "intermediate.dense",
-    "ffn.lin2": "output.dense",
-    "output_layer_norm": "output.LayerNorm",
+    "distilbert": {
+        "attention.q_lin": "attention.self.query",
+        "attention.k_lin": "attention.self.key",
+        "attention.v_lin": "attention.self.value",
+        "attention.out_lin": "attention.output.dense",
+        "sa_layer_norm": "attention.output.LayerNorm",
+        "ffn.lin1": "intermediate.dense",
+        "ffn.lin2": "output.dense",
+        "output_layer_norm": "output.LayerNorm",
+    },
+    "mpnet": {
+        "attention.attn.q": "attention.self.query",
+        "attention.attn.k": "attention.self.key",
+        "attention.attn.v": "attention.self.value",
+        "attention.attn.o": "attention.output.dense",
+        "attention.LayerNorm": "attention.output.LayerNorm",
+    },
+    "modernbert": {
+        "attn.Wo": "attention.output.dense",
+        "attn_norm": "attention.output.LayerNorm",
+        "mlp.Wi": "intermediate.dense",
+        "mlp.Wo": "output.dense",
+        "mlp_norm": "output.LayerNorm",
+    },
 }
+BEFORE = {"distilbert": "transformer.layer", "modernbert": "layers"}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -126,20 +164,55 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
     words, width, layers, heads, hidden, places, activation = (made[name] for name in [*made][:7])
     if activation not in ("gelu", "relu"):
         raise ModelFileError(f"{where}: expected the activation gelu or relu, found {activation!r}")
-    first = made["pad_token_id"] + 1 if KINDS[kind] is ROBERTA else 0
+    padding = 1 if kind == "mpnet" else made["pad_token_id"]  # whatever an MPNet's settings say
+    first = padding + 1 if kind in AS_ROBERTA else 0
     encoder = TextEncoder(
         words, width, layers, heads, hidden, places, first, activation,
-        made.get("layer_norm_eps", 1e-12),
+        made.get("layer_norm_eps", made.get("norm_eps", 1e-12)),
+        32 if kind == "mpnet" else 0,
+        _rotary(made, where) if kind == "modernbert" else (),
     )  # fmt: skip
     weights = _weights(folder, kind)
     _fill(encoder, weights, f"{folder}")
     return encoder, weights, config
 
 
-def head_names(kind: str) -> tuple[str, str]:
-    """Return the names of the two affine maps of a classifier in a kind's files."""
+def _rotary(config: Mapping[str, Any], where: str) -> list[tuple[float, int]]:
+    """Return base and window of each block of a ModernBERT, by its older settings or newer ones."""
+    count, every = config["num_hidden_layers"], config["global_attn_every_n_layers"]
+    types = config["layer_types"] or [
+        "sliding_attention" if i % every else "full_attention" for i in range(count)
+    ]
+    bases = {
+        name: (config["rope_parameters"] or {}).get(name) or {"rope_theta": config[older]}
+        for name, older in (
+            ("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta"),
+        )
+    }  # fmt: skip
+    if (
+        len(types) != count
+        or set(types) - bases.keys()
+        or any(base.get("rope_type", "default") != "default" for base in bases.values())
+        or any(base.keys() - {"rope_type", "rope_theta"} for base in bases.values())
+    ):
+        raise ModelFileError(
+            f"{where}: expected a layer_types of {' and '.join(bases)} for each of the {count} "
+            f"layers and rope_type default, found {types} and {bases}; save the model as ONNX, and "
+            "load that by daskdl.load"
+        )
+    window = config["local_attention"] // 2
+    return [
+        (float(bases[kind]["rope_theta"]), window if kind == "sliding_attention" else 0)
+        for kind in types
+    ]
+
+
+def head_names(kind: str) -> list[str]:
+    """Return the names of a classifier's layers with weights in a kind's files, in their order."""
+    if kind == "modernbert":
+        return ["head.dense", "head.norm", "classifier"]
     between = {"bert": "pooler.dense", "distilbert": "pre_classifier"}.get(kind, "classifier.dense")
-    return between, "classifier.out_proj" if KINDS[kind] is ROBERTA else "classifier"
+    return [between, "classifier.out_proj" if kind in AS_ROBERTA else "classifier"]
 
 
 def read_head(
@@ -157,22 +230,27 @@ def read_head(
         When the folder has none.
     """
     features, kind = encoder.words.weight.shape[1], config["model_type"]
-    between, last = head_names(kind)
-    if labels is None and f"{last}.weight" not in weights:
+    names = head_names(kind)
+    if labels is None and f"{names[-1]}.weight" not in weights:
         raise ModelFileError(
-            f"{folder}: expected weights of a classifier ({last}.weight), found none; the task "
-            "embed needs none, and labels=[...] makes a new one to train"
+            f"{folder}: expected weights of a classifier ({names[-1]}.weight), found none; the "
+            "task embed needs none, and labels=[...] makes a new one to train"
         )
-    classes = len(weights[f"{last}.weight"] if labels is None else labels)
-    layers = classifier(features, classes, ReLU() if kind == "distilbert" else Tanh())
-    for name, layer in zip((between, last), layers[::2], strict=True):
-        assert isinstance(layer, Linear)
-        if labels is None or (name is between and f"{name}.weight" in weights):
-            _linear(layer, weights, name, str(folder))
+    classes = len(weights[f"{names[-1]}.weight"] if labels is None else labels)
+    if kind == "modernbert":
+        norm = unshifted(features, encoder.norm.eps)
+        layers = classifier(features, classes, GELU(), norm, bias=False)
+    else:
+        layers = classifier(features, classes, ReLU() if kind == "distilbert" else Tanh())
+    weighted = [layer for layer in layers if list(layer.parameters())]
+    for name, layer in zip(names, weighted, strict=True):
+        if labels is None or (name != names[-1] and f"{name}.weight" in weights):
+            _put_all(layer, weights, name, str(folder))
     if labels is None:
         known = config.get("id2label") or {}
         labels = [str(known.get(str(i), f"LABEL_{i}")) for i in range(classes)]
-    return TextHead(encoder, "first", layers=list(layers)), list(labels)
+    pooling = {"cls": "first"}.get(config.get("classifier_pooling", "cls"), "mean")
+    return TextHead(encoder, pooling, layers=layers), list(labels)
 
 
 def _weights(folder: Path, kind: str) -> dict[str, Array]:
@@ -187,10 +265,17 @@ def _weights(folder: Path, kind: str) -> dict[str, Array]:
         plain = re.sub(rf"^({kind.removeprefix('xlm-')}|model)\.", "", name)
         plain = plain.replace("LayerNorm.gamma", "LayerNorm.weight")
         plain = plain.replace("LayerNorm.beta", "LayerNorm.bias")
-        if plain.startswith("transformer.layer."):
-            block, _, part = plain.removeprefix("transformer.layer.").partition(".")
+        plain = plain.replace("tok_embeddings", "word_embeddings")
+        plain = plain.replace("embeddings.norm", "embeddings.LayerNorm")
+        before = f"{BEFORE.get(kind, 'encoder.layer')}."
+        if plain.startswith(before):
+            block, _, part = plain.removeprefix(before).partition(".")
             part, _, end = part.rpartition(".")
-            plain = f"encoder.layer.{block}.{PARTS.get(part, part)}.{end}"
+            plain = f"encoder.layer.{block}.{PARTS.get(kind, {}).get(part, part)}.{end}"
+        if plain.endswith("attn.Wqkv.weight"):
+            for part, third in zip(("query", "key", "value"), np.split(array, 3), strict=True):
+                made[plain.replace("attn.Wqkv", f"attention.self.{part}")] = third
+            continue
         made[plain] = array
     return made
 
@@ -198,18 +283,20 @@ def _weights(folder: Path, kind: str) -> dict[str, Array]:
 def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
     """Put weights into an encoder, and take them out of the dict."""
     _put(encoder.words.weight, _taken(weights, "embeddings.word_embeddings.weight", where), where)
-    places = _taken(weights, "embeddings.position_embeddings.weight", where)
-    types = weights.pop("embeddings.token_type_embeddings.weight", None)
-    # Of single texts all words have the first type: it is a part of the place.
-    _put(encoder.places.weight, places if types is None else places + types[0], where)
-    _norm(encoder.norm, weights, "embeddings.LayerNorm", where)
+    if encoder.places is not None:
+        places = _taken(weights, "embeddings.position_embeddings.weight", where)
+        types = weights.pop("embeddings.token_type_embeddings.weight", None)
+        # Of single texts all words have the first type: it is a part of the place.
+        _put(encoder.places.weight, places if types is None else places + types[0], where)
+    _put_all(encoder.norm, weights, "embeddings.LayerNorm", where)
     for number, block in enumerate(encoder.blocks):
-        name = f"encoder.layer.{number}"
         inside: dict[str, Any] = dict(block.modules())
-        for own, part in LINEARS.items():
-            _linear(inside[own], weights, f"{name}.{part}", where)
-        for own, part in NORMS.items():
-            _norm(inside[own], weights, f"{name}.{part}", where)
+        for own, part in (LINEARS | NORMS).items():
+            _put_all(inside[own], weights, f"encoder.layer.{number}.{part}", where)
+        if number == 0 and "attention.table" in inside:
+            _put_all(inside["attention.table"], weights, "encoder.relative_attention_bias", where)
+    if encoder.last is not None:
+        _put_all(encoder.last, weights, "final_norm", where)
     unknown = [name for name in weights if name.startswith(("encoder.", "embeddings."))]
     unknown = [name for name in unknown if not re.match(UNUSED, name)]
     if unknown:
@@ -235,11 +322,7 @@ def _put(tensor: Any, array: Array, where: str) -> None:
     tensor.data[...] = array
 
 
-def _linear(layer: Linear, weights: dict[str, Array], name: str, where: str) -> None:
-    _put(layer.weight, _taken(weights, f"{name}.weight", where), where)
-    _put(layer.bias, _taken(weights, f"{name}.bias", where), where)
-
-
-def _norm(layer: Module, weights: dict[str, Array], name: str, where: str) -> None:
-    for part in ("weight", "bias"):
-        _put(getattr(layer, part), _taken(weights, f"{name}.{part}", where), where)
+def _put_all(layer: Module, weights: dict[str, Array], name: str, where: str) -> None:
+    for part, tensor in vars(layer).items():
+        if isinstance(tensor, Parameter):
+            _put(tensor, _taken(weights, f"{name}.{part}", where), where)

@@ -16,7 +16,7 @@ from daskdl.interop.guard import check_keys
 from daskdl.interop.torch_weights import read
 from daskdl.nn import Adapted
 from daskdl.tensor import Array
-from daskdl.text.folder import LINEARS, PARTS, head_names, read_json
+from daskdl.text.folder import BEFORE, LINEARS, PARTS, head_names, read_json
 from daskdl.text.model import TextModel
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -32,7 +32,6 @@ FALSE = {
     "alpha_pattern", "ensure_weight_tying", "fan_in_fan_out", "loftq_config", "lora_bias",
     "rank_pattern", "use_dora", "use_qalora", "use_rslora",
 }  # fmt: skip
-TO_DISTILBERT = {bert: own for own, bert in PARTS.items()}
 
 
 def lora(
@@ -189,18 +188,23 @@ def _head(model: TextModel) -> Iterator[tuple[str, str]]:
 
 def _theirs(own: str, kind: str) -> str:
     """Return the name of an affine map in files: that of ``encoder.blocks.0.attention.query``."""
+    if kind == "modernbert":
+        raise SettingsError(
+            "save_adapter: expected a model whose query, key and value are maps of their own, found"
+            " a ModernBERT, which has one for all; daskdl.save(model.network, path) keeps it"
+        )
     _, _, number, part = own.split(".", 3)
-    theirs = LINEARS[part]
-    if kind == "distilbert":
-        return f"transformer.layer.{number}.{TO_DISTILBERT[theirs]}"
-    return f"encoder.layer.{number}.{theirs}"
+    names = {bert: theirs for theirs, bert in PARTS.get(kind, {}).items()}
+    theirs = names.get(LINEARS[part], LINEARS[part])
+    return f"{BEFORE.get(kind, 'encoder.layer')}.{number}.{theirs}"
 
 
 def _ours(theirs: str, kind: str) -> str | None:
     """Return the name that stands for one of files, None if none does."""
-    found = re.fullmatch(r"(?:\w+\.)??(?:encoder|transformer)\.layer\.(\d+)\.(.+)", theirs)
-    if found is None:
+    before = re.escape(BEFORE.get(kind, "encoder.layer"))
+    match = re.fullmatch(rf"(?:\w+\.)??{before}\.(\d+)\.(.+)", theirs)
+    if match is None:
         return None
-    part = PARTS.get(found[2], found[2])
+    part = PARTS.get(kind, {}).get(match[2], match[2])
     own = {bert: own for own, bert in LINEARS.items()}.get(part)
-    return None if own is None else f"encoder.blocks.{found[1]}.{own}"
+    return None if own is None else f"encoder.blocks.{match[1]}.{own}"

@@ -154,7 +154,9 @@ def load(
     threads: int | None = None,
     precision: str = "float32",
 ) -> TextModel:
-    """Load a folder of Hugging Face or sentence-transformers: BERT, RoBERTa, XLM-R or DistilBERT.
+    """Load a folder of Hugging Face or sentence-transformers.
+
+    Read are BERT, RoBERTa, XLM-R, DistilBERT, MPNet and ModernBERT.
 
     Nothing is fetched, and neither torch nor transformers is needed; ``tokenizers`` is, which the
     extra ``text`` brings.

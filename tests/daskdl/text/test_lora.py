@@ -108,12 +108,12 @@ def test_adapters_are_merged_saved_and_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
 @pytest.mark.parametrize(("head", "task"), [("Model", "embed"), (CLASSIFIER, "classify")])
 def test_files_are_those_of_peft(kind: str, head: str, task: str, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     net, longest = peer(kind, tmp_path / "model", head), 11 if kind == "roberta" else 12
-    names = ["q_lin", "v_lin"] if kind == "distilbert" else ["query", "value"]
+    names = {"distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"]}.get(kind, ["query", "value"])
     settings = peft.LoraConfig(
         r=3, lora_alpha=5, target_modules=names, init_lora_weights=False,
         task_type="SEQ_CLS" if task == "classify" else "FEATURE_EXTRACTION",

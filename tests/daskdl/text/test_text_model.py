@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 
 from daskdl import text
 from daskdl.errors import DataError, ModelFileError, SettingsError
+from daskdl.nn import load, save
 
 pytest.importorskip("tokenizers")
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "rain", "falls", "on", "hills", "and"]
 WORDS += ["sea", "today"]
 TEXTS = ["the rain falls", "a sea", "rain", "the rain falls on the hills and the sea today", ""]
+LONG = " ".join(TEXTS * 4)
 SMALL = {
     "bert": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
              "intermediate_size": 24, "max_position_embeddings": 12},
@@ -25,8 +28,14 @@ SMALL = {
                    "max_position_embeddings": 12},
 }  # fmt: skip
 SMALL["roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
+SMALL["mpnet"] = SMALL["roberta"] | {"max_position_embeddings": 80}
+SMALL["modernbert"] = SMALL["bert"] | {
+    "num_hidden_layers": 4, "max_position_embeddings": 80, "local_attention": 4,
+    "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3,
+}  # fmt: skip
 CLASSIFIER = "ForSequenceClassification"
-NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert"}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert",
+         "mpnet": "MPNet", "modernbert": "ModernBert"}  # fmt: skip
 
 
 def write_tokenizer(folder: Path) -> None:
@@ -48,17 +57,20 @@ def peer(kind: str, folder: Path, head: str = "Model") -> Any:
         vocab_size=len(WORDS), initializer_range=0.5, **SMALL[kind]
     )
     net = getattr(transformers, f"{NAMES[kind]}{head}")(config).eval()
+    for name, weight in net.named_parameters():
+        if name.endswith(("relative_attention_bias.weight", "norm.weight")):
+            torch.nn.init.normal_(weight, 1.0, 0.5)
     net.save_pretrained(folder)
     write_tokenizer(folder)
     return net
 
 
-def by_torch(net: Any, longest: int, head: str) -> np.ndarray:
+def by_torch(net: Any, longest: int, head: str, texts: list[str] = TEXTS) -> np.ndarray:
     """Return torch's mean vector or scores of each text alone."""
     import torch
 
     rows = []
-    for one in TEXTS:
+    for one in texts:
         ids = [2, *(WORDS.index(word) for word in one.split()[: longest - 2]), 3]
         with torch.inference_mode():
             result = net(torch.tensor([ids]))
@@ -68,13 +80,17 @@ def by_torch(net: Any, longest: int, head: str) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("head", "task"), [("Model", "embed"), (CLASSIFIER, "classify")])
-@pytest.mark.parametrize(("kind", "longest"), [("bert", 12), ("roberta", 11), ("distilbert", 12)])
+@pytest.mark.parametrize(
+    ("kind", "longest"),
+    [("bert", 12), ("roberta", 11), ("distilbert", 12), ("mpnet", 78), ("modernbert", 80)],
+)
 def test_vectors_and_scores_are_those_of_transformers(
     kind: str, longest: int, head: str, task: str, tmp_path: Path
 ) -> None:
     net = peer(kind, tmp_path, head)
     model = text.load(tmp_path, task)
-    np.testing.assert_allclose(model(TEXTS), by_torch(net, longest, head), atol=2e-5)
+    texts = [*TEXTS, LONG]
+    np.testing.assert_allclose(model(texts), by_torch(net, longest, head, texts), atol=2e-5)
     assert task == "embed" or model.labels == ["LABEL_0", "LABEL_1"]
 
 
@@ -121,6 +137,19 @@ def test_a_text_has_one_vector_in_any_company(folder: Path) -> None:
         np.testing.assert_array_equal(together[i :: len(TEXTS)], model(TEXTS[i])[None].repeat(8, 0))
     np.testing.assert_array_equal(text.load(folder, threads=2)(many), together)
     assert model([]).shape == (0, 16)
+
+
+@pytest.mark.parametrize("options", [{"relative": 32}, {"rotary": [(1e4, 0), (1e3, 2)]}])
+def test_so_it_has_by_the_blocks_of_other_kinds(options: dict[str, Any], tmp_path: Path) -> None:
+    encoder = text.TextEncoder(len(WORDS), 16, 2, 2, 24, places=80, seed=0, **options)
+    save(text.TextHead(encoder), tmp_path / "head.safetensors")
+    network = load(tmp_path / "head.safetensors").eval()
+    model = text.TextModel(network, text.load(write_folder(tmp_path / "any")).tokenizer)
+    many = [*TEXTS, LONG] * 3
+    together = replace(model, threads=2)(many)
+    for i in range(6):
+        np.testing.assert_array_equal(together[i::6], model(many[i])[None].repeat(3, 0))
+    assert len(np.unique(together[:, 0])) == 6
 
 
 def test_series_and_bags_give_the_same_vectors_lazily(folder: Path) -> None:
