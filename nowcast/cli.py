@@ -13,7 +13,7 @@ from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
 from nowcast.commands.predict import predict
 from nowcast.commands.serve import serve
-from nowcast.commands.small import calibrate, export, simulate
+from nowcast.commands.small import calibrate, climate, export, simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
 from nowcast.commands.watch import watch
@@ -22,7 +22,7 @@ app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
 for command in (
-    ingest, info, export, calibrate, train, predict, watch, accumulate, cells,
+    ingest, info, export, calibrate, climate, train, predict, watch, accumulate, cells,
     verify, plot, serve, simulate, demo,
 ):  # fmt: skip
     app.command()(command)

@@ -49,6 +49,10 @@ def ingest(
             "or none."
         ),
     ] = "default",
+    climate: Annotated[
+        Path | None,
+        typer.Option(help="File of 'nowcast climate': its ground is taken out, blockage added."),
+    ] = None,
     keep_flags: Annotated[
         bool, typer.Option("--keep-flags", help="Keep which steps took echo out, clean_flags.")
     ] = False,
@@ -111,8 +115,8 @@ def ingest(
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "keep_flags": keep_flags, "fill": fill, "step": step, "mosaic": mosaic,
-        "within": within, "offset": offset,
+        "clean": clean, "climate": climate, "keep_flags": keep_flags, "fill": fill, "step": step,
+        "mosaic": mosaic, "within": within, "offset": offset,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     first, last = (

@@ -1,4 +1,4 @@
-"""Commands of one option or two: export, calibrate, simulate."""
+"""Commands of one option or two: export, calibrate, climate, simulate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from nowcast.commands.arguments import MaybeCluster, Rain, Workers, connected, lead_minutes
+from nowcast.commands.arguments import (
+    Cluster,
+    MaybeCluster,
+    Rain,
+    Workers,
+    connected,
+    lead_minutes,
+)
 from nowcast.commands.talk import progress_bar, say
 
 
@@ -65,6 +72,30 @@ def calibrate(
         )
     write_table(table, out, {"fitted_on": [str(path) for path in rain], "starts": used})
     say(f"probabilities fitted to {used} forecasts written to {out}")
+
+
+def climate(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Polar scans of one radar: files, folders, patterns; days.")
+    ],
+    out: Annotated[Path, typer.Option(help="File to write, netCDF; its picture gets .png.")],
+    cluster: Cluster = "local",
+    workers: Workers = None,
+) -> None:
+    """Learn ground and obstacles around a radar from an archive, for 'nowcast ingest --climate'."""
+    from daskdl.cluster import connect
+    from nowcast.ingest.climate import learn
+    from nowcast.plot.climate import plot_climate
+    from nowcast.quality.climate import write_climate
+
+    with connect(cluster, workers=workers) as client, progress_bar("climate") as advance:
+        learnt = learn(sources, client, advance)
+    write_climate(learnt, out)
+    plot_climate(learnt, out.with_suffix(".png"))
+    say(
+        f"{out}: {learnt.scans} scans, ground in {100 * learnt.ground.mean():.2g} % of the gates, "
+        f"{(learnt.blockage > 0).sum()} rays blocked; look at {out.with_suffix('.png')}"
+    )
 
 
 def simulate(

@@ -30,6 +30,7 @@ from nowcast.ingest.sources import (
 )
 from nowcast.mosaic.calibration import Calibration
 from nowcast.quality.clean import STEPS
+from nowcast.quality.climate import open_climate
 from nowcast.radar.header import Header
 from nowcast.radar.site import Site
 from nowcast.radar.volume import require_readers
@@ -115,6 +116,8 @@ def ingest(
             "end it in .zarr"
         )
     require_readers()
+    if settings.climate is not None:
+        open_climate(settings.climate)
     access = access or Access()
     sources = list(sources)
     files = find_files([source for source in sources if not is_remote(source)])

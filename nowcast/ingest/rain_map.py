@@ -16,6 +16,7 @@ from nowcast.ingest.gridding import Geometry, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
 from nowcast.quality.clean import STEPS, Cleaned, clean
+from nowcast.quality.climate import open_climate
 from nowcast.radar import composite, isolated, reader, volume
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header
@@ -153,7 +154,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
         ):
             rain = np.nan_to_num(rain, copy=False)
         return RainMap(rain, Coverage.of(rain))
-    sweeps, lost, repeated = _read_sweeps(scan, settings)
+    sweeps, lost, repeated = read_sweeps(scan, settings)
     cleaned = clean_sweeps(sweeps, settings, scan.format)
     seen = [_corrected(one.sweep, settings.offset.get(scan.station, 0.0)) for one in cleaned]
     maps, reached = map_sweeps(seen, grid, settings, site, scan.name)
@@ -176,10 +177,9 @@ def clean_sweeps(
 ) -> list[Cleaned]:
     """Return sweeps without the echo that is no rain; gates without a number are told apart."""
     weakest = -np.inf if settings.noise is None else settings.noise
-    return [
-        clean(_told_apart(sweep, settings, format), settings.steps, settings.threshold, weakest)
-        for sweep in sweeps
-    ]
+    climate = None if settings.climate is None else open_climate(settings.climate)
+    rules = (settings.steps, settings.threshold, weakest, climate)
+    return [clean(_told_apart(sweep, settings, format), *rules) for sweep in sweeps]
 
 
 def map_sweeps(
@@ -252,7 +252,7 @@ def map_flags(
     return result
 
 
-def _read_sweeps(
+def read_sweeps(
     scan: Scan, settings: IngestSettings
 ) -> tuple[list[Sweep], tuple[Failure, ...], tuple[str, ...]]:
     """Return the usable sweeps of a polar scan, files that could not be read, and repeated ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -56,6 +57,8 @@ class IngestSettings(BaseModel):
     clean: tuple[str, ...] = DEFAULT
     """Steps that take out echo that is no rain (:mod:`nowcast.quality`); as text with commas, or
     ``default``, ``all``, ``none``."""
+    climate: Path | None = None
+    """File of ``nowcast climate``: its ground is taken out, and what obstacles take is added."""
     keep_flags: bool = False
     """The store also has ``clean_flags``: which steps took echo out of a cell."""
     moment: str | None = None
@@ -181,8 +184,10 @@ class IngestSettings(BaseModel):
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of the cleaning, in their order."""
-        named = {*self.clean, *(() if self.rhohv is None else ("correlation",))}
-        return tuple(step for step in STEPS if step in named)
+        given = {"correlation": self.rhohv is not None, "climate": self.climate is not None}
+        return tuple(
+            step for step in STEPS if given.get(step) or (step != "climate" and step in self.clean)
+        )
 
     def describe(self, *, polar: bool) -> dict[str, Any]:
         """Return the attributes of ``rain_rate`` that tell how it was made."""

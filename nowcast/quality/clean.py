@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
+from nowcast.quality.climate import MOST, Climate
 from nowcast.quality.speckle import speckle
 from nowcast.quality.spikes import spikes
 from nowcast.quality.texture import texture
@@ -23,7 +24,7 @@ from nowcast.radar.sweep import Sweep
 Mask = NDArray[np.bool_]
 
 #: In the order in which they run; the flag of each is the bit of its place.
-STEPS = ("correlation", "texture", "spikes", "speckle")
+STEPS = ("correlation", "climate", "texture", "spikes", "speckle")
 #: Those that remove more false echo than rain where the truth is known (python -m ci.bench.clean).
 DEFAULT = ("texture", "spikes", "speckle")
 #: Correlation coefficient below which an echo is no rain by the step of that name.
@@ -51,7 +52,11 @@ class Cleaned:
 
 
 def clean(
-    sweep: Sweep, steps: Sequence[str] = DEFAULT, rhohv: float = RHOHV, weakest: float = 7.0
+    sweep: Sweep,
+    steps: Sequence[str] = DEFAULT,
+    rhohv: float = RHOHV,
+    weakest: float = 7.0,
+    climate: Climate | None = None,
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
@@ -66,16 +71,23 @@ def clean(
         stay: it is lost first in weak rain, where there is most rain to lose.
     weakest : float
         dBZ from which on an echo counts as rain: weaker ones join no speckles.
+    climate : Climate, optional
+        For the step of that name, which also adds what obstacles take; rays behind those that take
+        all become missing, so that a higher sweep can take their place.
     """
     assert sweep.dbz is not None
     dbz = sweep.dbz
     flags = np.zeros(dbz.shape, np.uint8)
     counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
     removed = np.zeros(dbz.shape, bool)
+    known = climate.of(sweep) if climate is not None and "climate" in steps else None
     for place, step in enumerate(STEPS):
         if step not in steps:
             continue
-        mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
+        if step == "climate":
+            mask = None if known is None else known[0] & np.isfinite(dbz)
+        else:
+            mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
         if mask is None:
             continue
         flags |= mask.astype(np.uint8) << place
@@ -85,6 +97,8 @@ def clean(
     if removed.any():
         dbz = np.ascontiguousarray(dbz)
         surround(dbz, removed)
+    if known is not None:
+        dbz = np.where(known[1] > MOST, np.float32(np.nan), dbz + known[1])
     return Cleaned(replace(sweep, dbz=dbz), flags, counts)
 
 

@@ -1,0 +1,212 @@
+"""The climate of a radar's echoes: ground and obstacles learnt from an archive of its own sweeps.
+
+Rain comes and goes; ground is there in most scans, and behind an obstacle rays see less of the same
+rain than those beside them. No terrain model is needed, but days of scans, some of them with rain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.sweep import Sweep
+from nowcast.rain.cf import describe
+from nowcast.rain.replacing import beside
+
+# Ground: echo in this share of the scans, and so many times that of the median ray at its range.
+STATIC, UNUSUAL = 0.5, 3.0
+# Scans from which on a climate is one.
+FEWEST = 100
+# Obstacles are looked for beyond so many metres; rays to each side that an obstacle is compared to.
+FROM, BESIDE = 20_000.0, 12
+# Reflectivities (dBZ) by whose frequency rays are compared, and those that are counted for it.
+COMPARED = np.arange(10.0, 31.0, 5.0)
+COUNTED = np.arange(5.0, 46.0)
+# dB below which a loss is none, and above which a ray sees nothing.
+LEAST, MOST = 1.5, 10.0
+# dB by which the former is more for a single scan; it falls with the root of their number.
+DOUBT = 9.0
+# Bands of range in which frequencies are kept.
+BANDS = 48
+
+
+@dataclass(frozen=True)
+class Climate:
+    """Ground and obstacles around a radar at one elevation.
+
+    Parameters
+    ----------
+    elevation : float
+        Degrees.
+    range : (gates,) float64
+        Metres.
+    frequency : (rays, gates) float32
+        Share of the scans with echo; rays are equal parts of the turn, from north.
+    blockage : (rays,) float32
+        dB that obstacles take of what is behind them.
+    scans : int
+        That it was learnt from.
+    """
+
+    elevation: float
+    range: NDArray[np.float64]
+    frequency: NDArray[np.float32]
+    blockage: NDArray[np.float32]
+    scans: int
+
+    @property
+    def ground(self) -> NDArray[np.bool_]:
+        """Gates with ground, (rays, gates)."""
+        usual = np.median(self.frequency, axis=0)
+        return np.asarray(self.frequency >= np.maximum(STATIC, UNUSUAL * usual))
+
+    def of(self, sweep: Sweep) -> tuple[NDArray[np.bool_], NDArray[np.float32]] | None:
+        """Return ground (rays, gates) and loss in dB, (rays, gates), of a sweep's own rays.
+
+        None for a sweep of another elevation or other gates.
+        """
+        if not _alike(sweep, self.elevation, self.range):
+            return None
+        ray = _rays(sweep, len(self.frequency))
+        loss = self.blockage[ray][:, np.newaxis] * (self.range >= FROM).astype(np.float32)
+        return self.ground[ray], loss
+
+
+@dataclass
+class Tally:
+    """Counts of echo over sweeps of a radar."""
+
+    elevation: float = 0.0
+    range: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    scans: int = 0
+    others: int = 0
+
+    def add(self, sweep: Sweep, weakest: float = 7.0) -> None:
+        """Count a sweep; one of another elevation or other gates than the first is passed over."""
+        assert sweep.dbz is not None
+        if not self.scans:
+            rays = round(360.0 / float(np.median(np.diff(sweep.azimuth))))
+            self.elevation, self.range = sweep.elevation, sweep.range
+            self.seen = np.zeros((rays, sweep.range.size), np.int32)
+            self.echo = np.zeros_like(self.seen)
+            self.strong = np.zeros((rays, BANDS, COUNTED.size), np.int32)
+        if not _alike(sweep, self.elevation, self.range):
+            self.others += 1
+            return
+        self.scans += 1
+        ray = _rays(sweep, len(self.seen))
+        np.add.at(self.seen, ray, ~np.isnan(sweep.dbz))
+        np.add.at(self.echo, ray, sweep.dbz >= weakest)
+        row, gate = np.nonzero(sweep.dbz >= COUNTED[0])
+        step = np.minimum(sweep.dbz[row, gate] - COUNTED[0], COUNTED.size - 1).astype(np.int64)
+        place = (ray[row] * BANDS + gate * BANDS // sweep.range.size) * COUNTED.size + step
+        self.strong += np.bincount(place, minlength=self.strong.size).reshape(self.strong.shape)
+
+    def climate(self) -> Climate:
+        """Return the climate of the sweeps.
+
+        Raises
+        ------
+        DataError
+            Of too few scans.
+        """
+        if self.scans < FEWEST:
+            raise DataError(
+                f"climate: expected {FEWEST} scans of one elevation at least, found {self.scans}, "
+                f"and {self.others} of others; give days of scans"
+            )
+        frequency = (self.echo / np.maximum(self.seen, 1)).astype(np.float32)
+        nothing = np.zeros(len(frequency), np.float32)
+        open_view = Climate(self.elevation, self.range, frequency, nothing, self.scans)
+        blockage = self._blockage(open_view.ground)
+        return Climate(self.elevation, self.range, frequency, blockage, self.scans)
+
+    def _blockage(self, ground: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the dB that each ray has less than those beside it see of the same rain."""
+        band = np.arange(self.range.size) * BANDS // self.range.size
+        near = self.range < FROM
+        clear = np.ones(self.strong.shape[:2], bool)
+        np.logical_and.at(clear.T, band, ~(ground | near).T)
+        # Gates from each reflectivity on; bands with ground in them do not count.
+        counts = np.where(clear[..., np.newaxis], self.strong, 0)[..., ::-1].cumsum(axis=2)
+        counts = counts[..., ::-1].sum(axis=1) / np.maximum(clear.sum(axis=1), 1)[:, np.newaxis]
+        beside = [np.roll(counts, side, axis=0) for side in range(-BESIDE, BESIDE + 1)]
+        usual = np.median(beside, axis=0)
+        loss = np.zeros(len(counts))
+        for ray, (own, others) in enumerate(zip(counts, usual, strict=True)):
+            at = np.interp(COMPARED, COUNTED, own)
+            # Frequencies fall with reflectivity; np.interp wants them to rise.
+            as_usual = np.interp(at, others[::-1], COUNTED[::-1])
+            loss[ray] = np.median(as_usual - COMPARED)
+        loss = np.median([np.roll(loss, side) for side in (-1, 0, 1)], axis=0)
+        # Few scans have few showers, which differ from ray to ray.
+        least = LEAST + DOUBT / np.sqrt(self.scans)
+        return np.where((loss < least) | ~self.seen.any(axis=1), 0, loss).astype(np.float32)
+
+
+def write_climate(climate: Climate, path: Path) -> None:
+    """Write a climate as netCDF, whole or not at all."""
+    import xarray as xr
+
+    rays = len(climate.frequency)
+    azimuth = (np.arange(rays) + 0.5) * 360.0 / rays
+    dataset = xr.Dataset(
+        {
+            "echo_frequency": (
+                ("azimuth", "range"),
+                climate.frequency,
+                {"long_name": "share of the scans with echo", "units": "1"},
+            ),
+            "blockage": (
+                "azimuth",
+                climate.blockage,
+                {"long_name": "loss behind obstacles, there and back", "units": "dB"},
+            ),
+        },
+        {
+            "azimuth": ("azimuth", azimuth, {"units": "degrees", "long_name": "from north"}),
+            "range": ("range", climate.range, {"units": "m", "long_name": "along the beam"}),
+        },
+        describe(
+            title="Climate of the echoes of a radar", source="weather radar",
+            elevation=float(climate.elevation), scans=climate.scans,
+        ),
+    )  # fmt: skip
+    with beside(path) as temporary:
+        dataset.to_netcdf(temporary, engine="h5netcdf")
+
+
+@lru_cache(maxsize=2)
+def open_climate(path: Path) -> Climate:
+    """Return the climate in a file; raise a DataError when it is none."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as data:
+            return Climate(
+                float(data.attrs["elevation"]), data["range"].values.astype(np.float64),
+                data["echo_frequency"].values, data["blockage"].values, int(data.attrs["scans"]),
+            )  # fmt: skip
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(
+            f"{path}: expected a climate as nowcast climate writes it, found something else "
+            f"({error}); make it by nowcast climate"
+        ) from error
+
+
+def _alike(sweep: Sweep, elevation: float, range_: NDArray[np.float64]) -> bool:
+    return (
+        abs(sweep.elevation - elevation) < 0.2
+        and sweep.range.shape == range_.shape
+        and bool(np.allclose(sweep.range, range_, atol=10.0))
+    )
+
+
+def _rays(sweep: Sweep, rays: int) -> NDArray[np.int64]:
+    """Return the part of the turn that each ray lies in."""
+    return (sweep.azimuth * (rays / 360.0)).astype(np.int64) % rays
