@@ -42,6 +42,9 @@ def watch(
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
+    alerts: Annotated[
+        Path | None, typer.Option(help="YAML of what is alerted, and to whom; see the how-to.")
+    ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, help="Answer /healthz and /metrics on this port here.")
     ] = None,
@@ -58,6 +61,7 @@ def watch(
     from nowcast.ingest.remote import Access
     from nowcast.ingest.settings import IngestSettings
     from nowcast.live.health import served
+    from nowcast.live.settings import Alerts, read_yaml
     from nowcast.live.watch import Watch
 
     kept, kept_forecasts = _duration("--keep", keep), _duration("--keep-forecasts", keep_forecasts)
@@ -69,7 +73,7 @@ def watch(
             access = Access(storage_options(storage or ()))
             run = Watch(
                 source, out, method, settings, model, access, lead_minutes(lead), members, kept,
-                kept_forecasts,
+                kept_forecasts, None if alerts is None else read_yaml(alerts, Alerts),
             )  # fmt: skip
             if once:
                 run.look()

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from daskdl.errors import SettingsError
+from nowcast.live.alerts import OUTCOMES
 from nowcast.live.rolling import SCORES
 from nowcast.live.status import COUNTS
 
@@ -78,6 +79,9 @@ def metrics(status: Mapping[str, Any]) -> str:
     verified = status.get("verification", {})
     values["verified_forecasts"] = ("gauge", verified.get("n_cases", 0))
     values["behind"] = ("gauge", int(bool(verified.get("behind"))))
+    alerts = status.get("alerts", {})
+    values["alerts_on"] = ("gauge", len(alerts.get("on", ())))
+    values |= {f"alerts_{name}": ("gauge", alerts.get(name, 0)) for name in OUTCOMES}
     lines = [
         f"# TYPE nowcast_{name} {kind}\nnowcast_{name} {value}\n"
         for name, (kind, value) in values.items()

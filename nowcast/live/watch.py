@@ -25,7 +25,9 @@ from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
 from nowcast.live import status
+from nowcast.live.alerts import Alerter
 from nowcast.live.rolling import Rolling, start_of
+from nowcast.live.settings import Alerts
 from nowcast.live.status import iso, now
 from nowcast.rain import writer
 from nowcast.rain.cf import TIME_ENCODING
@@ -76,6 +78,8 @@ class Watch:
         Of an ensemble.
     keep, keep_forecasts : timedelta64
         How long before the newest one frames and forecasts are kept.
+    alerts : Alerts, optional
+        Of what is alerted, and to whom.
     """
 
     source: str
@@ -88,6 +92,7 @@ class Watch:
     members: int = 0
     keep: np.timedelta64 = DAY
     keep_forecasts: np.timedelta64 = DAY
+    alerts: Alerts | None = None
 
     def __post_init__(self) -> None:
         self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
@@ -99,6 +104,7 @@ class Watch:
             remove(partial)
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
         self.rolling = Rolling(self.out, self.method)
+        self.alerter = None if self.alerts is None else Alerter(self.out, self.alerts)
         self.status = status.resumed(self.out, self.store)
         self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
         self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
@@ -160,6 +166,7 @@ class Watch:
                     self._take(part)
             if self.store.exists():
                 made = self._forecast()
+                self._alert()
                 if not made:
                     self.verify()
                 self._bound()
@@ -273,6 +280,21 @@ class Watch:
         predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
         flags.append(f"{self.method} failed")
         return fallback
+
+    def _alert(self) -> None:
+        """Alert of the newest forecast, unless that was done, and send what waits."""
+        if self.alerter is None:
+            return
+        try:
+            latest = status.read(self.out / "latest.json")
+            if latest.get("start", "") > self.alerter.state.get("start", ""):
+                with opened_rain(self.store) as rain:
+                    self.alerter.update(self.out / latest["forecast"], rain)
+            else:
+                self.alerter.send()
+        except Exception as error:  # forecasts go on without alerts
+            self._told(f"alerts failed ({type(error).__name__}: {error})")
+        self.status["alerts"] = self.alerter.summary()
 
     def verify(self) -> bool:
         """Verify the oldest forecast that can be; return whether there was one.
