@@ -1,17 +1,24 @@
 """Speed of a scene by tiles beside the whole in one pass and beside dask.array.map_overlap.
 
 python -m ci.bench.scenes [--side 2048] [--tile 512]
+python -m ci.bench.scenes --large [--side 20000] [--tile 1000]   # on two workers of 1.5 GB
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 
 import dask
 import dask.array as da
 import numpy as np
+import psutil
+import zarr
+from distributed import Client, LocalCluster
 
 from daskdl import nn, ops
 
@@ -42,12 +49,62 @@ class UNet(nn.Module):
         return self.head(self.last_one(ops.concatenate(y, one)))
 
 
+class Small(nn.Module):
+    """Two convolutions over levels of grey, uint8, to two scores."""
+
+    def __init__(self) -> None:
+        self.one = nn.Conv2d(1, 8, 3, padding=1, seed=0)
+        self.two = nn.Conv2d(8, 2, 3, padding=1, seed=1)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        """Return scores (N, H, W, 2)."""
+        x = ops.multiply(ops.cast(x, dtype=np.float32), np.float32(1 / 255))
+        return self.two(ops.relu(self.one(x)))
+
+
+def large(side: int, tile: int) -> None:
+    """Print the most memory that a worker had beside what was projected, and the speed."""
+    draw = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        scene = zarr.create_array(
+            f"{folder}/scene", shape=(side, side), chunks=(2000,) * 2, dtype="u1"
+        )
+        for row in range(0, side, 2000):
+            scene[row : row + 2000] = draw.integers(0, 255, (min(2000, side - row), side), np.uint8)
+        options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1.5GB"}
+        with LocalCluster(dashboard_address=None, **options) as cluster, Client(cluster) as client:
+            workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+            before, peak, ended = [w.memory_info().rss for w in workers], [0, 0], threading.Event()
+
+            def watch() -> None:
+                while not ended.wait(0.1):
+                    for i, worker in enumerate(workers):
+                        peak[i] = max(peak[i], worker.memory_info().rss)
+
+            watching = threading.Thread(target=watch)
+            watching.start()
+            start = time.perf_counter()
+            Small().predict_class(scene, tile={0: tile, 1: tile}, out=f"{folder}/out")
+            seconds = time.perf_counter() - start
+            ended.set()
+            watching.join()
+    told = [f"{b / 1e6:.0f} to {p / 1e6:.0f}" for b, p in zip(before, peak, strict=True)]
+    speed = side**2 / seconds / 1e6
+    print(f"{speed:.2f} Mpixel/s, {seconds:.0f} s; MB of a worker {', '.join(told)}")
+
+
 def main() -> None:
     """Print pixels a second, each way three times in turn, the fastest counts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", type=int, default=2048)
-    parser.add_argument("--tile", type=int, default=512)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--side", type=int)
+    parser.add_argument("--tile", type=int)
     options = parser.parse_args()
+    options.side = options.side or (20_000 if options.large else 2048)
+    options.tile = options.tile or (1000 if options.large else 512)
+    if options.large:
+        large(options.side, options.tile)
+        return
     model, side, tile = UNet(), options.side, options.tile
     image = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)
     scene = da.from_array(image, chunks=(tile, tile, 3))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import tracemalloc
 from typing import Any, NamedTuple
 
 import numpy as np
+import psutil
+from dask.utils import format_bytes
 
 from daskdl.errors import DaskdlError, SettingsError
+from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.tiles import Tiling
 from daskdl.predict.scenes.windows import like_length
 
 #: Share of a worker's limit above which Dask hands it no more tasks.
 SHARE = 0.8
 #: Bytes of a process for each byte of its arrays: it keeps freed memory, and kernels need some.
-KEPT = 1.3
+KEPT = 1.6
+#: Bytes of a worker beside its tasks: messages, threads of stores, tables of kernels.
+BESIDE = 64_000_000
 #: Cells of the larger of two windows by which the memory of a pass is measured.
 MEASURED = 65_536
 
@@ -49,10 +55,15 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
     """Tell the memory of a worker, and raise a SettingsError if it will not do."""
     windows = [max(w.cells[1] - w.cells[0] for w in axis.windows) for axis in tiling.axes]
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
-    measured = _measured(tiling, windows, channels)
-    one = _projected(tiling, windows, measured, client)
-    from dask.utils import format_bytes
-
+    place = _places(client)
+    asked = tiling.predictor, windows, channels, tiling.cells.dtype
+    if client:  # there, which has then imported all that a task needs
+        future = client.submit(_measured, *asked, workers=[place[0]], pure=False)
+        measured = future.result()
+        future.release()
+    else:
+        measured = _measured(*asked)
+    one = _projected(tiling, windows, measured, place)
     tiles = " x ".join(map(str, tile.values()))
     line = (
         f"{format_bytes(one.total)} a worker of {format_bytes(one.limit)}: {one.threads} x "
@@ -73,7 +84,7 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
             break
         smaller = halves
         size = [t + m for t, m in zip(smaller, margins, strict=True)]
-        less = _projected(tiling, size, measured, client)
+        less = _projected(tiling, size, measured, place)
         if less.total <= SHARE * less.limit:
             advice = f"tile={dict(zip(tile, smaller, strict=True))!r} would fit"
             break
@@ -82,67 +93,70 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
     )
 
 
+def _places(client: Any) -> tuple[str, int, int]:
+    """Return address, threads and limit of the worker with the least memory for a thread."""
+    if not client:
+        return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available
+    workers = client.scheduler_info(n_workers=-1)["workers"].items()
+    told = [(w["memory_limit"] or sys.maxsize, w["nthreads"], address) for address, w in workers]
+    limit, threads, address = min(told, key=lambda one: one[0] / one[1])
+    return address, threads, limit
+
+
 def _projected(
-    tiling: Tiling, windows: list[int], measured: tuple[float, float], client: Any
+    tiling: Tiling,
+    windows: list[int],
+    measured: tuple[float, float, int],
+    place: tuple[str, int, int],
 ) -> Projection:
     cells, layout = tiling.cells, tiling.layout
     lengths = dict(zip(layout.image, windows, strict=True))
     lengths |= dict.fromkeys(layout.samples, 1)
     read = math.prod(lengths.get(axis, n) for axis, n in enumerate(cells.shape))
-    read *= cells.dtype.itemsize
     chunks = getattr(cells, "chunksize", getattr(cells, "chunks", None))
     if chunks is not None:  # whole ones are decoded, and Dask holds all in which a window lies
         touched = [
             min(n, (-(-lengths.get(axis, n) // c) + 1) * c)
             for axis, (n, c) in enumerate(zip(cells.shape, chunks, strict=True))
         ]
-        lazy = hasattr(cells, "__dask_graph__")
-        read += math.prod(touched if lazy else chunks) * cells.dtype.itemsize
-    fixed, each = measured
-    task = int(read + KEPT * (fixed + each * math.prod(windows)))
-    before = sys.getsizeof(tiling.predictor)
-    if client:
-        told = client.scheduler_info(n_workers=-1)["workers"].values()
-        worst = min(
-            told, key=lambda w: w["memory_limit"] / w["nthreads"] if w["memory_limit"] else math.inf
-        )
-        limit = worst["memory_limit"] or sys.maxsize
-        return Projection(before + worst["metrics"]["memory"], task, worst["nthreads"], limit)
-    import os
-
-    import psutil
-
-    threads = len(os.sched_getaffinity(0))
-    return Projection(before, task, threads, psutil.virtual_memory().available)
+        read += math.prod(touched if hasattr(cells, "__dask_graph__") else chunks)
+    fixed, each, before = measured
+    before = BESIDE + (before if place[0] else sys.getsizeof(tiling.predictor))
+    task = int(read * cells.dtype.itemsize + KEPT * (fixed + each * math.prod(windows)))
+    _, threads, limit = place
+    return Projection(before, task, threads, limit)
 
 
-def _measured(tiling: Tiling, windows: list[int], channels: int) -> tuple[float, float]:
-    """Return the bytes of a pass: those of any window, and those of each of its cells."""
+def _measured(
+    predictor: Predictor, windows: list[int], channels: int, dtype: Any
+) -> tuple[float, float, int]:
+    """Return the bytes of a pass, of any window and of each of its cells, and of the process."""
     side = round(MEASURED ** (1 / len(windows)))
     step = 64 if len(windows) < 3 else 16
     points = []
-    for least in (side // 2, side):
-        sizes = [like_length(n, step, least) for n in windows]
-        try:
-            points.append((math.prod(sizes), _peak(tiling, sizes, channels)))
-        except (DaskdlError, ValueError):  # a network of windows of this one size
-            return float(_peak(tiling, windows, channels)), 0.0
-    (few, low), (many, high) = points
-    each = max(0.0, (high - low) / (many - few)) if many > few else high / many
-    return max(0.0, high - each * many), each
+    try:
+        for least in (side // 2, side):
+            sizes = [like_length(n, step, least) for n in windows]
+            points.append((math.prod(sizes), _peak(predictor, sizes, channels, dtype)))
+        (few, low), (many, high) = points
+        each = (high - low) / (many - few) if many > few else high / many
+        fixed = max(0.0, high - each * many)
+    except (DaskdlError, ValueError):  # a network of windows of this one size
+        fixed, each = _peak(predictor, windows, channels, dtype), 0.0
+    return fixed, each, psutil.Process().memory_info().rss
 
 
-def _peak(tiling: Tiling, sizes: list[int], channels: int) -> int:
+def _peak(predictor: Predictor, sizes: list[int], channels: int, dtype: Any) -> int:
     """Return the most bytes of arrays that a pass of one window holds."""
-    images = np.zeros((1, *sizes, channels), tiling.cells.dtype)
-    tiling.predictor(images)  # what is kept from then on is not of one pass
+    images = np.zeros((1, *sizes, channels), dtype)
+    predictor(images)  # what is kept from then on is not of one pass
     was = tracemalloc.is_tracing()
     if not was:
         tracemalloc.start()
     try:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        tiling.predictor(images)
+        predictor(images)
         return tracemalloc.get_traced_memory()[1] - before + images.nbytes
     finally:
         if not was:
