@@ -1,7 +1,7 @@
 """Metrics: statistics that merge exactly over batches and shards, and their values."""
 
 from daskdl.metrics.accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
-from daskdl.metrics.confusion import F1, Precision, Recall
+from daskdl.metrics.confusion import F1, IoU, Precision, Recall
 from daskdl.metrics.curves import PRAUC, ROCAUC
 from daskdl.metrics.detection import MeanAveragePrecision
 from daskdl.metrics.mean import Mean, Output
@@ -17,6 +17,7 @@ __all__ = [
     "Accuracy",
     "BinaryAccuracy",
     "HitRatio",
+    "IoU",
     "Mean",
     "MeanAbsoluteError",
     "MeanAveragePrecision",

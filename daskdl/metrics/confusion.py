@@ -1,4 +1,4 @@
-"""Precision, recall and F1 from counts of what was confused."""
+"""Precision, recall, F1 and intersection over union from counts of what was confused."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class _Confusion(Metric):
         Without it there are two: a target of 1 is to be told from 0 by a score of at least
         ``threshold``, and the metric is that of 1. With it, the class is the one of the highest
         score.
-    average : "macro" or "micro"
-        Mean of the classes' metrics, or the metric of their sums. A class of which there was
-        nothing to divide by counts 0.
+    average : "macro", "micro" or int
+        Mean of the classes' metrics, or the metric of their sums, or of this class alone. A class
+        of which there was nothing to divide by counts 0.
     threshold : float
     """
 
     classes: int | None = None
-    average: str = "macro"
+    average: str | int = "macro"
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.average not in ("macro", "micro"):
+        if self.average not in ("macro", "micro", *range(self.classes or 0)):
             raise SettingsError(
-                f"{type(self).__name__}: expected average 'macro' or 'micro', found "
+                f"{type(self).__name__}: expected average 'macro' or 'micro', or a class, found "
                 f"{self.average!r}"
             )
 
@@ -79,6 +79,9 @@ class _Confusion(Metric):
         hits, false, missed = (amounts(statistics[name], 1).astype(np.float64) for name in names)
         if self.average == "micro":
             hits, false, missed = (np.atleast_1d(x.sum()) for x in (hits, false, missed))
+        elif self.average != "macro":
+            one = [int(self.average)]
+            hits, false, missed = hits[one], false[one], missed[one]
         above, below = self.quotient(hits, false, missed)
         if not (hits + false + missed).any():
             return float("nan")
@@ -139,3 +142,18 @@ class F1(_Confusion):
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
         """Return twice the hits over all that was told and all that there is."""
         return 2 * hits, 2 * hits + false + missed
+
+
+@dataclass(frozen=True)
+class IoU(_Confusion):
+    """Intersection over union (Jaccard index): what is told rightly, of all told or to be told.
+
+    Examples
+    --------
+    >>> IoU()([0.9, 0.2, 0.6, 0.4], [1, 0, 0, 1])
+    0.3333333333333333
+    """
+
+    def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
+        """Return the hits over the union."""
+        return hits, hits + false + missed

@@ -13,6 +13,7 @@ from daskdl.models.seq2seq import ConvLSTMForecaster
 from daskdl.models.ssd import SSD, SSD300, MobileSSD
 from daskdl.models.tabular import TabularNet
 from daskdl.models.text import TextClassifier
+from daskdl.models.unet import UNet
 from daskdl.models.vgg import VGG16
 from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
 
@@ -37,5 +38,6 @@ __all__ = [
     "TabularNet",
     "TextClassifier",
     "Turned",
+    "UNet",
     "load",
 ]

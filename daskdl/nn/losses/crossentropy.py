@@ -9,7 +9,7 @@ from daskdl.nn.losses.loss import Loss, OperationLoss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
-__all__ = ["CTCLoss", "CrossEntropyLoss", "NLLLoss"]
+__all__ = ["CTCLoss", "CrossEntropyLoss", "FocalLoss", "NLLLoss"]
 
 
 class CrossEntropyLoss(OperationLoss):
@@ -45,6 +45,32 @@ class CrossEntropyLoss(OperationLoss):
         self._weight = weight
         self.smoothing = smoothing
         self.ignore_index = ignore_index
+
+
+class FocalLoss(OperationLoss):
+    """Cross entropy in which what is told well already counts little (T.-Y. Lin et al., 2017).
+
+    Compares logits (..., C) with labels (...) from 0.
+
+    Parameters
+    ----------
+    gamma : float
+        0 gives the cross entropy.
+    weight : numbers (C,), optional
+        Of each class.
+
+    Examples
+    --------
+    >>> loss = nn.FocalLoss()
+    >>> round(float(loss(np.array([[2.0, 0.0]], np.float32), np.array([0]))), 4)
+    0.0018
+    """
+
+    _operation, _settings = "focal", ("gamma", "_weight")
+
+    def __init__(self, gamma: float = 2.0, weight: Sequence[float] | None = None) -> None:
+        self.gamma = gamma
+        self._weight = weight
 
 
 class NLLLoss(OperationLoss):

@@ -20,7 +20,7 @@ from daskdl.ops.losses.reduction import (
 )
 from daskdl.tensor import Array
 
-__all__ = ["cross_entropy", "nll"]
+__all__ = ["cross_entropy", "focal", "nll"]
 
 
 @loss
@@ -146,6 +146,51 @@ def _soft(logits: Array, target: Array, weight: Any, smoothing: float) -> Parts:
         return dt if factor is None else dt * factor
 
     return _cut(losses, shape).sum(1) / positions, (to_logits, to_target)
+
+
+@loss
+def focal(logits: Array, labels: Array, *, gamma: float = 2.0, weight: Any = None) -> Parts:
+    """-(1 - p)^gamma log p, p = softmax(logits)[label]: what is told well already counts little.
+
+    T.-Y. Lin et al., Focal Loss for Dense Object Detection, arXiv 1708.02002.
+
+    Parameters
+    ----------
+    logits : array (..., C), float32 or float64
+    labels : integer array (...)
+        From 0.
+    gamma : float
+        0 gives the cross entropy.
+    weight : array (C,), optional
+        Of each class.
+
+    Raises
+    ------
+    ShapeError
+        When the labels are not integers of the logits' leading shape, or one is not a class.
+
+    Examples
+    --------
+    >>> float(ops.losses.focal(np.array([[2.0, 0.0]]), np.array([0]), gamma=0.0).data.round(4))
+    0.1269
+    """
+    labels = integer_labels("focal", labels, logits)
+    check_labels("focal", labels, logits.shape[-1])
+    logs, place = kernels.log_softmax(logits), labels[..., None].astype(np.int64)
+    log = np.take_along_axis(logs, place, -1)[..., 0]
+    p = np.exp(log)
+    rest = np.maximum(1 - p, np.finfo(logits.dtype).tiny)  # whose powers are finite
+    share = np.ones((), logits.dtype)
+    if weight is not None:
+        share = per_class("focal", weight, logits.shape[-1], logits.dtype)[labels]
+
+    def slope(s: Array) -> Array:
+        to_log = s * share * rest**gamma * (gamma * p / rest * log - 1)
+        result = -np.exp(logs) * to_log[..., None]
+        np.put_along_axis(result, place, (rest * to_log)[..., None], -1)
+        return result
+
+    return -share * rest**gamma * log, (slope, None)
 
 
 @loss

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as theirs
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.metrics import F1, Accuracy, BinaryAccuracy, Precision, Recall, TopKAccuracy
+from daskdl.metrics import F1, Accuracy, BinaryAccuracy, IoU, Precision, Recall, TopKAccuracy
 from tests.daskdl.cuts import check_cuts
 
 
@@ -92,6 +92,7 @@ PAIRS = [
     (Precision, theirs.precision_score),
     (Recall, theirs.recall_score),
     (F1, theirs.f1_score),
+    (IoU, theirs.jaccard_score),
 ]
 
 
@@ -113,6 +114,11 @@ def test_classes(made, expected, data, n, classes, average):
     assert found == pytest.approx(right, rel=1e-12)
 
 
+def test_one_class_alone():
+    scores, labels = np.eye(3)[[0, 1, 1, 2]], np.array([0, 0, 1, 2])
+    assert [IoU(3, average)(scores, labels) for average in (0, 1, 2)] == [0.5, 0.5, 1.0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("made", "expected"), PAIRS)
 @given(data=st.data(), n=st.integers(1, 30))
@@ -129,7 +135,7 @@ def test_nothing_is_nan_confusion():
 
 
 def test_mistakes():
-    with pytest.raises(SettingsError, match="F1: expected average 'macro' or 'micro', found 'all'"):
+    with pytest.raises(SettingsError, match=r"F1: expected average 'macro' .*, found 'all'"):
         F1(3, "all")
     with pytest.raises(ShapeError, match="Recall: expected scores of 4 classes, found 3"):
         Recall(4)(np.zeros((2, 3)), np.zeros(2, int))

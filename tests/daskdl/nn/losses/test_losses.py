@@ -32,6 +32,7 @@ CASES = [
     ("MultiLabelSoftMarginLoss", ops.binary_cross_entropy_with_logits, (A, YES), [WEIGHT]),
     ("CrossEntropyLoss", ops.cross_entropy, (A, LABELS),
      [WEIGHT, {"smoothing": 0.2}, {"ignore_index": 1}]),
+    ("FocalLoss", ops.focal, (A, LABELS), [WEIGHT, {"gamma": 1.0}]),
     ("NLLLoss", ops.nll, (A, LABELS), [WEIGHT, {"ignore_index": 1}]),
     ("CTCLoss", ops.ctc, (normal(3, 5, 4), LABELS_CTC), [{"blank": 3}]),
     ("HingeLoss", ops.hinge, (A, np.sign(B)), [MARGIN, {"squared": True}]),

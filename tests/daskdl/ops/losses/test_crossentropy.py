@@ -30,6 +30,27 @@ def test_cross_entropy_gradient(shape, classes):
     check_gradient(lambda t: ops.cross_entropy(t, labels), normal(*shape, classes))
 
 
+@given(shape=SHAPES, classes=st.integers(1, 5), gamma=st.sampled_from([0.0, 0.5, 2.0]))
+def test_focal_gradient(shape, classes, gamma):
+    labels = np.random.default_rng(0).integers(0, classes, shape)
+    weight = np.linspace(1, 2, classes)
+    check_gradient(
+        lambda t: ops.losses.focal(t, labels, gamma=gamma, weight=weight), normal(*shape, classes)
+    )
+
+
+def test_focal_is_the_cross_entropy_times_what_is_missing_to_certainty():
+    logits, labels = normal(6, 5), np.array([0, 4, 2, 2, 1, 3])
+    p = np.exp(logits[range(6), labels]) / np.exp(logits).sum(1)
+    expected = (-((1 - p) ** 3) * np.log(p)).mean()
+    assert float(ops.losses.focal(logits, labels, gamma=3.0)) == pytest.approx(expected)
+    plain = float(ops.cross_entropy(logits, labels))
+    assert float(ops.losses.focal(logits, labels, gamma=0.0)) == pytest.approx(plain)
+    sure = Tensor(1e4 * np.eye(5, dtype=np.float32), requires_grad=True)
+    ops.losses.focal(sure, np.arange(5)).backward()
+    assert np.isfinite(sure.grad).all()
+
+
 @pytest.mark.parametrize("scale", [1, 1e4])
 def test_cross_entropy_agrees_with_pytorch(scale, torch):
     logits = (scale * normal(6, 5)).astype("f4")

@@ -59,6 +59,7 @@ CASES = {
     "margin_ranking": (losses.margin_ranking, normal(4, 3), normal(4, 3, seed=1), SIGNS),
     "cosine_embedding": (losses.cosine_embedding, normal(4, 3), normal(4, 3, seed=1), SIGNS[:, 0]),
     "triplet": (losses.triplet, normal(4, 3), normal(4, 3, seed=1), normal(4, 3, seed=2)),
+    "focal": (losses.focal, normal(4, 3), np.array([0, 2, 1, 1])),
     "dice": (losses.dice, np.abs(normal(4, 5, 2)), np.abs(normal(4, 5, 2, seed=1))),
     "precipitation": (
         lambda *a, **k: losses.precipitation(
