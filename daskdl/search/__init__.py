@@ -1,5 +1,6 @@
-"""Search: the nearest of many codes, in memory or partitioned on a Dask cluster."""
+"""Search: the nearest of many codes or vectors, in memory or partitioned on a Dask cluster."""
 
 from daskdl.search.hamming import HammingIndex, packed
+from daskdl.search.vectors import VectorIndex
 
-__all__ = ["HammingIndex", "packed"]
+__all__ = ["HammingIndex", "VectorIndex", "packed"]

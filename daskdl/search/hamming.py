@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskdl.cluster.current import current_client
-from daskdl.cluster.processors import threads_of_task
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.search import duplicates as pairs
 from daskdl.kernels.search import hamming as kernels
+from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -36,7 +34,7 @@ def packed(features: ArrayLike) -> Codes:
     return np.packbits(np.asarray(features) > 0, axis=-1)
 
 
-class HammingIndex:
+class HammingIndex(Parted):
     """Codes that can be searched by Hamming distance: exactly, by looking at all of them.
 
     Parameters
@@ -63,28 +61,10 @@ class HammingIndex:
     def __init__(self, codes: Codes | da.Array) -> None:
         _check("codes", codes)
         self.bytes = int(codes.shape[1])
-        self._threads: int | None = None
-        if isinstance(codes, np.ndarray):
-            self._blocks: list[Any] = [kernels.planes(codes)]
-            self._lengths = [len(codes)]
-            return
-        import dask
-
-        whole = codes.rechunk({1: -1})
-        made = [dask.delayed(_planes)(block) for block in whole.to_delayed().ravel()]
-        client = current_client()
-        self._threads = threads_of_task(client, len(made), "HammingIndex")
-        # held by the workers: each search looks at all of them
-        self._blocks = list(dask.persist(*made))
-        lengths = dask.compute(*[dask.delayed(_length)(block) for block in self._blocks])
-        self._lengths = [int(n) for n in lengths]
-
-    def __len__(self) -> int:
-        return sum(self._lengths)
+        super().__init__(codes, _planes, _length)
 
     def __repr__(self) -> str:
-        where = "in memory" if self._threads is None else f"in {len(self._blocks)} chunks"
-        return f"HammingIndex({len(self):,} codes of {8 * self.bytes} bits, {where})"
+        return f"HammingIndex({len(self):,} codes of {8 * self.bytes} bits, {self._where})"
 
     def search(self, queries: Codes, k: int = 10) -> tuple[Numbers, Numbers]:
         """Return the distances and the numbers of the nearest codes.
@@ -114,8 +94,7 @@ class HammingIndex:
         asked = self._asked("search", queries)
         by_block = self._each(kernels.nearest, [(asked, min(k, n)) for n in self._lengths])
         distances = np.concatenate([distance for distance, _ in by_block], 1)
-        starts = np.cumsum([0, *self._lengths])
-        moved = [number + start for (_, number), start in zip(by_block, starts[:-1], strict=True)]
+        moved = [number + start for (_, number), start in zip(by_block, self._starts, strict=False)]
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         numbers = np.take_along_axis(np.concatenate(moved, 1), order, 1)
         return np.take_along_axis(distances, order, 1), numbers
@@ -189,18 +168,6 @@ class HammingIndex:
             )
         return kernels.planes(queries)
 
-    def _each(self, function: Any, arguments: list[Any]) -> list[Any]:
-        """Call a function with each block."""
-        if self._threads is None:
-            return [function(self._blocks[0], *arguments[0])]
-        import dask
-
-        tasks = [
-            dask.delayed(_searched)(block, function, its_arguments, self._threads)
-            for block, its_arguments in zip(self._blocks, arguments, strict=True)
-        ]
-        return list(dask.compute(*tasks))
-
 
 def _check(what: str, codes: Any) -> None:
     if getattr(codes, "dtype", None) != np.uint8 or codes.ndim != 2 or not codes.shape[1]:
@@ -217,11 +184,6 @@ def _planes(block: Codes) -> kernels.Words:
 
 def _length(block: kernels.Words) -> int:
     return block.shape[1]
-
-
-def _searched(block: kernels.Words, function: Any, arguments: Any, threads: int) -> Any:
-    with thread_budget(threads):
-        return function(block, *arguments)
 
 
 def _side_by_side(parts: list[Ragged]) -> Ragged:

@@ -1,0 +1,78 @@
+"""Parted: rows that are searched where they are, in memory or in the chunks of a dask Array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskdl.cluster.current import current_client
+from daskdl.cluster.processors import threads_of_task
+from daskdl.kernels.runtime.threads import thread_budget
+
+
+class Parted:
+    """Base of the indices: blocks of rows, of which each is asked by a task of its own.
+
+    Parameters
+    ----------
+    rows : numpy array or dask Array (n, ...)
+        Those of a dask Array stay on the cluster, in the chunks of its first axis.
+    make : function
+        From rows to a block.
+    length : function
+        Rows of a block.
+    """
+
+    def __init__(
+        self, rows: Any, make: Callable[[Any], Any], length: Callable[[Any], int] = len
+    ) -> None:
+        self._threads: int | None = None
+        if isinstance(rows, np.ndarray):
+            self._blocks: list[Any] = [make(rows)]
+            self._lengths = [len(rows)]
+            return
+        import dask
+
+        whole = rows.rechunk({1: -1})
+        made = [dask.delayed(make)(block) for block in whole.to_delayed().ravel()]
+        client = current_client()
+        self._threads = threads_of_task(client, len(made), type(self).__name__)
+        # held by the workers: each search looks at all of them
+        self._blocks = list(dask.persist(*made))
+        lengths = dask.compute(*[dask.delayed(length)(block) for block in self._blocks])
+        self._lengths = [int(n) for n in lengths]
+
+    def __len__(self) -> int:
+        return sum(self._lengths)
+
+    @property
+    def _where(self) -> str:
+        return "in memory" if self._threads is None else f"in {len(self._blocks)} chunks"
+
+    @property
+    def _starts(self) -> list[int]:
+        """Number of the first row of each block, and of the end."""
+        return [0, *np.cumsum(self._lengths).tolist()]
+
+    def _each(
+        self, function: Any, arguments: Sequence[Any], blocks: Sequence[tuple[int, ...]] = ()
+    ) -> list[Any]:
+        """Call a function with each block, or with several, and its arguments."""
+        places = blocks or [(i,) for i in range(len(self._blocks))]
+        chosen = [[self._blocks[i] for i in some] for some in places]
+        if self._threads is None:
+            return [function(*some, *more) for some, more in zip(chosen, arguments, strict=True)]
+        import dask
+
+        tasks = [
+            dask.delayed(_within)(self._threads, function, *some, *more)
+            for some, more in zip(chosen, arguments, strict=True)
+        ]
+        return list(dask.compute(*tasks))
+
+
+def _within(threads: int, function: Any, *arguments: Any) -> Any:
+    with thread_budget(threads):
+        return function(*arguments)

@@ -1,0 +1,207 @@
+"""VectorIndex: the vectors with the largest products, and pairs that are nearly the same."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.search.parted import Parted
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+Vectors = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+#: Scores that are in memory at once.
+TOGETHER = 1 << 24
+
+
+class VectorIndex(Parted):
+    """Vectors that are searched by their inner products: exactly, by looking at all of them.
+
+    Products are summed up in float64 where it matters, so that neither the chunks nor the batch of
+    queries shows in a result. Of vectors of length one, products are cosines.
+
+    Parameters
+    ----------
+    vectors : float32 (n, features), numpy array or dask Array
+        Those of a dask Array stay on the cluster, in the chunks of its first axis, which search
+        side by side.
+
+    Raises
+    ------
+    ShapeError
+        When these are no such vectors.
+    DataError
+        When one of them is not finite.
+
+    Examples
+    --------
+    >>> index = VectorIndex(np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32))
+    >>> scores, numbers = index.search(np.array([[1, 0]], np.float32), k=2)
+    >>> numbers, scores.round(3)
+    (array([[0, 1]]), array([[1. , 0.6]]))
+    """
+
+    def __init__(self, vectors: Vectors | da.Array) -> None:
+        _check("vectors", vectors)
+        self.features = int(vectors.shape[1])
+        super().__init__(vectors, _finite)
+
+    def __repr__(self) -> str:
+        return f"VectorIndex({len(self):,} vectors of {self.features} features, {self._where})"
+
+    def search(self, queries: Vectors, k: int = 10) -> tuple[Scores, Numbers]:
+        """Return the products and the numbers of the vectors with the largest.
+
+        Parameters
+        ----------
+        queries : float32 (q, features)
+        k : int
+            How many for each query; all where there are fewer vectors.
+
+        Returns
+        -------
+        scores : float64 (q, k)
+            The largest first.
+        numbers : int64 (q, k)
+            Of vectors, from 0; of equal scores the smaller first.
+
+        Raises
+        ------
+        ShapeError
+            When the queries have another number of features.
+        SettingsError
+            When ``k`` is below 1.
+        """
+        if k < 1:
+            raise SettingsError(f"VectorIndex.search: expected k of at least 1, found {k!r}")
+        _check("search: queries", queries)
+        if queries.shape[1] != self.features:
+            raise ShapeError(
+                f"VectorIndex.search: expected queries of {self.features} features as the vectors, "
+                f"found {queries.shape[1]}; make both by the same model"
+            )
+        asked = _finite(np.asarray(queries))
+        parts = self._each(nearest, [(asked, min(k, n)) for n in self._lengths])
+        scores = np.concatenate([score for score, _ in parts], 1)
+        moved = [number + start for (_, number), start in zip(parts, self._starts, strict=False)]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        numbers = np.take_along_axis(np.concatenate(moved, 1), order, 1)
+        return np.take_along_axis(scores, order, 1), numbers
+
+    def duplicates(self, least: float, most: int = 10_000_000) -> tuple[Numbers, Scores]:
+        """Return all pairs of vectors whose product is no less than a number.
+
+        All pairs are looked at: twice the vectors take four times as long.
+
+        Parameters
+        ----------
+        least : float
+            Such as a cosine of 0.95.
+        most : int
+            Of pairs.
+
+        Returns
+        -------
+        pairs : int64 (m, 2)
+            Numbers of vectors, the smaller first; in their order.
+        scores : float64 (m,)
+
+        Raises
+        ------
+        DataError
+            When there are more pairs.
+        """
+        blocks = list(combinations_with_replacement(range(len(self._blocks)), 2))
+        starts = self._starts
+        places = [(starts[i], starts[j], float(least), most) for i, j in blocks]
+        parts = self._each(pairs_above, places, blocks)
+        pairs = np.concatenate([pairs for pairs, _ in parts])
+        if len(pairs) > most:
+            raise _too_many(least, most)
+        scores = np.concatenate([scores for _, scores in parts])
+        order = np.lexsort(pairs.T[::-1])
+        return pairs[order], scores[order]
+
+
+def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[Scores, Numbers]:
+    """Return the k largest products of each query, the largest first, and their numbers."""
+    scores, numbers = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    if k == 0:
+        return scores, numbers
+    slack = _slack(vectors, queries)
+    rows = max(1, TOGETHER // len(vectors))
+    for start in range(0, len(queries), rows):
+        products = queries[start : start + rows] @ vectors.T
+        for i, row in enumerate(products, start):
+            some = np.flatnonzero(row >= np.partition(row, -k)[-k] - slack[i])
+            exact = (vectors[some].astype(np.float64) * queries[i]).sum(1)
+            order = np.argsort(-exact, kind="stable")[:k]
+            scores[i], numbers[i] = exact[order], some[order]
+    return scores, numbers
+
+
+def pairs_above(
+    first: Vectors, second: Vectors, at: int, behind: int, least: float, most: int
+) -> tuple[Numbers, Scores]:
+    """Return pairs (m, 2) of two blocks, that begin at these numbers, and their products."""
+    pairs, scores, total = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
+    slack = _slack(second, first)
+    rows = max(1, TOGETHER // max(1, len(second)))
+    for start in range(0, len(first), rows):
+        products = first[start : start + rows] @ second.T
+        i, j = np.nonzero(products >= least - slack[start : start + rows, None])
+        i += start
+        ordered = i + at < j + behind
+        i, j = i[ordered], j[ordered]
+        for place in range(0, len(i), TOGETHER // 64):  # few enough for their vectors
+            one, other = (part[place : place + TOGETHER // 64] for part in (i, j))
+            exact = (first[one].astype(np.float64) * second[other]).sum(1)
+            kept = exact >= least
+            pairs.append(np.stack([one[kept] + at, other[kept] + behind], 1))
+            scores.append(exact[kept])
+            total += len(scores[-1])
+        if total > most:
+            raise _too_many(least, most)
+    return np.concatenate(pairs), np.concatenate(scores)
+
+
+def _slack(vectors: Vectors, queries: Vectors) -> Scores:
+    """Return how far two products in float32 may be from each other for rounding, (q,)."""
+    longest = np.sqrt(np.einsum("nd,nd->n", vectors, vectors).max(initial=0))
+    lengths = np.sqrt(np.einsum("nd,nd->n", queries, queries))
+    slack: Scores = 2 * vectors.shape[1] * np.finfo(np.float32).eps * longest * lengths
+    return slack.astype(np.float64)
+
+
+def _too_many(least: float, most: int) -> DataError:
+    return DataError(
+        f"VectorIndex.duplicates: expected at most {most:,} pairs with a product from {least}, "
+        "found more; take a larger number, or search for the vectors of which there are many"
+    )
+
+
+def _finite(vectors: Any) -> Vectors:
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(1))
+    if wrong.size:
+        raise DataError(
+            f"VectorIndex: expected finite numbers, found others in row {wrong[0]} and "
+            f"{len(wrong) - 1} more; leave them out"
+        )
+    return np.ascontiguousarray(vectors)
+
+
+def _check(what: str, vectors: Any) -> None:
+    if getattr(vectors, "dtype", None) != np.float32 or vectors.ndim != 2 or not vectors.shape[1]:
+        raise ShapeError(
+            f"VectorIndex: {what}: expected float32 (n, features), found "
+            f"{getattr(vectors, 'dtype', type(vectors).__name__)} {np.shape(vectors)}"
+            "; vectors.astype('float32') makes them so"
+        )

@@ -1,0 +1,75 @@
+"""VectorIndex: the same of any chunks and batches, as float64 has it, and what it refuses."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.search import VectorIndex, vectors
+
+RNG = np.random.default_rng(0)
+#: Of few directions, with next to no noise: products in float32 cannot tell many of them apart.
+CENTRES = RNG.normal(size=(40, 24))
+VECTORS = np.repeat(CENTRES, 10, 0) + 1e-7 * RNG.normal(size=(400, 24))
+VECTORS = (VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)).astype(np.float32)
+QUERIES = VECTORS[[3, 77, 399]] + np.float32(0.01)
+PRODUCTS = (QUERIES.astype(float)[:, None] * VECTORS).sum(2)
+
+
+@given(st.lists(st.integers(0, 200), max_size=4), st.integers(1, 400))
+@settings(max_examples=15)
+def test_chunks_do_not_show(cuts: list[int], k: int) -> None:
+    ends = [0, *sorted(cuts), 400]
+    chunks = tuple(np.diff(ends).tolist())
+    index = VectorIndex(da.from_array(VECTORS, chunks=(chunks, 9)))
+    scores, numbers = index.search(QUERIES, k)
+    order = np.argsort(-PRODUCTS, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(numbers, order)
+    np.testing.assert_array_equal(scores, np.take_along_axis(PRODUCTS, order, 1))
+
+
+def test_batches_of_queries_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = VectorIndex(VECTORS).search(VECTORS, 25)
+    monkeypatch.setattr(vectors, "TOGETHER", 1200)
+    for one, other in zip(whole, VectorIndex(VECTORS).search(VECTORS, 25), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("chunks", [400, 150])
+def test_pairs_are_all_that_are_near(chunks: int) -> None:
+    rows = VECTORS if chunks == 400 else da.from_array(VECTORS, chunks=(chunks, 24))
+    products = (VECTORS.astype(float)[:, None] * VECTORS).sum(2)
+    least = np.median(products[0, 1:10])
+    pairs, scores = VectorIndex(rows).duplicates(least)
+    expected = np.argwhere(np.triu(products >= least, 1))
+    np.testing.assert_array_equal(pairs, expected)
+    np.testing.assert_array_equal(scores, products[tuple(expected.T)])
+    with pytest.raises(DataError, match="expected at most 7 pairs with a product from"):
+        VectorIndex(rows).duplicates(0.9, most=7)
+
+
+def test_as_faiss() -> None:
+    faiss = pytest.importorskip("faiss")
+    peer, rows = faiss.IndexFlatIP(24), RNG.normal(size=(500, 24)).astype(np.float32)
+    peer.add(rows)
+    scores, numbers = peer.search(QUERIES, 50)
+    mine = VectorIndex(rows).search(QUERIES, 50)
+    np.testing.assert_allclose(mine[0], scores, atol=1e-5)
+    np.testing.assert_array_equal(mine[1], numbers)
+
+
+def test_mistakes_are_sentences() -> None:
+    index = VectorIndex(VECTORS)
+    assert repr(index) == "VectorIndex(400 vectors of 24 features, in memory)"
+    with pytest.raises(ShapeError, match=r"expected float32 \(n, features\), found float64"):
+        VectorIndex(CENTRES)
+    with pytest.raises(ShapeError, match="expected queries of 24 features as the vectors, found 3"):
+        index.search(QUERIES[:, :3])
+    with pytest.raises(SettingsError, match="k of at least 1, found 0"):
+        index.search(QUERIES, 0)
+    with pytest.raises(DataError, match="expected finite numbers, found others in row 1 and 0"):
+        VectorIndex(np.array([[1], [np.nan]], np.float32))
