@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 
 _MISSING = (None, {"mean": None, "maximum": None})
+
+
+def text(content: dict[str, Any]) -> bytes:
+    """Return an answer as JSON without spaces."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def iso(time: np.datetime64) -> str:

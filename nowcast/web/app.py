@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import json
 import math
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -23,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from daskdl.errors import DataError
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
+from nowcast.web.case import Case
 from nowcast.web.cells import cells
 from nowcast.web.export import PAGE
 from nowcast.web.folder import Folder
@@ -63,15 +66,21 @@ def application(folder: Folder) -> Starlette:
     async def frames(request: Request) -> Response:
         return _json(request, answers.frames(folder.shown()))
 
-    async def map_lines(request: Request) -> Response:
-        return _json(request, await run_in_threadpool(basemap_of, folder.shown()))
+    making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    tracking = asyncio.Lock()
+    async def once(request: Request, key: str, make: Callable[[Case], dict[str, Any]]) -> Response:
+        """Answer with what is made and packed once for a case, by one thread; others wait."""
+        case = folder.shown()
+        async with making[key]:
+            if key not in case.bodies:
+                case.bodies[key] = await run_in_threadpool(lambda: _packed(make(case)))
+        return _unless_known(request, *case.bodies[key])
+
+    async def map_lines(request: Request) -> Response:
+        return await once(request, "map", basemap_of)
 
     async def map_cells(request: Request) -> Response:
-        case = folder.shown()
-        async with tracking:  # one thread at most; the others wait for what it makes
-            return _json(request, await run_in_threadpool(cells, case))
+        return await once(request, "cells", cells)
 
     async def frame(request: Request) -> Response:
         case = folder.shown()
@@ -115,11 +124,11 @@ def application(folder: Folder) -> Starlette:
             return _error(404, str(error))
 
     async def area(request: Request) -> Response:
-        case, name = folder.shown(), request.query_params.get("name")
+        name = request.query_params.get("name")
         if name is None:
-            return _json(request, await run_in_threadpool(answers.areas, case))
+            return await once(request, "areas", answers.areas)
         try:
-            return _json(request, await run_in_threadpool(answers.area, case, name))
+            return _json(request, await run_in_threadpool(answers.area, folder.shown(), name))
         except DataError as error:
             return _error(404, str(error))
 
@@ -138,8 +147,8 @@ def application(folder: Folder) -> Starlette:
     return Starlette(
         routes=[
             Route("/frames", frames, middleware=packed),
-            Route("/map", map_lines, middleware=packed),
-            Route("/cells", map_cells, middleware=packed),
+            Route("/map", map_lines),
+            Route("/cells", map_cells),
             Route("/frame/{quantity}/{n:int}.png", frame),
             Route("/v1/latest", latest),
             Route("/v1/point", point),
@@ -155,11 +164,23 @@ def application(folder: Folder) -> Starlette:
 
 def _json(request: Request, content: dict[str, Any]) -> Response:
     """Answer with JSON, or that nothing has changed."""
-    body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    return _unless_known(request, answers.text(content))
+
+
+def _packed(content: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return JSON, and the same in gzip."""
+    body = answers.text(content)
+    return body, gzip.compress(body, 6)
+
+
+def _unless_known(request: Request, body: bytes, packed: bytes | None = None) -> Response:
+    """Answer with a body, or that nothing has changed."""
     tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"etag": tag, "cache-control": ASK}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
+    if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers = packed, headers | {"content-encoding": "gzip", "vary": "accept-encoding"}
     return Response(body, media_type="application/json", headers=headers)
 
 

@@ -81,7 +81,7 @@ class Case:
     areas: Areas | None = None
     pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
     series: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    cells: list[list[dict[str, Any]]] = field(default_factory=list, repr=False)
+    bodies: dict[str, tuple[bytes, bytes]] = field(default_factory=dict, repr=False)
 
     @property
     def past(self) -> int:

@@ -18,16 +18,10 @@ AHEAD = 1800.0
 
 
 def cells(case: Case) -> dict[str, Any]:
-    """Return the rain cells of each frame, highest rain first; they are tracked once.
+    """Return the rain cells of each frame, highest rain first.
 
     A second or two for a frame of 700 x 700.
     """
-    if not case.cells:
-        case.cells[:] = _tracked(case)
-    return {"case": case.name, "frames": case.cells}
-
-
-def _tracked(case: Case) -> list[list[dict[str, Any]]]:
     import pyproj
 
     from nowcast.cells import track_cells
@@ -60,4 +54,4 @@ def _tracked(case: Case) -> list[list[dict[str, Any]]]:
                 "outline": outline, "way": None if cell.speed_m_s is None else way,
             }
         )  # fmt: skip
-    return list(frames.values())
+    return {"case": case.name, "frames": list(frames.values())}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import SettingsError
 from nowcast.rain.replacing import beside, remove
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
@@ -38,7 +39,17 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
     -------
     int
         Bytes of the site.
+
+    Raises
+    ------
+    SettingsError
+        When the folder has another page.
     """
+    if (site / "index.html").exists() and not (site / "frames").exists():
+        raise SettingsError(
+            f"--export: expected a new folder or one of an earlier export, found {site} with an "
+            "index.html of something else; choose another folder"
+        )
     folder = site / "case" / case.name
     before = _base_before(site)
     if not folder.exists():
@@ -47,17 +58,17 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
             for done, (name, content) in enumerate(contents, 1):
                 path = temporary / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content() if callable(content) else _json(content))
+                path.write_bytes(content() if callable(content) else answers.text(content))
                 if progress is not None:
                     progress(done, len(contents))
     for file in sorted(PAGE.iterdir()):
         if file.name != "openapi.json":  # no server answers these questions
             _put(site / file.name, file.read_bytes())
-    _put(site / "v1" / "latest", _json(answers.latest(case, {})))
-    _put(site / "v1" / "area", _json(answers.areas(case)))
+    _put(site / "v1" / "latest", answers.text(answers.latest(case, {})))
+    _put(site / "v1" / "area", answers.text(answers.areas(case)))
     layout = {"side": SIDE, "rain": RAIN, "probability": PROBABILITY, "missing": MISSING}
     shown = answers.frames(case) | {"base": f"case/{case.name}/", "squares": layout}
-    _put(site / "frames", _json(shown))
+    _put(site / "frames", answers.text(shown))
     for old in (site / "case").iterdir():
         if old.name not in (case.name, before):
             remove(old)
@@ -101,10 +112,6 @@ def _coded(fields: NDArray[np.float16], scale: int) -> NDArray[np.uint16]:
     with np.errstate(invalid="ignore"):
         whole = np.round(fields.astype(np.float32) * scale)
     return np.where(np.isnan(whole), MISSING, np.clip(whole, 0, MISSING - 1)).astype("<u2")
-
-
-def _json(content: Any) -> bytes:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskdl.errors import SettingsError
 from nowcast.rain.store import write_netcdf
 from nowcast.web.export import MISSING, SIDE, export
 from nowcast.web.folder import Folder
@@ -31,6 +32,14 @@ def test_files_have_the_numbers_of_the_forecast(areas: Path, shown: Folder, tmp_
     numbers = np.where(fields == MISSING, np.nan, fields / 100)[: len(observed)]
     np.testing.assert_allclose(numbers, observed, atol=0.006)
     assert fields[-1, 5, 5] == pytest.approx(3000, abs=3)  # 0.3, the probability of 1 mm/h
+
+
+def test_a_page_of_something_else_is_left_alone(shown: Folder, tmp_path: Path) -> None:
+    shown.refresh()
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(SettingsError, match=r"index\.html of something else"):
+        export(shown.shown(), tmp_path)
+    assert (tmp_path / "index.html").read_text() == "mine"
 
 
 def test_the_export_before_stays_until_the_next(
