@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 from nowcast.cells.outline import label_cells, rings
+from nowcast.cells.past import Past
 from nowcast.rain.grid import Grid
 from nowcast.rain.mesh import mean_spacing
 from nowcast.rain.store import path_of
@@ -44,8 +45,13 @@ class Cell:
         The same on the grid.
     area_km2, mean_mm_h, max_mm_h, volume_m3_h : float
         Size, rain rates, and rain that falls.
+    trend_per_h : float or None
+        How the rain that falls changes in an hour, by the last 40 minutes: 1 if it will be twice as
+        much, -0.5 half as much; None of a cell that is new.
     speed_m_s, direction_deg : float or None
         Of its motion, and where to, clockwise from north; None of a frame without another near it.
+        It is that of its middle in the last 40 minutes; of a cell that is new, or merged or split
+        just now, that of the rain in it.
     age_minutes : float
         Since the first cell in the line of main parents, those that share most with their child.
     parents : tuple of int
@@ -65,6 +71,7 @@ class Cell:
     mean_mm_h: float
     max_mm_h: float
     volume_m3_h: float
+    trend_per_h: float | None
     speed_m_s: float | None
     direction_deg: float | None
     age_minutes: float
@@ -124,6 +131,7 @@ def track_cells(
     spacing_km = mean_spacing(rain["y"].values, rain["x"].values, where) / 1000
     describe = _Describer(grid)
     cells: list[Cell] = []
+    pasts: list[Past] = []
     before: Labels | None = None
     earlier: list[Cell] = []
     tracks = 0
@@ -138,15 +146,19 @@ def track_cells(
         if before is not None and motion is not None and minutes is not None:
             shared = _shared(before, labels, motion, shared.shape)
         now: list[Cell] = []
+        passed: list[Past] = []
         boxes = find_objects(labels)
         for k in range(count):
             parents = np.flatnonzero(shared[:, k])
-            track, age = tracks + 1, 0.0
+            track, age, past = tracks + 1, 0.0, Past()
             if len(parents):
                 main = int(shared[:, k].argmax())
                 age = earlier[main].age_minutes + (minutes or 0.0)
                 if int(shared[main].argmax()) == k:
                     track = earlier[main].track
+                # Where cells merge or split the middle jumps, which is no motion.
+                if len(parents) == 1 and np.count_nonzero(shared[main]) == 1:
+                    past = pasts[main].aged(minutes or 0.0)
             tracks = max(tracks, track)
             ids = tuple(earlier[p].id for p in parents)
             # Only its box: a grid of a continent has thousands of cells.
@@ -155,11 +167,13 @@ def track_cells(
             inside = labels[box] == k + 1
             way = None if motion is None else (motion[0][:, *box][:, inside], motion[1])
             rates = field[box][inside].astype(np.float64)
-            now.append(
-                describe(len(cells) + k + 1, track, time, rates, inside, corner, way, age, ids)
+            cell, past = describe(
+                len(cells) + k + 1, track, time, rates, inside, corner, way, age, ids, past
             )
+            now.append(cell)
+            passed.append(past)
         cells += now
-        before, earlier = labels, now
+        before, earlier, pasts = labels, now, passed
         if progress is not None:
             progress(done, rain["time"].size)
     return cells
@@ -230,13 +244,19 @@ class _Describer:
         motion: tuple[Float, float] | None,
         age: float,
         parents: tuple[int, ...],
-    ) -> Cell:
+        past: Past,
+    ) -> tuple[Cell, Past]:
         grid = self.grid
         at = np.argwhere(inside) + corner
         # A cell of smoothed rain may, at the edge of a missing part, have no rain of its own.
         row, column = np.average(at, axis=0, weights=rates if rates.sum() > 0 else None)
         speed = direction = None
-        way = np.zeros(2) if motion is None else motion[0].mean(1, dtype=np.float64)
+        volume = float(rates.sum()) * grid.dx * grid.dy / 1000
+        past = past.with_now(row, column, volume)
+        way = np.zeros(2)
+        if motion is not None:
+            field = motion[0].mean(1, dtype=np.float64)
+            way = motion[1] * past.motion(field / motion[1], grid.dx / 1000)
         ends = self._degrees(
             np.array([row - way[0] / 2, row, row + way[0] / 2]),
             np.array([column - way[1] / 2, column, column + way[1] / 2]),
@@ -244,14 +264,15 @@ class _Describer:
         if motion is not None:
             azimuth, _, metres = self.ellipsoid.inv(*ends[0], *ends[2])
             speed, direction = metres / (60 * motion[1]), azimuth % 360
-        return Cell(
+        cell = Cell(
             id=number, track=track, time=f"{np.datetime_as_string(time, 's')}Z",
             longitude=float(ends[1, 0]), latitude=float(ends[1, 1]),
             x_km=float(grid.x0 + grid.dx * column) / 1000,
             y_km=float(grid.y0 + grid.dy * row) / 1000,
             area_km2=len(rates) * grid.dx * grid.dy / 1e6,
             mean_mm_h=float(rates.mean()), max_mm_h=float(rates.max()),
-            volume_m3_h=float(rates.sum()) * grid.dx * grid.dy / 1000,
+            volume_m3_h=volume, trend_per_h=past.trend(),
             speed_m_s=speed, direction_deg=direction, age_minutes=age, parents=parents,
             outline=tuple(self._degrees(*(ring + corner).T) for ring in rings(inside)),
         )  # fmt: skip
+        return cell, past

@@ -6,11 +6,15 @@ import csv
 import json
 
 import numpy as np
+import pyproj
 import pytest
+import xarray as xr
+from pyarrow import parquet
 
 import nowcast
 from daskdl.console import run
 from daskdl.errors import SettingsError
+from nowcast.cells.ahead import arrivals, track_ahead
 from nowcast.cli import app
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
@@ -81,14 +85,23 @@ def test_the_command_writes_polygons_and_tables(tmp_path, capsys):
     write_dataset(store([(3 * k, 0) for k in range(4)]), tmp_path / "rain.zarr")
     write_dataset(store(), tmp_path / "dry.zarr")
     for name in ("rain", "dry"):
-        for end in ("geojson", "csv"):
+        for end in ("geojson", "csv", "parquet"):
             command = [
                 "cells",
                 str(tmp_path / f"{name}.zarr"),
                 "--out",
                 str(tmp_path / f"{name}.{end}"),
+                "--place",
+                "middle=50,5",
             ]
             assert run(app, command) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].startswith("middle,1,4,2020-06-01T00:15Z,2020-06-01T00:")
+    assert printed.count("place,track,cell,begins,ends") == len(printed) - 3 == 6
+    tables = [parquet.read_table(tmp_path / f"{name}.parquet") for name in ("rain", "dry")]
+    assert [table.num_rows for table in tables] == [4, 0]
+    assert json.loads(tables[0].schema.metadata[b"geo"])["primary_column"] == "geometry"
+    (wkb, *_) = tables[0]["geometry"].to_pylist()
     assert json.loads((tmp_path / "dry.geojson").read_text())["features"] == []
     features = json.loads((tmp_path / "rain.geojson").read_text())["features"]
     rows = list(csv.DictReader((tmp_path / "rain.csv").read_text().splitlines()))
@@ -96,11 +109,50 @@ def test_the_command_writes_polygons_and_tables(tmp_path, capsys):
     assert [row["parents"] for row in rows] == ["", "1", "2", "3"]
     ring = np.array(features[0]["geometry"]["coordinates"][0])
     assert (ring[0] == ring[-1]).all()
+    assert wkb[:9] == bytes([1, 3, 0, 0, 0, 1, 0, 0, 0])
+    np.testing.assert_allclose(np.frombuffer(wkb[13:]).reshape(-1, 2), ring, atol=1e-5)
     assert ring.mean(0) == pytest.approx((5.0, 50.0), abs=0.01)
     x, y = ring.T
     assert x[:-1] @ y[1:] > x[1:] @ y[:-1]  # counter-clockwise
     assert run(app, ["cells", str(tmp_path / "rain.zarr"), "--out", str(tmp_path / "a.txt")]) != 0
-    assert ".geojson or .csv" in capsys.readouterr().err
+    assert ".geojson, .csv or .parquet" in capsys.readouterr().err
+
+
+def test_a_cell_moves_as_its_middle_does_not_as_the_rain_around_it():
+    ways = [[(-30 + 1.5 * k, y) for k in range(9)] for y in (-25, 25)]
+    ways.append([(-25 + 3.5 * k, 0) for k in range(9)])
+    rows = nowcast.track_cells(store(*ways))
+    last = {round(cell.y_km / 25): cell for cell in rows if cell.time == rows[-1].time}
+    for side, km in ((-1, 1.5), (0, 3.5), (1, 1.5)):
+        assert last[side].speed_m_s == pytest.approx(km / 0.3, rel=0.12)
+        assert last[side].direction_deg == pytest.approx(90, abs=5)
+
+
+def test_rain_that_grows_has_a_trend_and_is_told_where_it_goes_and_when():
+    rain = store([(-30 + 3 * k, 0) for k in range(9)])
+    rain["rain_rate"] = rain["rain_rate"] * xr.DataArray(1.1 ** np.arange(9), dims="time")
+    cells = nowcast.track_cells(rain)
+    assert cells[0].trend_per_h is None
+    assert cells[-1].trend_per_h == pytest.approx(1.1**12 - 1, rel=0.5)
+    here = cells[-1]
+    ahead = track_ahead(here)
+    assert [point.minutes for point in ahead] == [15, 30, 45, 60]
+    x, y = pyproj.Transformer.from_crs("EPSG:4326", GRID.projection, always_xy=True).transform(
+        ahead[1].longitude, ahead[1].latitude
+    )
+    assert (x / 1000, y / 1000) == pytest.approx((-6 + 18, 0), abs=1.5)
+    # The place is 30 km ahead, and the cell's edge comes at 0.6 km a minute.
+    places = {
+        name: tuple(np.array(GRID.latitude_longitude())[:, 48, column])
+        for name, column in (("ahead", 48 - 6 + 30), ("behind", 48 - 6 - 30))
+    }
+    (arrival,) = arrivals(cells, places)
+    assert (arrival.place, arrival.cell) == ("ahead", here.id)
+    reach = np.sqrt(here.area_km2 / np.pi)
+    start = np.datetime64(here.time[:-1])
+    minutes = (np.array([arrival.begins, arrival.ends]) - start) / np.timedelta64(1, "m")
+    assert minutes[0] == pytest.approx((30 - reach) / 0.6, abs=5)
+    assert minutes[1] == 60
 
 
 def test_settings_out_of_bounds_are_told():
