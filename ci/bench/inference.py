@@ -158,7 +158,7 @@ def _int8(
         small = quantize(own, rows, ends=True, tried=0)
     predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, own)]
     first, second = (predictor(rows) for predictor in predictors)
-    change = np.linalg.norm(first - second) / np.linalg.norm(second - second.mean(0))
+    change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
         "onnxruntime": lambda: {"onnxruntime": _runtime(qdq, threads, x)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.precision import check_precision
@@ -64,6 +64,14 @@ class Quantized(Module, pure=True):
     def forward(self, *inputs: Any) -> Any:
         """Return the model's results."""
         return self.model(*inputs)
+
+    if not TYPE_CHECKING:  # for which it would stand for all names
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an attribute of the model, such as a method beside those of a module."""
+            if name[0] != "_" and "model" in vars(self):
+                return getattr(self.model, name)
+            return super().__getattr__(name)
 
     @property
     def table(self) -> str:

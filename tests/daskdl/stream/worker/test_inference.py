@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 
+import daskdl
 from daskdl.errors import ModelFileError, SettingsError
+from daskdl.nn import read_metadata
 from daskdl.stream import ModelFile, Routes
 from daskdl.stream.queues.records import Partition, Record
 from daskdl.stream.worker.inference import Inference
@@ -37,6 +39,24 @@ def test_an_answer_bears_label_probability_name_and_sha256(texts):
         assert 1 / 3 <= answer["probability"] <= 1
         assert (answer["model"], answer["sha256"]) == ("first", texts.sha256)
     assert [o.record.place for o in outputs] == [f"calls/3/{i}" for i in range(7, 27)]
+
+
+def test_a_quantized_model_answers_nearly_the_same(texts, tmp_path):
+    """Its file is a model's, with the texts' vocabulary; its layers behind the encoder are int8."""
+    file = text_model(tmp_path)
+    path = tmp_path / "first.safetensors"
+    words = np.random.default_rng(0).integers(1, 20, (40, 16))
+    small = daskdl.quantize(daskdl.load(path), words, ends=True, tried=0)
+    assert any(type(module).__name__.startswith("Int8") for _, module in small.modules())
+    daskdl.save(small, path, read_metadata(path))
+    assert ModelFile.read(path).sha256 != file.sha256
+    served, rows = ServedModel(ModelFile.read(path)), records(*utterances(20))
+    answers = [
+        [json.loads(o.value)["probability"] for o in Inference(Text(), ROUTES)(model, rows)[0]]
+        for model in (texts, served)
+    ]
+    np.testing.assert_allclose(*answers, atol=0.01)
+    assert answers[0] != answers[1]
 
 
 def test_answers_do_not_depend_on_the_batch(texts):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import daskdl
 from daskdl.interop.description import describe
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.ops import mean
@@ -15,7 +18,7 @@ from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.model.folder import load_model
-from nowcast.model.moving.features import CHANNELS
+from nowcast.model.moving.features import CHANNELS, features
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import NAMES, Averaged, network
 from nowcast.model.split import Split
@@ -61,6 +64,22 @@ def test_one_that_has_weights_changes_it_where_sprog_knows(rain):
     assert np.nanmax(difference) > 0.005
     assert (made.probability[0] >= made.probability[1])[np.isfinite(made.probability[0])].all()
     assert np.nanmean(np.abs(made.rain - plain.rain)) > 0
+
+
+def test_a_quantized_network_forecasts_nearly_the_same(rain, tmp_path):
+    """Its file is a model's, which ``nowcast predict --model`` takes."""
+    plain = model(shaken())
+    cascade, arrival = _arrival(rain)
+    x = features(cascade, arrival, SHIPPED, **GRID)[np.newaxis]
+    logits = np.zeros((*x.shape[:3], len(THRESHOLDS)), np.float32)
+    samples = np.concatenate([x, logits], -1)
+    network = daskdl.quantize(plain.network, samples, tried=0)
+    assert any(type(module).__name__ == "Int8Conv2d" for _, module in network.modules())
+    replace(plain, network=network).save(tmp_path)
+    small, whole = (Trained(m).forecast(rain, 2, **GRID) for m in (load_model(tmp_path), plain))
+    change = np.abs(small.probability - whole.probability)
+    assert 0 < np.nanmax(change) < 0.1
+    assert np.nanmean(change) < 0.005
 
 
 def test_more_probable_rain_is_more_rain(rain):
