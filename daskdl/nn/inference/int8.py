@@ -18,7 +18,7 @@ from daskdl.nn.inference.blocks import key_of
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
 from daskdl.nn.inference.program import memory_order
-from daskdl.nn.inference.rules import extension
+from daskdl.nn.inference.rules import extension, folded
 from daskdl.ops.int8 import unpacked
 from daskdl.tensor import Array
 
@@ -106,7 +106,7 @@ def _waiting(
 
     def prepared(norm: Norm | None) -> Product:
         def make() -> Product:
-            return Product(unpacked(words, shape), *_folded(scale, bias, norm), geometry, of_x)
+            return Product(unpacked(words, shape), *folded(scale, bias, norm), geometry, of_x)
 
         kept: Product = run.prepared.get(("int8", key, geometry, of_x, key_of(run, norm)), make)
         return kept
@@ -135,15 +135,3 @@ def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
         bytes_of_x = run.call(to_bytes, run.plain(x), *of_x)
     y: Array = run.plain(bytes_of_x)
     return y if product.fits(y) else run.call(widened, y, *product.widths)
-
-
-def _folded(scale: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
-    """Return scale and bias (out,) with a batch norm in them; rounded once."""
-    if norm is None:
-        return scale, bias
-    mean, variance, factor, shift, eps = norm
-    by = 1 / np.sqrt(variance.astype(np.float64) + eps)
-    by = by if factor is None else by * factor
-    before = -mean.astype(np.float64) if bias is None else bias.astype(np.float64) - mean
-    whole = before * by if shift is None else before * by + shift
-    return (scale * by).astype(np.float32), whole.astype(np.float32)

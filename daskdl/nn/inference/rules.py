@@ -58,7 +58,7 @@ def conv2d(
 
     def prepare(norm: Norm | None) -> Convolution:
         def make() -> Convolution:
-            return Convolution(*_folded(filters, shift, norm), geometry, columns)
+            return Convolution(*folded(filters, shift, norm), geometry, columns)
 
         found: Convolution = run.prepared.get((key, geometry, columns, key_of(run, norm)), make)
         return found
@@ -90,7 +90,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
         rows, norm = run.plain(x), joined.norm
         bias = shift if joined.bias is None else joined.bias
         own = key, run.prepared.key(bias), key_of(run, norm)
-        found = run.prepared.get(("affine", own), lambda: Affine(*_folded(weight, bias, norm)))
+        found = run.prepared.get(("affine", own), lambda: Affine(*folded(weight, bias, norm)))
         y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
         return y
 
@@ -126,7 +126,7 @@ def matmul(run: Pass, a: Any, b: Any) -> Any:
     return found
 
 
-def _folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
+def folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
     """Return weights (out, ...) and bias with a batch norm in them; rounded once."""
     if norm is None:
         return weight, bias
