@@ -5,8 +5,9 @@ errors; those that judge have seeds that nothing was trained or calibrated on. T
 S-PROG with probabilities calibrated on the same events, which the network corrects.
 
 With ``--data FOLDER`` events are the published ones of ci.bench.skill, on the same crops and with
-probabilities of other radars only; each radar is judged by networks that learned from others, and
-that a third one stopped. Simulated events may be learned from beside them (``--simulated``).
+probabilities of other radars only; each radar is judged by networks that learned from others (of as
+many as ``--learned`` says), and that another one stopped. Simulated events may be learned from
+beside them (``--simulated``).
 
 A row is kept in the folder when it is done: the same command goes on where an interrupted one
 stopped.
@@ -19,6 +20,7 @@ import json
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +31,10 @@ import xarray as xr
 
 from ci.bench.skill import events
 from ci.bench.skill.methods import left_out
+from daskdl.errors import DataError
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
+from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.model.calibration import calibrate, read_table, write_table
 from nowcast.model.settings import TrainSettings
@@ -48,6 +52,8 @@ RADARS = 4
 SAMPLES, DRAWS = 12800, 16
 #: Minutes between starts that judge.
 EVERY = 30
+#: Starts with rain without which a real radar has no part, and events of one that learn or judge.
+LEAST, MOST = 5, 12
 #: Members of which the CRPS is computed.
 MEMBERS = 6
 
@@ -92,8 +98,8 @@ def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool)
     ]
 
 
-def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
-    """Return a fold for each radar: it judges, another one validates, the others are learned.
+def real(data: Path, cache: Path, more: Sequence[Path], counts: Sequence[int] = ()) -> list[Fold]:
+    """Return folds of each radar: it judges, another one validates, others are learned.
 
     Parameters
     ----------
@@ -101,18 +107,37 @@ def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
         See `ci.bench.skill`.
     more : sequence of path
         Stores that every fold learns from.
+    counts : sequence of int
+        Radars that are learned from, a fold each, the first ones by name; by default all.
     """
-    sources = events.available(data, cache)
-    for source in sources:
-        events.load(source, data, cache)
-    radars = sorted({source.radar for source in sources})
-    paths = {r: [cache / f"{s.name}.zarr" for s in sources if s.radar == r] for r in radars}
+    paths: dict[str, list[Path]] = defaultdict(list)
+    starts: dict[str, int] = defaultdict(int)
+    for source in events.available(data, cache):
+        try:
+            event = events.load(source, data, cache)
+        except DataError as error:
+            print(f"{source.name}: left out: {error}", file=sys.stderr)
+            continue
+        count = len(event.starts(frames_back(event.step), [60], EVERY))
+        starts[source.radar] += count
+        if count:
+            paths[source.radar].append(cache / f"{source.name}.zarr")
+    radars = sorted(radar for radar in paths if starts[radar] >= LEAST)
+    some = {radar: _spread(paths[radar]) for radar in radars}
     folds = []
     for n, radar in enumerate(radars):
         second = radars[(n + 1) % len(radars)]
-        learned = [p for r in radars if r not in (radar, second) for p in paths[r]]
-        folds.append(Fold(radar, [*learned, *more], paths[second], paths[radar], left_out(radar)))
+        others = [r for r in radars if r not in (radar, second)]
+        for count in counts or [len(others)]:
+            learned = [path for r in others[:count] for path in some[r]]
+            folds.append(Fold(radar, [*learned, *more], some[second], some[radar], left_out(radar)))
     return folds
+
+
+def _spread(paths: Sequence[Path]) -> list[Path]:
+    """Return `MOST` of a radar's events, evenly: no radar is to outweigh the others."""
+    at = np.linspace(0, len(paths) - 1, min(MOST, len(paths))).round().astype(int)
+    return [paths[k] for k in at]
 
 
 def _events(folder: Path, first: int, count: int, organised: bool) -> list[Path]:
@@ -149,13 +174,13 @@ def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tup
     return Trained(model), Sprog(table=table)
 
 
-def judged(stores: Sequence[Path], methods: dict[str, Any]) -> list[dict[str, float]]:
+def judged(stores: Sequence[Path], methods: dict[str, Any], every: int) -> list[dict[str, float]]:
     """Score a network and its reference on unseen events, a row a lead time."""
     opened = [open_rain(path) for path in stores]
     step = max(int(time_step(store) / np.timedelta64(60, "s")) for store in opened)
     rain = [_crop(store["rain_rate"]) for store in opened]
     scores = verify(
-        rain, methods, 60 // step, every=EVERY // step, thresholds=(1.0,), scales=(1,),
+        rain, methods, 60 // step, every=max(1, every // step), thresholds=(1.0,), scales=(1,),
         reference="sprog", members=MEMBERS,
     )  # fmt: skip
     rows = []
@@ -177,7 +202,9 @@ def _crop(rain: xr.DataArray) -> xr.DataArray:
     return rain.isel(y=rows, x=columns)
 
 
-def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[str, Any]]:
+def run(
+    fold: Fold, key: dict[str, Any], kept: Path, folder: Path, every: int = EVERY
+) -> list[dict[str, Any]]:
     """Return the rows of a fold, those kept of an earlier run where there are any."""
     rows = json.loads(kept.read_text()) if kept.exists() else []
     same = {"judged_on": fold.name, "events": fold.count, "judges": len(fold.judge)} | key
@@ -192,7 +219,7 @@ def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[
     spent = time.process_time() - began
     made = [
         same | {"seconds": spent} | row
-        for row in judged(fold.judge, {"model": trained, "sprog": sprog})
+        for row in judged(fold.judge, {"model": trained, "sprog": sprog}, every)
     ]
     kept.write_text(json.dumps(rows + made, indent=1) + "\n")
     return made
@@ -213,6 +240,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
     parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
     parser.add_argument("--radars", help="of real events, those that judge, with commas between")
+    parser.add_argument("--learned", help="of real events, numbers of radars to learn from")
+    parser.add_argument(
+        "--every", type=int, default=EVERY, help="minutes between starts that judge"
+    )
     parser.add_argument(
         "--simulated", type=int, default=0, help="simulated events beside the real ones"
     )
@@ -230,7 +261,9 @@ def main() -> None:
         )
     else:
         more = _events(options.folder, TRAIN, options.simulated, options.organised)
-        folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill", more)
+        cache = Path(tempfile.gettempdir()) / "nowcast-skill"
+        counts = [int(n) for n in options.learned.split(",")] if options.learned else []
+        folds = real(options.data, cache, more, counts)
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
     names = ("iterations", "network", "networks", "organised", "seed", "simulated", "starts")
@@ -238,7 +271,8 @@ def main() -> None:
     print(HEAD)
     rows = []
     for fold in folds:
-        for row in run(fold, key, options.json or options.folder / "rows.json", options.folder):
+        kept = options.json or options.folder / "rows.json"
+        for row in run(fold, key, kept, options.folder, options.every):
             rows.append(row)
             print(_line(row), flush=True)
     if options.picture:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from ci.bench import learning
-from ci.bench.learning import draw
+from ci.bench.learning import LEAST, draw
 
 KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0, "starts": 3}
 
@@ -31,7 +32,7 @@ def trainings(monkeypatch) -> list[str]:
         return "network", "reference"
 
     monkeypatch.setattr(learning, "learn", learn)
-    monkeypatch.setattr(learning, "judged", lambda stores, methods: [row(30.0), row(60.0)])
+    monkeypatch.setattr(learning, "judged", lambda stores, methods, every: [row(30.0), row(60.0)])
     return done
 
 
@@ -49,7 +50,10 @@ def test_rows_that_are_kept_are_not_made_again(trainings, tmp_path):
 
 
 def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
-    monkeypatch.setattr("ci.bench.skill.events.load", lambda *_: None)
+    monkeypatch.setattr(
+        "ci.bench.skill.events.load",
+        lambda *_: SimpleNamespace(step=5, starts=lambda *_: range(LEAST)),
+    )
     monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: learning_sources())
     more = tmp_path / "simulated.zarr"
     folds = learning.real(tmp_path, tmp_path, [more])
@@ -60,6 +64,10 @@ def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
         assert more in fold.train
         assert fold.table is not None
         assert all(fold.name in path.name for path in fold.judge)
+    fewer = learning.real(tmp_path, tmp_path, [], [1, 2])
+    assert [fold.name for fold in fewer] == [fold.name for fold in folds for _ in (1, 2)]
+    for one, two, every in zip(fewer[::2], fewer[1::2], folds, strict=True):
+        assert set(one.train) < set(two.train) < set(every.train)
 
 
 def learning_sources():
