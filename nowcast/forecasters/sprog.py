@@ -21,7 +21,7 @@ from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.noise import evened
 from nowcast.lagrangian.quantile import quantile
 from nowcast.lagrangian.ranks import match, restrained
-from nowcast.lagrangian.texture import textured
+from nowcast.lagrangian.texture import TILT, textured, tilted
 
 Float = NDArray[np.float32]
 
@@ -77,7 +77,8 @@ class Sprog(EachLead):
         members, seed = request.members, request.seed
         cascade = Cascade.of(past, spacing_km=spacing_km, step_minutes=step_minutes, ages=ages)
         del rain, past, request  # of a large grid every frame counts
-        noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
+        noises = [cascade.noise(seed, number) for number in range(-(-members // 2))]
+        times, tilt = cascade.times(leads), TILT
         for here in arrivals(cascade, leads, spacing_km=spacing_km, step_minutes=step_minutes):
             shift = None
             if self.correction is not None:
@@ -103,7 +104,9 @@ class Sprog(EachLead):
                 probability = made[:, np.newaxis]
                 del made
             if members:
-                carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
+                time = float(times[here.lead - 1])
+                made = np.stack([noise.ahead(time, tilt) for noise in noises])
+                carried = carry_all(made, here.points)
                 evened(carried)
                 ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
                 for number, normal in enumerate(carried):
@@ -111,6 +114,7 @@ class Sprog(EachLead):
                     for k, sign in ((2 * number, 1), (2 * number + 1, -1)):
                         if k < members:
                             quantile(sign * normal, chances, THRESHOLDS, ensemble[k, 0])
+                tilt = tilted(tilt, ensemble[0, 0], here.moved, spacing_km)
             yield Forecast(field, wanted, probability, ensemble, cuts)
             del (
                 field,

@@ -18,11 +18,6 @@ from nowcast.lagrangian.pyramid import Pyramid, compose, decompose
 Float = NDArray[np.float32]
 
 
-#: Factor from octave to octave by which noise is stronger at larger scales than the rain in dB: it
-#: chooses quantiles, which puts the rain's edges back that make the rain's own spectrum shallow.
-TILT = 2.0
-
-
 @dataclass(frozen=True)
 class Cascade:
     """Bands of the last two frames, moved to the place of the last one.
@@ -102,8 +97,8 @@ class Cascade:
             field[last.weights[0] == 0] = np.nan
             yield field
 
-    def noise(self, leads: int, seed: int, number: int) -> Iterator[Float]:
-        """Give noise (y, x) of each lead with the scales of what this cascade forgets.
+    def noise(self, seed: int, number: int) -> Noise:
+        """Return noise with the scales of what this cascade forgets.
 
         Parameters
         ----------
@@ -114,12 +109,8 @@ class Cascade:
         count = max(1, len(last.bands) - 1)  # a grid of few pixels has the coarsest band only
         bands, weights = last.bands[:count], last.weights[:count]
         shapes = [(band.shape[0], band.shape[1]) for band in bands]
-        variances = [
-            TILT**k * _variance(band, weight)
-            for k, (band, weight) in enumerate(zip(bands, weights, strict=True))
-        ]
-        noise = Noise(shapes, variances, self.models[:count])
-        return noise.fields(self.times(leads), np.random.default_rng([seed, number]))
+        variances = [_variance(*band) for band in zip(bands, weights, strict=True)]
+        return Noise(shapes, variances, self.models[:count], np.random.default_rng([seed, number]))
 
 
 def _variance(band: Float, weight: Float) -> float:

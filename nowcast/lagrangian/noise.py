@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -35,6 +34,8 @@ class Noise:
         Of the rain's octaves.
     models : list of BandModel
         Their memory.
+    rng : Generator
+        Decides the numbers.
 
     References
     ----------
@@ -43,36 +44,46 @@ class Noise:
     """
 
     def __init__(
-        self, shapes: list[tuple[int, int]], variances: list[float], models: list[BandModel]
+        self,
+        shapes: list[tuple[int, int]],
+        variances: list[float],
+        models: list[BandModel],
+        rng: np.random.Generator,
     ) -> None:
-        self.shapes = shapes
-        self.models = models
+        self.models, self.rng = models, rng
+        self.octaves = [np.zeros(shape, np.float32) for shape in shapes]
         self.deviations = [(variance / _gain(k)) ** 0.5 for k, variance in enumerate(variances)]
+        self.time: float | None = None
 
-    def fields(self, times: NDArray[np.float64], rng: np.random.Generator) -> Iterator[Float]:
-        """Give the field (y, x) at each time; each draws from ``rng`` in turn.
+    def ahead(self, time: float, tilt: float = 1.0) -> Float:
+        """Return the field (y, x) at a time later than that of the call before.
 
-        Times are those of `BandModel`, since the last frame.
+        Parameters
+        ----------
+        time : float
+            Of `BandModel`, since the last frame.
+        tilt : float
+            Factor from octave to octave by which larger scales have more variance.
         """
-        forgotten = [model.forgotten(times) for model in self.models]
-        octaves = [np.zeros(shape, np.float32) for shape in self.shapes]
-        for lead, time in enumerate(times.tolist()):
-            power = 0.0
-            field: Float | None = None
-            for k in range(len(octaves) - 1, -1, -1):
-                keep = self.models[k].correlation(time - times[lead - 1]) if lead else 0.0
-                white = rng.standard_normal(self.shapes[k], np.float32)
-                _renew(octaves[k], white, keep)
-                deviation = self.deviations[k] * forgotten[k][lead] ** 0.5
-                power += deviation**2 * _gain(k)
-                part = octaves[k] * np.float32(deviation)
-                if field is None:
-                    field = part
-                else:
-                    field = grow(field, np.ones_like(field), self.shapes[k])
-                    field += part
-            assert field is not None
-            yield field / np.float32(max(power, 1e-12) ** 0.5)
+        power = 0.0
+        field: Float | None = None
+        for k in range(len(self.octaves) - 1, -1, -1):
+            octave, model = self.octaves[k], self.models[k]
+            keep = 0.0 if self.time is None else model.correlation(time - self.time)
+            shape = (octave.shape[0], octave.shape[1])
+            _renew(octave, self.rng.standard_normal(shape, np.float32), keep)
+            forgotten = float(model.forgotten(np.array([time]))[0])
+            deviation = self.deviations[k] * (tilt**k * forgotten) ** 0.5
+            power += deviation**2 * _gain(k)
+            part = octave * np.float32(deviation)
+            if field is None:
+                field = part
+            else:
+                field = grow(field, np.ones_like(field), shape)
+                field += part
+        assert field is not None
+        self.time = time
+        return field / np.float32(max(power, 1e-12) ** 0.5)
 
 
 def evened(fields: Float) -> None:

@@ -6,11 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from nowcast.lagrangian.decibel import DRY_BELOW
+from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 from nowcast.lagrangian.ranks import match, ranks
 
 Float = NDArray[np.float32]
 
+#: Wavelengths in km of the detail by which members are as sharp as rain.
+DETAIL_KM = (4.0, 16.0)
+#: Tilt of noise that members begin with, the least and largest one, and the power of the sharpness
+#: by which it changes from lead to lead: noise chooses quantiles, which adds the rain's edges.
+TILT, TILTS, RESPONSE = 1.0, (0.4, 4.0), 0.8
 #: Times that the spectrum and then the distribution are set: neither changes much afterwards.
 ROUNDS = 3
 #: Rings of wavenumbers, of equal width in the logarithm, in an octave.
@@ -55,6 +60,34 @@ def textured(expected: Float, moved: Float) -> Float:
         made = match(ranks(np.where(known, field, np.float32(np.nan))), rates)
         field = _decibel(np.where(known, made, np.float32(0)))
     return made
+
+
+def tilted(tilt: float, member: Float, moved: Float, spacing_km: float) -> float:
+    """Return the tilt of noise by which members become as sharp as the last frame, moved.
+
+    Parameters
+    ----------
+    tilt : float
+        Of the noise that the member was made with, see `nowcast.lagrangian.noise.Noise.ahead`.
+    member, moved : ndarray, (y, x) float32
+        Rain rate in mm h-1; NaN is missing.
+    spacing_km : float
+        Of the pixels.
+    """
+    known = np.isfinite(member) & np.isfinite(moved)
+    ring = _rings(member.shape)
+    spectra = [
+        _power(fft.rfft2(np.where(known, to_decibel(field), np.float32(DRY_DECIBEL))), ring)
+        for field in (member, moved)
+    ]
+    number = 2 ** ((np.arange(len(spectra[0])) - 1) / RINGS)  # waves along the longer side
+    shortest, longest = (max(member.shape) * spacing_km / km for km in DETAIL_KM)
+    # Rings get wider as wavenumbers do: so each wavenumber counts alike.
+    weight = np.where((number >= longest) & (number <= shortest), number, 0)
+    power, wanted = (float(spectrum @ weight) for spectrum in spectra)
+    if not (power and wanted):
+        return tilt
+    return float(np.clip(tilt * (power / wanted) ** RESPONSE, *TILTS))
 
 
 def _decibel(rain: Float) -> Float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.ndimage import gaussian_filter
 
-from nowcast.lagrangian.texture import _power, _rings, textured
+from nowcast.lagrangian.texture import _power, _rings, textured, tilted
 
 
 def rain(seed: int, sigma: float) -> np.ndarray:
@@ -43,3 +44,13 @@ def test_missing_and_dry_stay_so() -> None:
     assert np.nanmax(made) <= np.nanmax(moved[:, 30:])
     assert not textured(np.zeros_like(moved), np.zeros_like(moved)).any()
     assert np.isnan(textured(smooth, np.full_like(moved, np.nan))).all()
+
+
+def test_noise_is_tilted_until_members_are_as_sharp_as_rain() -> None:
+    moved = rain(2, 2.0)
+    smooth = gaussian_filter(moved, 2)
+    moved[:30, :40] = np.nan
+    assert tilted(1.0, smooth, moved, 1.0) < 1 < tilted(1.0, moved, smooth, 1.0)
+    assert tilted(1.2, moved, moved, 1.0) == pytest.approx(1.2)
+    assert tilted(1.2, moved, smooth, 30.0) == 1.2  # no detail of 4 to 16 km on such a grid
+    assert tilted(1.2, 0 * moved, moved, 1.0) == 1.2
