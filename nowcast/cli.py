@@ -7,6 +7,7 @@ import warnings
 from daskdl import console
 from nowcast.commands.accumulate import accumulate
 from nowcast.commands.cells import cells
+from nowcast.commands.config import config
 from nowcast.commands.demo import demo
 from nowcast.commands.info import info
 from nowcast.commands.ingest import ingest
@@ -22,7 +23,7 @@ app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
 for command in (
-    ingest, info, export, calibrate, climate, train, predict, watch, accumulate, cells,
+    ingest, info, export, calibrate, climate, train, predict, watch, config, accumulate, cells,
     verify, plot, serve, simulate, demo,
 ):  # fmt: skip
     app.command()(command)

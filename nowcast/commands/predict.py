@@ -52,13 +52,13 @@ def predict(
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     calibration: Calibration = None,
-    first: Annotated[
+    start: Annotated[
         str | None,
         typer.Option(
             "--from", help="Forecast from each frame from this time on; --out is a folder."
         ),
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last time to forecast from.")] = None,
+    stop: Annotated[str | None, typer.Option("--to", help="Last time to forecast from.")] = None,
     every: Annotated[
         int, typer.Option(min=1, help="With --from: frames from one start to the next.")
     ] = 1,
@@ -83,9 +83,9 @@ def predict(
     rates = numbers("--thresholds", thresholds) if thresholds else ()
     table = SHIPPED if calibration is None else read_table(calibration)
     forecaster(method, model, table)  # refuse a wrong method before scans are read
-    if first is not None or last is not None:
+    if start is not None or stop is not None:
         _predict_each(
-            rain, out, forecaster(method, model, table, say), first, last, every, cluster, workers,
+            rain, out, forecaster(method, model, table, say), start, stop, every, cluster, workers,
             lead_minutes=minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed,
         )  # fmt: skip

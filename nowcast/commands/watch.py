@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import logging
-import re
 import signal
 import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import lead_minutes, storage_options
+from nowcast.commands.arguments import storage_options
 from nowcast.commands.talk import say
 
 if TYPE_CHECKING:
-    import numpy as np
+    from nowcast.live.office import Office
 
 #: Seconds between the two looks of --once.
 PAUSE = 1.0
 
 
 def watch(
-    source: Annotated[str, typer.Argument(help="Folder, pattern or address where scans arrive.")],
-    out: Annotated[Path, typer.Option(help="Folder of the store, forecasts and status.")],
+    context: typer.Context,
+    source: Annotated[
+        str | None, typer.Argument(help="Folder, pattern or address where scans arrive.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the store, forecasts and status.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="All settings in YAML, see nowcast config; options here come before."),
+    ] = None,
     method: Annotated[str, typer.Option(help="As nowcast predict has them.")] = "sprog",
     model: Annotated[
         Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
@@ -59,21 +67,33 @@ def watch(
     """
     from daskdl import files
     from nowcast.ingest.remote import Access
-    from nowcast.ingest.settings import IngestSettings
     from nowcast.live.health import served
-    from nowcast.live.settings import Alerts, read_yaml
+    from nowcast.live.office import write_resolved
+    from nowcast.live.settings import minutes_of
     from nowcast.live.watch import Watch
 
-    kept, kept_forecasts = _duration("--keep", keep), _duration("--keep-forecasts", keep_forecasts)
-    out.mkdir(parents=True, exist_ok=True)
+    options = {
+        "source": source, "out": out, "method": method, "model": model, "interval": interval,
+        "keep": keep, "keep_forecasts": keep_forecasts, "lead": lead, "members": members,
+        "size": size, "spacing": spacing, "alerts": alerts, "port": port, "storage": storage,
+    }  # fmt: skip
+    settings = _settings(
+        config,
+        {
+            name: value
+            for name, value in options.items()
+            if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+        },
+    )
+    settings.out.mkdir(parents=True, exist_ok=True)
     try:
-        with files.locked(out / ".watch.lock"):
-            _log_to(out / "watch.log")
-            settings = IngestSettings.of(size=size, spacing=spacing)
-            access = Access(storage_options(storage or ()))
+        with files.locked(settings.out / ".watch.lock"):
+            _log_to(settings.out / "watch.log")
+            write_resolved(settings)
             run = Watch(
-                source, out, method, settings, model, access, lead_minutes(lead), members, kept,
-                kept_forecasts, None if alerts is None else read_yaml(alerts, Alerts),
+                settings.source, settings.out, settings.method, settings.ingest, settings.model,
+                Access(settings.storage), settings.lead, settings.members,
+                minutes_of(settings.keep), minutes_of(settings.keep_forecasts), settings.alerts,
             )  # fmt: skip
             if once:
                 run.look()
@@ -81,15 +101,39 @@ def watch(
                 run.cycle()
                 run.verify_all()
             else:
+                port = settings.port
                 with nullcontext() if port is None else served(run.status, port):
-                    _until_ended(run.cycle, interval)
+                    _until_ended(run.cycle, settings.interval)
     except files.HeldError as holder:
         raise DataError(
-            f"{out}: expected no other watch that writes it, found one ({holder}); end it first"
+            f"{settings.out}: expected no other watch that writes it, found one ({holder}); end it "
+            "first"
         ) from None
-    say(f"{out}: {run.status['scans']} scans, {run.status['forecasts']} forecasts so far")
+    forecasts = f"{run.status['forecasts']} forecasts so far"
+    say(f"{settings.out}: {run.status['scans']} scans, {forecasts}")
     if once and run.status["last_error"]:
         raise DataError(run.status["last_error"])
+
+
+def _settings(config: Path | None, options: dict[str, Any]) -> Office:
+    """Return the settings of a file, over which those of the command line go."""
+    from nowcast.live.office import Office
+    from nowcast.live.settings import Alerts, checked, load_yaml, read_yaml
+
+    values = {} if config is None else load_yaml(config)
+    grid = {name: options.pop(name) for name in ("size", "spacing") if name in options}
+    if grid:
+        values["ingest"] = (values.get("ingest") or {}) | grid
+    if "storage" in options:
+        options["storage"] = storage_options(options["storage"])
+    if "alerts" in options:
+        options["alerts"] = read_yaml(options["alerts"], Alerts)
+    if missing := [name for name in ("source", "out") if name not in values | options]:
+        raise SettingsError(
+            f"watch: expected {' and '.join(missing)}, found none; give SOURCE and --out, or "
+            "--config FILE"
+        )
+    return checked(values | options, Office, "watch" if config is None else str(config))
 
 
 def _until_ended(cycle: Callable[[], object], interval: float) -> None:
@@ -124,13 +168,3 @@ def _log_to(path: Path) -> None:
         logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
-
-
-def _duration(option: str, text: str) -> np.timedelta64:
-    """Return the time that ``90min``, ``36h`` or ``7d`` tells."""
-    import numpy as np
-
-    match = re.fullmatch(r"\s*(\d+)\s*(min|h|d)\s*", text)
-    if not match or not int(match[1]):
-        raise SettingsError(f"{option}: expected a time such as 90min, 36h or 7d, found {text!r}")
-    return np.timedelta64(int(match[1]) * {"min": 1, "h": 60, "d": 1440}[match[2]], "m")

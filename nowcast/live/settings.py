@@ -17,10 +17,10 @@ def _minutes(value: Any) -> Any:
     """Return the minutes that a number or a text such as ``90min``, ``2h`` or ``7d`` tells."""
     if not isinstance(value, str):
         return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(min|h|d)\s*", value)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(min|h|d)?\s*", value)
     if not match:
         raise ValueError("expected a time such as 90min, 36h or 7d")
-    return float(match[1]) * {"min": 1, "h": 60, "d": 1440}[match[2]]
+    return float(match[1]) * {None: 1, "min": 1, "h": 60, "d": 1440}[match[2]]
 
 
 Minutes = Annotated[float, BeforeValidator(_minutes), Field(gt=0)]
@@ -105,13 +105,17 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def read_yaml(path: Path, model: type[Settings]) -> Settings:
-    """Read settings from a YAML file.
+    """Read settings from a YAML file; see `checked` for what is refused."""
+    return checked(load_yaml(path), model, str(path))
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Return the values of a YAML file, unchecked.
 
     Raises
     ------
     SettingsError
-        With one sentence that names the file and the setting, and the nearest name of one that
-        there is not.
+        When it cannot be read, or has no names.
     """
     import yaml
 
@@ -119,10 +123,24 @@ def read_yaml(path: Path, model: type[Settings]) -> Settings:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingsError(f"{path}: expected settings in YAML, found {error}") from error
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected lines 'name: value', found {values!r}")
+    return values
+
+
+def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settings:
+    """Return settings of plain values.
+
+    Raises
+    ------
+    SettingsError
+        With one sentence that says where, names the setting, and the nearest name of one that
+        there is not.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"{path}: {_sentence(error, model)}") from None
+        raise SettingsError(f"{where}: {_sentence(error, model)}") from None
 
 
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:

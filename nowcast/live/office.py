@@ -1,0 +1,104 @@
+"""All settings of a watch in one YAML file: read, written out with defaults, and as a schema."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, field_validator
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from nowcast.ingest.settings import IngestSettings
+from nowcast.live.settings import Alerts, Minutes, Strict
+from nowcast.rain.cf import history_line
+from nowcast.rain.replacing import beside
+
+
+class Office(Strict):
+    """Settings of ``nowcast watch``; relative paths are those of the folder it is started in."""
+
+    source: str = Field(description="folder, pattern or address where scans arrive")
+    out: Path = Field(description="folder of the store, forecasts and status")
+    storage: dict[str, Any] = Field({}, description="of addresses: options of fsspec")
+    ingest: IngestSettings = Field(
+        IngestSettings(), description="grid, cleaning, mosaic: as the options of nowcast ingest"
+    )
+    method: str = Field("sprog", description="as nowcast predict has them")
+    model: Path | None = Field(None, description="folder that nowcast train wrote")
+    lead: Minutes | None = Field(None, description="how far ahead, such as 2h")
+    members: int = Field(0, ge=0, description="of an ensemble")
+    interval: float = Field(5.0, ge=0.1, description="seconds between two looks")
+    keep: Minutes = Field(1440.0, description="how long frames are kept, such as 36h or 7d")
+    keep_forecasts: Minutes = Field(1440.0, description="how long forecasts are kept")
+    port: int | None = Field(None, ge=0, le=65535, description="of /healthz and /metrics")
+    alerts: Alerts | None = Field(None, description="what is alerted, and to whom; see the how-to")
+
+    @field_validator("ingest", mode="before")
+    @classmethod
+    def _with_own_names(cls, value: Any) -> Any:
+        return {} if value is None else value  # "ingest:" with nothing but comments below it
+
+
+class _Schema(GenerateJsonSchema):
+    """A schema in which types without a form of their own in JSON are texts."""
+
+    def handle_invalid_for_json_schema(
+        self, schema: core_schema.CoreSchema, error_info: str
+    ) -> JsonSchemaValue:
+        return {"type": "string"}
+
+    def encode_default(self, dft: Any) -> Any:
+        return plain(dft)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the settings, for editors that complete and check YAML."""
+    return Office.model_json_schema(schema_generator=_Schema)
+
+
+def initial() -> str:
+    """Return a YAML file of all settings with their defaults, each with what it is."""
+    import yaml
+
+    lines = ["# Settings of 'nowcast watch --config FILE'; 'nowcast config FILE' checks them."]
+    examples = {"source": "/data/incoming", "out": "/srv/nowcast", "keep": "1d"}
+    examples |= {"keep_forecasts": "1d"}
+    shown = {"ingest": {"size": [256, 256], "spacing": 1000.0, "clean": "default"}}
+    for name, field in Office.model_fields.items():
+        default = shown.get(name, examples.get(name, field.default))
+        text = yaml.safe_dump({name: plain(default)}, sort_keys=False)
+        lines.append(f"# {field.description}\n{text}")
+    return "\n".join(lines)
+
+
+def write_resolved(settings: Office) -> Path:
+    """Write all settings, defaults too, and versions into the folder of a watch; no secrets."""
+    import yaml
+
+    shown = plain(settings)
+    shown["storage"] = dict.fromkeys(settings.storage, "not shown")
+    if settings.alerts is not None and settings.alerts.send.webhook is not None:
+        shown["alerts"]["send"]["webhook"] = "not shown"
+    path = settings.out / "settings.yaml"
+    text = (
+        f"# {history_line('watch')}, Python {platform.python_version()}, numpy {np.__version__}\n"
+    )
+    with beside(path) as temporary:
+        temporary.write_text(text + yaml.safe_dump(shown, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def plain(value: Any) -> Any:
+    """Return settings as YAML and JSON have them: the same settings when they are read again."""
+    if isinstance(value, Strict | IngestSettings):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.timedelta64):
+        return f"{value / np.timedelta64(60, 's'):g}min"
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
