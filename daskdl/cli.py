@@ -182,6 +182,10 @@ def embed(
         str, typer.Option(help="embed for vectors, classify for the folder's own classes.")
     ] = "embed",
     precision: Annotated[str, typer.Option(help="float32 or bf16.")] = "float32",
+    long: Annotated[
+        str, typer.Option(help="Of long texts: cut, or mean or max of their windows.")
+    ] = "cut",
+    overlap: Annotated[int, typer.Option(help="Tokens that two windows share.")] = 0,
     cluster: Annotated[
         str,
         typer.Option(
@@ -197,7 +201,7 @@ def embed(
     from daskdl.text import load
     from daskdl.text.files import embed as embedded
 
-    network = load(model, task, precision=precision)  # type: ignore[arg-type]
+    network = load(model, task, precision=precision, long=long, overlap=overlap)  # type: ignore[arg-type]
     with connect(cluster, workers=workers):
         written = embedded(
             network, source, out, column, [k for k in keep.split(",") if k], progress

@@ -77,6 +77,8 @@ def embed(
     of_part = delayed(_vectors, pure=False)
     tasks = [of_part(part, light, sent, i, column, (*keep,)) for i, part in enumerate(parts)]
     facts = [predictor.token, model.precision, column, *keep, version]
+    if model.long != "cut":
+        facts += [model.long, repr(model.tokenizer.truncation)]
     name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return write_results(tasks, out, version=name, tell=_Told() if progress else None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.errors import MissingExtraError, ModelFileError, SettingsError
 from daskdl.nn import Module
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import naming
@@ -19,10 +20,12 @@ from daskdl.predict.predictor import Predictor
 from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder, read_head, read_json
 from daskdl.text.pooling import read_pooling
-from daskdl.text.tokens import ids_of
+from daskdl.text.tokens import windows_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 Array = NDArray[np.float32]
 
@@ -47,6 +50,9 @@ class TextModel:
     precision : "float32" or "bf16"
     kind : str
         Of the folder, such as "bert".
+    long : "cut", "mean" or "max"
+        What becomes of texts with more tokens than the tokenizer cuts to: they are cut, which is
+        logged; or all their windows pass, and the mean or the largest of the results is taken.
 
     Examples
     --------
@@ -61,6 +67,11 @@ class TextModel:
     threads: int | None = None
     precision: str = "float32"
     kind: str = ""
+    long: str = "cut"
+
+    def __post_init__(self) -> None:
+        if self.long not in ("cut", "mean", "max"):
+            raise SettingsError(f"TextModel.long: expected cut, mean or max, found {self.long!r}")
 
     def __call__(self, texts: Any) -> Any:
         """Return the vectors or scores (N, C) of texts.
@@ -104,19 +115,42 @@ class TextModel:
 
         predictor = replace(self._predictor(), threads=self.threads or 1).snapshot()
         light = replace(self, network=Module())
-        name = f"tokens-{predictor.token}"
+        name = f"tokens-{predictor.token}-{self.long}-{self.tokenizer.truncation}"
         return delayed(light, name=name, traverse=False), held_by_workers(predictor)
 
     def _vectors(self, texts: Sequence[Any], predictor: Predictor) -> Array:
-        ids = ids_of(texts, self.tokenizer)
-        lengths = np.array([len(one) for one in ids])
+        windows = windows_of(texts, self.tokenizer)
+        counts = np.array([len(of_text) for of_text in windows], np.int64)
+        if self.long == "cut" and (many := int((counts > 1).sum())):
+            logger.warning(
+                "%s of %s texts have more than %s tokens and were cut; long='mean' takes all",
+                many, len(counts), self.tokenizer.truncation["max_length"],
+            )  # fmt: skip
+        if self.long == "cut":
+            windows, counts = [of_text[:1] for of_text in windows], np.minimum(counts, 1)
+        ids = [window for of_text in windows for window in of_text]
         result: Array | None = None
-        for places in batches(lengths):
+        for places in batches(np.array([len(one) for one in ids])):
             part = predictor(np.stack([ids[i] for i in places]))
             if result is None:
                 result = np.empty((len(ids), part.shape[1]), np.float32)
             result[places] = part
-        return np.empty((0, self.width), np.float32) if result is None else result
+        if result is None:
+            return np.empty((0, self.width), np.float32)
+        return result if len(ids) == len(counts) else _joined(result, counts, self.long, predictor)
+
+
+def _joined(windows: Array, counts: Any, long: str, predictor: Predictor) -> Array:
+    """Return one result for each text of several windows; of length one where windows are."""
+    starts = np.cumsum(counts) - counts
+    if long == "max":
+        result = np.maximum.reduceat(windows, starts)
+    else:
+        result = np.add.reduceat(windows, starts) / counts[:, None].astype(np.float32)
+    if getattr(getattr(predictor.model, "model", predictor.model), "unit", False):
+        lengths = np.linalg.norm(result, axis=1, keepdims=True)
+        result = np.where(counts[:, None] > 1, result / np.maximum(lengths, 1e-12), result)
+    return result
 
 
 def _of_series(
@@ -153,6 +187,8 @@ def load(
     labels: Sequence[str] | None = None,
     threads: int | None = None,
     precision: str = "float32",
+    long: str = "cut",
+    overlap: int = 0,
 ) -> TextModel:
     """Load a folder of Hugging Face or sentence-transformers.
 
@@ -171,8 +207,10 @@ def load(
         Vectors, or the scores (logits) of the folder's own classifier.
     labels : sequence of str, optional
         Of a new classifier, which is to be trained.
-    threads, precision
+    threads, precision, long
         See `TextModel`.
+    overlap : int
+        Tokens that two windows of a long text share.
 
     Raises
     ------
@@ -196,12 +234,12 @@ def load(
         network = TextHead(encoder, pooling, unit)
     else:
         raise ModelFileError(f"load, task: expected embed or classify, found {task!r}")
-    tokenizer = _tokenizer(path, encoder.longest)
+    tokenizer = _tokenizer(path, encoder.longest, overlap)
     kind = config["model_type"]
-    return TextModel(network.eval(), tokenizer, names, threads, precision, kind)
+    return TextModel(network.eval(), tokenizer, names, threads, precision, kind, long)
 
 
-def _tokenizer(folder: Path, longest: int) -> Any:
+def _tokenizer(folder: Path, longest: int, overlap: int) -> Any:
     """Return the tokenizer of a folder, which cuts texts to the longest that counts."""
     try:
         from tokenizers import Tokenizer, normalizers
@@ -231,5 +269,8 @@ def _tokenizer(folder: Path, longest: int) -> Any:
             before = [made.normalizer] if made.normalizer is not None else []
             made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
     made.no_padding()
-    made.enable_truncation(min(limits))
+    least = min(limits) - made.num_special_tokens_to_add(False)
+    if not 0 <= overlap < least:
+        raise SettingsError(f"load, overlap: expected 0 to {least - 1} tokens, found {overlap}")
+    made.enable_truncation(min(limits), stride=overlap)
     return made

@@ -11,6 +11,8 @@ from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
 
+Ids = np.ndarray[Any, np.dtype[np.int64]]
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -42,8 +44,19 @@ class Tokens:
         return {**batch, self.column: Ragged.of(ids_of(batch[self.column], self.tokenizer))}
 
 
-def ids_of(texts: Any, tokenizer: Any) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the ids of each text.
+def ids_of(texts: Any, tokenizer: Any) -> list[Ids]:
+    """Return the ids of each text, of long ones their beginning.
+
+    Raises
+    ------
+    DataError
+        When one of them is no text.
+    """
+    return [ids[0] for ids in windows_of(texts, tokenizer)]
+
+
+def windows_of(texts: Any, tokenizer: Any) -> list[list[Ids]]:
+    """Return the ids of each text in windows of the length that the tokenizer cuts to.
 
     Raises
     ------
@@ -56,4 +69,7 @@ def ids_of(texts: Any, tokenizer: Any) -> list[np.ndarray[Any, np.dtype[np.int64
         raise DataError(
             f"text {wrong}: expected a str, found {texts[wrong]!r:.60}; leave missing ones out"
         )
-    return [np.array(made.ids, np.int64) for made in tokenizer.encode_batch(texts)]
+    return [
+        [np.array(window.ids, np.int64) for window in (made, *made.overflowing)]
+        for made in tokenizer.encode_batch(texts)
+    ]

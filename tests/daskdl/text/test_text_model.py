@@ -152,6 +152,24 @@ def test_so_it_has_by_the_blocks_of_other_kinds(options: dict[str, Any], tmp_pat
     assert len(np.unique(together[:, 0])) == 6
 
 
+def test_long_texts_are_cut_and_told_or_split(folder: Path, caplog) -> None:
+    words = [WORDS[4 + i % 9] for i in range(24)]
+    texts = ["rain", " ".join(words), "a sea"]
+    cut = text.load(folder)(texts)
+    assert "1 of 3 texts have more than 12 tokens and were cut" in caplog.text
+    windows = [" ".join(words[a : a + 10]) for a in (0, 7, 14)]  # of 12 tokens with both ends
+    alone = text.load(folder)(windows)
+    np.testing.assert_array_equal(cut[1], alone[0])
+    for long, function in (("mean", np.mean), ("max", np.max)):
+        model = text.load(folder, long=long, overlap=3)
+        np.testing.assert_allclose(model(texts)[1], function(alone, 0), rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(model(texts)[[0, 2]], cut[[0, 2]])
+        unit = replace(model, network=text.TextHead(model.network.encoder, unit=True))
+        assert np.linalg.norm(unit(texts), axis=1) == pytest.approx([1, 1, 1], rel=1e-6)
+    with pytest.raises(SettingsError, match="overlap: expected 0 to 9 tokens, found 10"):
+        text.load(folder, overlap=10)
+
+
 def test_series_and_bags_give_the_same_vectors_lazily(folder: Path) -> None:
     import dask.bag as db
     import dask.dataframe as dd
