@@ -94,10 +94,10 @@ class Errors(Module):
         n = len(next(arrays(inputs)))
         sums = np.zeros((n, len(self.others) + 1))
         for i, other in enumerate(self.others):
-            for own, changed in zip(results, arrays(call(other, inputs)), strict=True):
-                sums[:, i] += _squares(changed.astype(np.float64) - own, n)
-        for own in results:
-            sums[:, -1] += _squares(own - own.mean(0, dtype=np.float64) * (n > 1), n)
+            for y, changed in zip(results, arrays(call(other, inputs)), strict=True):
+                sums[:, i] += _squares(changed.astype(np.float64) - y, n)
+        for y in results:
+            sums[:, -1] += _squares(y - y.mean(0, dtype=np.float64) * (n > 1), n)
         return sums
 
 
@@ -109,9 +109,9 @@ def _seen(observed: Any, inputs: Any, see: Any) -> None:
     """Call ``see`` with the number of each layer and its input, as the model calls it."""
     numbers = {name: i for i, name in enumerate(observed.names)}
 
-    def watch(name: str, module: Module, given: Any, result: Any) -> None:
+    def watch(name: str, module: Module, inputs_of_it: Any, result: Any) -> None:
         if name in numbers:
-            see(numbers[name], next(arrays(given)))
+            see(numbers[name], next(arrays(inputs_of_it)))
 
     with watched(observed.model, watch):
         call(observed.model, inputs if len(inputs) > 1 else inputs[0])

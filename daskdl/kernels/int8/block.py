@@ -226,8 +226,8 @@ class _Access:
         """Generate a vector ``offset`` bytes behind a byte pointer."""
         if self.mask is None:
             return load(self.builder, base, offset, kind, 1)
-        given = self._place(base, offset, kind), ir.Constant(_I32, 1), self.mask
-        return self._call("load", kind, kind, *given, ir.Constant(kind, None))
+        arguments = self._place(base, offset, kind), ir.Constant(_I32, 1), self.mask
+        return self._call("load", kind, kind, *arguments, ir.Constant(kind, None))
 
     def write(self, value: Any, base: Any, offset: int) -> None:
         """Generate a store."""
@@ -235,19 +235,19 @@ class _Access:
             store(self.builder, value, base, offset, 1)
             return
         place = self._place(base, offset, value.type)
-        given = value, place, ir.Constant(_I32, 1), self.mask
-        self._call("store", value.type, ir.VoidType(), *given)
+        arguments = value, place, ir.Constant(_I32, 1), self.mask
+        self._call("store", value.type, ir.VoidType(), *arguments)
 
     def _place(self, base: Any, offset: int, kind: Any) -> Any:
         place = self.builder.gep(base, [whole(offset)]) if offset else base
         return self.builder.bitcast(place, kind.as_pointer())
 
-    def _call(self, what: str, kind: Any, result: Any, *given: Any) -> Any:
+    def _call(self, verb: str, kind: Any, result: Any, *arguments: Any) -> Any:
         short = f"v{LANES}{'f32' if isinstance(kind.element, ir.FloatType) else 'i8'}"
-        function = ir.FunctionType(result, [value.type for value in given])
-        name = f"llvm.masked.{what}.{short}.p0{short}"
+        function = ir.FunctionType(result, [value.type for value in arguments])
+        name = f"llvm.masked.{verb}.{short}.p0{short}"
         called = cgutils.get_or_insert_function(self.builder.module, function, name)
-        return self.builder.call(called, given)
+        return self.builder.call(called, arguments)
 
 
 def _is(builder: ir.IRBuilder, value: Any, kind: int) -> Any:

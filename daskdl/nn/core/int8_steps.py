@@ -207,10 +207,10 @@ class _Steps:
         if weights is None or whole != (0, 1, 1):
             return None
         convolution = node.operator == "Conv"
-        found = _filters(weights, 0 if convolution or settings.get("transB") else 1)
-        if found is None or found[0].ndim != (4 if convolution else 2):
+        filters = _filters(weights, 0 if convolution or settings.get("transB") else 1)
+        if filters is None or filters[0].ndim != (4 if convolution else 2):
             return None
-        numbers, scale = found
+        numbers, scale = filters
         bias = self._bias(more[1], len(numbers)) if len(more) > 1 and more[1] else ""
         if bias is None:
             return None

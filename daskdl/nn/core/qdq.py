@@ -93,9 +93,9 @@ def _around(
     floats = []
     for i, (x, scale, zero, *axis) in enumerate(parts):
         floats.append(f"float {i} of {result}")
-        given = (x, scale, zero) if zero else (x, scale)
+        integers = (x, scale, zero) if zero else (x, scale)
         settings = tuple(("axis", a) for a in axis)
-        yield Node("DequantizeLinear", given, (floats[-1],), settings)
+        yield Node("DequantizeLinear", integers, (floats[-1],), settings)
     scale, zero, *_ = of_y
     y = f"floats of {result}" if scale else result
     yield Node(operator, (*floats, *extra), (y,), attributes)

@@ -104,15 +104,17 @@ def _waiting(
     if isinstance(x, Pending) and x.axes is None:
         x.round(of_x)
 
-    def prepared(norm: Norm | None) -> Product:
+    def prepared(norm: Norm | None, vector: Array | None) -> Product:
         def make() -> Product:
-            return Product(unpacked(words, shape), *folded(scale, bias, norm), geometry, of_x)
+            shift = bias if vector is None else vector
+            return Product(unpacked(words, shape), *folded(scale, shift, norm), geometry, of_x)
 
-        kept: Product = run.prepared.get(("int8", key, geometry, of_x, key_of(run, norm)), make)
+        more = key_of(run, norm), run.prepared.key(vector)
+        kept: Product = run.prepared.get(("int8", key, geometry, of_x, *more), make)
         return kept
 
     def compute(joined: Joined) -> Array:
-        product, beside, of_beside = prepared(joined.norm), joined.beside, None
+        product, beside, of_beside = prepared(joined.norm, joined.bias), joined.beside, None
         if isinstance(beside, Rounded):
             beside, of_beside = beside
         y: Array = run.call(
@@ -122,7 +124,7 @@ def _waiting(
         return y
 
     y = Pending(compute, extension(run), result, np.float32)
-    y.gives_bytes = True
+    y.gives_bytes, y.takes_bias = True, bias is None
     return y
 
 
