@@ -72,7 +72,7 @@ def large(side: int, tile: int) -> None:
         for row in range(0, side, 2000):
             scene[row : row + 2000] = draw.integers(0, 255, (min(2000, side - row), side), np.uint8)
         options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1.5GB"}
-        with LocalCluster(dashboard_address=None, **options) as cluster, Client(cluster) as client:
+        with LocalCluster(dashboard_address=":0", **options) as cluster, Client(cluster) as client:
             workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
             before, peak, ended = [w.memory_info().rss for w in workers], [0, 0], threading.Event()
 
