@@ -3,5 +3,7 @@
 from daskdl.predict.evaluation import evaluate
 from daskdl.predict.kinds import predict
 from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.boxes import detect_scene
+from daskdl.predict.scenes.labels import Objects, label_scene
 
-__all__ = ["Predictor", "evaluate", "predict"]
+__all__ = ["Objects", "Predictor", "detect_scene", "evaluate", "label_scene", "predict"]

@@ -1,0 +1,94 @@
+"""Boxes: objects that a detector finds in windows of a scene, each of them once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError
+from daskdl.kernels.detection.nms import nms
+
+Array = NDArray[Any]
+
+
+def detect_scene(
+    detect: Callable[[Array], list[dict[str, Array]]],
+    scene: Any,
+    window: Mapping[int, int],
+    margin: int,
+    overlap: float = 0.45,
+) -> dict[str, Array]:
+    """Find the objects of a scene in windows that overlap, each once.
+
+    Parameters
+    ----------
+    detect : callable
+        From images (1, rows, columns, C) to a dict for each, as :meth:`daskdl.models.SSD.detect`.
+    scene : array (rows, columns, C) of Dask, zarr or numpy
+    window : mapping
+        ``{0: rows, 1: columns}`` of a window; the last ones are moved inside of the scene.
+    margin : int
+        Cells that windows share. An object of no more is whole in one of them; a box that ends at
+        the border of its window, but not of the scene, is left to the other.
+    overlap : float
+        Of two boxes of a class that overlap by more the one with the lower score is left out.
+
+    Returns
+    -------
+    dict of array
+        ``boxes`` float32 (k, 4), left, top, right and bottom edge in cells; ``scores`` float32
+        (k,), the highest first; ``labels`` int64 (k,).
+    """
+    import dask
+
+    if set(window) != {0, 1} or not all(0 <= margin < n for n in window.values()):
+        raise SettingsError(
+            "detect_scene: expected a window {0: rows, 1: columns} and a margin below both, found "
+            f"{window!r} and {margin!r}"
+        )
+    if len(getattr(scene, "shape", ())) != 3:
+        raise DataError(
+            "detect_scene: expected a scene (rows, columns, C), found shape "
+            f"{getattr(scene, 'shape', None)}"
+        )
+    shape = scene.shape[:2]
+    sizes = [min(window[i], n) for i, n in enumerate(shape)]
+    starts = [
+        sorted({min(s, n - size) for s in range(0, max(1, n - margin), size - margin)})
+        for n, size in zip(shape, sizes, strict=True)
+    ]
+    one = dask.delayed(_detected)
+    tasks = []
+    for top, left in itertools.product(*starts):
+        part = scene[top : top + sizes[0], left : left + sizes[1]]
+        tasks.append(one(detect, part, top, left, shape))
+    found = dask.compute(*tasks)
+    boxes, scores, labels = (np.concatenate([f[i] for f in found]) for i in range(3))
+    kept = [
+        of[nms(boxes[of], scores[of], overlap)]
+        for label in np.unique(labels)
+        for of in [np.flatnonzero(labels == label)]
+    ]
+    which = np.concatenate([*kept, np.empty(0, np.int64)])
+    which = which[np.argsort(-scores[which], kind="stable")]
+    return {"boxes": boxes[which], "scores": scores[which], "labels": labels[which]}
+
+
+def _detected(
+    detect: Any, part: Array, top: int, left: int, shape: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Return boxes in cells of the scene, scores and labels of one window."""
+    part = np.asarray(part)
+    (result,) = detect(part[None])
+    rows, columns = part.shape[:2]
+    boxes = np.asarray(result["boxes"], np.float32).reshape(-1, 4) * [columns, rows, columns, rows]
+    inner = np.array([left > 0, top > 0, left + columns < shape[1], top + rows < shape[0]])
+    ends = np.concatenate([boxes[:, :2] < 1, boxes[:, 2:] > np.array([columns, rows]) - 1], axis=1)
+    whole = ~(ends & inner).any(axis=1)
+    moved = np.add(boxes, [left, top, left, top]).astype(np.float32)[whole]
+    labels = np.asarray(result["labels"], np.int64)[whole]
+    return moved, np.asarray(result["scores"], np.float32)[whole], labels
