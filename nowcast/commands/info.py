@@ -1,13 +1,15 @@
-"""``nowcast info``: what is in a rain store, a forecast or the folder of a model."""
+"""``nowcast info``: what is in a rain store, a forecast, the folder of a model, or scans."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from daskdl.errors import DataError
 from nowcast.commands.arguments import Json
 from nowcast.commands.talk import print_json
 
@@ -16,17 +18,23 @@ if TYPE_CHECKING:
 
 #: Fields that shares are counted in at most, evenly spread.
 FIELDS = 500
+#: Files of a folder of scans that are looked into at most, evenly spread.
+SCANS = 200
 #: Rain rate from which a cell is wet, mm h-1.
 WET = 0.1
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="Rain store, forecast, or folder of a model.")],
+    path: Annotated[
+        Path, typer.Argument(help="Rain store, forecast, folder of a model, or of scans.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Tell times, gaps, grid, missing and wet shares, settings and origin of what lies at a path.
 
-    Shares are those of at most 500 fields, spread evenly over the times.
+    Shares are those of at most 500 fields, spread evenly over the times. Of scans at most 200 files
+    are looked into, and times are those that names tell. Stores and forecasts are checked for CF's
+    main rules.
     """
     facts = _facts(path)
     if as_json:
@@ -39,11 +47,12 @@ def info(
 
 def _facts(path: Path) -> dict[str, Any]:
     from nowcast.forecasters.file import open_fields
+    from nowcast.model.model import FILE
     from nowcast.radar.plainfile import is_zarr
     from nowcast.rain.store import damage_named
 
     if path.is_dir() and not is_zarr(path):
-        return _model_facts(path)
+        return _model_facts(path) if (path / FILE).exists() else _scan_facts(path)
     with open_fields(path) as dataset, damage_named(path):
         if "lead_time" not in dataset.dims:
             return {"kind": "rain store"} | _times(dataset) | _field_facts(dataset, "time")
@@ -69,6 +78,85 @@ def _model_facts(path: Path) -> dict[str, Any]:
         "lead_minutes": model.lead_minutes,
         **{str(name): value for name, value in model.about.items()},
     }
+
+
+def _scan_facts(path: Path) -> dict[str, Any]:
+    """Return formats, radars, times and gaps of a folder of scans, and which are unreadable."""
+    from nowcast.ingest.name_times import name_time
+    from nowcast.ingest.rain_map import Failure, try_headers
+    from nowcast.ingest.sources import RADAR_ENDINGS, find_files
+
+    files = find_files([path])
+    each = sorted([*files.named, *files.found])
+    looked = [
+        each[k] for k in np.unique(np.linspace(0, len(each) - 1, min(len(each), SCANS)).astype(int))
+    ]
+    headers, unread = [], {}
+    for one in try_headers(looked):
+        if not isinstance(one, Failure):
+            headers.append(one)
+        elif Path(one.name).suffix.lower() in RADAR_ENDINGS:
+            unread[one.name] = one.reason
+    if not headers:
+        reasons = "; ".join(list(unread.values())[:1]) or "no file that could be read as one"
+        raise DataError(
+            f"{path}: expected a model, or a folder of radar scans, found {reasons}; "
+            "nowcast ingest --help lists what is read"
+        )
+    times = [time for header in headers for time in header.times]
+    told = [name_time(file.name) for file in each]
+    if all(time is not None for time in told):
+        times = [time for time in told if time is not None]
+    known = np.unique(np.array(times, "datetime64[s]"))
+    facts: dict[str, Any] = {
+        "kind": "scans", "files": len(each), "looked_into": len(looked),
+        "formats": dict(Counter(str(header.format) for header in headers)),
+        "radars": dict(Counter(header.station for header in headers)),
+        "sites": sorted({str(header.site) for header in headers if header.site}),
+        "times": len(known), "first": _text(known[0]), "last": _text(known[-1]),
+    }  # fmt: skip
+    if grids := sorted({str(header.grid) for header in headers if header.grid}):
+        facts["grids"] = grids
+    if len(known) > 1:
+        steps = np.diff(known) / np.timedelta64(60, "s")
+        usual = float(np.median(steps))
+        wide = np.flatnonzero(steps > 1.5 * usual) if len(known) >= len(each) / 2 else ()
+        facts["step_minutes"] = round(usual, 2)
+        facts["gaps"] = [(_text(known[k]), _text(known[k + 1])) for k in wide]
+    return facts | {"unreadable": unread}
+
+
+def cf_faults(dataset: xr.Dataset) -> list[str]:
+    """Return sentences on what a rain store or forecast lacks of CF-1.11's main rules.
+
+    Looked at are Conventions, units and names of what has dimensions, the grid mapping, and the
+    coordinates of each dimension; not all that the convention has.
+    """
+    faults = []
+    if not str(dataset.attrs.get("Conventions", "")).startswith("CF-"):
+        faults.append(f"Conventions: expected CF-1.11, found {dataset.attrs.get('Conventions')!r}")
+    faults += [
+        f"global attribute {title}: expected a text, found none"
+        for title in ("title", "institution", "source", "history")
+        if not dataset.attrs.get(title)
+    ]
+    for name, variable in dataset.variables.items():
+        of_time = variable.dtype.kind in "mM"  # whose units the reader has taken
+        if variable.ndim and not of_time and "units" not in variable.attrs:
+            faults.append(f"{name}: expected units, found none")
+        if not {"standard_name", "long_name"} & variable.attrs.keys() and variable.ndim:
+            faults.append(f"{name}: expected a standard_name or a long_name, found none")
+        mapping = variable.attrs.get("grid_mapping") or variable.encoding.get("grid_mapping")
+        if mapping and "grid_mapping_name" not in dataset.variables.get(mapping, variable).attrs:
+            faults.append(f"{name}: expected a grid mapping in {mapping}, found none")
+        elif not mapping and {"y", "x"} <= set(variable.dims) and name in dataset.data_vars:
+            faults.append(f"{name}: expected a grid_mapping, found none")
+    faults += [
+        f"dimension {name}: expected a coordinate, found none"
+        for name in dataset.dims
+        if name not in dataset.coords
+    ]
+    return faults
 
 
 def _times(rain: xr.Dataset) -> dict[str, Any]:
@@ -105,6 +193,7 @@ def _field_facts(dataset: xr.Dataset, along: str) -> dict[str, Any]:
         "missing_share": round(1 - measured / cells, 4),
         "wet_share": round(wet / max(measured, 1), 4),
         "settings": {k: str(v) for k, v in rain.attrs.items()},
+        "cf_faults": cf_faults(dataset),
         "origin": {str(k): str(v) for k, v in dataset.attrs.items()},
     }
 

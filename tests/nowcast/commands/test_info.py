@@ -9,11 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from nowcast.cli import app
+from nowcast.commands.info import cf_faults
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.predict import predict_to
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_dataset
+from nowcast.simulate import simulate
+from nowcast.simulate.radar import Radar
 
 
 def told(path):
@@ -46,3 +49,23 @@ def test_store_and_forecast(store, tmp_path):
     facts = told(tmp_path / "f.nc")
     assert (facts["kind"], facts["start"]) == ("forecast", "2026-05-20T12:25Z")
     assert (len(facts["lead_minutes"]), facts["wet_share"]) == (12, 0.5)
+
+
+def test_scans_with_a_gap_and_a_damaged_file(tmp_path):
+    scans = simulate(tmp_path, hours=1, step_minutes=10, radar=Radar(gates=60, elevations=(0.5,)))
+    scans[2].unlink()
+    scans[4].write_bytes(scans[4].read_bytes()[:2000])
+    facts = told(tmp_path)
+    assert (facts["kind"], facts["files"], facts["formats"]) == ("scans", 5, {"ODIM_H5": 5 - 1})
+    assert facts["gaps"] == [["2020-06-01T00:10Z", "2020-06-01T00:30Z"]]
+    assert list(facts["unreadable"]) == [str(scans[4])]
+
+
+def test_cf_faults_are_found(store):
+    with open_rain(store) as rain:
+        assert cf_faults(rain) == []
+        spoilt = rain.drop_vars("crs").assign_attrs(Conventions="none")
+        del spoilt["rain_rate"].attrs["units"]
+        assert [fault.partition(":")[0] for fault in cf_faults(spoilt)] == [
+            "Conventions", "rain_rate", "rain_rate",
+        ]  # fmt: skip
