@@ -53,6 +53,9 @@ def ingest(
         Path | None,
         typer.Option(help="File of 'nowcast climate': its ground is taken out, blockage added."),
     ] = None,
+    attenuation: Annotated[
+        str | None, typer.Option(help="Add what rain took of the echo behind it, at band C or X.")
+    ] = None,
     keep_flags: Annotated[
         bool, typer.Option("--keep-flags", help="Keep which steps took echo out, clean_flags.")
     ] = False,
@@ -115,7 +118,8 @@ def ingest(
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "climate": climate, "keep_flags": keep_flags, "fill": fill, "step": step,
+        "clean": clean, "climate": climate, "attenuation": attenuation,
+        "keep_flags": keep_flags, "fill": fill, "step": step,
         "mosaic": mosaic, "within": within, "offset": offset,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})

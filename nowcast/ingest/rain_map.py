@@ -178,7 +178,7 @@ def clean_sweeps(
     """Return sweeps without the echo that is no rain; gates without a number are told apart."""
     weakest = -np.inf if settings.noise is None else settings.noise
     climate = None if settings.climate is None else open_climate(settings.climate)
-    rules = (settings.steps, settings.threshold, weakest, climate)
+    rules = (settings.steps, settings.threshold, weakest, climate, settings.attenuation)
     return [clean(_told_apart(sweep, settings, format), *rules) for sweep in sweeps]
 
 

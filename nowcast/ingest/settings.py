@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from daskdl.errors import SettingsError
+from nowcast.quality.attenuation import Band
 from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
 from nowcast.radar.site import Site
 from nowcast.rain.cf import FLAGS
@@ -59,6 +60,8 @@ class IngestSettings(BaseModel):
     ``default``, ``all``, ``none``."""
     climate: Path | None = None
     """File of ``nowcast climate``: its ground is taken out, and what obstacles take is added."""
+    attenuation: Band | None = None
+    """Band of a radar, C or X, whose echo that rain took on its way is added again."""
     keep_flags: bool = False
     """The store also has ``clean_flags``: which steps took echo out of a cell."""
     moment: str | None = None
@@ -208,7 +211,9 @@ class IngestSettings(BaseModel):
                 parts = (f"{name} {decibel:+g} dB" for name, decibel in sorted(self.offset.items()))
                 described["calibration_offset"] = ", ".join(parts)
             others = " ".join(step for step in self.steps if step != "correlation")
-            described["cleaning"] = others or "none"
+            if self.attenuation is not None:
+                others += f" attenuation ({self.attenuation})"
+            described["cleaning"] = others.strip() or "none"
             if self.keep_flags:
                 described["ancillary_variables"] = FLAGS
         return described

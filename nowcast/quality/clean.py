@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
+from nowcast.quality.attenuation import Band, loss
 from nowcast.quality.climate import MOST, Climate
 from nowcast.quality.speckle import speckle
 from nowcast.quality.spikes import spikes
@@ -57,6 +58,7 @@ def clean(
     rhohv: float = RHOHV,
     weakest: float = 7.0,
     climate: Climate | None = None,
+    attenuation: Band | None = None,
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
@@ -74,6 +76,8 @@ def clean(
     climate : Climate, optional
         For the step of that name, which also adds what obstacles take; rays behind those that take
         all become missing, so that a higher sweep can take their place.
+    attenuation : "C" or "X", optional
+        Band of a radar whose loss by rain is added at the end.
     """
     assert sweep.dbz is not None
     dbz = sweep.dbz
@@ -99,6 +103,8 @@ def clean(
         surround(dbz, removed)
     if known is not None:
         dbz = np.where(known[1] > MOST, np.float32(np.nan), dbz + known[1])
+    if attenuation is not None:
+        dbz = dbz + loss(replace(sweep, dbz=dbz), attenuation)
     return Cleaned(replace(sweep, dbz=dbz), flags, counts)
 
 

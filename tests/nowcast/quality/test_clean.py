@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nowcast.quality.attenuation import CAP
 from nowcast.quality.clean import DEFAULT, STEPS, clean
 from nowcast.quality.speckle import GATES, speckle
 from nowcast.quality.spikes import spikes
 from nowcast.radar.sweep import Sweep
 from nowcast.simulate import FalseEcho, Kind, Radar, Weather
-from nowcast.simulate.false_echo import disturb
+from nowcast.simulate.false_echo import ATTENUATION_A, ATTENUATION_B, DB_A_DEGREE, disturb
 
 RADAR = Radar(blocked=(), gap=0.0)
 
@@ -125,6 +126,26 @@ def test_low_correlation_is_no_rain_and_unmeasured_stays():
     assert result.counts == {"echo": 1, "correlation": 0}
     assert np.isnan(result.sweep.dbz[0, 1])
     assert result.sweep.dbz[0, 2] == 9.0
+
+
+def test_attenuation_is_made_good_where_it_is():
+    rng = np.random.default_rng(0)
+    truth = np.full((360, 240), -np.inf, np.float32)
+    truth[:90, 40:75] = 45 + rng.normal(0, 1, (90, 35))
+    truth[200, 40:60] = 30.0
+    one_way = ATTENUATION_A * 10 ** (0.1 * ATTENUATION_B * truth)
+    taken = 2 * 0.5 * (np.cumsum(one_way, axis=1) - 0.5 * one_way).astype(np.float32)
+    phidp = np.where(np.isfinite(truth), (355 + taken / DB_A_DEGREE) % 360, np.nan)
+    measured = sweep_of(truth - taken, None, phidp.astype(np.float32))
+    assert taken.max() > 6
+    for sweep in (measured, replace(measured, phidp=None)):
+        made_good = clean(sweep, (), attenuation="C").sweep.dbz
+        rain = np.isfinite(truth)
+        assert np.abs(made_good[rain] - truth[rain]).max() < 1.0
+        assert np.isneginf(made_good[~rain]).all()
+    # A radar that is 10 dB too strong makes no rain of nothing.
+    strong = clean(sweep_of(truth + 10), (), attenuation="X").sweep.dbz
+    assert (strong[rain] - truth[rain]).max() <= 10 + CAP + 1e-3
 
 
 def test_nothing_to_clean_is_left_as_it_was(disturbed):
