@@ -9,7 +9,16 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, widened
-from daskdl.kernels.int8.scale import HIGHEST, LARGEST, Scale, to_bytes, to_floats
+from daskdl.kernels.int8.scale import (
+    HIGHEST,
+    LARGEST,
+    MIDDLE,
+    Scale,
+    rows_to_bytes,
+    scaled_rows,
+    to_bytes,
+    to_floats,
+)
 from daskdl.tensor import Array, op
 
 #: Summands of a result at most.
@@ -108,9 +117,12 @@ def int8_linear(
     bias: Array | None,
     *,
     shape: tuple[int, int],
-    of_x: tuple[float, int],
+    of_x: tuple[float, int] | None,
 ):
     """Multiply x (..., in) by int8 weights (out, in): :func:`int8_conv2d` of a point.
+
+    Without ``of_x`` each row has a scale of its own, ``max |x| / 127``, and the result is
+    ``(sum * scale) * row's scale + bias``, float32, rounded after each step.
 
     Raises
     ------
@@ -125,6 +137,10 @@ def int8_linear(
             "that many numbers"
         )
     weight = unpacked(words, shape)[:, None, None]
+    if of_x is None:
+        product = Product(weight, scale, None, Geometry((1, 1)), Scale(1.0, MIDDLE))
+        numbers, scales = rows_to_bytes(np.require(x, np.float32, ("C", "A")))
+        return scaled_rows(product(_widened(product, numbers)), scales, bias), _backward
     product = Product(weight, scale, bias, Geometry((1, 1)), Scale(*of_x))
     rows = np.ascontiguousarray(x).reshape(1, 1, -1, shape[1])
     return _computed(product, rows, of_x).reshape(*x.shape[:-1], shape[0]), _backward
@@ -155,10 +171,11 @@ def unpacked(words: Array, shape: tuple[int, ...]) -> Any:
 
 
 def _computed(product: Product, x: Array, of_x: tuple[float, int]) -> Array:
-    rounded = to_bytes(np.require(x, np.float32, ("C", "A")), *of_x)
-    if not product.fits(rounded):
-        rounded = widened(rounded, *product.widths)
-    return product(rounded)
+    return product(_widened(product, to_bytes(np.require(x, np.float32, ("C", "A")), *of_x)))
+
+
+def _widened(product: Product, x: Array) -> Array:
+    return x if product.fits(x) else widened(x, *product.widths)
 
 
 def _backward(dy: Array) -> Any:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
-from daskdl.kernels.int8.scale import Scale, scale_of
+from daskdl.kernels.int8.scale import scale_of
 from daskdl.names import nearest
-from daskdl.nn import Graph, Module, Quantized
+from daskdl.nn import Graph, Linear, Module, Quantized
 from daskdl.nn.quantized.model import takes_int8
 from daskdl.predict import predict
 from daskdl.predict.predictor import Predictor
@@ -47,9 +47,10 @@ def quantize(
         Trained; it stays as it is.
     samples : as :meth:`daskdl.nn.Module.predict` takes them
         A few hundred, such as those that it will see.
-    activations : "extremes", "percentile" or "error"
+    activations : "extremes", "percentile", "error" or "dynamic"
         What bytes stand for: all that was seen; all but one in ten thousand; or the part of it that
-        has the least mean square error.
+        has the least mean square error. Dynamic: each row that a Linear layer reads has a scale of
+        its own, from its largest number; for Conv2d layers all that was seen.
     keep : collection of str
         Names of layers, or of modules with all in them, that stay float32.
     ends : bool
@@ -111,7 +112,11 @@ def quantize(
     order, ranges = _ranges(model, names, samples, activations, client)
     if not order:
         raise DataError("quantize: expected samples that reach layers, found none; give some")
-    scales = {name: scale_of(*ranges[name]) for name in order}
+    scales: dict[str, Any] = {name: scale_of(*ranges[name]) for name in order}
+    if activations == "dynamic":
+        modules = dict(model.modules())
+        rows = [name for name in order if isinstance(modules[name], Linear)]
+        scales |= dict.fromkeys(rows, (None, 0))
     why = dict.fromkeys(kept & set(order), "kept")
     why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 and not ends else {}
     left = [name for name in order if name not in why]
@@ -163,7 +168,7 @@ def _ranges(
             )
     order = [names[i] for i in called]
     ranges = {names[i]: (float(low[i]), float(high[i])) for i in called}
-    if activations != "extremes":
+    if activations not in ("extremes", "dynamic"):
         choose = percentile if activations == "percentile" else least_error
         wide = [(a, b if b > a else a + 1) for a, b in ranges.values()]
         counts = _statistics(Histograms(model, order, wide), samples, client).sum(0)
@@ -181,7 +186,7 @@ def _statistics(model: Module, samples: Any, client: Any) -> NDArray[Any]:
 
 
 def _shares(
-    model: Module, names: Sequence[str], scales: dict[str, Scale], samples: Any, tried: int
+    model: Module, names: Sequence[str], scales: dict[str, Any], samples: Any, tried: int
 ) -> dict[str, float]:
     """Return, for each layer rounded alone, the change's share of the results' sum of squares."""
     few = _first(samples, tried)

@@ -12,8 +12,8 @@ from daskdl.kernels.int8.scale import HIGHEST
 Counts = NDArray[Any]
 
 #: Ways to choose a range: all that was seen; what is left without the rarest; what has the least
-#: mean square of roundings and of what is cut off.
-WAYS = ("extremes", "percentile", "error")
+#: mean square of roundings and of what is cut off; each row's own.
+WAYS = ("extremes", "percentile", "error", "dynamic")
 #: Share of the numbers that a percentile leaves out, at both ends together.
 OUTSIDE = 1e-4
 #: Parts of the whole range that are tried.

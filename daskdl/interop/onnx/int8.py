@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskdl.errors import SettingsError
 from daskdl.interop.onnx.emitter import Emitter, Value
 from daskdl.interop.onnx.images import attributes_of
 from daskdl.interop.onnx.operations import writer
@@ -52,6 +53,11 @@ def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 @writer("int8_linear")
 def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Write Gemm for a matrix, MatMul and Add otherwise."""
+    if settings["of_x"] is None:
+        raise SettingsError(
+            "onnx: expected int8 layers with one scale, found one for each row, which ONNX does "
+            "not have; quantize the model with other activations than dynamic"
+        )
     x, numbers, scale, bias = _parts(emit, inputs, settings)
     name = _rounded(emit, emit.last(x).name, settings["of_x"])
     if x.ndim == 2:

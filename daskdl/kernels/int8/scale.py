@@ -19,6 +19,8 @@ Bytes = NDArray[np.uint8]
 HIGHEST = 255
 #: The largest magnitude of a weight: -128 has no counterpart.
 LARGEST = 127
+#: The byte that stands for 0 where a row has a scale of its own.
+MIDDLE = 128
 
 
 class Scale(NamedTuple):
@@ -76,6 +78,51 @@ def summed(
     parts = x.reshape(-1), z.reshape(-1), numbers, zero, y.reshape(-1)
     over_range(work, x.size, least_of(6), *parts)
     return y
+
+
+def rows_to_bytes(x: Floats) -> tuple[Bytes, Floats]:
+    """Return rows as bytes around :data:`MIDDLE`, and the scale of each, from its largest number.
+
+    x : float32 (..., K), C-contiguous. The scales are float32 of x's shape without the last axis.
+    """
+    y, scales = empty(x.shape, np.uint8), empty(x.shape[:-1], np.float32)
+    rows = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1]), scales.reshape(-1)
+    over_range(_rows_to_bytes, len(rows[0]), least_of(6 * x.shape[-1]), *rows)
+    return y, scales
+
+
+def scaled_rows(y: Floats, scales: Floats, bias: Floats | None) -> Floats:
+    """Return y (..., n) times the scale of each row, plus a bias (n,)."""
+    shift = np.zeros(y.shape[-1], np.float32) if bias is None else bias
+    z = empty(y.shape, np.float32)
+    rows = y.reshape(-1, y.shape[-1]), scales.reshape(-1), shift, z.reshape(-1, y.shape[-1])
+    over_range(_scaled_rows, len(rows[0]), least_of(2 * y.shape[-1]), *rows)
+    return z
+
+
+@jit
+def _rows_to_bytes(x, y, scales, which, start, stop):
+    most, rounding = np.float32(LARGEST), np.float32(12582912.0)
+    for row in range(start, stop):
+        source, target, largest = x[row], y[row], np.float32(0)
+        for i in range(source.size):
+            size = abs(source[i])
+            largest = size if size > largest else largest
+        scales[row] = largest / most if largest > 0 else np.float32(1)
+        inverse = np.float32(1) / scales[row]
+        for i in range(source.size):
+            value = source[i] * inverse
+            value = value if value > -most else -most
+            value = value if value < most else most
+            target[i] = np.uint8(np.int32((value + rounding) - rounding) + MIDDLE)
+
+
+@jit
+def _scaled_rows(y, scales, bias, z, which, start, stop):
+    for row in range(start, stop):
+        source, target, scale = y[row], z[row], scales[row]
+        for i in range(source.size):
+            target[i] = source[i] * scale + bias[i]
 
 
 @jit

@@ -13,14 +13,14 @@ import numpy as np
 from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, widened
-from daskdl.kernels.int8.scale import Scale, to_bytes
+from daskdl.kernels.int8.scale import MIDDLE, Scale, rows_to_bytes, scaled_rows, to_bytes
 from daskdl.nn.inference.blocks import key_of
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
 from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import extension, folded
 from daskdl.ops.int8 import unpacked
-from daskdl.tensor import Array
+from daskdl.tensor import Array, Tensor
 
 
 @rule(ops.int8_conv2d)
@@ -55,14 +55,32 @@ def int8_linear(
     bias: Any = None,
     *,
     shape: tuple[int, int],
-    of_x: tuple[float, int],
+    of_x: tuple[float, int] | None,
 ) -> Any:
-    """Let an affine map with int8 weights wait."""
+    """Let an affine map with int8 weights wait; compute one whose rows have scales of their own."""
     if x.ndim < 2 or x.shape[-1] != shape[1]:
         return None
     window = shape[0], 1, 1, shape[1]
+    if of_x is None:
+        return _by_rows(run, x, (words, scale, bias), window)
     result = *x.shape[:-1], shape[0]
     return _waiting(run, x, (words, scale, bias), window, Geometry((1, 1)), Scale(*of_x), result)
+
+
+def _by_rows(run: Pass, x: Any, weights: Any, shape: tuple[int, ...]) -> Tensor | None:
+    words, scale, bias = (None if w is None else array_of(w) for w in weights)
+    key = run.prepared.key(words, scale, bias)
+    if key is None or x.dtype != np.float32 or words is None or scale is None:
+        return None
+
+    def make() -> Product:
+        return Product(unpacked(words, shape), scale, None, Geometry((1, 1)), Scale(1.0, MIDDLE))
+
+    product: Product = run.prepared.get(("int8 rows", key), make)
+    numbers, scales = run.call(rows_to_bytes, run.plain(x))
+    if not product.fits(numbers):
+        numbers = run.call(widened, numbers, *product.widths)
+    return Tensor(run.call(scaled_rows, run.call(product, numbers), scales, bias))
 
 
 @rule(ops.fake_quantize)

@@ -30,8 +30,11 @@ class _Int8(Module, pure=True):
 
     shape: tuple[int, ...]
 
-    def _hold(self, shape: tuple[int, ...], bias: bool, x_scale: float, x_zero: int) -> None:
-        self.shape, self.of_x = shape, (float(np.float32(x_scale)), int(x_zero))
+    def _hold(
+        self, shape: tuple[int, ...], bias: bool, x_scale: float | None, x_zero: int
+    ) -> None:  # fmt: skip
+        self.shape = shape
+        self.of_x = None if x_scale is None else (float(np.float32(x_scale)), int(x_zero))
         self.words = Buffer(np.zeros(-(-math.prod(shape) // 4), np.float32))
         self.scale = Buffer(np.ones(shape[0], np.float32))
         self.bias = Buffer(np.zeros(shape[0], np.float32)) if bias else None
@@ -106,7 +109,7 @@ class Int8Linear(_Int8, pure=True):
     in_features, out_features : int
     bias : bool
     x_scale, x_zero : float, int
-        As :class:`Int8Conv2d`'s.
+        As :class:`Int8Conv2d`'s; without a scale, None, each row has one of its own.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class Int8Linear(_Int8, pure=True):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        x_scale: float = 1.0,
+        x_scale: float | None = 1.0,
         x_zero: int = 0,
     ) -> None:
         self.in_features = in_features
@@ -129,7 +132,7 @@ class Int8Linear(_Int8, pure=True):
         return y
 
 
-def int8_of(layer: Conv2d | Linear, x_scale: float, x_zero: int) -> Int8Conv2d | Int8Linear:
+def int8_of(layer: Conv2d | Linear, x_scale: float | None, x_zero: int) -> Int8Conv2d | Int8Linear:
     """Return a layer with a float32 layer's weights, rounded."""
     bias = layer.bias is not None
     if isinstance(layer, Linear):
@@ -137,7 +140,7 @@ def int8_of(layer: Conv2d | Linear, x_scale: float, x_zero: int) -> Int8Conv2d |
         made: Any = Int8Linear(inner, out, bias, x_scale, x_zero)
     else:
         arguments = layer.in_channels, len(layer.weight), layer.kernel, layer.stride
-        more = layer.dilation, x_scale, x_zero, layer.groups
+        more: Any = layer.dilation, x_scale, x_zero, layer.groups
         made = Int8Conv2d(*arguments, _padding_of(layer), bias, *more)
     return made.take(layer.weight.data, layer.bias.data if layer.bias is not None else None)
 

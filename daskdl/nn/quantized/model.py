@@ -41,7 +41,7 @@ class Quantized(Module, pure=True):
     def __init__(
         self,
         model: Module,
-        layers: Sequence[tuple[str, float, int]],
+        layers: Sequence[tuple[str, float | None, int]],
         rows: Sequence[Sequence[Any]] = (),
     ) -> None:
         self.model, self.rows = model, rows

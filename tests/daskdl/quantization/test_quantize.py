@@ -8,6 +8,7 @@ import pytest
 import daskdl
 from daskdl import nn
 from daskdl.errors import DataError, SettingsError
+from daskdl.kernels.int8.weights import quantised
 from daskdl.metrics import Accuracy
 from daskdl.models.resnet import ResNet
 from daskdl.predict import Predictor
@@ -90,6 +91,29 @@ def test_a_percentile_is_without_an_outlier():
     assert rest["percentile"] < 0.5 * rest["extremes"]
 
 
+def test_rows_with_scales_of_their_own(tmp_path):
+    """A row of large numbers does not make the others coarse; numpy has the same bits."""
+    model, x = affine()
+    x[0] *= 1000
+    small = daskdl.quantize(model, x, activations="dynamic", ends=True, tried=0)
+    static = daskdl.quantize(model, x, ends=True, tried=0)
+    expected, result = model.predict(x), small.predict(x)
+    assert change(expected[1:], result[1:]) < 0.05 * change(expected[1:], static.predict(x)[1:])
+    np.testing.assert_array_equal(small.predict(x[:1]), result[:1])
+    np.testing.assert_array_equal(small.eval()(x).data, result)
+    recorded = Predictor(small, batch_size=40)
+    np.testing.assert_array_equal([recorded(x), recorded(x)], [result, result])
+    daskdl.save(small, tmp_path / "small.safetensors")
+    np.testing.assert_array_equal(daskdl.load(tmp_path / "small.safetensors").predict(x), result)
+
+    layer = small.model.layers[0]
+    numbers, scale = quantised(model.layers[0].weight.data)
+    rows = (np.abs(x).max(1) / np.float32(127))[:, None]
+    sums = np.rint(x * (np.float32(1) / rows)).astype(np.int64) @ numbers.T.astype(np.int64)
+    by_numpy = sums.astype(np.float32) * scale * rows + model.layers[0].bias.data
+    np.testing.assert_array_equal(layer.predict(x), by_numpy)
+
+
 def test_what_changes_too_much_stays_float32():
     model, x = affine()
     everything = daskdl.quantize(model, x, error=1.0)
@@ -142,7 +166,9 @@ def test_a_shared_layer_is_replaced_wherever_it_is():
 
 def test_sentences():
     model, x = affine()
-    with pytest.raises(SettingsError, match="one of extremes, percentile, error, found 'best'"):
+    with pytest.raises(
+        SettingsError, match="one of extremes, percentile, error, dynamic, found 'best'"
+    ):
         daskdl.quantize(model, x, activations="best")
     with pytest.raises(SettingsError, match="with Conv2d or Linear layers, found none"):
         daskdl.quantize(nn.ReLU(), x)
