@@ -33,7 +33,8 @@ class Forecast:
         Equally likely fields of rain rate in mm h-1.
     event_probability : ndarray, (threshold, lead) float32, optional
         The probability from which on a yes/no forecast of each threshold says yes: the one that
-        maximises the CSI that the forecast expects of itself.
+        maximises the CSI that the forecast expects of itself, with hardly more area than it
+        expects to be hit.
 
     Examples
     --------

@@ -20,6 +20,8 @@ Float = NDArray[np.float32]
 THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 #: No yes is said at a lower probability: it would be wrong 19 times of 20.
 LEAST_CUT = 0.05
+#: Area of yes over the area that is expected to be hit, at most; docs/measurements/forecast.md.
+MOST_YES = 1.1
 #: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
 AT_MINUTES = 30.0
 #: Steps among which the best cut is looked for.
@@ -205,8 +207,9 @@ def best_cut(probability: Float) -> float:
     """Return the probability from which on to say yes, for the largest CSI that is expected.
 
     Saying yes wherever the probability is at least c is expected to give hits of the sum of these
-    probabilities, and events, hit or not, of the sum of all. Where hardly any rain is expected,
-    the best of nothing is a yes nearly everywhere: so it is never less than `LEAST_CUT`.
+    probabilities, and events, hit or not, of the sum of all. Where little is known, the best of
+    little is a yes over a far larger area than is expected to be hit: so the area of yes is at most
+    `MOST_YES` of that, and the probability never less than `LEAST_CUT`.
     """
     known = probability[np.isfinite(probability)]
     most = float(known.max()) if known.size else 0.0
@@ -215,7 +218,9 @@ def best_cut(probability: Float) -> float:
     width = most / CLASSES
     counts, sums = _classes(known, np.float32(1 / width), CLASSES)
     hits = np.cumsum(sums[::-1])
-    csi = hits / np.maximum(np.cumsum(counts[::-1]) + hits[-1] - hits, 1e-30)
+    yes = np.cumsum(counts[::-1])
+    csi = hits / np.maximum(yes + hits[-1] - hits, 1e-30)
+    csi[1:][yes[1:] > MOST_YES * hits[-1]] = 0
     return float(max((CLASSES - 1 - np.argmax(csi)) * width, known.min(), LEAST_CUT))
 
 

@@ -8,6 +8,7 @@ import pytest
 from nowcast.forecasters.forecast import THRESHOLDS
 from nowcast.lagrangian.decibel import to_decibel
 from nowcast.lagrangian.exceedance import (
+    MOST_YES,
     MarginTable,
     best_cut,
     check_table,
@@ -75,7 +76,7 @@ def test_between_the_tables_thresholds_numbers_are_between() -> None:
 
 
 def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
-    p = np.random.default_rng(0).beta(0.3, 1.0, (40, 50)).astype(np.float32)
+    p = np.random.default_rng(0).beta(0.2, 0.4, (40, 50)).astype(np.float32)
     p[0] = np.nan
     values = p[1:].ravel().astype(float)
     csi = [
@@ -88,6 +89,11 @@ def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
     assert values[yes].sum() / (yes.sum() + values[~yes].sum()) == pytest.approx(max(csi), abs=1e-4)
     assert best_cut(np.full((3, 3), 0.3, np.float32)) == pytest.approx(0.3)
     assert best_cut(np.zeros((3, 3), np.float32)) == 1
+
+
+def test_yes_covers_hardly_more_than_is_expected_to_be_hit() -> None:
+    flat = np.random.default_rng(0).uniform(0, 0.3, (60, 80)).astype(np.float32)
+    assert (flat >= best_cut(flat)).sum() == pytest.approx(MOST_YES * flat.sum(), rel=0.01)
 
 
 def test_where_no_rain_is_expected_the_best_cut_says_no() -> None:
