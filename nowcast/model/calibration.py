@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Float = NDArray[np.float32]
 
 #: Lead times in minutes that are fitted, as far as they are whole steps.
-LEADS = (5, 10, 15, 20, 30, 40, 50, 60)
+LEADS = (5, 10, 15, 20, 30, 40, 50, 60, 90, 120)
 #: Pixels of a frame that are drawn.
 PIXELS = 2500
 #: Weight of the numbers that are held to, so that rare thresholds cannot run away.
