@@ -180,6 +180,11 @@ def _state(network: Adapted) -> dict[str, Array]:
 
 def _head(model: TextModel) -> Iterator[tuple[str, str]]:
     """Yield names of the layers behind the encoder, here and in files."""
+    if model.kind == "modernbert":
+        raise SettingsError(
+            "adapters in files: expected a model whose query, key and value are maps of their own, "
+            "found a ModernBERT, which has one for all; daskdl.save(model.network, path) keeps it"
+        )
     if model.labels:
         between, last = head_names(model.kind)
         yield "layers.0", f"bert.{between}" if model.kind == "bert" else between
@@ -188,11 +193,6 @@ def _head(model: TextModel) -> Iterator[tuple[str, str]]:
 
 def _theirs(own: str, kind: str) -> str:
     """Return the name of an affine map in files: that of ``encoder.blocks.0.attention.query``."""
-    if kind == "modernbert":
-        raise SettingsError(
-            "save_adapter: expected a model whose query, key and value are maps of their own, found"
-            " a ModernBERT, which has one for all; daskdl.save(model.network, path) keeps it"
-        )
     _, _, number, part = own.split(".", 3)
     names = {bert: theirs for theirs, bert in PARTS.get(kind, {}).items()}
     theirs = names.get(LINEARS[part], LINEARS[part])

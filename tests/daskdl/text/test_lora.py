@@ -106,6 +106,14 @@ def test_adapters_are_merged_saved_and_read(tmp_path: Path) -> None:
         text.load_adapter(text.load(folder), tmp_path / "adapter")
 
 
+def test_maps_that_are_one_in_files_stay_with_daskdl(tmp_path: Path) -> None:
+    encoder = text.TextEncoder(13, 16, 1, 2, 24, places=12, rotary=[(1e4, 0)])
+    model = text.lora(text.TextModel(text.TextHead(encoder), None, kind="modernbert"))
+    with pytest.raises(SettingsError, match="found a ModernBERT, which has one for all"):
+        text.save_adapter(model, tmp_path / "adapter")
+    assert not (tmp_path / "adapter").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
