@@ -61,13 +61,13 @@ def detect_scene(
         sorted({min(s, n - size) for s in range(0, max(1, n - margin), size - margin)})
         for n, size in zip(shape, sizes, strict=True)
     ]
-    one = dask.delayed(_detected)
+    task = dask.delayed(_detected)
     tasks = []
     for top, left in itertools.product(*starts):
         part = scene[top : top + sizes[0], left : left + sizes[1]]
-        tasks.append(one(detect, part, top, left, shape))
-    found = dask.compute(*tasks)
-    boxes, scores, labels = (np.concatenate([f[i] for f in found]) for i in range(3))
+        tasks.append(task(detect, part, top, left, shape))
+    each = dask.compute(*tasks)
+    boxes, scores, labels = (np.concatenate([one[i] for one in each]) for i in range(3))
     kept = [
         of[nms(boxes[of], scores[of], overlap)]
         for label in np.unique(labels)

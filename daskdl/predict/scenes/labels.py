@@ -131,8 +131,8 @@ def _told(
 ) -> _Part:
     labels = _labelled(block, background, connectivity)
     sizes = np.bincount(labels.ravel())[1:]
-    found, at = np.unique(labels, return_index=True)
-    at = at[found > 0]
+    numbers, at = np.unique(labels, return_index=True)
+    at = at[numbers > 0]
     places = [i + c for i, c in zip(np.unravel_index(at, block.shape), corner, strict=True)]
     faces: dict[tuple[int, int], tuple[Ints, Array]] = {
         (axis, side): (

@@ -21,8 +21,8 @@ from daskdl.predict.scenes.windows import like_length
 SHARE = 0.8
 #: Bytes of a process for each byte of its arrays: it keeps freed memory, and kernels need some.
 KEPT = 1.6
-#: Bytes of a worker beside its tasks: messages, threads of stores, tables of kernels.
-BESIDE = 64_000_000
+#: Bytes of a worker beside its tasks: messages, threads of stores, gaps of the heap after hours.
+BESIDE = 128_000_000
 #: Cells of the larger of two windows by which the memory of a pass is measured.
 MEASURED = 65_536
 

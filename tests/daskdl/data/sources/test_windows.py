@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from distributed import Client
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from daskdl import SampleSet
+from daskdl import SampleSet, Trainer, nn
 from daskdl.data.image import Columns, HorizontalFlip
 from daskdl.data.sources import window_grid
 from daskdl.errors import DataError, SettingsError
+from daskdl.optim import SGD
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.normal(size=(100, 80, 3)).astype(np.float32)
@@ -139,6 +141,24 @@ def test_an_augmentation_moves_image_and_mask_together():
     batch, plain = _all(samples), _all(SampleSet.from_windows(both, {0: 20, 1: 16}))
     np.testing.assert_array_equal(batch["y"], batch["x"][..., 0] > 0)
     assert (batch["x"] != plain["x"]).any()
+
+
+@pytest.mark.slow
+def test_a_fit_has_the_same_bits_whatever_holds_the_windows():
+    x, y = IMAGE[:96, :64], (IMAGE[:96, :64, 0] > 0).astype(int)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    weights = []
+    with Client(**options, dashboard_address=":0") as client:
+        lazy = {"x": da.from_array(x, chunks=30), "y": da.from_array(y, chunks=50)}
+        held = {"x": lazy["x"].persist(), "y": y}
+        for data in ({"x": x, "y": y}, lazy, held):
+            model = nn.Conv2d(3, 2, 3, padding=1, seed=0)
+            samples = SampleSet.from_windows(data, {0: 32, 1: 32}, step=16, partitions=2)
+            trainer = Trainer(model, nn.CrossEntropyLoss(), SGD(0.1))
+            trainer.fit(samples, epochs=2, batch_size=4, client=client, progress=False)
+            weights.append(np.array(model.flat))
+    assert (weights[0] == weights[1]).all()
+    assert (weights[0] == weights[2]).all()
 
 
 @pytest.mark.parametrize(

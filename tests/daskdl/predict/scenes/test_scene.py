@@ -217,7 +217,7 @@ def test_progress_and_memory_are_told_and_a_tile_that_does_not_fit_is_refused(
     told = capsys.readouterr().err
     assert re.search(r"at most .* MiB a worker of .*: \d+ x .* for tiles of 128 x 128", told)
     assert re.search(r"tile 7 of 15, .* Mpixel/s, [\d.]+ m?s left", told)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000_000))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=200_000_000))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(SettingsError, match=r"tile=\{0: \d+, 1: \d+\} would fit"):
         model.predict(scene, tile={0: 334, 1: 546}, out=str(tmp_path / "b.zarr"))
