@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,8 @@ from nowcast.commands.talk import say
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from nowcast.plot.cells import CellShape
 
 
 def plot(
@@ -42,6 +44,12 @@ def plot(
         float | None,
         typer.Option(help="Show the square of so many km with the most rain, not the whole grid."),
     ] = None,
+    cells: Annotated[
+        bool,
+        typer.Option(
+            "--cells", help="Outline rain cells, with arrows to where they are in 15 min."
+        ),
+    ] = False,
     before_after: Annotated[
         bool, typer.Option("--before-after", help="Show the cleaning of a polar scan.")
     ] = False,
@@ -52,6 +60,7 @@ def plot(
     """Show forecasts beside what was observed, or the cleaning of a scan (--before-after)."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
+    from nowcast.plot.panels import OBSERVED
     from nowcast.rain.store import opened_rain
 
     suffix = out.suffix.lower()
@@ -62,6 +71,8 @@ def plot(
     if before_after:
         _plot_cleaning(forecast, out, clean, zoom)
         return
+    if cells and suffix == ".gif":
+        raise SettingsError(f"--cells: expected a picture that ends in .png, found {out}")
     with ExitStack() as stack:
         opened = {path: stack.enter_context(open_forecast(path)) for path in forecast}
         first, *others = opened
@@ -71,11 +82,18 @@ def plot(
         if observed is not None:
             rain = stack.enter_context(opened_rain(observed))
             before, seen = _around(opened[first], first, rain, observed)
-        draw = animate_forecast if suffix == ".gif" else plot_forecast
-        draw(
-            dict(zip(_names(opened), opened.values(), strict=True)), out, observed=seen,
-            before=before, thresholds=threshold or None, members=members, zoom_km=zoom,
-        )  # fmt: skip
+        rows = dict(zip(_names(opened), opened.values(), strict=True))
+        options: dict[str, Any] = {
+            "observed": seen, "before": before, "thresholds": threshold or None,
+            "members": members, "zoom_km": zoom,
+        }  # fmt: skip
+        if suffix == ".gif":
+            animate_forecast(rows, out, **options)
+        else:
+            shapes = {name: _shapes(one) for name, one in rows.items()} if cells else {}
+            if cells and observed is not None:
+                shapes[OBSERVED] = _shapes(_near(opened[first], rain))
+            plot_forecast(rows, out, **options, cells=shapes)
     say(f"picture written to {out}")
 
 
@@ -96,6 +114,40 @@ def _plot_cleaning(paths: list[Path], out: Path, steps: str, zoom: float | None)
     (cleaned,) = clean_sweeps(sweeps, IngestSettings.of(clean=steps), header.format)
     plot_cleaning(sweeps[0], cleaned, out, None if zoom is None else 500 * zoom)
     say(f"picture written to {out}")
+
+
+def _near(forecast: xr.Dataset, rain: xr.Dataset) -> xr.Dataset:
+    """Return the frames of a rain store from half an hour before a forecast to its end."""
+    import numpy as np
+
+    first = forecast["forecast_reference_time"].values - np.timedelta64(30, "m")
+    return rain.sel(time=slice(first, forecast["time"].values[-1]))
+
+
+def _shapes(rain: xr.Dataset) -> list[CellShape]:
+    """Return the cells of all frames on the grid, with where they will be in 15 minutes."""
+    import numpy as np
+    import pyproj
+
+    from nowcast.cells.ahead import track_ahead
+    from nowcast.cells.track import track_cells
+    from nowcast.plot.cells import CellShape
+    from nowcast.rain.grid import Grid
+
+    projection = Grid.from_dataset(rain).projection
+    to_grid = pyproj.Transformer.from_crs("EPSG:4326", projection, always_xy=True)
+
+    def km(degrees: Any) -> Any:
+        return np.column_stack(to_grid.transform(*np.asarray(degrees).T)) / 1000
+
+    shapes = []
+    for cell in track_cells(rain):
+        points = [(cell.longitude, cell.latitude)]
+        points += [(point.longitude, point.latitude) for point in track_ahead(cell)[:1]]
+        time = np.datetime64(cell.time.removesuffix("Z"), "s")
+        way = km(points) if len(points) > 1 else None
+        shapes.append(CellShape(time, tuple(km(ring) for ring in cell.outline), way))
+    return shapes
 
 
 def _names(opened: dict[Path, xr.Dataset]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from nowcast.plot.cells import CellShape, draw_cells
 from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, save
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
@@ -44,6 +45,7 @@ def plot_forecast(
     thresholds: Sequence[float] | None = None,
     members: int = 0,
     zoom_km: float | None = None,
+    cells: Mapping[str, Sequence[CellShape]] | None = None,
 ) -> None:
     """Write the picture as PNG.
 
@@ -68,6 +70,9 @@ def plot_forecast(
         How many members get a row too, of forecasts that have them.
     zoom_km : float, optional
         Side of a square: the one with the most rain is shown; by default all of the grid.
+    cells : mapping of str to sequence of CellShape, optional
+        Cells of all times that are drawn, by the names of rows: ``"observed"`` or a forecast's. On
+        the last frame those of ``"observed"`` are drawn.
 
     Raises
     ------
@@ -115,6 +120,10 @@ def plot_forecast(
         for axes, index in zip(axes_of_row, columns, strict=True):
             images[name] = draw_row(axes, panels, name, index)
             across, up = draw_place(axes, panels.place, panels.x, panels.y)
+            if cells and name not in panels.probabilities:
+                shown_cells = cells.get(name if index >= 0 else OBSERVED, ())
+                time = panels.time(index)
+                draw_cells(axes, [cell for cell in shown_cells if cell.time == time])
         first = axes_of_row[0]
         first.set_ylabel(up, fontsize=7, color=FAINT, labelpad=2)
         shown = names[name]

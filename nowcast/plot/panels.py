@@ -196,6 +196,13 @@ class Panels:
         (y0, y1), (x0, x1) = edges(self.y), edges(self.x)
         return float(np.clip((y1 - y0) / (x1 - x0), 0.2, 5.0))
 
+    def time(self, index: int) -> np.datetime64:
+        """Return the time of a lead, or of the last frame, -1; NaT when it is not known."""
+        if self.reference is None:
+            return np.datetime64("NaT", "s")
+        minutes = self.minutes_before[-1] if index < 0 else self.minutes[index]
+        return np.datetime64(self.reference, "s") + np.timedelta64(round(60 * minutes), "s")
+
     def when(self, minutes: float) -> str:
         """Return the time of a lead, such as ``21:40 UTC``; nothing when the start is not known."""
         if self.reference is None:

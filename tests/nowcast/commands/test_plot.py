@@ -9,6 +9,7 @@ from PIL import Image
 from daskdl.console import run
 from nowcast import plot as pictures
 from nowcast.cli import app
+from nowcast.plot import forecast as forecast_picture
 from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import N_OUT, a_forecast, moving_rain
 
@@ -36,6 +37,29 @@ def test_a_picture_and_an_animation(folder, tmp_path, capsys):
         assert picture.format == "PNG"
     with Image.open(tmp_path / "a.gif") as animation:
         assert (animation.format, animation.n_frames) == ("GIF", N_OUT)
+
+
+def test_cells_are_drawn_on_the_maps_of_their_times(folder, tmp_path, monkeypatch, capsys):
+    drawn = []
+    monkeypatch.setattr(forecast_picture, "draw_cells", lambda axes, cells: drawn.append(cells))
+    rain = moving_rain()
+    rain["rain_rate"][8:15] = rain["rain_rate"][:7].values  # storms that have not left the grid
+    write_dataset(rain, tmp_path / "rain.zarr")
+    words = ["--observed", tmp_path / "rain.zarr", "--cells"]
+    assert plot(folder / "f.nc", tmp_path / "a.png", *words, "--members", 0) == 0
+    # Two rows, each of the last frame and the leads.
+    assert len(drawn) == 2 * (1 + N_OUT)
+    assert [len({cell.time for cell in cells}) for cells in drawn[: 1 + N_OUT]] == [1] * 4
+    start = a_forecast()["forecast_reference_time"].values
+    assert drawn[0][0].time == drawn[1 + N_OUT][0].time == start
+    moving = [cell for cell in drawn[0] if cell.way is not None]
+    assert moving
+    for cell in moving:
+        assert np.abs(cell.rings[0]).max() <= 16.5
+        east, north = cell.way[1] - cell.way[0]
+        assert (east, north) == pytest.approx((3, 0), abs=1)
+    assert plot(folder / "f.nc", tmp_path / "a.gif", "--cells") == 2
+    assert "expected a picture that ends in .png" in capsys.readouterr().err
 
 
 @pytest.mark.slow
