@@ -6,6 +6,7 @@ import warnings
 
 from daskdl import console
 from nowcast.commands.accumulate import accumulate
+from nowcast.commands.adjust import adjust
 from nowcast.commands.cells import cells
 from nowcast.commands.config import config
 from nowcast.commands.demo import demo
@@ -23,7 +24,8 @@ app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
 for command in (
-    ingest, info, export, calibrate, climate, train, predict, watch, config, accumulate, cells,
+    ingest, info, export, calibrate, climate, train, predict, watch, config, accumulate, adjust,
+    cells,
     verify, plot, serve, simulate, demo,
 ):  # fmt: skip
     app.command()(command)

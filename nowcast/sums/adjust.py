@@ -1,0 +1,192 @@
+"""Radar sums adjusted to gauges: by the mean field bias, and by the range too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError
+from nowcast.rain.cf import history_line
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import path_of
+from nowcast.sums.gauges import Gauges
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.float64]
+
+METHODS = ("mean", "range")
+# mm that are added to the sums of gauges and radar, so that little rain changes little.
+PRIOR = 1.0
+# mm from which on gauge and radar tell of the range, and how loosely a slope is held to none.
+LEAST, HOLD = 0.5, 5.0
+
+
+class Scores(NamedTuple):
+    """How sums compare with gauges that had no part in their adjustment.
+
+    Parameters
+    ----------
+    method : str
+        ``"radar"`` as it is, ``"mean"`` or ``"range"``.
+    pairs : int
+        Amounts compared.
+    bias : float
+        All rain of the radar over that of the gauges.
+    rmse, mae : float
+        Root mean square and mean absolute error in mm.
+    """
+
+    method: str
+    pairs: int
+    bias: float
+    rmse: float
+    mae: float
+
+
+class Pairs(NamedTuple):
+    """Gauges and the radar's sums in their cells.
+
+    Parameters
+    ----------
+    gauge, radar : (time, station) float64
+        mm; NaN where either is missing.
+    range_km : (station,) float64
+        From the radar.
+    """
+
+    gauge: Array
+    radar: Array
+    range_km: Array
+
+    def without(self, station: int) -> Pairs:
+        """Return the pairs of all other stations."""
+        return Pairs(*(np.delete(part, station, axis=-1) for part in self))
+
+
+def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
+    """Return gauges and radar at the times of the sums.
+
+    Parameters
+    ----------
+    sums : Dataset
+        From `nowcast.accumulate`.
+    gauges : Gauges
+    window : float
+        Hours over which the gauges' amounts are.
+
+    Raises
+    ------
+    DataError
+        When the two have no window, time or place in common.
+    """
+    import pyproj
+
+    where = path_of(sums)
+    if "rain_sum" not in sums or window not in sums["window"].values:
+        have = sums["window"].values.tolist() if "window" in sums else "none"
+        raise DataError(
+            f"{where}: expected sums over {window:g} h, found {have}; make them by "
+            f"nowcast accumulate --over {window:g}h"
+        )
+    grid = Grid.from_dataset(sums, where=where)
+    to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
+    x, y = to_grid.transform(gauges.longitude, gauges.latitude)
+    column = np.floor((x - grid.x0) / grid.dx + 0.5)
+    row = np.floor((y - grid.y0) / grid.dy + 0.5)
+    inside = (column >= 0) & (column < grid.nx) & (row >= 0) & (row < grid.ny)
+    cells = np.where(inside, row, 0).astype(int), np.where(inside, column, 0).astype(int)
+    times = sums["time"].values.astype("datetime64[s]")
+    radar = np.stack([
+        sums["rain_sum"].sel(window=window).isel(time=k).values[cells] for k in range(len(times))
+    ]).astype(np.float64)  # fmt: skip
+    at = np.searchsorted(gauges.time, times).clip(max=len(gauges.time) - 1)
+    gauge = np.where((gauges.time[at] == times)[:, np.newaxis], gauges.amount[at], np.nan)
+    both = np.isfinite(gauge) & np.isfinite(radar) & inside
+    if not both.any():
+        raise DataError(
+            f"{where}: expected amounts of gauges on the grid at the sums' times (ends of windows "
+            f"in UTC), found none of {len(gauges.names)} gauges from {gauges.time[0]} to "
+            f"{gauges.time[-1]}"
+        )
+    return Pairs(
+        np.where(both, gauge, np.nan), np.where(both, radar, np.nan), np.hypot(x, y) / 1000
+    )
+
+
+def factors(pairs: Pairs, method: str) -> tuple[Array, float]:
+    """Return by what to multiply sums: a factor (time,), times exp(slope * range in km).
+
+    The mean field bias of a time is all rain of the gauges over that of the radar there. The slope
+    with the range is one of all times, since it comes from the beam's height: the weighted least
+    squares of the logarithms of gauge over radar.
+    """
+    gauge, radar = pairs.gauge, pairs.radar
+    slope = 0.0
+    if method == "range":
+        wet = (gauge >= LEAST) & (radar >= LEAST)
+        far = np.broadcast_to(pairs.range_km, gauge.shape)[wet] / 100
+        ratio, weight = np.log(gauge[wet] / radar[wet]), np.sqrt(gauge[wet] * radar[wet])
+        if weight.size:
+            far = far - np.average(far, weights=weight)
+            ratio = ratio - np.average(ratio, weights=weight)
+            slope = float((weight * far * ratio).sum() / ((weight * far**2).sum() + HOLD)) / 100
+    shaped = np.nansum(radar * np.exp(slope * pairs.range_km), axis=1)
+    return (np.nansum(gauge, axis=1) + PRIOR) / (shaped + PRIOR), slope
+
+
+def methods_of(sums: xr.Dataset) -> tuple[str, ...]:
+    """Return the methods for sums: by the range only those of one radar in its own projection."""
+    projection = sums["crs"].attrs.get("grid_mapping_name")
+    several = "stations " in str(sums.attrs.get("source", ""))
+    return METHODS[:1] if several or projection != "azimuthal_equidistant" else METHODS
+
+
+def left_out(pairs: Pairs, methods: tuple[str, ...]) -> list[Scores]:
+    """Return the scores of each method at each gauge, adjusted by all the others."""
+    estimates = {"radar": pairs.radar}
+    for method in methods:
+        estimates[method] = np.full_like(pairs.radar, np.nan)
+        for station in range(pairs.gauge.shape[1]):
+            factor, slope = factors(pairs.without(station), method)
+            shape = np.exp(slope * pairs.range_km[station])
+            estimates[method][:, station] = pairs.radar[:, station] * factor * shape
+    known = np.isfinite(pairs.gauge)
+    gauge = pairs.gauge[known]
+    scores = []
+    for method, estimate in estimates.items():
+        error = estimate[known] - gauge
+        bias = float(estimate[known].sum() / max(gauge.sum(), 1e-9))
+        rmse, mae = float(np.sqrt(np.mean(error**2))), float(np.abs(error).mean())
+        scores.append(Scores(method, gauge.size, bias, rmse, mae))
+    return scores
+
+
+def adjusted(sums: xr.Dataset, pairs: Pairs, method: str, window: float) -> xr.Dataset:
+    """Return the sums over the gauges' window, adjusted; ``adjustment (time, y, x)`` is beside.
+
+    Raises
+    ------
+    SettingsError
+        When the method is not one of `methods_of`.
+    """
+    if method not in (allowed := methods_of(sums)):
+        raise SettingsError(
+            f"--method: expected {' or '.join(allowed)}, found {method!r}; only sums of one radar "
+            "on a grid around it have a range"
+        )
+    factor, slope = factors(pairs, method)
+    grid = Grid.from_dataset(sums)
+    range_km = np.hypot(grid.x[np.newaxis], grid.y[:, np.newaxis]) / 1000
+    field = factor[:, np.newaxis, np.newaxis] * np.exp(slope * range_km)
+    said: dict[str, Any] = {"long_name": "factor that radar sums were multiplied by", "units": "1"}
+    result = sums[["rain_sum", "observed_share", "crs"]].sel(window=[window])
+    result["adjustment"] = (("time", "y", "x"), field.astype(np.float32), said)
+    with_attributes = result["rain_sum"].attrs | {"comment": f"adjusted to gauges, {method}"}
+    result["rain_sum"] = (result["rain_sum"] * result["adjustment"]).assign_attrs(with_attributes)
+    line = history_line(f"adjusted to gauges, {method}")
+    result.attrs["history"] = f"{line}\n{result.attrs.get('history', '')}".strip()
+    return result
