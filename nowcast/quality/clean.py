@@ -80,7 +80,7 @@ def clean(
         Band of a radar whose loss by rain is added at the end.
     """
     assert sweep.dbz is not None
-    dbz = sweep.dbz
+    dbz = np.array(sweep.dbz, np.float32, order="C")
     flags = np.zeros(dbz.shape, np.uint8)
     counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
     removed = np.zeros(dbz.shape, bool)
@@ -94,12 +94,12 @@ def clean(
             mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
         if mask is None:
             continue
-        flags |= mask.astype(np.uint8) << place
-        counts[step] = int(np.count_nonzero(mask & (dbz >= weakest)))
+        taken = np.flatnonzero(mask)
+        flags.reshape(-1)[taken] |= 1 << place
+        counts[step] = int(np.count_nonzero(dbz.reshape(-1)[taken] >= weakest))
         removed |= mask
-        dbz = np.where(mask, np.float32(-np.inf), dbz)
+        dbz.reshape(-1)[taken] = -np.inf
     if removed.any():
-        dbz = np.ascontiguousarray(dbz)
         surround(dbz, removed)
     if known is not None:
         dbz = np.where(known[1] > MOST, np.float32(np.nan), dbz + known[1])

@@ -34,26 +34,43 @@ def spikes(dbz: NDArray[np.float32], range_: NDArray[np.float64]) -> NDArray[np.
     -------
     (rays, gates) bool
     """
-    rays = len(dbz)
-    power = dbz - (20 * np.log10(np.maximum(range_, 1.0) / 1000)).astype(np.float32)
+    result = np.zeros(dbz.shape, bool)
+    heard = np.isfinite(dbz)
     far = range_ >= NEAREST
-    heard = np.isfinite(power)
-    if not (far & heard.any(axis=0)).any():
-        return np.zeros(dbz.shape, bool)
+    # Most sweeps have few rays with so much echo; those beside them are looked at, too.
+    full = heard[:, far].sum(axis=1) > SHARE * far.sum() / 2
+    beside = np.roll(full, WIDEST) | np.roll(full, -WIDEST)
+    looked = np.flatnonzero(full | beside)
+    if full.any():
+        power = dbz[looked] - (20 * np.log10(np.maximum(range_, 1.0) / 1000)).astype(np.float32)
+        level = np.full(len(dbz), -np.inf, np.float32)
+        level[looked] = _levels(power, heard[looked], far, looked, len(dbz))
+        result[looked] = heard[looked] & (power < (level[looked] + ABOVE)[:, np.newaxis])
+    return result
+
+
+def _levels(
+    power: NDArray[np.float32],
+    heard: NDArray[np.bool_],
+    far: NDArray[np.bool_],
+    looked: NDArray[np.int64],
+    rays: int,
+) -> NDArray[np.float32]:
+    """Return the power of the spike in each of some rays, in dB; minus infinity without one."""
     # A histogram of each ray's powers in steps of 1 dB.
     lowest = int(np.floor(power[heard].min()))
     bins = int(np.ceil(power[heard].max())) - lowest + SAME + 1
     row, column = np.nonzero(heard & far)
     step = (power[row, column] - lowest).astype(np.int64)
-    counts = np.bincount(row * bins + step, minlength=rays * bins).reshape(rays, bins)
+    counts = np.bincount(row * bins + step, minlength=len(power) * bins).reshape(-1, bins)
     sums = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
-    same = sums[:, SAME:] - sums[:, :-SAME]
-    best = same.argmax(axis=1)
-    ray = np.arange(rays)
+    same = np.zeros((rays, bins - SAME + 1), np.int64)
+    same[looked] = sums[:, SAME:] - sums[:, :-SAME]
+    best = same[looked].argmax(axis=1)
     # Gates with more than that power may have a spike under the rain.
-    more = sums[:, -1] - sums[ray, best + SAME]
+    more = sums[:, -1] - sums[np.arange(len(power)), best + SAME]
     least = SHARE * np.maximum(far.sum() - more, far.sum() / 2)
-    alone = [same[(ray + side) % rays, best] < least / 2 for side in (-WIDEST, WIDEST)]
-    spiked = (same[ray, best] > least) & alone[0] & alone[1]
-    level = lowest + best + SAME / 2
-    return np.asarray(heard & spiked[:, np.newaxis] & (power < (level + ABOVE)[:, np.newaxis]))
+    spiked = same[looked, best] > least
+    for side in (-WIDEST, WIDEST):
+        spiked &= same[(looked + side) % rays, best] < least / 2
+    return np.where(spiked, lowest + best + SAME / 2, -np.inf).astype(np.float32)
