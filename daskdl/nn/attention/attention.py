@@ -36,12 +36,6 @@ class MultiHeadAttention(Module, pure=True):
         Of the weights of attention.
     bias : bool
     seed : int, optional
-
-    Examples
-    --------
-    >>> layer = nn.MultiHeadAttention(4, 2, seed=0)
-    >>> layer(np.ones((2, 6, 4), np.float32), np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(
@@ -156,11 +150,6 @@ class PositionalEncoding(Module, pure=True):
     features : int
     longest : float
         The longest wave, in units of 2 pi steps.
-
-    Examples
-    --------
-    >>> nn.PositionalEncoding(4)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, features: int, longest: float = 10000.0) -> None:

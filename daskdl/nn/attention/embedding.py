@@ -39,11 +39,6 @@ class Embedding(Module):
         has to be asked for: moments and weight decay of rows that a batch does not touch wait until
         one does (as PyTorch's SparseAdam has it). Methods that have no such step are refused: LAMB,
         LARS, LBFGS, EMA and Accumulate.
-
-    Examples
-    --------
-    >>> nn.Embedding(7, 3, seed=0)(np.array([[0, 3, 6], [1, 1, 2]])).shape
-    (2, 3, 3)
     """
 
     def __init__(
@@ -97,11 +92,6 @@ class EmbeddingBag(Embedding):
     mode : "sum", "mean" or "sqrtn"
         The sum of the rows, each times its weight; that divided by the sum of the weights, or by
         the root of the sum of their squares.
-
-    Examples
-    --------
-    >>> nn.EmbeddingBag(7, 3, seed=0)(np.array([[0, 3, 6], [1, 1, 2]])).shape
-    (2, 3)
     """
 
     def __init__(

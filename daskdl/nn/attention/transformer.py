@@ -27,11 +27,6 @@ class FeedForward(Module, pure=True):
         Behind the activation.
     activation : "relu" or "gelu"
     seed : int, optional
-
-    Examples
-    --------
-    >>> nn.FeedForward(4, 6, activation="gelu", seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(
@@ -81,12 +76,6 @@ class TransformerBlock(Module, pure=True):
     eps : float
         Of the norms.
     seed : int, optional
-
-    Examples
-    --------
-    >>> layer = nn.TransformerBlock(4, 2, 6, norm_first=True, causal=True, cross=True, seed=0)
-    >>> layer(np.ones((2, 6, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(

@@ -91,14 +91,7 @@ class Identity(Module, pure=True):
 
 
 class Branches(Module, pure=True):
-    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...).
-
-    Examples
-    --------
-    >>> layer = nn.Branches(nn.Linear(4, 3, seed=0), nn.Tanh())
-    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
-    [(2, 6, 3), (2, 6, 4)]
-    """
+    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...)."""
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
@@ -116,11 +109,6 @@ class Concat(Module, pure=True):
     *layers : Module
     axis : int
         By default the channels.
-
-    Examples
-    --------
-    >>> nn.Concat(nn.Linear(4, 3, seed=0), nn.Tanh())(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 7)
     """
 
     def __init__(self, *layers: Module, axis: int = -1) -> None:
@@ -143,14 +131,7 @@ class Concat(Module, pure=True):
 
 
 class Parallel(Module, pure=True):
-    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...).
-
-    Examples
-    --------
-    >>> layer = nn.Parallel(nn.Linear(4, 3, seed=0), nn.Tanh())
-    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((2, 5), np.float32))]
-    [(2, 3), (2, 5)]
-    """
+    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...)."""
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
@@ -168,14 +149,7 @@ class Parallel(Module, pure=True):
 
 
 class Map(Module, pure=True):
-    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...).
-
-    Examples
-    --------
-    >>> layer = nn.Map(nn.Linear(4, 3, seed=0))
-    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((5, 4), np.float32))]
-    [(2, 3), (5, 3)]
-    """
+    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...)."""
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
@@ -196,12 +170,6 @@ class Residual(Module, pure=True):
         Brings x to the shape of the layer's result; x itself without.
     activation : Module, optional
         Behind the sum.
-
-    Examples
-    --------
-    >>> layer = nn.Residual(nn.Linear(4, 3, seed=0), nn.Linear(4, 3, seed=1), nn.Tanh())
-    >>> layer(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(

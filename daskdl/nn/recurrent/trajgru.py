@@ -37,12 +37,6 @@ class TrajGRU(Module, pure=True):
         Of its leaky ReLU and of the state's.
     seed : int, optional
         Of the initial weights.
-
-    Examples
-    --------
-    >>> layer = nn.TrajGRU(2, 3, links=2, flow_channels=4, flow_kernel=3, seed=0)
-    >>> [part.shape for part in layer(np.ones((2, 4, 5, 4, 2), np.float32))]
-    [(2, 4, 5, 4, 3), (2, 5, 4, 3)]
     """
 
     def __init__(

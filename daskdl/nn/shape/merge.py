@@ -182,12 +182,6 @@ class Split(Module, pure=True):
     sizes : sequence of int
         Of the pieces.
     axis : int
-
-    Examples
-    --------
-    >>> layer = nn.Split((1, 3))
-    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
-    [(2, 6, 1), (2, 6, 3)]
     """
 
     def __init__(self, sizes: Sequence[int], axis: int = -1) -> None:

@@ -60,12 +60,6 @@ def attention(
     References
     ----------
     A. Vaswani et al., Attention Is All You Need, arXiv 1706.03762.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> ops.attention(x, x, x, causal=True).shape
-    (2, 5, 3)
     """
     check_rate("attention", rate)
     t, s = query.shape[-2], key.shape[-2]

@@ -180,14 +180,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Take the mean of each window of steps: (N, T, C) -> (N, steps, C).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> ops.avg_pool1d(x, kernel_size=2).shape
-    (2, 2, 3)
-    """
+    """Take the mean of each window of steps: (N, T, C) -> (N, steps, C)."""
     return _sequences(
         avg_pool2d, x, kernel_size, stride, pad,
         ceil_mode=ceil_mode, count_include_pad=count_include_pad,

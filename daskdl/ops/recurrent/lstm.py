@@ -66,13 +66,6 @@ def lstm(
     ----------
     S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997); F. Gers
     and J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000 (peepholes).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> weights = np.ones((16, 3), np.float32), np.ones((16, 4), np.float32)
-    >>> [part.shape for part in ops.lstm(x, None, None, *weights, None, None)]
-    [(2, 5, 4), (2, 4), (2, 4)]
     """
     return compute(
         _product, x, h, c, weight_input, weight_state, bias, peepholes, lengths=lengths,

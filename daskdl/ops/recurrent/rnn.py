@@ -70,13 +70,6 @@ def rnn(
     References
     ----------
     J. Elman, Finding Structure in Time, Cognitive Science 14 (1990).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> weights = np.ones((4, 3), np.float32), np.ones((4, 4), np.float32)
-    >>> [part.shape for part in ops.rnn(x, None, *weights, None)]
-    [(2, 5, 4), (2, 4)]
     """
     if nonlinearity not in ("tanh", "relu"):
         raise SettingsError(f"rnn: nonlinearity: expected 'tanh' or 'relu', found {nonlinearity!r}")
@@ -167,13 +160,6 @@ def gru(
     ----------
     K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv 1406.1078; with
     the reset gate after the matrix product.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> weights = np.ones((12, 3), np.float32), np.ones((12, 4), np.float32)
-    >>> [part.shape for part in ops.gru(x, None, *weights, None, None)]
-    [(2, 5, 4), (2, 4)]
     """
     like = "x", x
     check("gru", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
