@@ -118,17 +118,22 @@ def test_zero_stays_zero_and_nan_stays_in_its_row(torch):
     np.testing.assert_allclose(ops.normalize(x).data, expected.numpy(), atol=1e-6)
 
 
-def test_any_layout_gives_the_same_l2norm():
+without_weights = pytest.mark.parametrize("norm", [ops.normalize, ops.local_response_norm])
+
+
+@without_weights
+def test_any_layout_gives_the_same_norm(norm):
     x = normal(4, 3, 6).astype("f4")
-    expected = ops.normalize(x).data
+    expected = norm(x).data
     for other in layouts(x):
-        np.testing.assert_allclose(ops.normalize(other).data, expected, atol=1e-6)
+        np.testing.assert_allclose(norm(other).data, expected, atol=1e-6)
 
 
+@without_weights
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
-def test_empty_l2norm(shape):
+def test_norms_of_nothing_are_empty(norm, shape):
     x = Tensor(np.zeros(shape, "f4"), requires_grad=True)
-    y = ops.normalize(x)
+    y = norm(x)
     y.backward(np.zeros(shape, "f4"))
     assert y.shape == x.grad.shape == shape
 
@@ -169,21 +174,6 @@ def test_nan_and_infinity_reach_their_window_alone(torch):
     np.testing.assert_allclose(
         ops.local_response_norm(x, size=3).data, theirs.permute(0, 2, 3, 1).numpy(), atol=1e-6
     )
-
-
-def test_any_layout_gives_the_same_lrn():
-    x = normal(4, 3, 6).astype("f4")
-    expected = ops.local_response_norm(x).data
-    for other in layouts(x):
-        np.testing.assert_allclose(ops.local_response_norm(other).data, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
-def test_empty_lrn(shape):
-    x = Tensor(np.zeros(shape, "f4"), requires_grad=True)
-    y = ops.local_response_norm(x)
-    y.backward(np.zeros(shape, "f4"))
-    assert y.shape == x.grad.shape == shape
 
 
 def test_what_does_not_fit_is_said_lrn():
