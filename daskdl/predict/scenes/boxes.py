@@ -42,6 +42,24 @@ def detect_scene(
     dict of array
         ``boxes`` float32 (k, 4), left, top, right and bottom edge in cells; ``scores`` float32
         (k,), the highest first; ``labels`` int64 (k,).
+
+    Raises
+    ------
+    DataError, SettingsError
+        When the scene has other axes, or the window none of its two.
+
+    Examples
+    --------
+    >>> from daskdl.predict import detect_scene
+    >>> def brightest(images):
+    ...     row, column = np.unravel_index(images[0, ..., 0].argmax(), images.shape[1:3])
+    ...     box = np.array([[column, row, column + 2, row + 2]]) / images.shape[1]
+    ...     return [{"boxes": box, "scores": images.max((1, 2, 3)), "labels": np.array([0])}]
+    >>> scene = np.zeros((40, 40, 1))
+    >>> scene[17, 5] = 1
+    >>> found = detect_scene(brightest, scene, {0: 20, 1: 20}, margin=4)
+    >>> found["boxes"][found["scores"] > 0.5]
+    array([[ 5., 17.,  7., 19.]], dtype=float32)
     """
     import dask
 

@@ -23,6 +23,12 @@ class Objects(NamedTuple):
         Number of the object at each cell, from 1; 0 where there is none. Lazy.
     sizes : int64 (n,)
         Cells of each object; that of object 1 comes first.
+
+    Examples
+    --------
+    >>> from daskdl.predict import label_scene
+    >>> label_scene(np.array([[1, 0, 2], [1, 0, 2]])).sizes
+    array([2, 2])
     """
 
     labels: Any
@@ -69,6 +75,7 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
 
     Examples
     --------
+    >>> from daskdl.predict import label_scene
     >>> mask = np.array([[1, 1, 0, 1], [0, 1, 0, 1]])
     >>> objects = label_scene(mask)
     >>> objects.labels.compute(), objects.sizes

@@ -23,6 +23,7 @@ MADE = [
     metrics.Precision(),
     metrics.Recall(3),
     metrics.F1(3, "micro"),
+    metrics.IoU(3, 1),
     metrics.ROCAUC(),
     metrics.PRAUC(100),
     metrics.MeanAbsoluteError(),
