@@ -28,7 +28,12 @@ def predict(
     rain: Annotated[
         Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote, or a folder of scans.")
     ],
-    out: Annotated[Path, typer.Option(help="Forecast to write: zarr, or netCDF if it ends in .nc")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Forecast to write: netCDF (.nc), Cloud-optimised GeoTIFF (.tif) or zarr."
+        ),
+    ],
     method: Annotated[
         str,
         typer.Option(
@@ -71,7 +76,8 @@ def predict(
     cluster if --cluster names one; the same command goes on where an interrupted one stopped.
     """
     from nowcast.forecasters import forecaster
-    from nowcast.forecasters.file import check_replaceable
+    from nowcast.forecasters.cog import ENDING, require_rasterio, write_cog
+    from nowcast.forecasters.file import check_replaceable, open_forecast
     from nowcast.forecasters.predict import predict_to
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
@@ -95,7 +101,11 @@ def predict(
             "--cluster: expected --from or --to with it, since one forecast is made by one "
             "process; give the first and the last time to forecast from"
         )
-    check_replaceable(out)
+    geotiff = out.suffix == ENDING
+    if geotiff:
+        require_rasterio()
+    else:
+        check_replaceable(out)
     with ExitStack() as stack:
         if _is_folder_of_scans(rain):
             folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -103,10 +113,15 @@ def predict(
         else:
             store = stack.enter_context(opened_rain(rain))
         chosen = forecaster(method, model, table, say, simulated=is_simulated(store))
+        path = out
+        if geotiff:
+            path = Path(stack.enter_context(TemporaryDirectory()), "forecast.nc")
         frames, reference, missing = predict_to(
-            out, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
+            path, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed, say=say,
         )  # fmt: skip
+        if geotiff:
+            write_cog(stack.enter_context(open_forecast(path)), out)
     nothing = "; all is missing, since the last frame is missing everywhere" if missing else ""
     say(f"{frames} frames from {utc_text(reference)} UTC written to {out}{nothing}")
 

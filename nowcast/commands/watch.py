@@ -48,6 +48,9 @@ def watch(
     keep_forecasts: Annotated[str, typer.Option(help="How long forecasts are kept.")] = "1d",
     lead: Annotated[str | None, typer.Option(help="How far ahead, e.g. 2h.")] = None,
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
+    cog: Annotated[
+        bool, typer.Option("--cog", help="Write forecasts as Cloud-optimised GeoTIFF too, in cog/.")
+    ] = False,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
     alerts: Annotated[
@@ -75,6 +78,7 @@ def watch(
     options = {
         "source": source, "out": out, "method": method, "model": model, "interval": interval,
         "keep": keep, "keep_forecasts": keep_forecasts, "lead": lead, "members": members,
+        "cog": cog,
         "size": size, "spacing": spacing, "alerts": alerts, "port": port, "storage": storage,
     }  # fmt: skip
     settings = _settings(
@@ -94,6 +98,7 @@ def watch(
                 settings.source, settings.out, settings.method, settings.ingest, settings.model,
                 Access(settings.storage), settings.lead, settings.members,
                 minutes_of(settings.keep), minutes_of(settings.keep_forecasts), settings.alerts,
+                settings.cog,
             )  # fmt: skip
             if once:
                 run.look()

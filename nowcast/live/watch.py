@@ -18,6 +18,8 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
 from nowcast.forecasters import forecaster
+from nowcast.forecasters.cog import require_rasterio, write_cog
+from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import LATEST, find_time, predict_to
 from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time
@@ -80,6 +82,8 @@ class Watch:
         How long before the newest one frames and forecasts are kept.
     alerts : Alerts, optional
         Of what is alerted, and to whom.
+    cog : bool
+        Whether forecasts are also written as Cloud-optimised GeoTIFF, to ``cog``.
     """
 
     source: str
@@ -93,6 +97,7 @@ class Watch:
     keep: np.timedelta64 = DAY
     keep_forecasts: np.timedelta64 = DAY
     alerts: Alerts | None = None
+    cog: bool = False
 
     def __post_init__(self) -> None:
         self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
@@ -100,8 +105,11 @@ class Watch:
         for partial in (
             *self.forecasts.glob(".*"),
             *self.out.glob(".*.json.*.partial"),
+            *self.out.glob("cog/.*"),
         ):  # of a watch that was killed
             remove(partial)
+        if self.cog:
+            require_rasterio()
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
         self.rolling = Rolling(self.out, self.method)
         self.alerter = None if self.alerts is None else Alerter(self.out, self.alerts)
@@ -246,6 +254,9 @@ class Watch:
             step = lead_step(rain)
             flags = _gaps(times[: index + 1], step)
             method = self._predict_to(path, rain, text, flags)
+        if self.cog:
+            with open_forecast(path) as forecast:
+                write_cog(forecast, self.out / "cog" / f"{path.stem}.tif")
         age = (np.datetime64(time.time_ns(), "ns") - start) / np.timedelta64(1, "s")
         if age > 2 * step / np.timedelta64(1, "s"):
             flags.append("late")
@@ -334,6 +345,8 @@ class Watch:
         newest = start_of(paths[-1]) if paths else None
         for path in paths[:-1]:
             if newest is not None and start_of(path) < newest - self.keep_forecasts:
+                for image in (self.out / "cog").glob(f"{path.stem}*.tif"):
+                    remove(image)
                 remove(path)
         with open_rain(self.store) as rain:
             times = rain["time"].values

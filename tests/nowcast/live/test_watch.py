@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -134,12 +135,15 @@ def test_extrapolation_stands_in_for_what_fails(watch, scans):
 def test_store_and_forecasts_are_bounded(tmp_path, scans):
     (tmp_path / "in").mkdir()
     half = np.timedelta64(20, "m")
-    watch = again(tmp_path, keep=half, keep_forecasts=half)
+    cog = find_spec("rasterio") is not None
+    watch = again(tmp_path, keep=half, keep_forecasts=half, cog=cog)
     for scan in scans:
         arrive(watch, scan)
         watch.cycle()
     assert times(watch) == 3
     assert len(list(watch.forecasts.iterdir())) == 3
+    images = sorted(path.stem for path in (watch.out / "cog").glob("*.tif"))
+    assert images == (sorted(path.stem for path in watch.forecasts.iterdir()) if cog else [])
     following = again(tmp_path, keep=half)  # old files of the source stay out
     assert not following.cycle()
     assert times(following) == 3
