@@ -145,6 +145,7 @@ def _files(url: str, access: Access, *, missing: bool) -> list[RemoteFile]:
     named = False
     try:
         system, path = access.system(url)
+        system.invalidate_cache()  # fsspec keeps listings, and what came since is wanted
         if how is not None:
             details = system.find("", detail=True)
         elif "*" in path or "?" in path or "[" in path:

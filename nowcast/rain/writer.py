@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     import zarr
 
 # Times are one small file that is rewritten at each commit; 8 kB hold a day of 90 s scans.
+#: Lines of the attribute history: the newest ones and the first.
+HISTORY = 50
 TIMES_A_CHUNK = 1024
 COMMIT_FRAMES = 16
 COMMIT_SECONDS = 5.0
@@ -243,8 +245,12 @@ class _Arrays:
             self.scanned[known:] = np.array(scanned, "datetime64[s]").astype(np.int64)
         self.reserve(len(times))
         self._sync(known, len(times))
-        lines = (history_line(history), self.history) if history else (self.history,)
-        consolidate(self.path, {"history": "\n".join(line for line in lines if line)})
+        lines = self.history.splitlines()
+        if history:
+            lines = [history_line(history), *lines]
+        if len(lines) > HISTORY:  # of a watch there would be a line a scan, for years
+            lines = [*lines[: HISTORY - 1], lines[-1]]
+        consolidate(self.path, {"history": "\n".join(lines)})
 
     def _sync(self, known: int, count: int) -> None:
         """Have on the disk what the metadata are about to name; zarr leaves that to the system."""

@@ -183,12 +183,14 @@ def test_a_bucket_is_listed_by_day(scans: Path, tmp_path: Path) -> None:
     try:
         host, port = s3.get_host_and_port()
         options = {"key": "k", "secret": "s", "endpoint_url": f"http://{host}:{port}"}
-        system = s3fs.S3FileSystem(**options)
+        system = s3fs.S3FileSystem(**options, skip_instance_cache=True)
         paths = sorted(scans.glob("*.h5"))
         day = str(name_time(paths[0].name).astype("datetime64[D]")).replace("-", "/")
         system.mkdir("radar")
-        for path in paths:
+        for number, path in enumerate(paths):
             system.put_file(str(path), f"radar/{day}/{path.name}")
+            # Also what another program puts there after it was listed, as for a watch.
+            assert len(listed([f"s3://radar/{day}/"], Access(options))) == number + 1
         times = name_time(paths[0].name), name_time(paths[-1].name)
         access = Access(options, *times)
         report = ingest(["s3://radar/%Y/%m/%d/*"], tmp_path / "rain.zarr", access=access)
