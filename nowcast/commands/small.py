@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from nowcast.commands.arguments import (
-    Cluster,
     MaybeCluster,
     Rain,
     Workers,
@@ -79,16 +78,15 @@ def climate(
         list[Path], typer.Argument(help="Polar scans of one radar: files, folders, patterns; days.")
     ],
     out: Annotated[Path, typer.Option(help="File to write, netCDF; its picture gets .png.")],
-    cluster: Cluster = "local",
+    cluster: MaybeCluster = None,
     workers: Workers = None,
 ) -> None:
     """Learn ground and obstacles around a radar from an archive, for 'nowcast ingest --climate'."""
-    from daskdl.cluster import connect
     from nowcast.ingest.climate import learn
     from nowcast.plot.climate import plot_climate
     from nowcast.quality.climate import write_climate
 
-    with connect(cluster, workers=workers) as client, progress_bar("climate") as advance:
+    with connected(cluster, workers) as client, progress_bar("climate") as advance:
         learnt = learn(sources, client, advance)
     write_climate(learnt, out)
     plot_climate(learnt, out.with_suffix(".png"))
