@@ -141,6 +141,10 @@ class Watch:
         if self.earlier is None:
             self.earlier = sizes.keys() - self.cut_off
         self.done &= sizes.keys()
+        for name in [*self.status["damaged"]]:
+            if sizes.get(name) not in (None, before.get(name)):  # another file by its name
+                del self.status["damaged"][name]
+                self.done.discard(name)
         times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
         newest = max((told for told in times.values() if told is not None), default=None)
         oldest = None if newest is None else newest - self.keep

@@ -100,6 +100,10 @@ def test_a_damaged_file_is_named_and_left(watch, scans):
     assert list(read(watch, "status.json")["damaged"]) == [str(damaged)]
     assert times(watch) == 2
     assert not watch.look()
+    shutil.copy(scans[2], damaged)  # whole at last
+    watch.look()
+    assert watch.cycle()
+    assert read(watch, "status.json")["damaged"] == {}
 
 
 def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
