@@ -15,7 +15,23 @@ from daskdl.optim.schedules.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Adam(Elementwise):
+class _Moments(Elementwise):
+    """Settings of methods with moments of the gradient, and their bounds."""
+
+    learning_rate: float | Schedule = 2e-3
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        below_one(self, "beta1", "beta2")
+        at_least_zero(self, "epsilon", "weight_decay")
+
+
+@dataclass(frozen=True)
+class Adam(_Moments):
     """Steps scaled by running moments of the gradient.
 
     D. Kingma and J. Ba, arXiv 1412.6980; AMSGrad: S. Reddi et al., arXiv 1904.09237.
@@ -41,16 +57,7 @@ class Adam(Elementwise):
     """
 
     learning_rate: float | Schedule = 1e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
     amsgrad: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        below_one(self, "beta1", "beta2")
-        at_least_zero(self, "epsilon", "weight_decay")
 
     def kernel(self) -> Any:
         """Return the kernel."""
@@ -107,7 +114,7 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class Adamax(Elementwise):
+class Adamax(_Moments):
     """w -= rate * m / (u * (1 - beta1 ** t)), u = max(beta2 * u, abs(g) + epsilon).
 
     D. Kingma and J. Ba, arXiv 1412.6980, section 7.1.
@@ -130,17 +137,6 @@ class Adamax(Elementwise):
     array([0.998, 2.002], dtype=float32)
     """
 
-    learning_rate: float | Schedule = 2e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        below_one(self, "beta1", "beta2")
-        at_least_zero(self, "epsilon", "weight_decay")
-
     def kernel(self) -> Any:
         """Return the kernel."""
         return moments.adamax
@@ -156,7 +152,7 @@ class Adamax(Elementwise):
 
 
 @dataclass(frozen=True)
-class Nadam(Elementwise):
+class Nadam(_Moments):
     """Adam that steps along the mean of the gradients and the gradient itself.
 
     T. Dozat, Incorporating Nesterov Momentum into Adam, ICLR workshop (2016). The momentum of
@@ -182,18 +178,12 @@ class Nadam(Elementwise):
     array([0.9979, 2.0021], dtype=float32)
     """
 
-    learning_rate: float | Schedule = 2e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
     momentum_decay: float = 4e-3
     decoupled: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        below_one(self, "beta1", "beta2")
-        at_least_zero(self, "epsilon", "weight_decay", "momentum_decay")
+        at_least_zero(self, "momentum_decay")
 
     def kernel(self) -> Any:
         """Return the kernel, Adam's."""

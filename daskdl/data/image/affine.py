@@ -155,12 +155,7 @@ class HorizontalFlip(Transform):
 
 @dataclass(frozen=True)
 class VerticalFlip(HorizontalFlip):
-    """Turn upside down, by mirroring.
-
-    Parameters
-    ----------
-    probability : float
-        Of each image; 1 mirrors all and draws nothing.
+    """Turn upside down, by mirroring; the parameter is as :class:`HorizontalFlip` has it.
 
     Examples
     --------
