@@ -79,6 +79,7 @@ def predict(
     from nowcast.forecasters.cog import ENDING, require_rasterio, write_cog
     from nowcast.forecasters.file import check_replaceable, open_forecast
     from nowcast.forecasters.predict import predict_to
+    from nowcast.forecasters.registry import used
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.rain.name import is_simulated
@@ -90,10 +91,11 @@ def predict(
     table = SHIPPED if calibration is None else read_table(calibration)
     forecaster(method, model, table)  # refuse a wrong method before scans are read
     if start is not None or stop is not None:
+        chosen = forecaster(method, model, table, say)
         _predict_each(
-            rain, out, forecaster(method, model, table, say), start, stop, every, cluster, workers,
-            lead_minutes=minutes, method=f"nowcast, method {method}", thresholds=rates,
-            members=members, seed=seed,
+            rain, out, chosen, start, stop, every, cluster, workers,
+            lead_minutes=minutes, method=f"nowcast, method {used(method, chosen)}",
+            thresholds=rates, members=members, seed=seed,
         )  # fmt: skip
         return
     if cluster is not None or workers is not None:
@@ -117,8 +119,8 @@ def predict(
         if geotiff:
             path = Path(stack.enter_context(TemporaryDirectory()), "forecast.nc")
         frames, reference, missing = predict_to(
-            path, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
-            members=members, seed=seed, say=say,
+            path, chosen, store, at, minutes, method=f"nowcast, method {used(method, chosen)}",
+            thresholds=rates, members=members, seed=seed, say=say,
         )  # fmt: skip
         if geotiff:
             write_cog(stack.enter_context(open_forecast(path)), out)

