@@ -30,10 +30,10 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
         from dask import delayed
 
         return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
-    held = _sent.get((client.id, predictor.token))
-    if held is None or held.status != "finished":
+    reference = _sent.get((client.id, predictor.token))
+    if reference is None or reference.status != "finished":
         # What was sent before may be on its way out: by the same name, this would go with it.
         name = f"model-{predictor.token}-{uuid.uuid4().hex[:12]}"
-        held = Cluster(client).broadcast(name, predictor, "prediction")
-        _sent[client.id, predictor.token] = held
-    return held
+        reference = Cluster(client).broadcast(name, predictor, "prediction")
+        _sent[client.id, predictor.token] = reference
+    return reference

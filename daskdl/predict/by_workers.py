@@ -43,25 +43,25 @@ def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
     """
     if hasattr(samples, "shape") and 0 in samples.shape[:1]:  # nothing to send
         return predict(samples)
-    cluster, what = Cluster(client), "prediction"
-    threads = sum(cluster.workers(what).values())
+    cluster, name = Cluster(client), "prediction"
+    threads = sum(cluster.workers(name).values())
 
     def attempt() -> Any:
         # Once more after a loss: with the workers go the parts that were sent to them.
         lazy = predict(_parted(samples, threads))
         if not isinstance(lazy, (tuple, dict)):
             return client.compute(lazy).result()
-        found = client.gather(client.compute(parts_of(lazy)))
-        return tuple(found) if isinstance(lazy, tuple) else dict(zip(lazy, found, strict=True))
+        results = client.gather(client.compute(parts_of(lazy)))
+        return tuple(results) if isinstance(lazy, tuple) else dict(zip(lazy, results, strict=True))
 
-    return until_done(cluster, what, attempt, lambda: None)
+    return until_done(cluster, name, attempt, lambda: None)
 
 
 def _parted(samples: Any, threads: int) -> Any:
     """Return samples as Dask holds them, in a part for each thread, or more of many bytes."""
     if hasattr(samples, "chunk"):  # xarray's
-        held = list(getattr(samples, "data_vars", {}).values())
-        first = next(iter((held or [samples])[0].dims), None)
+        variables = list(getattr(samples, "data_vars", {}).values())
+        first = next(iter((variables or [samples])[0].dims), None)
         if first is None:
             return samples
         n = samples.sizes[first]

@@ -49,7 +49,7 @@ class Evaluation:
     statistics: Measured = field(default=(), repr=False)
 
     def __sizeof__(self) -> int:
-        return sum(array.nbytes for held in self.statistics for array in held.values())
+        return sum(array.nbytes for by_name in self.statistics for array in by_name.values())
 
 
 def evaluate_partition(
@@ -75,14 +75,14 @@ def evaluate_partition(
         Of the functions' Generators.
     """
     seed, number = seeds
-    loss, found = 0.0, list[Measured]()
+    loss, measured = 0.0, list[Measured]()
     for start in range(0, len(partition), batch_size):
         chosen = np.arange(start, min(start + batch_size, len(partition)))
         batch = take(partition, chosen, functions, (seed, "validation", start, number))
         prediction = call(model, as_inputs(nested(batch, "x")))
         loss += float(measures.compare(prediction, batch, chosen)) * len(chosen)
-        found.append(measures.measure(prediction, batch))
-    return Evaluation(len(partition), loss, measures.merged(found))
+        measured.append(measures.measure(prediction, batch))
+    return Evaluation(len(partition), loss, measures.merged(measured))
 
 
 def combined(measures: Measures, parts: Sequence[Evaluation]) -> list[float]:
@@ -187,8 +187,8 @@ def evaluate(
         "evaluate", model, measures, samples, batch_size=batch_size, threads=threads,
         client=client, precision=precision,
     )  # fmt: skip
-    found = dict(zip(["loss", *named], values, strict=True))
-    return found if loss is not None else {n: v for n, v in found.items() if n != "loss"}
+    by_name = dict(zip(["loss", *named], values, strict=True))
+    return by_name if loss is not None else {n: v for n, v in by_name.items() if n != "loss"}
 
 
 def no_loss(prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
@@ -254,26 +254,26 @@ def evaluate_samples(
 
 def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> list[Evaluation]:
     """Evaluate partitions where they lie; begin again when data were lost with their workers."""
-    cluster, name, what = Cluster(client), uuid.uuid4().hex[:12], "evaluation"
+    cluster, name, purpose = Cluster(client), uuid.uuid4().hex[:12], "evaluation"
 
     def attempt() -> list[Evaluation]:
-        recipes = dict(enumerate(spread(samples.recipes, cluster, what)))
+        recipes = dict(enumerate(spread(samples.recipes, cluster, purpose)))
         # By the same name it would go with the one of an attempt before.
-        sent = cluster.broadcast(f"evaluator-{name}-{uuid.uuid4().hex[:8]}", evaluator, what)
+        sent = cluster.broadcast(f"evaluator-{name}-{uuid.uuid4().hex[:8]}", evaluator, purpose)
         more = {"evaluator": TaskRef(sent.key)}
         graph, behind = graph_of(recipes, lambda i: (f"evaluate-{name}", 0, i), _evaluated, more)
         # Dask would go on giving tasks to a worker that is stopped.
-        there = list(cluster.workers(what)) if cluster.silent(what) else None
+        there = list(cluster.workers(purpose)) if cluster.silent(purpose) else None
         futures = submitted(client, {**behind, **graph}, list(graph), there)
         try:
-            cluster.wait(futures, what)
+            cluster.wait(futures, purpose)
             return cluster.fetch(futures)
         finally:
             for future in futures:  # an exception's traceback would keep them, and their tasks
                 future.release()
 
     functions = [name_of(function) for function in samples.functions]
-    return until_done(cluster, what, attempt, lambda: None, functions)
+    return until_done(cluster, purpose, attempt, lambda: None, functions)
 
 
 def _evaluated(what: Any, number: int, *inputs: Any, evaluator: Evaluator) -> Evaluation:

@@ -36,10 +36,10 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
     """
     if isinstance(given, SampleSet):
         if y is not None:
-            what = "none beside a SampleSet, which has its own"
+            wanted = "none beside a SampleSet, which has its own"
             if isinstance(y, int):
-                what += f" (epochs={y} is how often it is seen)"
-            raise wrong(f"{where}, y", what, y)
+                wanted += f" (epochs={y} is how often it is seen)"
+            raise wrong(f"{where}, y", wanted, y)
         return given
     if y is None and is_frame(given) and (encoder := encoder_of(model)) is not None:
         y = encoder.target
@@ -64,8 +64,8 @@ def pair(where: str, given: Any, model: Any, y: Any = None) -> SampleSet:
 
 def encoder_of(model: Any) -> TableEncoder | None:
     """Return the encoder of a model that has one, such as a TabularNet."""
-    held = getattr(model, "encoder", None)
-    return held if isinstance(held, TableEncoder) else None
+    encoder = getattr(model, "encoder", None)
+    return encoder if isinstance(encoder, TableEncoder) else None
 
 
 # Functions of a Graph, whose parameters may have any name that none of its attributes has.

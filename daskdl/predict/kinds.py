@@ -218,10 +218,10 @@ def of_dataarray(
         )
     first = data.dims[0]
     coords = {
-        name: held
-        for name, held in data.coords.items()
-        if set(held.dims) <= {first, *names}
-        and all(n == result.shape[(first, *names).index(d)] for d, n in held.sizes.items())
+        name: coordinate
+        for name, coordinate in data.coords.items()
+        if set(coordinate.dims) <= {first, *names}
+        and all(n == result.shape[(first, *names).index(d)] for d, n in coordinate.sizes.items())
     }
     return xr.DataArray(result, dims=(first, *names), coords=coords, name="prediction")
 

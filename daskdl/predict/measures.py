@@ -43,14 +43,14 @@ def statistics_of(plain: Plain) -> Measured:
 
 
 def _arrays(statistics: Statistics) -> list[tuple[str, NDArray[Any]]]:
-    found = [(name, np.asarray(value)) for name, value in statistics.items()]
-    for name, array in found:
+    arrays = [(name, np.asarray(value)) for name, value in statistics.items()]
+    for name, array in arrays:
         if array.dtype.kind in "OV":
             raise SettingsError(
                 f"metric: expected statistics that are arrays of numbers or words, found {name} of "
                 f"{array.dtype}; encode it in numbers"
             )
-    return found
+    return arrays
 
 
 class Measures:
@@ -77,22 +77,24 @@ class Measures:
         except ShapeError as error:
             if positions is None or isinstance(prediction, (tuple, Mapping)):
                 raise
-            found = wrong_labels(self.loss, np.shape(as_arrays(prediction)), y)
-            if not found.size:
+            wrong = wrong_labels(self.loss, np.shape(as_arrays(prediction)), y)
+            if not wrong.size:
                 raise
-            raise ShapeError(f"{error} in sample {positions[found[0]]} of the partition") from error
+            raise ShapeError(f"{error} in sample {positions[wrong[0]]} of the partition") from error
 
     def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
         """Return each metric's statistics of a prediction."""
         if not self.metrics:
             return ()
-        held, y = as_arrays(prediction), nested(batch, "y")
-        return tuple(m.statistics(held, y, **_weight(batch)) for m in self.metrics)
+        arrays, y = as_arrays(prediction), nested(batch, "y")
+        return tuple(m.statistics(arrays, y, **_weight(batch)) for m in self.metrics)
 
     def merged(self, parts: Sequence[Measured]) -> Measured:
         """Return each metric's statistics of all parts together; nothing of no parts."""
         columns = zip(*parts, strict=True)
-        return tuple(m.merge(*held) for m, held in zip(self.metrics, columns, strict=bool(parts)))
+        return tuple(
+            m.merge(*column) for m, column in zip(self.metrics, columns, strict=bool(parts))
+        )
 
     def values(self, parts: Sequence[Measured]) -> tuple[float, ...]:
         """Return each metric of all parts together; nothing of no parts."""

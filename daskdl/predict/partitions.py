@@ -57,15 +57,15 @@ def of_chunk(
 def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[int]) -> list[Any]:
     """Return the results of the elements of a partition of a Bag, one for each."""
     with naming(next(iter(number))):
-        held = list(elements)
-        if not held:
+        whole = list(elements)
+        if not whole:
             return []
 
         def batch(start: int, stop: int) -> Any:
             # With the first of all, so that one of another shape is found in any batch.
-            return each(lambda a: a[1:], stacked([*held[:1], *held[start:stop]]))
+            return each(lambda a: a[1:], stacked([*whole[:1], *whole[start:stop]]))
 
-        return list(only(predictor.over(batch, len(held))))
+        return list(only(predictor.over(batch, len(whole))))
 
 
 def of_frame(
@@ -117,10 +117,10 @@ def inputs_of(
 
 def stacked(elements: Sequence[Any]) -> Any:
     """Return elements of a Bag as inputs: arrays or numbers, or dicts of which they are ``x``."""
-    held = [flat(e) if isinstance(e, dict) else {"x": np.asarray(e)} for e in elements]
+    by_name = [flat(e) if isinstance(e, dict) else {"x": np.asarray(e)} for e in elements]
     try:
-        inputs = [name for name in held[0] if name.split(".")[0] == "x"] or ["x"]
-        return nested({name: np.stack([e[name] for e in held]) for name in inputs}, "x")
+        inputs = [name for name in by_name[0] if name.split(".")[0] == "x"] or ["x"]
+        return nested({name: np.stack([e[name] for e in by_name]) for name in inputs}, "x")
     except (KeyError, ValueError) as error:
         shapes = {str(sorted(e) if isinstance(e, dict) else np.shape(e)) for e in elements[:100]}
         raise DataError(

@@ -248,18 +248,18 @@ class Predictor:
         return {k: _class_of(p) for k, p in parts.items()} if self.classes else parts
 
     def _until(self, layer: str, model: Module, x: Any) -> Any:
-        target, found = dict(model.modules())[layer], list[Any]()
+        target, results = dict(model.modules())[layer], list[Any]()
 
         def look(name: str, module: Module, inputs: Any, result: Any) -> None:
             if module is target:
-                found.append(result)
+                results.append(result)
                 raise _Reached
 
         try:
             with watched(model, look):
                 call(model, x)
         except _Reached:
-            return found[0]
+            return results[0]
         raise SettingsError(
             f"embed: expected a layer through which samples pass, found {layer!r}, which "
             f"{type(model).__name__} does not call"
@@ -323,7 +323,7 @@ def _tensors(model: Module) -> list[Tensor]:
 def copy_of(model: Module) -> Module:
     """Return a copy whose parameters, buffers and constants are the model's own."""
     shared = [*_tensors(model), *constants_of(model)]
-    return copy.deepcopy(model, {id(held): held for held in shared})
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in shared})
 
 
 def _class_of(scores: Array) -> Array:

@@ -44,7 +44,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     predictor, result = predictor.tried(inputs)
     nothing = each(lambda a: a[:0].copy(), result)  # which holds no memory of the result
     several = isinstance(result, (tuple, dict))
-    held = held_by_workers(predictor)
+    reference = held_by_workers(predictor)
     name = f"predict-{uuid.uuid4().hex}"
     zeros = () if several else (0,) * (result.ndim - 1)
     recipes = dict(enumerate(_spread(samples.known)))
@@ -54,23 +54,29 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     tasks: dict[Key, Any] = {}
     for i in recipes:
         key = (name, i, *zeros)
-        given = TaskRef((f"load-{name}", i)), _reference(held), samples.functions
-        tasks[key] = Task(key, partitions.of_samples, *given, i, nothing)
+        arguments = TaskRef((f"load-{name}", i)), _reference(reference), samples.functions
+        tasks[key] = Task(key, partitions.of_samples, *arguments, i, nothing)
     layers = HighLevelGraph.from_collections(
-        name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
+        name,
+        {**behind, **loads, **tasks},
+        dependencies=[] if _is_future(reference) else [reference],
     )
     lengths = samples.lengths if samples.is_counted else (float("nan"),) * samples.partitions
     if not several:
         return _array(layers, name, lengths, nothing)
     parts = {}
     for part, meta in nothing.items() if isinstance(nothing, dict) else enumerate(nothing):
-        own, zeros = f"{name}-{part}", (0,) * (meta.ndim - 1)
+        part_name, zeros = f"{name}-{part}", (0,) * (meta.ndim - 1)
         chosen = {
-            (own, i, *zeros): Task((own, i, *zeros), operator.getitem, TaskRef((name, i)), part)
+            (part_name, i, *zeros): Task(
+                (part_name, i, *zeros), operator.getitem, TaskRef((name, i)), part
+            )
             for i in recipes
         }
-        graph = HighLevelGraph({**layers.layers, own: chosen}, {**layers.dependencies, own: {name}})
-        parts[part] = _array(graph, own, lengths, meta)
+        graph = HighLevelGraph(
+            {**layers.layers, part_name: chosen}, {**layers.dependencies, part_name: {name}}
+        )
+        parts[part] = _array(graph, part_name, lengths, meta)
     return parts if isinstance(nothing, dict) else tuple(parts.values())
 
 

@@ -75,10 +75,10 @@ def check_words(where: str, batch: Mapping[str, Any]) -> None:
 def check_loss(measures: Measures, loss: Any) -> None:
     """Raise a TrainingError for a loss that is not one number."""
     if not isinstance(loss, Tensor) or loss.data.size != 1:
-        found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
+        described = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
         raise TrainingError(
             f"{name_of(measures.loss)}: expected the loss to be a Tensor of one number, found "
-            f"{found}; take the mean over the samples, by operations of daskdl.ops"
+            f"{described}; take the mean over the samples, by operations of daskdl.ops"
         )
 
 

@@ -291,8 +291,8 @@ def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
     _put_all(encoder.norm, weights, "embeddings.LayerNorm", where)
     for number, block in enumerate(encoder.blocks):
         inside: dict[str, Any] = dict(block.modules())
-        for own, part in (LINEARS | NORMS).items():
-            _put_all(inside[own], weights, f"encoder.layer.{number}.{part}", where)
+        for our_name, part in (LINEARS | NORMS).items():
+            _put_all(inside[our_name], weights, f"encoder.layer.{number}.{part}", where)
         if number == 0 and "attention.table" in inside:
             _put_all(inside["attention.table"], weights, "encoder.relative_attention_bias", where)
     if encoder.last is not None:

@@ -80,12 +80,12 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
 
     network = _adapted(model)
     adapters = dict(network.adapters())
-    names = {own: _theirs(own, model.kind) for own in adapters}
+    names = {our_name: _theirs(our_name, model.kind) for our_name in adapters}
     inner = f"{model.kind.removeprefix('xlm-')}." if model.labels else ""
     weights, whole = {}, set[str]()
-    for own, adapter in adapters.items():
+    for our_name, adapter in adapters.items():
         for part, array in (("A", adapter.down), ("B", adapter.up)):
-            weights[f"base_model.model.{inner}{names[own]}.lora_{part}.weight"] = array.data
+            weights[f"base_model.model.{inner}{names[our_name]}.lora_{part}.weight"] = array.data
     for name, theirs in _head(model):
         whole.add(theirs.removeprefix(inner).split(".")[0])
         for part in ("weight", "bias"):
@@ -143,14 +143,14 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
         if name in heads:
             arrays[f"model.{heads[name]}.{part}"] = array
             continue
-        own = _ours(layer, model.kind)
-        if part != "weight" or map_ not in ("A", "B") or own is None:
+        our_name = _ours(layer, model.kind)
+        if part != "weight" or map_ not in ("A", "B") or our_name is None:
             raise ModelFileError(
                 f"{file}: {key}: expected adapters of affine maps in blocks of a {model.kind} and "
                 f"weights of its classifier; load the model as it was trained"
             )
-        targets.add(own)
-        arrays[f"model.{own}.{'down' if map_ == 'A' else 'up'}"] = array
+        targets.add(our_name)
+        arrays[f"model.{our_name}.{'down' if map_ == 'A' else 'up'}"] = array
     try:
         made = lora(model, int(config["r"]), float(config["lora_alpha"]), sorted(targets))
         network = made.network
@@ -206,5 +206,5 @@ def _ours(theirs: str, kind: str) -> str | None:
     if match is None:
         return None
     part = PARTS.get(kind, {}).get(match[2], match[2])
-    own = {bert: own for own, bert in LINEARS.items()}.get(part)
-    return None if own is None else f"encoder.blocks.{match[1]}.{own}"
+    our_name = {bert: our_name for our_name, bert in LINEARS.items()}.get(part)
+    return None if our_name is None else f"encoder.blocks.{match[1]}.{our_name}"

@@ -115,14 +115,14 @@ def ingest(
     from nowcast.radar.guard import ReaderError
     from nowcast.rain.utc import parse_utc
 
-    given = {
+    options_given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
         "clean": clean, "climate": climate, "attenuation": attenuation,
         "keep_flags": keep_flags, "fill": fill, "step": step,
         "mosaic": mosaic, "within": within, "offset": offset,
     }  # fmt: skip
-    settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
+    settings = IngestSettings.of(**{k: v for k, v in options_given.items() if v is not None})
     first, last = (
         None if text is None else parse_utc(option, text).astype("datetime64[s]")
         for option, text in (("--from", start), ("--to", stop))

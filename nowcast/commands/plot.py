@@ -166,11 +166,11 @@ def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) ->
     """Raise a DataError unless two forecasts start at the same time."""
     from nowcast.rain.utc import utc_text
 
-    start, found = (d["forecast_reference_time"].values for d in (one, other))
-    if start != found:
+    start, start_of_other = (d["forecast_reference_time"].values for d in (one, other))
+    if start != start_of_other:
         raise DataError(
             f"{path}: expected a forecast from {utc_text(start)}, as {first} is, found one from "
-            f"{utc_text(found)}; predict both with one --at"
+            f"{utc_text(start_of_other)}; predict both with one --at"
         )
 
 

@@ -51,12 +51,12 @@ def open_forecast(path: Path) -> xr.Dataset:
             f"{path}: expected a forecast as nowcast predict writes it, found something else "
             f"({type(error).__name__}); make it anew"
         ) from error
-    found = _found_instead(dataset)
-    if found:
+    other_kind = _found_instead(dataset)
+    if other_kind:
         dataset.close()
         raise DataError(
-            f"{path}: expected a forecast, rain_rate (lead_time, y, x), found {found}; use a file "
-            "that nowcast predict wrote"
+            f"{path}: expected a forecast, rain_rate (lead_time, y, x), found {other_kind}; use a "
+            "file that nowcast predict wrote"
         )
     return dataset
 

@@ -98,8 +98,8 @@ class Sprog(EachLead):
             if self.realistic:
                 field = textured(field[0], here.moved)[np.newaxis]
             if wanted:
-                own = wanted == THRESHOLDS
-                made = chances if own else self._chances(here, wanted, shift, spacing_km)
+                usual = wanted == THRESHOLDS
+                made = chances if usual else self._chances(here, wanted, shift, spacing_km)
                 cuts = np.array([[best_cut(chance)] for chance in made], np.float32)
                 probability = made[:, np.newaxis]
                 del made

@@ -73,8 +73,8 @@ class Trained(EachLead):
     def proof(self) -> str:
         """Say how its training ended, as the end of a sentence that begins "The network is"."""
         gate = self.model.about.get("gate")
-        found = gate.get("sentence") if isinstance(gate, dict) else None
-        return str(found or "not compared with sprog")
+        sentence = gate.get("sentence") if isinstance(gate, dict) else None
+        return str(sentence or "not compared with sprog")
 
     def each_lead(
         self, rain: NDArray[np.float32], leads: int, **settings: Any

@@ -92,8 +92,8 @@ class IngestSettings(BaseModel):
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{name}: ")
-            found = "" if ", found " in message else f", found {first['input']!r}"
-            raise SettingsError(f"ingest, {name}: {message}{found}") from None
+            input_told = "" if ", found " in message else f", found {first['input']!r}"
+            raise SettingsError(f"ingest, {name}: {message}{input_told}") from None
 
     @field_validator("size", mode="before")
     @classmethod

@@ -192,9 +192,9 @@ def around(
     side : int
         Pixels along the side of a cell.
     """
-    found = Surroundings.of(moved, thresholds, spacing_km)
+    surroundings = Surroundings.of(moved, thresholds, spacing_km)
     near, wide = numbers[:, 4:].T.astype(np.float32)[..., np.newaxis, np.newaxis]
-    return near * found.near + wide * found.wide, found.side
+    return near * surroundings.near + wide * surroundings.wide, surroundings.side
 
 
 def dryness(expected: Float) -> Float:

@@ -84,12 +84,14 @@ def _tables(counts: NDArray[np.int32], rates: NDArray[np.int32]) -> Float:
     of_values, of_rates = (_windows(c).reshape(-1, c.shape[2]) for c in (counts, rates))
     made = np.empty((len(of_values), CLASSES + 1), np.float32)
     rank = np.zeros(CLASSES + 1)
-    for table, values, own in zip(made, of_values, np.cumsum(of_rates, axis=1), strict=True):
+    for table, values, totals in zip(made, of_values, np.cumsum(of_rates, axis=1), strict=True):
         np.cumsum(values, out=rank[1:])
-        dry = rank < own[0]
-        stop = int(np.searchsorted(own, own[-1])) + 1  # no class above has a pixel
-        of_grid = np.interp(np.interp(rank, own[:stop], np.arange(stop)), np.arange(RATES), below)
-        of_grid[dry] = rank[dry] / own[0] * below[0]
+        dry = rank < totals[0]
+        stop = int(np.searchsorted(totals, totals[-1])) + 1  # no class above has a pixel
+        of_grid = np.interp(
+            np.interp(rank, totals[:stop], np.arange(stop)), np.arange(RATES), below
+        )
+        of_grid[dry] = rank[dry] / totals[0] * below[0]
         of_grid = np.clip(of_grid, least, 1 - least)
         table[:] = np.log(of_grid / (1 - of_grid))
     return made.reshape(counts.shape[0] + 1, counts.shape[1] + 1, CLASSES + 1)

@@ -217,10 +217,10 @@ def training_windows(
             f"{smallest[0]} x {smallest[1]}; ingest with a larger --size or a finer --spacing"
         )
     shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
-    for _, found in window_recipes(
+    for _, recipes_of in window_recipes(
         archives, stretches, settings.n_in, n_out, settings, (high, wide), settings.tile_stride, say
     ):
-        for shard, recipe in zip(shards, found, strict=False):
+        for shard, recipe in zip(shards, recipes_of, strict=False):
             shard.append(recipe)
     return SampleSet([join(recipes) for recipes in shards if recipes])
 
@@ -255,7 +255,7 @@ def window_recipes(
             ):
                 continue
             try:
-                found = windows(
+                samples = windows(
                     archive.data,
                     variable="rain_rate",
                     n_in=n_in,
@@ -274,7 +274,7 @@ def window_recipes(
             except DataError as error:
                 failed.append(error)
                 continue
-            made.append((archive, cast("list[WindowRecipe]", list(found.recipes))))
+            made.append((archive, cast("list[WindowRecipe]", list(samples.recipes))))
     if not made:
         raise failed[0] if failed else DataError("training windows: expected stretches, found none")
     for reason in failed:

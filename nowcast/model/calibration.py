@@ -160,15 +160,15 @@ def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTabl
                                                          strict=True)]  # fmt: skip
         event = observed >= np.float32(threshold)
         begin = np.array([0.5, -0.5] + [0] * 10)
-        held = np.zeros(12)
+        first_guess = np.zeros(12)
         if prior is not None:
             pairs = (prior.slope[k], prior.wet[k], prior.offset[k], prior.dry[k],
                      prior.near[k], prior.wide[k])  # fmt: skip
-            held = np.concatenate([np.log(pairs[0]), *pairs[1:]])
-            begin = held.copy()
+            first_guess = np.concatenate([np.log(pairs[0]), *pairs[1:]])
+            begin = first_guess.copy()
         parts = np.stack([wet, np.ones_like(wet), dry, *around], axis=1)
         numbers.append(
-            np.round(_fisher(odds + wet, parts, doublings, event, weight, begin, held), 3)
+            np.round(_fisher(odds + wet, parts, doublings, event, weight, begin, first_guess), 3)
         )
     made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in range(0, 12, 2)]
     return MarginTable(THRESHOLDS, *made)

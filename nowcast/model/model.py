@@ -152,13 +152,13 @@ class NowcastModel:
         """
         lead = self.n_out * minutes(self.step)
         check_lead(settings, lead)
-        own = {
+        shape = {
             name: value
             for name, value in self.about.get("settings", {}).items()
             if name in ("channels", "kernel_size", "block")
         }
-        own |= {"frame": "fixed", "n_in": self.n_in, "lead_minutes": lead}
-        return settings.with_own(own)
+        shape |= {"frame": "fixed", "n_in": self.n_in, "lead_minutes": lead}
+        return settings.with_own(shape)
 
     def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
         """Raise a DataError unless the frames of a store are spaced as those trained on."""

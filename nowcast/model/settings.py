@@ -66,8 +66,8 @@ class TrainSettings(BaseModel):
 
     def with_own(self, own: dict[str, Any]) -> TrainSettings:
         """Return settings with those that a model to start from decides."""
-        given = self.model_dump(include=self.model_fields_set)
-        return TrainSettings.model_validate(given | own)
+        stated = self.model_dump(include=self.model_fields_set)
+        return TrainSettings.model_validate(stated | own)
 
 
 def check_lead(settings: TrainSettings, minutes: float) -> None:
@@ -85,11 +85,11 @@ def check_frame(settings: TrainSettings) -> None:
                 "weights")  # fmt: skip
     of_moving = ("network", "networks", "loss", "region", "starts", "draws", "cells")
     unused = of_fixed if settings.frame == "moving" else of_moving
-    given = [name for name in unused if name in settings.model_fields_set]
-    if given:
+    useless = [name for name in unused if name in settings.model_fields_set]
+    if useless:
         other = "fixed" if settings.frame == "moving" else "moving"
         raise SettingsError(
-            f"setting {given[0]}: expected one of the {settings.frame} frame, found one of the "
+            f"setting {useless[0]}: expected one of the {settings.frame} frame, found one of the "
             f"{other} frame; leave it out, or add --set frame={other}"
         )
 

@@ -143,17 +143,17 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
         for index, minutes in enumerate(panels.minutes)
     ]
     canvas: Any = figure.canvas
-    for number, (minutes, fields, given) in enumerate(steps):
+    for number, (minutes, fields, is_input) in enumerate(steps):
         for image, axes, name, field in zip(maps, grid, names, fields, strict=True):
             image.set_data(masked(field))
-            shown = name if not given or name == OBSERVED else f"{name}: input"
-            axes.set_title(shown, fontsize=11, fontweight="normal" if given else "bold")
+            shown = name if not is_input or name == OBSERVED else f"{name}: input"
+            axes.set_title(shown, fontsize=11, fontweight="normal" if is_input else "bold")
         for outline in outlines:
             outline.remove()
-        outlines = [] if given else _outlines(panels, grid, number - len(panels.before))
+        outlines = [] if is_input else _outlines(panels, grid, number - len(panels.before))
         moment = f"{minutes:+.0f} min".replace("-", "\N{MINUS SIGN}") if minutes else "0 min"
         clock.set_text(f"{moment}   {panels.when(minutes)}".rstrip())
-        clock.set_color(FAINT if given else "black")
+        clock.set_color(FAINT if is_input else "black")
         figure.set_dpi(DPI)
         canvas.draw()
         if number == 0:

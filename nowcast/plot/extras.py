@@ -59,9 +59,9 @@ def _probability(forecast: xr.Dataset, threshold: float, *, asked: bool) -> xr.D
     """Probability of a threshold, else the fraction of members; nothing when there is neither."""
     if "exceedance_probability" in forecast:
         known = forecast["threshold"].values
-        found = abs(known - threshold) < 1e-6 * max(1.0, threshold)
-        if found.any():
-            row = forecast["exceedance_probability"].isel(threshold=int(found.argmax()))
+        matches = abs(known - threshold) < 1e-6 * max(1.0, threshold)
+        if matches.any():
+            row = forecast["exceedance_probability"].isel(threshold=int(matches.argmax()))
             return row.drop_vars("threshold")
         if asked:
             raise SettingsError(

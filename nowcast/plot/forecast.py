@@ -221,13 +221,13 @@ def _columns(minutes: NDArray[np.float64], leads: Sequence[float] | None) -> lis
         return (np.linspace(0, len(minutes), count + 1)[1:].round().astype(int) - 1).tolist()
     columns = []
     for lead in leads:
-        found = np.flatnonzero(np.isclose(minutes, lead))
-        if not found.size:
+        matching = np.flatnonzero(np.isclose(minutes, lead))
+        if not matching.size:
             raise SettingsError(
                 f"leads: expected lead times among {', '.join(f'{m:g}' for m in minutes)} min, "
                 f"found {lead:g}; choose among them, or predict with a longer --lead"
             )
-        columns.append(int(found[0]))
+        columns.append(int(matching[0]))
     if not columns:
         raise SettingsError("leads: expected one lead time at least, found none")
     return columns

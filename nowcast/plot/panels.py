@@ -106,10 +106,10 @@ class Panels:
         fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
         probabilities: dict[str, float] = {}
         given_by_name = _given(forecast)
-        for name, given in given_by_name.items():
+        for name, dataset in given_by_name.items():
             fields[name] = forecasts[name]
-            if isinstance(given, xr.Dataset):
-                extra, of_extra = extra_rows(name, given, thresholds, members)
+            if isinstance(dataset, xr.Dataset):
+                extra, of_extra = extra_rows(name, dataset, thresholds, members)
                 fields |= extra
                 probabilities |= of_extra
         _check_probabilities(thresholds, probabilities)
@@ -285,5 +285,5 @@ def _rainiest(rain: NDArray[np.float64], high: int, wide: int) -> tuple[slice, s
 
 def _extent(there: NDArray[np.bool_]) -> slice:
     """Return from the first to the last that is there; all when there are too few."""
-    found = np.flatnonzero(there)
-    return slice(found[0], found[-1] + 1) if found.size > 1 else slice(None)
+    places = np.flatnonzero(there)
+    return slice(places[0], places[-1] + 1) if places.size > 1 else slice(None)

@@ -189,10 +189,10 @@ def _rain(dataset: xr.Dataset) -> xr.DataArray:
                         "write the one that was observed into a file of its own"
                     )
                 return variable
-    found = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
+    variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
     raise DataError(
         f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
-        f"{NAMES['amount'][0]}...), found {found or 'no variable'}"
+        f"{NAMES['amount'][0]}...), found {variables or 'no variable'}"
         "; give the variable one of them"
     )
 
@@ -206,14 +206,14 @@ def _times(
         for variable in dataset.variables.values()
         if variable.dtype.kind == "M" and variable.attrs.get("standard_name") == "time"
     ] + [dataset.variables[key] for key in ("time", "valid_time") if key in dataset.variables]
-    own = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
-    own = [variable for variable in own if variable.dtype.kind == "M"]
-    if not own:
+    of_rain = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
+    of_rain = [variable for variable in of_rain if variable.dtype.kind == "M"]
+    if not of_rain:
         raise DataError(
             "expected a time of the rain with standard_name 'time', found none"
             "; give the time that name"
         )
-    time = own[0]
+    time = of_rain[0]
     times = np.atleast_1d(time.values)
     bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
     if bounds in dataset.variables:

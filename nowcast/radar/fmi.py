@@ -61,16 +61,16 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 
 def _parse(content: bytes, name: str) -> tuple[str, int, int, int, int]:
     """Return comments, width, height, highest grey and the offset of the first pixel."""
-    found = re.match(rb"P5\s+((?:#[^\n]*\n)*)\s*(\d+)\s+(\d+)\s+((?:#[^\n]*\n)*)(\d+)\s", content)
-    if found is None:
+    match = re.match(rb"P5\s+((?:#[^\n]*\n)*)\s*(\d+)\s+(\d+)\s+((?:#[^\n]*\n)*)(\d+)\s", content)
+    if match is None:
         raise DataError(
             f"{name}: expected the header of a binary PGM file (P5), found {content[:12]!r}"
         )
-    brightest = int(found[5])
+    brightest = int(match[5])
     if brightest != 255:
         raise DataError(f"{name}: expected 255 grey levels, found {brightest}")
-    comments = (found[1] + found[4]).decode("latin-1")
-    return comments, int(found[2]), int(found[3]), brightest, found.end()
+    comments = (match[1] + match[4]).decode("latin-1")
+    return comments, int(match[2]), int(match[3]), brightest, match.end()
 
 
 def _time(text: str, name: str) -> np.datetime64:

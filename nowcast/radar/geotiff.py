@@ -146,32 +146,32 @@ def _unit(items: dict[str, str], name: str) -> str:
 
 def _interval(name: str) -> np.timedelta64:
     """Return the length of the interval of an amount, from the file's name."""
-    found = HOURS.search(Path(name).name.lower())
-    if found is None or not int(found[1]):
+    match = HOURS.search(Path(name).name.lower())
+    if match is None or not int(match[1]):
         raise DataError(
             "expected the hours of the amount in the file's name, as RR12H, found "
             f"{Path(name).name}; write them into it"
         )
-    return np.timedelta64(int(found[1]) * 3600, "s")
+    return np.timedelta64(int(match[1]) * 3600, "s")
 
 
 def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
     """Return the time of the metadata, or the one in the file's name (YYYYMMDDhhmm)."""
     stated = items.get("observation time", "")
     named = re.search(r"(?<!\d)(20\d{10})", Path(name).name)
-    found = re.fullmatch(r"(\d{12})\d*", stated) or named
-    if found and named and abs(_moment(found[1]) - _moment(named[1])) > np.timedelta64(60, "m"):
+    match = re.fullmatch(r"(\d{12})\d*", stated) or named
+    if match and named and abs(_moment(match[1]) - _moment(named[1])) > np.timedelta64(60, "m"):
         raise DataError(
             f"expected the time of the file's name, {_moment(named[1])}, in the metadata, found "
-            f"{_moment(found[1])}; mend either"
+            f"{_moment(match[1])}; mend either"
         )
-    if found is None:
+    if match is None:
         raise DataError(
             "expected an observation time YYYYMMDDhhmm in the metadata or the file's name, found "
             f"{stated or 'none'}"
             "; write it into either"
         )
-    return _moment(found[1])
+    return _moment(match[1])
 
 
 def _moment(text: str) -> np.datetime64:

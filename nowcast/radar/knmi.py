@@ -89,19 +89,19 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 def _calibration(formula: str, name: str) -> tuple[float, float]:
     """Return scale and offset of a formula like ``GEO=0.01*PV+0.0`` or ``GEO=0.5*PV+-32.0``."""
     number = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
-    found = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
-    if found is None:
+    match = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
+    if match is None:
         raise DataError(f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}")
-    offset = (found[2] or "0").replace(" ", "").replace("+-", "-")
-    return float(found[1]), float(offset)
+    offset = (match[2] or "0").replace(" ", "").replace("+-", "-")
+    return float(match[1]), float(offset)
 
 
 def _time(text: str, name: str) -> np.datetime64:
     """Return the time of a text like ``26-AUG-2010;03:00:00.000``."""
-    found = re.fullmatch(r"(\d{2})-([A-Z]{3})-(\d{4});(\d{2}:\d{2}:\d{2})(?:\.\d+)?", text.upper())
-    if found is None or found[2] not in MONTHS:
+    match = re.fullmatch(r"(\d{2})-([A-Z]{3})-(\d{4});(\d{2}:\d{2}:\d{2})(?:\.\d+)?", text.upper())
+    if match is None or match[2] not in MONTHS:
         raise DataError(f"{name}: expected a time like 26-AUG-2010;03:00:00.000, found {text!r}")
-    return np.datetime64(f"{found[3]}-{MONTHS.index(found[2]) + 1:02d}-{found[1]}T{found[4]}", "s")
+    return np.datetime64(f"{match[3]}-{MONTHS.index(match[2]) + 1:02d}-{match[1]}T{match[4]}", "s")
 
 
 def _grid(geographic: Any, name: str) -> Grid:

@@ -149,10 +149,10 @@ def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
             f"expected {raw.name} to be two-dimensional with numbers, at most {most}, found "
             f"{raw.dtype} {raw.shape}"
         )
-    what = [group["what"] for group in (data, above) if "what" in group]
+    whats = [group["what"] for group in (data, above) if "what" in group]
 
     def value(key: str, default: float) -> float:
-        owner = next((node for node in what if key in node.attrs), None)
+        owner = next((node for node in whats if key in node.attrs), None)
         return default if owner is None else number(owner, key)
 
     gain, offset = value("gain", 1.0), value("offset", 0.0)
@@ -239,8 +239,8 @@ def _site(file: Any) -> Site | None:
 
 def version(file: Any) -> tuple[int, int]:
     """Return the version of the data model that a file states; (2, 0) where it states none."""
-    found = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
-    return (int(found[1]), int(found[2])) if found else (2, 0)
+    match = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
+    return (int(match[1]), int(match[2])) if match else (2, 0)
 
 
 def _compare_times(file: Any, start: np.datetime64) -> None:
@@ -254,8 +254,8 @@ def _compare_times(file: Any, start: np.datetime64) -> None:
 
 
 def _start(turn: Any) -> np.datetime64:
-    what = turn["what"]
-    return read_time(text(what, "startdate"), text(what, "starttime"))
+    attributes = turn["what"]
+    return read_time(text(attributes, "startdate"), text(attributes, "starttime"))
 
 
 def read_time(date: str, time: str) -> np.datetime64:

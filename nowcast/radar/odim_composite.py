@@ -35,11 +35,11 @@ def read_header(path: Path, name: str) -> Header:
 
     with h5py.File(path, "r") as file:
         dataset, data = _find(file)
-        found = quantity(data, dataset)
-        what = dataset["what"] if "what" in dataset else file["what"]
+        name_of_quantity = quantity(data, dataset)
+        attributes = dataset["what"] if "what" in dataset else file["what"]
         time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
-        interval = _interval(what, time)
-        if found == ACCUMULATION:
+        interval = _interval(attributes, time)
+        if name_of_quantity == ACCUMULATION:
             if interval is None or not interval[1] > interval[0]:
                 start, end = interval or ("none", "none")
                 raise DataError(f"expected an accumulation that ends after {start}, found {end}")
@@ -51,7 +51,7 @@ def read_header(path: Path, name: str) -> Header:
             times=(time,),
             grid=_grid(Where(dataset, file)),
             accumulation=accumulation,
-            reflectivity=found not in (RATE, ACCUMULATION),
+            reflectivity=name_of_quantity not in (RATE, ACCUMULATION),
         )
 
 
@@ -103,9 +103,9 @@ def _find(file: Any) -> tuple[Any, Any]:
         for dataset, data in groups:
             if quantity(data, dataset) == wanted:
                 return dataset, data
-    found = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
+    quantities = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
     raise DataError(
-        f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {found or 'no data'}"
+        f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no data'}"
         "; give composites of one of these"
     )
 

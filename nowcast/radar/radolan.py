@@ -99,14 +99,14 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             "damaged or truncated"
         )
     raw = np.frombuffer(content, f"<u{width}", offset=start).reshape(grid.shape)
-    found = re.search(rb"PR *E([-+]\d\d)", line)
-    if found is None:
+    precision = re.search(rb"PR *E([-+]\d\d)", line)
+    if precision is None:
         raise DataError(f"expected a precision like PR E-02 in the header, found {line[:60]!r}")
     if width == 1:
         number, missing = raw, raw >= CLUTTER_BYTE
     else:
         number, missing = raw & VALUE, (raw & (MISSING | NEGATIVE | CLUTTER)) != 0
-    scale = 10.0 ** int(found[1])
+    scale = 10.0 ** int(precision[1])
     if header.accumulation is None:
         values = (number * (STEP * scale) + LOWEST).astype(np.float32)
         values[number == 0] = -np.inf
@@ -126,26 +126,26 @@ def _split(content: bytes) -> tuple[bytes, int]:
 
 
 def _product_and_time(line: bytes) -> tuple[str, np.datetime64]:
-    found = START.match(line)
-    assert found is not None
-    moment, month = found[2].decode(), found[3].decode()
+    match = START.match(line)
+    assert match is not None
+    moment, month = match[2].decode(), match[3].decode()
     # Two digits of the year: the archive begins in 2001.
     text = f"20{month[2:]}-{month[:2]}-{moment[:2]}T{moment[2:4]}:{moment[4:]}"
-    return found[1].decode(), np.datetime64(text, "s")
+    return match[1].decode(), np.datetime64(text, "s")
 
 
 def _number(line: bytes, pattern: bytes, what: str) -> int:
-    found = re.search(pattern, line)
-    if found is None or int(found[1]) < 1:
+    match = re.search(pattern, line)
+    if match is None or int(match[1]) < 1:
         raise DataError(f"expected the {what} in the header, found {line[:80]!r}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _grid(line: bytes) -> Grid:
     import pyproj
 
-    found = re.search(rb"GP *(\d+)x *(\d+)", line)
-    shape = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.search(rb"GP *(\d+)x *(\d+)", line)
+    shape = (int(match[1]), int(match[2])) if match else (0, 0)
     if shape not in SHAPES:
         raise DataError(
             f"expected a grid of {', '.join(f'{ny} x {nx}' for ny, nx in SHAPES)} cells, found "

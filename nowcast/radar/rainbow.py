@@ -48,13 +48,13 @@ def read_header(path: Path, name: str) -> Header:
 
 
 def _attribute(tag: str, name: str) -> str:
-    found = re.search(rf'\s{name}="([^"]*)"', tag)
-    return found[1] if found else ""
+    match = re.search(rf'\s{name}="([^"]*)"', tag)
+    return match[1] if match else ""
 
 
 def _number(block: str, tag: str) -> float:
-    found = re.search(rf"<{tag}>\s*([-+\d.eE]+)\s*</{tag}>", block)
-    return float(found[1]) if found else float("nan")
+    match = re.search(rf"<{tag}>\s*([-+\d.eE]+)\s*</{tag}>", block)
+    return float(match[1]) if match else float("nan")
 
 
 def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:

@@ -98,9 +98,9 @@ class Sweep:
                 self.range[:4],
             ),
         }
-        for expected, (fulfilled, found) in checks.items():
+        for expected, (fulfilled, actual) in checks.items():
             if not fulfilled:
-                raise DataError(f"expected {expected} in a sweep, found {found}")
+                raise DataError(f"expected {expected} in a sweep, found {actual}")
         for moment in (self.dbz, self.rhohv, self.phidp):
             if moment is not None and moment.shape != shape:
                 raise DataError(f"expected {shape} rays and gates, found {moment.shape} values")

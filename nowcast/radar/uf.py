@@ -168,13 +168,13 @@ def _words(content: bytes, ray: Ray, position: int, count: int) -> tuple[int, ..
 def _fields(content: bytes, ray: Ray) -> dict[str, int]:
     """Return the position of each field's header by the field's two letters."""
     (count,) = _words(content, ray, ray.data_header, 1)
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for i in range(count):
         name, position = _words(content, ray, ray.data_header + 3 + 2 * i, 2)
-        found[struct.pack(">h", name).decode("ascii", "replace").strip("\x00 ")] = position
-    if not found:
+        positions[struct.pack(">h", name).decode("ascii", "replace").strip("\x00 ")] = position
+    if not positions:
         raise DataError("expected fields in a ray, found none")
-    return found
+    return positions
 
 
 def _ranges(content: bytes, ray: Ray, position: int) -> NDArray[np.float64]:

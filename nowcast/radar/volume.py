@@ -110,11 +110,11 @@ def usable(
     DataError
         When no sweep has reflectivity.
     """
-    found = usable_sweeps(join_moments(sweeps), cuts)
-    if not found:
+    lowest = usable_sweeps(join_moments(sweeps), cuts)
+    if not lowest:
         raise DataError(
             f"{', '.join(str(path) for path in paths)}: expected a sweep with reflectivity "
             f"({moment or 'DBZH'}), found {len(sweeps)} sweeps without"
             "; name the moment to read, such as TH"
         )
-    return found
+    return lowest

@@ -108,9 +108,9 @@ class FrameSource:
             raise DataError(
                 f"{name}: expected {data.name or 'frames'} as numbers, found {data.dtype}"
             )
-        held = path if path is not None else data.drop_vars(list(data.coords))
+        source = path if path is not None else data.drop_vars(list(data.coords))
         n, ny, nx = data.shape
-        return cls(held, variable, name, time, (n, ny, nx), store)
+        return cls(source, variable, name, time, (n, ny, nx), store)
 
     @property
     def in_memory(self) -> bool:
@@ -165,9 +165,9 @@ class FrameSource:
                 f"{self.name}: expected the store that was opened, of id {self.store!r}, found one "
                 f"of id {_id(dataset)!r} in its place; open it again"
             )
-        held, wanted = dataset["time"].values.astype("datetime64[ns]"), self.time[frames]
-        places = np.searchsorted(held, wanted)
-        gone = wanted[held[np.minimum(places, len(held) - 1)] != wanted]
+        times, wanted = dataset["time"].values.astype("datetime64[ns]"), self.time[frames]
+        places = np.searchsorted(times, wanted)
+        gone = wanted[times[np.minimum(places, len(times) - 1)] != wanted]
         if len(gone):
             raise DataError(
                 f"{self.name}: expected the store that was opened, with a frame of {gone[0]}, "

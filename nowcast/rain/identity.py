@@ -37,9 +37,9 @@ class OneStore(LocalStore):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a file of the store; None if there is none."""
-        found = await super().get(key, prototype, byte_range)
+        content = await super().get(key, prototype, byte_range)
         self._check()
-        return found
+        return content
 
     def get_sync(
         self,
@@ -49,15 +49,15 @@ class OneStore(LocalStore):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a file of the store; None if there is none."""
-        found = super().get_sync(key, prototype=prototype, byte_range=byte_range)
+        content = super().get_sync(key, prototype=prototype, byte_range=byte_range)
         self._check()
-        return found
+        return content
 
     def _check(self) -> None:
         path = self.root / "zarr.json"
         try:
-            found = os.stat(path)
-            seen = found.st_ino, found.st_size, found.st_mtime_ns
+            status = os.stat(path)
+            seen = status.st_ino, status.st_size, status.st_mtime_ns
             if seen == self._seen:
                 return
             identity = id_of(path)

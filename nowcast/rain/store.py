@@ -117,9 +117,9 @@ def _of_a_chunk(error: BaseException) -> bool:
 def _check(dataset: xr.Dataset, path: Path) -> None:
     rain = dataset.variables.get("rain_rate")
     if rain is None or rain.dims != ("time", "y", "x"):
-        found = "no such variable" if rain is None else f"dimensions {rain.dims}"
+        described = "no such variable" if rain is None else f"dimensions {rain.dims}"
         raise DataError(
-            f"{path}: expected rain_rate (time, y, x), found {found}; make the store "
+            f"{path}: expected rain_rate (time, y, x), found {described}; make the store "
             "by nowcast ingest"
         )
     units = rain.attrs.get("units")
@@ -229,13 +229,13 @@ def write_zarr(
     path = Path(path)
     with beside(path) as temporary:
         cleaned = without_encoding(dataset)
-        given, usual = encoding or {}, zarr_encoding(cleaned)
+        changes, usual = encoding or {}, zarr_encoding(cleaned)
         cleaned.to_zarr(
             temporary,
             mode="w",
             zarr_format=3,
             consolidated=False,
-            encoding={name: usual[name] | given.get(name, {}) for name in usual},
+            encoding={name: usual[name] | changes.get(name, {}) for name in usual},
         )
         consolidate(temporary)
 

@@ -186,12 +186,13 @@ def gapless_runs(
     runs = [(a, b) for a, b in pairwise(edges) if b - a >= length]
     if not runs:
         longest = max((b - a for a, b in pairwise(edges)), default=0)
-        found = f"the longest stretch has {longest}" if end > begin else "there are none"
+        longest_is = f"the longest stretch has {longest}" if end > begin else "there are none"
         span = f" from {first} to {last}" if times is not None else ""
         raise DataError(
             f"{name}: expected at least {length} consecutive frames"
             f"{'' if np.isnat(step) else f' {_minutes(step)} apart'}{span}, found {end - begin} "
-            f"frames of which {found}; give another step or time range, or fewer frames a window"
+            f"frames of which {longest_is}; give another step or time range, or fewer frames a "
+            "window"
         )
     return runs, step
 

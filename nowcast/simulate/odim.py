@@ -117,8 +117,13 @@ def write_odim_volume(
 
     with beside(path) as temporary, h5py.File(temporary, "w") as file:
         _attributes(file, {"Conventions": "ODIM_H5/V2_3"})
-        what = {"object": "PVOL", "version": "H5rad 2.3", **_stamp("", time), "source": source}
-        _attributes(file.create_group("what"), what)
+        attributes = {
+            "object": "PVOL",
+            "version": "H5rad 2.3",
+            **_stamp("", time),
+            "source": source,
+        }
+        _attributes(file.create_group("what"), attributes)
         where = dict(zip(("lat", "lon", "height"), map(float, site), strict=True))
         _attributes(file.create_group("where"), where)
         _attributes(file.create_group("how"), how)
@@ -129,7 +134,7 @@ def write_odim_volume(
 def _write_sweep(group: Any, sweep: PolarSweep, number: int, count: int) -> None:
     rays, gates = sweep.dbz.shape
     end = sweep.start + timedelta(seconds=sweep.turn)
-    what = {"product": "SCAN", **_stamp("start", sweep.start), **_stamp("end", end)}
+    described = {"product": "SCAN", **_stamp("start", sweep.start), **_stamp("end", end)}
     where = {
         "elangle": float(sweep.elevation),
         "nrays": rays,
@@ -151,7 +156,7 @@ def _write_sweep(group: Any, sweep: PolarSweep, number: int, count: int) -> None
         "startazT": began + sweep.turn * edges[:-1],
         "stopazT": began + sweep.turn * edges[1:],
     }
-    for name, values in (("what", what), ("where", where), ("how", how)):
+    for name, values in (("what", described), ("where", where), ("how", how)):
         _attributes(group.create_group(name), values)
     for place, (name, moment) in enumerate({"DBZH": sweep.dbz, **sweep.others}.items(), start=1):
         gain, offset = CODING[name]

@@ -79,8 +79,8 @@ class Cells:
         matrix, shift = flow.carry(self.when, time)
         middles = np.einsum("nij,nj->ni", matrix, np.stack([self.x, self.y], axis=1)) + shift
         cos, sin = np.cos(self.tilt), np.sin(self.tilt)
-        own = np.array([[cos, sin], [-sin, cos]]) / [[self.along], [self.across]]
-        frames = np.einsum("ijn,njk->nik", own, np.linalg.inv(matrix))
+        turned = np.array([[cos, sin], [-sin, cos]]) / [[self.along], [self.across]]
+        frames = np.einsum("ijn,njk->nik", turned, np.linalg.inv(matrix))
         # Cells are smaller while they grow and when they fade.
         frames /= (0.55 + 0.45 * np.sqrt(self.vigour(time)))[:, None, None]
         return middles, frames

@@ -126,9 +126,9 @@ class Conversion:
             self.batch,
         )
         for name in (*parameters, *buffers):
-            found = to_array(self.tensors[name], self.folder, self.where)
-            found = np.moveaxis(found, 1, -1) if name in last else found
-            getattr(graph, names[name]).data[...] = found
+            array = to_array(self.tensors[name], self.folder, self.where)
+            array = np.moveaxis(array, 1, -1) if name in last else array
+            getattr(graph, names[name]).data[...] = array
         return graph
 
     def _kind(self, name: str, tensor: Any, uses: list[tuple[str, int]]) -> str:
@@ -204,11 +204,11 @@ class Conversion:
             raise ModelFileError(
                 f"{self.where}: sparse tensors are not supported; export the model without them"
             )
-        given = [
+        placeholders = [
             Node("Constant", (), (tensor.name,), (("value", self._array(tensor)),))
             for tensor in proto.initializer
         ]
-        nodes = [*given, *self._nodes(proto.node, unknown, depth)]
+        nodes = [*placeholders, *self._nodes(proto.node, unknown, depth)]
         inputs = tuple(v.name for v in proto.input)
         nodes = in_order(nodes, set(inputs))
         return Subgraph(inputs, tuple(v.name for v in proto.output), tuple(nodes))
@@ -243,13 +243,13 @@ class Conversion:
             return False
         if not all(name in self.constants for name in node.inputs):
             return False
-        given = [self.constants[name] for name in node.inputs]
-        if sum(a.size for a in given) > _SMALL:
+        arrays = [self.constants[name] for name in node.inputs]
+        if sum(a.size for a in arrays) > _SMALL:
             return False
         try:
             with np.errstate(all="ignore"):
                 value = TABLE[node.operator](
-                    Call(node.operator, dict(node.attributes), self.opset), *given
+                    Call(node.operator, dict(node.attributes), self.opset), *arrays
                 )
         except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError):
             return False  # the run says it, with the node's name
@@ -300,5 +300,5 @@ def _batch(inputs: list[Any]) -> int | None:
     """Return how many samples the file is made for: None for one or any."""
     kinds = [value.type.tensor_type.shape.dim for value in inputs]
     first = {dims[0].dim_value for dims in kinds if len(dims)}
-    (found,) = first if len(first) == 1 else (0,)
-    return found if found > 1 else None
+    (count,) = first if len(first) == 1 else (0,)
+    return count if count > 1 else None

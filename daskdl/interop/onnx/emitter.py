@@ -36,11 +36,11 @@ class Emitter:
 
     def free(self, name: str) -> str:
         """Return a name that nothing has, like the one given."""
-        found, i = name, 1
-        while found in self._taken:
-            found, i = f"{name}_{i}", i + 1
-        self._taken.add(found)
-        return found
+        free, i = name, 1
+        while free in self._taken:
+            free, i = f"{name}_{i}", i + 1
+        self._taken.add(free)
+        return free
 
     def node(self, operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
         """Write a node down and return the names of its results.
@@ -53,8 +53,8 @@ class Emitter:
         while names and not names[-1]:
             names.pop()
         outputs = [self.free(operator.lower()) for _ in range(results)]
-        given = {k: v for k, v in attributes.items() if v is not None}
-        self.nodes.append(helper.make_node(operator, names, outputs, **given))
+        stated = {k: v for k, v in attributes.items() if v is not None}
+        self.nodes.append(helper.make_node(operator, names, outputs, **stated))
         return outputs[0] if results == 1 else tuple(outputs)
 
     def _name(self, value: Any) -> str:
@@ -70,11 +70,11 @@ class Emitter:
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 4096 else None
         if key is not None and key in self._constants:
             return self._constants[key]
-        found = self.free(name)
-        self.arrays[found] = array
+        free = self.free(name)
+        self.arrays[free] = array
         if key is not None:
-            self._constants[key] = found
-        return found
+            self._constants[key] = free
+        return free
 
     def integers(self, *numbers: int) -> str:
         """Return the name of a vector of int64."""
@@ -96,9 +96,9 @@ class Emitter:
             n = value.ndim
             perm = (0, *range(2, n), 1) if value.first else (0, n - 1, *range(1, n - 1))
             name = self.node("Transpose", value.name, perm=list(perm))
-            found = Value(name, n, not value.first)
-            self._turned[key] = found
-            self._turned[name, found.first] = value
+            turned = Value(name, n, not value.first)
+            self._turned[key] = turned
+            self._turned[name, turned.first] = value
         return self._turned[key]
 
     # --- shapes

@@ -23,7 +23,7 @@ def graph_model(graph: Graph) -> Any:
                 f"Graph: node {node.outputs[0]!r}: ONNX has no operator {node.operator}; "
                 "graph.until(name) ends before it"
             )
-    state = {name: held.data for name, held in graph.held()}
+    state = {name: tensor.data for name, tensor in graph.held()}
     arrays = {**state, **graph.constants}
     nodes = [n for node in graph.nodes for n in _nodes(node)]
     inputs = [_input(*one) for one in graph.inputs]
@@ -91,8 +91,8 @@ def _attribute(value: Any) -> Any:
     from onnx import helper, numpy_helper
 
     if isinstance(value, np.ndarray):
-        found: Array = value
-        return numpy_helper.from_array(np.ascontiguousarray(found).reshape(found.shape))
+        array: Array = value
+        return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape))
     if isinstance(value, Subgraph):
         return helper.make_graph(
             [n for node in value.nodes for n in _nodes(node)],

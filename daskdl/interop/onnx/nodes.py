@@ -23,11 +23,11 @@ def _standard() -> dict[str, frozenset[str]]:
     """Return the attributes of each operator of the standard, of all versions."""
     import onnx
 
-    found: dict[str, set[str]] = collections.defaultdict(set)
+    attributes: dict[str, set[str]] = collections.defaultdict(set)
     for schema in onnx.defs.get_all_schemas_with_history():
         if not schema.domain:
-            found[schema.name].update(schema.attributes)
-    return {name: frozenset(names) for name, names in found.items()}
+            attributes[schema.name].update(schema.attributes)
+    return {name: frozenset(names) for name, names in attributes.items()}
 
 
 def check_attributes(node: Any, operator: str, where: str) -> None:

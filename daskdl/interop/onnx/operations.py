@@ -224,13 +224,13 @@ def cumsum(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 def embedding(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Rows of a table; those of the padding's id are zeros."""
     table, ids = inputs
-    found = emit.node("Gather", table, ids, axis=0)
+    rows = emit.node("Gather", table, ids, axis=0)
     padding = settings.get("padding")
     if padding is not None:
         gone = emit.node("Equal", ids, np.int64(padding))
         gone = emit.node("Unsqueeze", gone, emit.integers(-1))
-        found = emit.node("Where", gone, np.float32(0), found)
-    return Value(found, len(shapes[0][0]))
+        rows = emit.node("Where", gone, np.float32(0), rows)
+    return Value(rows, len(shapes[0][0]))
 
 
 @writer("layer_norm")

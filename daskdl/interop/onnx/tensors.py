@@ -134,16 +134,16 @@ def _place(
         )
     try:
         offset, length = int(entries.get("offset", 0)), count * dtype.itemsize
-        given = int(entries.get("length", length))
+        stated = int(entries.get("length", length))
     except ValueError:
         raise damaged(where, "expected numbers as offset and length") from None
     if not path.is_file():
         raise ModelFileError(
             f"{where}: there is no file {location!r} beside the model; copy it there"
         )
-    if given != length or offset < 0 or offset + length > path.stat().st_size:
+    if stated != length or offset < 0 or offset + length > path.stat().st_size:
         raise ModelFileError(
             f"{where}: expected {length} bytes at {offset} of {location!r}, which has "
-            f"{path.stat().st_size}; the file says {given}"
+            f"{path.stat().st_size}; the file says {stated}"
         )
     return path, offset

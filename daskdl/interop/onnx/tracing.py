@@ -50,18 +50,18 @@ def traces(
     modes = {name: module.training for name, module in model.modules()}
     model.eval()
     try:
-        found = [_trace(model, shapes, dtypes, names, batch) for batch in BATCHES]
+        both = [_trace(model, shapes, dtypes, names, batch) for batch in BATCHES]
     finally:
         for name, module in model.modules():
             module.training = modes[name]
-    first, second = ([step.name for step in trace.steps] for trace in found)
+    first, second = ([step.name for step in trace.steps] for trace in both)
     if first != second:
         raise SettingsError(
             f"{type(model).__name__}: expected the same operations for any batch, found "
             f"{len(first)} for {BATCHES[0]} samples and {len(second)} for {BATCHES[1]}"
             "; let forward do the same for any number of samples"
         )
-    return found
+    return both
 
 
 def _trace(

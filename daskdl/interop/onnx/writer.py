@@ -99,10 +99,10 @@ def to_proto(
     shapes: list[Any] = parts_of(input_shape) if several else [input_shape]
     dtypes = _dtypes(dtype, names, len(shapes))
     emit = Emitter(OPSET)
-    own = zoo.WRITERS.get(type(model).__name__)
+    writer = zoo.WRITERS.get(type(model).__name__)
     writing = _Writing(emit, model)
-    if own is not None and type(model).__module__.startswith("daskdl."):
-        inputs, outputs = own(emit, model, writing.names, shapes)
+    if writer is not None and type(model).__module__.startswith("daskdl."):
+        inputs, outputs = writer(emit, model, writing.names, shapes)
     else:
         inputs, outputs = writing.traced(
             traces(model, shapes, dtypes, names), dtypes, channels_first, names
@@ -135,12 +135,12 @@ def _dtypes(dtype: Any, names: Sequence[str], count: int) -> list[str]:
                 "give input_shape by the same names"
             )
         return [dtype.get(name, "float32") for name in names]
-    found = [dtype] * count if isinstance(dtype, str) else list(dtype)
-    if len(found) != count:
+    dtypes = [dtype] * count if isinstance(dtype, str) else list(dtype)
+    if len(dtypes) != count:
         raise SettingsError(
-            f"onnx, dtype: expected one for each of {count} inputs, found {found}; give as many"
+            f"onnx, dtype: expected one for each of {count} inputs, found {dtypes}; give as many"
         )
-    return found
+    return dtypes
 
 
 class _Writing:
@@ -150,13 +150,13 @@ class _Writing:
         self.emit, self.model = emit, model
         self.names: dict[str, Value] = {}
         self.known: tuple[dict[int, Value], dict[int, Value]] = ({}, {})
-        for name, held in model.held():
+        for name, tensor in model.held():
             free = emit.free(name)
-            emit.arrays[free] = held.data.copy()
-            value = Value(free, held.ndim)
+            emit.arrays[free] = tensor.data.copy()
+            value = Value(free, tensor.ndim)
             self.names[name] = value
             for known in self.known:
-                known[id(held)] = known[id(held.data)] = value
+                known[id(tensor)] = known[id(tensor.data)] = value
 
     def traced(
         self, runs: list[Trace], dtypes: Sequence[str], channels_first: bool, names: Sequence[str]
@@ -194,7 +194,7 @@ class _Writing:
         write = WRITERS.get(one.name)
         if write is None:
             raise SettingsError(f"{type(self.model).__name__}: {refuse(one.name)}")
-        given = [
+        inputs = [
             None if a is None and b is None else self._value(a, b)
             for a, b in zip(one.inputs, other.inputs, strict=True)
         ]
@@ -207,8 +207,10 @@ class _Writing:
         if one.name in ("space_to_depth", "depth_to_space"):
             settings["given"] = tuple(np.shape(_data(s.inputs[0])) for s in (one, other))
         more = (one.name,) if len(inspect.signature(write).parameters) == 5 else ()
-        found = write(self.emit, given, settings, shapes, *more)
-        values = found if isinstance(found, tuple) and not isinstance(found, Value) else (found,)
+        written = write(self.emit, inputs, settings, shapes, *more)
+        values = (
+            written if isinstance(written, tuple) and not isinstance(written, Value) else (written,)
+        )
         for known, step in zip(self.known, (one, other), strict=True):
             for tensor, value in zip(step.results, values, strict=True):
                 known[id(tensor)] = value

@@ -77,11 +77,11 @@ def _recurrent(
     ]  # fmt: skip
     states = [None, None] if name == "lstm" else [None]
     channels = model.encoder.channels
-    found = recurrent(
+    results = recurrent(
         emit, (vectors, *states, *weights, *biases), {"lengths": lengths},
         [((2, 2, channels),) * 2, ((2, channels),) * 2], name,
     )  # fmt: skip
-    return Value(found[1].name, 2)
+    return Value(results[1].name, 2)
 
 
 def _convolved(
@@ -94,10 +94,10 @@ def _convolved(
         emit, (vectors, k, held["encoder.bias"]), {"pad": (before, size - 1 - before)},
         [((2, 2, 2),) * 2], "conv1d",
     )  # fmt: skip
-    found = emit.node("Relu", y.name)
+    positive = emit.node("Relu", y.name)
     inside = emit.node("LessOrEqual", places, emit.node("Unsqueeze", lengths, emit.integers(1)))
     inside = emit.node("Unsqueeze", emit.node("Cast", inside, to=1), emit.integers(1))
-    kept = emit.node("Mul", found, inside)
+    kept = emit.node("Mul", positive, inside)
     return Value(emit.node("ReduceMax", kept, emit.integers(2), keepdims=0), 2)
 
 

@@ -99,10 +99,10 @@ def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:
 
 def _convolution(x: Any) -> Pending | None:
     """Return the convolution whose result x is, if that waits and only x's one reader wants it."""
-    found = x.alone() if isinstance(x, Pending) and x.axes is None else None
-    if found is None or not isinstance(found.source, Source):
+    waiting = x.alone() if isinstance(x, Pending) and x.axes is None else None
+    if waiting is None or not isinstance(waiting.source, Source):
         return None
-    return None if found.joined.beside is not None else found
+    return None if waiting.joined.beside is not None else waiting
 
 
 def _block(
@@ -117,7 +117,7 @@ def _block(
         (-1.0, 1.0) if at is None else (at.joined.low, at.joined.high) for at in (first, middle)
     ]
     key = "bottleneck", *map(id, (expand, depthwise, last)), *limits
-    found: Bottleneck = run.prepared.get(
+    block: Bottleneck = run.prepared.get(
         key, lambda: Bottleneck(expand, depthwise, last, limits[0], limits[1])
     )
-    return found
+    return block

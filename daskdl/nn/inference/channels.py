@@ -31,11 +31,11 @@ FIRST = (0, 3, 1, 2)
 @rule(ops.concatenate)
 def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
     """Let channels that lie side by side in each pixel wait to be joined."""
-    found = [_arrays(part) for part in parts]
-    order = found[0][1]
-    if order is None or order[-1] != axis % len(order) or any(o != order for _, o in found):
+    of_parts = [_arrays(part) for part in parts]
+    order = of_parts[0][1]
+    if order is None or order[-1] != axis % len(order) or any(o != order for _, o in of_parts):
         return None
-    arrays = tuple(array for some, _ in found for array in some)
+    arrays = tuple(array for some, _ in of_parts for array in some)
     first = arrays[0]
     if any(a.dtype != np.float32 or a.shape[:-1] != first.shape[:-1] for a in arrays):
         return None
@@ -136,6 +136,6 @@ def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
 
     groups = (2, channels // 2) if how == "in groups" else (channels,)
     shape = (*arrays[0].shape[:-1], *groups)
-    found = Pending(compute, extend, shape, np.float32, axes=axes)
-    found.source = parts
-    return found
+    pending = Pending(compute, extend, shape, np.float32, axes=axes)
+    pending.source = parts
+    return pending

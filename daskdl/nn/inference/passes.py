@@ -32,17 +32,17 @@ class Pass:
     def plain(self, value: Any) -> Array:
         """Return a tensor's numbers as kernels take them, without gaps."""
         array = array_of(value)
-        found: Array = array if array.flags.carray else self.call(_plain, array)
-        return found
+        whole: Array = array if array.flags.carray else self.call(_plain, array)
+        return whole
 
     def evaluate(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], settings: dict[str, Any]
     ) -> Any:
         """Return what becomes of an operation; None to have it computed as usual."""
         rule = _RULES.get(function)
-        found = None if rule is None else rule(self, *inputs, **settings)
-        if found is not None or self.recorder is None:
-            return found
+        evaluated = None if rule is None else rule(self, *inputs, **settings)
+        if evaluated is not None or self.recorder is None:
+            return evaluated
         arrays = [value.data if isinstance(value, Tensor) else value for value in inputs]
         if not any(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays):
             return None  # arithmetic of shapes, which a program does not do again

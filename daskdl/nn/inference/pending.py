@@ -192,9 +192,9 @@ class Pending(Tensor):
 
     def alone(self) -> Pending | None:
         """Return the result that this shows, if it waits and has one reader at most."""
-        found = self if self._origin is None else self._origin
-        mine = found.waiting and found._uses < 2 and found._replaced() is None
-        return found if mine else None
+        origin = self if self._origin is None else self._origin
+        mine = origin.waiting and origin._uses < 2 and origin._replaced() is None
+        return origin if mine else None
 
     def use(self) -> Pending:
         """Return it, and note that somebody will read it, or make something else of it."""
@@ -244,9 +244,9 @@ class Pending(Tensor):
 
     def _like(self, joined: Joined, axes: tuple[int, ...] | None, **more: Any) -> Pending:
         made = self._compute or _computed, self._extend, self.memory_shape, self._kind
-        found = Pending(*made, joined, axes, **more)
-        found.source, found.gives_bytes = self.source, self.gives_bytes
-        return found
+        like = Pending(*made, joined, axes, **more)
+        like.source, like.gives_bytes = self.source, self.gives_bytes
+        return like
 
     def in_memory_order(self, array: Array) -> Array | None:
         """Return an array of this tensor's shape as the memory of this has it; None if it lies so.

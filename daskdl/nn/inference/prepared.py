@@ -36,17 +36,17 @@ class Prepared:
 
     def key(self, *arrays: Array | None) -> tuple[Any, ...] | None:
         """Return the key of these arrays; None unless all are the model's own."""
-        found: list[Any] = []
+        places: list[Any] = []
         for array in arrays:
             if array is None:
-                found.append(None)
+                places.append(None)
                 continue
             start = array.__array_interface__["data"][0]
             i = bisect.bisect_right(self._starts, start) - 1
             if i < 0 or start >= self._stops[i]:
                 return None
-            found.append((start, array.shape, array.strides))
-        return tuple(found)
+            places.append((start, array.shape, array.strides))
+        return tuple(places)
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made for a key in this thread's precision.
@@ -54,13 +54,13 @@ class Prepared:
         The first who asks makes it, and the others wait.
         """
         key = key, precision()
-        found = self._made.get(key)
-        if found is None:
+        made = self._made.get(key)
+        if made is None:
             with self._lock:
-                found = self._made.get(key)
-                if found is None:
-                    found = self._made[key] = make()
-        return found
+                made = self._made.get(key)
+                if made is None:
+                    made = self._made[key] = make()
+        return made
 
 
 def _range(array: Array) -> tuple[int, int]:

@@ -119,31 +119,31 @@ class Program:
 
     def __call__(self, x: Array, layout: Layout) -> list[Array]:
         """Return the results for an input (C-contiguous), with as many threads as in the layout."""
-        held: list[Any] = [None] * self.slots
-        held[0] = x
+        slots: list[Any] = [None] * self.slots
+        slots[0] = x
         fresh, works = layout.fresh, layout.works
         for i, (step, place) in enumerate(zip(self.steps, self.places, strict=True)):
             work = None if fresh else works.get(i)
             if work is not None:
                 work.run()
-                held[step.slot] = work.result
+                slots[step.slot] = work.result
                 continue
             function, arguments, settings, slot, orders, several, ended = step
-            given = [_at(held, a) if type(a) is View else a for a in arguments]
+            actual = [_at(slots, a) if type(a) is View else a for a in arguments]
             plan(None if place is None else layout.room[place[0] : place[1]])
-            result = function(*given, **settings)
+            result = function(*actual, **settings)
             for j, order in enumerate(orders):
                 array = result[j] if several else result
-                held[slot + j] = array if order is None else array.transpose(order)
+                slots[slot + j] = array if order is None else array.transpose(order)
             if fresh:
-                layout.learn(i, step, place, given, held)
-            elif not layout.holds(step, place, held):
+                layout.learn(i, step, place, actual, slots)
+            elif not layout.holds(step, place, slots):
                 works = {}
             for old in ended:
-                held[old] = None
+                slots[old] = None
         plan(None)
         layout.fresh = False
-        return [_at(held, view) for view in self.outputs]
+        return [_at(slots, view) for view in self.outputs]
 
 
 def _places(
@@ -151,7 +151,7 @@ def _places(
 ) -> tuple[list[tuple[int, int] | None], int]:
     """Return the offset of each step's result, the lowest that is free, and all bytes."""
     live: dict[int, tuple[int, int]] = {}
-    found: list[tuple[int, int] | None] = []
+    offsets: list[tuple[int, int] | None] = []
     for step in steps:
         place = None
         if step.slot not in kept and not step.several:
@@ -161,10 +161,10 @@ def _places(
                     break
                 start = max(start, -(-end // ALIGNMENT) * ALIGNMENT)
             place = live[step.slot] = start, start + need
-        found.append(place)
+        offsets.append(place)
         for slot in step.ended:
             live.pop(slot, None)
-    return found, max((place[1] for place in found if place is not None), default=0)
+    return offsets, max((place[1] for place in offsets if place is not None), default=0)
 
 
 def _at(held: list[Any], view: View) -> Array:
@@ -200,13 +200,13 @@ class Recorder:
         results = result if several else (result,)
         if self.failed or all(self._is_view(array) for array in results):
             return result  # a view is found by where it lies
-        given = tuple(self._place(a) for a in arguments)
+        placed = tuple(self._place(a) for a in arguments)
         orders = [memory_order(array) for array in results]
         self.failed |= any(map(_holds_array, settings.values())) or None in orders
         if self.failed:
             return result
         plain = tuple(None if o == tuple(range(len(o))) else o for o in orders if o is not None)
-        self._steps.append(Step(function, given, settings, len(self._places), plain, several))
+        self._steps.append(Step(function, placed, settings, len(self._places), plain, several))
         for array in results:
             self._put(array)
         return result
@@ -257,9 +257,9 @@ class Recorder:
         if not isinstance(argument, np.ndarray):
             self.failed |= _holds_array(argument)
             return argument
-        found = self._find(argument) if argument.size else None
-        if found is not None:
-            slot, offset = found
+        address = self._find(argument) if argument.size else None
+        if address is not None:
+            slot, offset = address
             return View(slot, argument.shape, argument.dtype, offset, argument.strides)
         # Whole numbers and bools follow from shapes alone where a model is pure.
         self.failed |= argument.dtype.kind == "f" and self.prepared.key(argument) is None

@@ -60,18 +60,20 @@ def conv2d(
         def make() -> Convolution:
             return Convolution(*folded(filters, shift, norm), geometry, columns)
 
-        found: Convolution = run.prepared.get((key, geometry, columns, key_of(run, norm)), make)
-        return found
+        convolution: Convolution = run.prepared.get(
+            (key, geometry, columns, key_of(run, norm)), make
+        )
+        return convolution
 
     def compute(joined: Joined) -> Array:
-        found = prepare(joined.norm)
-        whole, inputs = with_those_before(run, found, x)
+        convolution = prepare(joined.norm)
+        whole, inputs = with_those_before(run, convolution, x)
         more = joined.beside, joined.low, joined.high
         if isinstance(whole, JoinedConvolution):
             y: Array = run.call(whole, *more, *inputs)
             return y
         (image,) = inputs
-        if not (found.any_order and image.flags.behaved):
+        if not (convolution.any_order and image.flags.behaved):
             image = run.plain(image)
         y = run.call(whole, image, *more)
         return y
@@ -89,9 +91,11 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
     def compute(joined: Joined) -> Array:
         rows, norm = run.plain(x), joined.norm
         bias = shift if joined.bias is None else joined.bias
-        own = key, run.prepared.key(bias), key_of(run, norm)
-        found = run.prepared.get(("affine", own), lambda: Affine(*folded(weight, bias, norm)))
-        y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
+        full_key = key, run.prepared.key(bias), key_of(run, norm)
+        affine_map = run.prepared.get(
+            ("affine", full_key), lambda: Affine(*folded(weight, bias, norm))
+        )
+        y: Array = run.call(affine_map, rows, joined.beside, joined.low, joined.high)
         return y
 
     return Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
@@ -121,9 +125,9 @@ def matmul(run: Pass, a: Any, b: Any) -> Any:
         if max(a.ndim, b.ndim) < 3:
             return None
         return Tensor(run.call(products.stacked, array_of(a), array_of(b)))
-    found = _affine(run, a, matrix.T, None, key)
-    found.takes_bias = True
-    return found
+    pending = _affine(run, a, matrix.T, None, key)
+    pending.takes_bias = True
+    return pending
 
 
 def folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
@@ -160,16 +164,16 @@ def batch_norm(
     if x.shape[-1:] != norm.mean.shape:
         return None
     if isinstance(x, Pending) and x.waiting and x.axes is None and x.joined.bare:
-        found = x.use().with_(x.joined._replace(norm=norm))
+        pending = x.use().with_(x.joined._replace(norm=norm))
     else:
         compute = _normalised(run, used(x), norm)
-        found = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
+        pending = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
     if residual is not None:
-        with_residual = _added(found, residual)
+        with_residual = _added(pending, residual)
         if with_residual is None:
             return None
-        found = with_residual
-    return found.use().with_(found.joined._replace(low=0.0)) if relu else found
+        pending = with_residual
+    return pending.use().with_(pending.joined._replace(low=0.0)) if relu else pending
 
 
 def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
@@ -269,9 +273,9 @@ def add(run: Pass, a: Any, b: Any) -> Any:
     """Join a residual sum."""
     for one, other in ((b, a), (a, b)):
         if isinstance(one, Pending) and one.waiting and isinstance(other, (Tensor, np.ndarray)):
-            found = _with_bias(run, one, other) or _added(one, other)
-            if found is not None:
-                return found
+            joined = _with_bias(run, one, other) or _added(one, other)
+            if joined is not None:
+                return joined
     return _sum_of_bytes(run, a, b)
 
 

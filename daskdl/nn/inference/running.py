@@ -34,9 +34,9 @@ class Inference:
     """
 
     def __init__(self, model: Structure) -> None:
-        held = [tensor.data for _, tensor in model.held()]
-        held += [array for array in constants_of(model) if isinstance(array, np.ndarray)]
-        self.prepared, self._pure = Prepared(held), is_pure(model)
+        arrays = [tensor.data for _, tensor in model.held()]
+        arrays += [array for array in constants_of(model) if isinstance(array, np.ndarray)]
+        self.prepared, self._pure = Prepared(arrays), is_pure(model)
         self._programs: dict[Any, Program | None] = {}
         self._local = threading.local()
 
@@ -63,15 +63,15 @@ class Inference:
 
     def _layout(self, key: Any, n_bytes: int) -> Layout:
         """Return a program's arrays in this thread's memory for results, which it keeps."""
-        local, own = self._local, (key, threads())
+        local, full_key = self._local, (key, threads())
         room: Array | None = getattr(local, "room", None)
         if room is None or room.size < n_bytes:
             local.layouts, local.room = {}, None  # let go of the old one first
             del room
             local.room = block_of(n_bytes)
-        layout: Layout | None = local.layouts.get(own)
+        layout: Layout | None = local.layouts.get(full_key)
         if layout is None:
-            layout = local.layouts[own] = Layout(local.room)
+            layout = local.layouts[full_key] = Layout(local.room)
         return layout
 
 

@@ -38,9 +38,9 @@ def embedding(run: Pass, table: Any, ids: Any, *, padding: int | None = None) ->
         rows: Array = run.call(rows_of, matrix, numbers, padding)
         return rows if joined.bare else extend(rows, joined)
 
-    found = Pending(compute, extend, (*numbers.shape, matrix.shape[1]), matrix.dtype)
-    found.source = Taken(matrix, numbers, padding)
-    return found
+    pending = Pending(compute, extend, (*numbers.shape, matrix.shape[1]), matrix.dtype)
+    pending.source = Taken(matrix, numbers, padding)
+    return pending
 
 
 @rule(ops.lstm)
@@ -61,8 +61,12 @@ def lstm(
 
     affine: Affine = run.prepared.get(("affine", key), lambda: Affine(matrix))
     state = array_of(weight_state)
-    own, name = run.prepared.key(state), precision_of(matrix, state)
-    panels = None if own is None else run.prepared.get(("lstm", own), lambda: packed(state.T, name))
+    key_of_state, name = run.prepared.key(state), precision_of(matrix, state)
+    panels = (
+        None
+        if key_of_state is None
+        else run.prepared.get(("lstm", key_of_state), lambda: packed(state.T, name))
+    )
     function: Any = partial(lstms, lambda rows, _: affine(rows), panels=panels)
     taken = _taken(x) if run.recorder is None else None
     if taken is not None:
@@ -118,7 +122,7 @@ class _Convolutions:
     def prepared(self, weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
         """Return what adds the convolution of images to an array."""
         key = "adding", self._prepared.key(weight), geometry
-        found: Callable[[Array, Array], Array] = self._prepared.get(
+        adding: Callable[[Array, Array], Array] = self._prepared.get(
             key, lambda: conv2d.prepared(weight, geometry)
         )
-        return found
+        return adding

@@ -97,8 +97,8 @@ class MovingModel:
         """
         check_lead(settings, self.lead_minutes)
         network = self.about.get("settings", {}).get("network", settings.network)
-        own = {"frame": "moving", "network": network, "lead_minutes": self.lead_minutes}
-        return settings.with_own(own)
+        shape = {"frame": "moving", "network": network, "lead_minutes": self.lead_minutes}
+        return settings.with_own(shape)
 
     def save(self, folder: Path) -> None:
         """Write the model to ``folder / "model.safetensors"``."""

@@ -139,22 +139,22 @@ def moving_samples(
     if "max_missing" not in settings.model_fields_set:
         settings = settings.model_copy(update={"max_missing": MISSING})
     shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
-    found = []
+    by_archive = []
     for archive in archives:
         tile = tuple(min(settings.region, archive.rain.sizes[axis]) for axis in ("y", "x"))
-        own = [part for part in stretches if part.store == archive.name]
-        if own:
+        of_archive = [part for part in stretches if part.store == archive.name]
+        if of_archive:
             n_out = frames_ahead(settings.lead_minutes, archive.step)
-            found += window_recipes(
-                [archive], own, frames_back(minutes(archive.step)), n_out, settings,
+            by_archive += window_recipes(
+                [archive], of_archive, frames_back(minutes(archive.step)), n_out, settings,
                 (tile[0], tile[1]), max(1, round(STRIDE * settings.region)), say,
             )  # fmt: skip
-    if not found:
+    if not by_archive:
         raise DataError("training windows: expected stretches, found none")
     draw = Draw(settings.draws, settings.cells, training and settings.augment, settings.seed)
-    total = sum(len(recipe) for _, recipes in found for recipe in recipes)
+    total = sum(len(recipe) for _, recipes in by_archive for recipe in recipes)
     most = settings.starts if training else max(1, settings.starts // 4)
-    for archive, recipes in found:
+    for archive, recipes in by_archive:
         step = minutes(archive.step)
         spacing = spacing_km(archive)
         for shard, recipe in zip(shards, _thinned(recipes, min(1.0, most / total)), strict=False):
