@@ -161,7 +161,8 @@ def draw_row(
         said = f"below {PROBABILITY_LEVELS[0]:.0%}" if chance else "no rain"
         axes.text(
             0.5, 0.5, said if known.size else f"not {name}", transform=axes.transAxes, ha="center",
-            va="center", fontsize=8, color=FAINT,
+            va="center", fontsize=8, color=FAINT, zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
         )  # fmt: skip
     if not chance:
         return draw_rain(axes, field, panels.x, panels.y)
