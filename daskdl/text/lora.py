@@ -55,14 +55,18 @@ def lora(
     --------
     >>> model = lora(load("bert", "classify", labels=["no", "yes"]))  # doctest: +SKIP
     >>> Trainer(model.network, CrossEntropyLoss(), AdamW(1e-3)).fit(texts)  # doctest: +SKIP
-    >>> save_adapter(model, "adapter/")  # doctest: +SKIP
     """
     trained = ("layers",) if getattr(model.network, "layers", None) else ()
     return replace(model, network=Adapted(model.network, rank, alpha, targets, trained, seed))
 
 
 def merged(model: TextModel) -> TextModel:
-    """Return the model with its adapters in the weights; as fast as one that has none."""
+    """Return the model with its adapters in the weights; as fast as one that has none.
+
+    Examples
+    --------
+    >>> merged(load_adapter(load("bert"), "adapter/")).embed(texts)  # doctest: +SKIP
+    """
     return replace(model, network=_adapted(model).merge().eval())
 
 
@@ -75,6 +79,10 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
         Of :func:`lora` or :func:`load_adapter`.
     folder : path
         Made if it is not there. Both files are written beside and renamed.
+
+    Examples
+    --------
+    >>> save_adapter(model, "adapter/")  # doctest: +SKIP
     """
     from safetensors.numpy import save
 
@@ -122,6 +130,10 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
     ------
     ModelFileError
         When a file is missing or damaged, a setting is not known, or a weight is of another model.
+
+    Examples
+    --------
+    >>> model = load_adapter(load("bert", "classify"), "adapter/")  # doctest: +SKIP
     """
     path = Path(folder)
     config, where = read_json(path / CONFIG), f"{path / CONFIG}"
