@@ -63,4 +63,6 @@ class _Lines:
             self.last = time.monotonic()
             began, first = self.began
             left = (self.last - began) / max(1, done - first) * (total - done)
-            say(f"{self.what}: {done} of {total}, about {left / 60:.0f} min left")
+            minutes = round(left / 60)
+            rest = f", about {minutes} min left" if minutes else ""
+            say(f"{self.what}: {done} of {total}{rest}")

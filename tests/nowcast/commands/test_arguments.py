@@ -70,7 +70,7 @@ def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
             advance(done, 8)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines() == ["ingest: 3 of 8", "ingest: 6 of 8"]
+    assert err.splitlines() == ["ingest: 3 of 8, about 1 min left", "ingest: 6 of 8"]
 
 
 class Terminal(io.StringIO):
