@@ -7,6 +7,7 @@ from typing import Any
 
 from daskdl import ops
 from daskdl.errors import SettingsError
+from daskdl.kernels.products.matmul import matmul
 from daskdl.names import nearest
 from daskdl.nn.core.initial import generator, uniform, zeros
 from daskdl.nn.core.module import Module
@@ -65,7 +66,7 @@ class LoRA(Module, pure=True):
 
     def merge(self) -> Linear:
         """Return the layer with this map in its weights, which are trained again."""
-        weight = self.layer.weight.data + self.scale * (self.up.data @ self.down.data)
+        weight = self.layer.weight.data + self.scale * matmul(self.up.data, self.down.data)
         self.layer.weight.data = weight.astype(weight.dtype, copy=False)
         _thaw(self.layer, {})
         return self.layer

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.kernels.products.matmul import matmul
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[Scores, Numbers
     slack = _slack(vectors, queries)
     rows = max(1, TOGETHER // len(vectors))
     for start in range(0, len(queries), rows):
-        products = queries[start : start + rows] @ vectors.T
+        products = matmul(queries[start : start + rows], vectors.T)
         for i, row in enumerate(products, start):
             some = np.flatnonzero(row >= np.partition(row, -k)[-k] - slack[i])
             exact = (vectors[some].astype(np.float64) * queries[i]).sum(1)
@@ -156,7 +157,7 @@ def pairs_above(
     slack = _slack(second, first)
     rows = max(1, TOGETHER // max(1, len(second)))
     for start in range(0, len(first), rows):
-        products = first[start : start + rows] @ second.T
+        products = matmul(first[start : start + rows], second.T)
         i, j = np.nonzero(products >= least - slack[start : start + rows, None])
         i += start
         ordered = i + at < j + behind

@@ -113,7 +113,7 @@ def test_training_lowers_the_loss_of_a_network(recipe):
     made, loss, samples = network("small", 0), ExceedanceLoss(), SampleSet([recipe])
     before = made.evaluate(samples, loss=loss)["loss"]
     Trainer(made, loss, Adam(2e-3)).fit(samples, iterations=15, batch_size=8, progress=False)
-    assert made.evaluate(samples, loss=loss)["loss"] < 0.95 * before
+    assert made.evaluate(samples, loss=loss)["loss"] < 0.97 * before
 
 
 def test_places_are_not_chosen_by_what_came(recipe):
