@@ -157,7 +157,7 @@ PAGES = sorted(
 
 
 #: Pages whose subject has tests of its own; ``python -m ci.docs`` runs them too.
-LONG = ("radar", "forecaster", "pytorch", "killed_worker", "larger_than_memory")
+LONG = ("radar", "forecaster", "segmentation", "pytorch", "killed_worker", "larger_than_memory")
 
 
 def test_pages_with_cells_are_found():
