@@ -68,7 +68,8 @@ def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
     if not isinstance(config, dict):
         return config
     name = config.get("module")
-    if name not in Module.registry:
+    made = _class_of(str(name))
+    if made is None:
         raise UnknownModuleError(
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
             f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
@@ -76,11 +77,22 @@ def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
     arguments = [*given, *(build(item, path) for item in config["arguments"])]
     keywords = {key: build(item, path) for key, item in config["keywords"].items()}
     try:
-        return Module.registry[name](*arguments, **keywords)
+        return made(*arguments, **keywords)
     except DaskdlError:
         raise
     except Exception as error:  # whatever a constructor says of arguments that are not its own
         raise ValueError(f"{name}: {error}") from error
+
+
+def _class_of(name: str) -> type[Module] | None:
+    """Return the class of a name in a file, None for one that is not known.
+
+    A user's class that has another module now, or had none in an older file, is known by its own
+    name; of several the last that was made.
+    """
+    short = name.rpartition(".")[2]
+    users = [c for key, c in Module.registry.items() if "." in key and c.__name__ == short]
+    return Module.registry.get(name) or (users[-1] if users else None)
 
 
 def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None) -> None:

@@ -57,7 +57,7 @@ class Module(Structure, Predicting):
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, *, pure: bool | None = None, **kwargs: Any) -> None:
-        """Make the class known to model files: by its name, with its module's if that is taken.
+        """Make the class known to model files: by its name, outside of daskdl with its module's.
 
         One that defines nothing takes nobody's place before it is used: such are made where a class
         of a notebook is unpickled, and are dropped if the class itself is there.
@@ -69,10 +69,8 @@ class Module(Structure, Predicting):
         """
         super().__init_subclass__(**kwargs)
         defines = any(name == "__init__" or name[:2] != "__" for name in vars(cls))
-        registered = Module.registry.get(cls.__name__)
-        ours = registered is not None and registered.__module__.startswith("daskdl.")
         user = not cls.__module__.startswith("daskdl.")
-        cls.registered = f"{cls.__module__}.{cls.__name__}" if ours and user else cls.__name__
+        cls.registered = f"{cls.__module__}.{cls.__name__}" if user else cls.__name__
         if defines or cls.registered not in Module.registry:
             Module.registry[cls.registered] = cls
         if pure is not None:

@@ -30,11 +30,11 @@ class CorrectionNetwork(Module):
 
     Parameters
     ----------
-    body : CorrectionUNet or Recurrent
+    body : UNet or Recurrent
         From inputs (N, H, W, `CHANNELS`) to features (N, H, W, body.channels).
     """
 
-    def __init__(self, body: CorrectionUNet | Recurrent) -> None:
+    def __init__(self, body: UNet | Recurrent) -> None:
         self.body = body
         self.head = Conv2d(body.channels, len(THRESHOLDS), 1, seed=0)
         for parameter in self.head.parameters():
@@ -75,7 +75,7 @@ class Averaged(Module):
         return total * np.float32(self.part / len(self.networks))
 
 
-class CorrectionUNet(Module):
+class UNet(Module):
     """An encoder and a decoder with links between levels of one size.
 
     O. Ronneberger et al., arXiv 1505.04597; with means in place of maxima, and linear interpolation
@@ -176,9 +176,9 @@ def network(name: str, seed: int) -> CorrectionNetwork:
         When there is none of that name.
     """
     if name == "small":
-        return CorrectionNetwork(CorrectionUNet(SMALL, seed=seed))
+        return CorrectionNetwork(UNet(SMALL, seed=seed))
     if name == "rainnet":
-        return CorrectionNetwork(CorrectionUNet(RAINNET, seed=seed))
+        return CorrectionNetwork(UNet(RAINNET, seed=seed))
     if name in ("convlstm", "trajgru"):
         return CorrectionNetwork(Recurrent(name, seed=seed))
     raise SettingsError(f"network: expected one of {', '.join(NAMES)}, found {name!r}; choose one")

@@ -104,7 +104,7 @@ def test_a_model_of_ones_own_class_is_shown_by_its_arrays(tmp_path, monkeypatch)
 
     path = tmp_path / "own.safetensors"
     daskdl.save(NobodyKnows(), path, {"note": "mine"})
-    monkeypatch.delitem(nn.Module.registry, "NobodyKnows")
+    monkeypatch.delitem(nn.Module.registry, NobodyKnows.registered)
     found = describe(path)
     assert found["kind"].startswith("model of daskdl, of modules whose code is elsewhere")
     assert found["shapes"] == {"inner.bias": [2], "inner.weight": [2, 3]}

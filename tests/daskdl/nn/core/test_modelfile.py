@@ -140,6 +140,19 @@ def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loa
         nn.load(path)
 
 
+@pytest.mark.parametrize("name", ["Mine", "moved.elsewhere.Mine"])
+def test_a_users_class_is_known_by_its_own_name_where_its_module_is_another(name):
+    class Mine(nn.Module):
+        def __init__(self, by):
+            self.by = by
+
+    described = modelfile.configuration(Mine(2.0))
+    assert described["module"] == f"{__name__}.Mine"
+    assert type(modelfile.build(described | {"module": name})) is Mine
+    with pytest.raises(ModelFileError, match=r"no module named 'moved\.Linear' is known"):
+        modelfile.build(described | {"module": "moved.Linear"})
+
+
 def test_a_class_of_a_notebook_stays_known_when_its_model_comes_back_from_workers(path):
     cell = """
 class Shifted(nn.Module):
@@ -160,9 +173,9 @@ class Shifted(nn.Module):
         assert nn.load(path)(np.zeros(1, "f4")).data.tolist() == [-2]
         exec("class Shifted(nn.Residual): pass", notebook)  # which defines nothing
         made = notebook["Shifted"](nn.ReLU())
-        assert nn.Module.registry["Shifted"] is type(made)
+        assert nn.Module.registry["notebook_of_nobody.Shifted"] is type(made)
     finally:
-        nn.Module.registry.pop("Shifted")
+        nn.Module.registry.pop("notebook_of_nobody.Shifted")
 
 
 def test_missing_and_surplus_tensors(path):
