@@ -93,11 +93,7 @@ class HammingIndex(Parted):
             raise SettingsError(f"HammingIndex.search: expected k of at least 1, found {k!r}")
         asked = self._asked("search", queries)
         by_block = self._each(kernels.nearest, [(asked, min(k, n)) for n in self._lengths])
-        distances = np.concatenate([distance for distance, _ in by_block], 1)
-        moved = [number + start for (_, number), start in zip(by_block, self._starts, strict=False)]
-        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        numbers = np.take_along_axis(np.concatenate(moved, 1), order, 1)
-        return np.take_along_axis(distances, order, 1), numbers
+        return self._least(by_block, k)
 
     def within(self, queries: Codes, radius: int) -> tuple[Ragged, Ragged]:
         """Return the distances and numbers of all codes no farther than a radius, by their numbers.

@@ -10,6 +10,7 @@ import numpy as np
 from daskdl.cluster.current import current_client
 from daskdl.cluster.processors import threads_of_task
 from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.tensor import Array
 
 
 class Parted:
@@ -71,6 +72,18 @@ class Parted:
             for some, more in zip(chosen, arguments, strict=True)
         ]
         return list(dask.compute(*tasks))
+
+    def _least(self, parts: Sequence[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
+        """Return the k least of the values (q, ...) of all blocks, and the numbers of their rows.
+
+        ``parts`` has both for each block, numbers from its own first row on; of equal values the
+        row of the smaller number comes first.
+        """
+        values = np.concatenate([value for value, _ in parts], 1)
+        numbers = [number + first for (_, number), first in zip(parts, self._starts, strict=False)]
+        order = np.argsort(values, axis=1, kind="stable")[:, :k]
+        together = np.concatenate(numbers, 1)
+        return np.take_along_axis(values, order, 1), np.take_along_axis(together, order, 1)
 
 
 def _within(threads: int, function: Any, *arguments: Any) -> Any:

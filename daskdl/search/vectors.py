@@ -91,11 +91,8 @@ class VectorIndex(Parted):
             )
         asked = _finite(np.asarray(queries))
         parts = self._each(nearest, [(asked, min(k, n)) for n in self._lengths])
-        scores = np.concatenate([score for score, _ in parts], 1)
-        moved = [number + start for (_, number), start in zip(parts, self._starts, strict=False)]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        numbers = np.take_along_axis(np.concatenate(moved, 1), order, 1)
-        return np.take_along_axis(scores, order, 1), numbers
+        negative, numbers = self._least([(-scores, numbers) for scores, numbers in parts], k)
+        return -negative, numbers
 
     def duplicates(self, least: float, most: int = 10_000_000) -> tuple[Numbers, Scores]:
         """Return all pairs of vectors whose product is no less than a number.
