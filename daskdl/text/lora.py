@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import ModelFileError, SettingsError
+from daskdl.files import write_synced
 from daskdl.interop.guard import check_keys
 from daskdl.interop.torch_weights import read
 from daskdl.nn import Adapted
@@ -111,9 +112,9 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
         (WEIGHTS, save(weights, {"format": "pt"})),
         (CONFIG, json.dumps(config, indent=2).encode()),
     ):
-        beside = path / f".{name}.{os.getpid()}"
-        beside.write_bytes(content)
-        beside.replace(path / name)
+        temporary = path / f".{name}.{os.getpid()}"
+        write_synced(temporary, content)
+        temporary.replace(path / name)
 
 
 def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
