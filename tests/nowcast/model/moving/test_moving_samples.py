@@ -112,8 +112,8 @@ def test_losses_are_least_for_the_truth_and_blind_to_what_is_missing(kind):
 def test_training_lowers_the_loss_of_a_network(recipe):
     made, loss, samples = network("small", 0), ExceedanceLoss(), SampleSet([recipe])
     before = made.evaluate(samples, loss=loss)["loss"]
-    Trainer(made, loss, Adam(2e-3)).fit(samples, iterations=15, batch_size=8, progress=False)
-    assert made.evaluate(samples, loss=loss)["loss"] < 0.97 * before
+    Trainer(made, loss, Adam(2e-3)).fit(samples, iterations=30, batch_size=8, progress=False)
+    assert made.evaluate(samples, loss=loss)["loss"] < 0.95 * before
 
 
 def test_places_are_not_chosen_by_what_came(recipe):
