@@ -113,12 +113,12 @@ def by_tobac(rain: NDArray[np.float32]) -> list[list[Mark]]:
     field = xr.DataArray(
         rain, dims=("time", "y", "x"), coords={"time": times, "y": axis, "x": axis}, name="rain"
     )
-    found = tobac.feature_detection_multithreshold(
+    detected = tobac.feature_detection_multithreshold(
         field, dxy=1000, threshold=[5, 10, 20, 40], target="maximum",
         position_threshold="weighted_diff", sigma_threshold=1.5, n_min_threshold=10,
     )  # fmt: skip
     linked = tobac.linking_trackpy(
-        found, field, dt=60 * STEP, dxy=1000, v_max=20, method_linking="predict", stubs=1
+        detected, field, dt=60 * STEP, dxy=1000, v_max=20, method_linking="predict", stubs=1
     )
     marks: list[list[Mark]] = [[] for _ in range(FRAMES)]
     for row in linked.itertuples():

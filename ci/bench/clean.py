@@ -56,7 +56,7 @@ def ours() -> list[Contestant]:
 
 def theirs() -> list[Contestant]:
     """Return the steps of wradlib and Py-ART for the same, of those that are installed."""
-    found: list[Contestant] = []
+    cleaned: list[Contestant] = []
     with contextlib.suppress(ImportError):
         from wradlib.classify import filter_gabella
 
@@ -65,7 +65,7 @@ def theirs() -> list[Contestant]:
             mask = filter_gabella(dbz, tr1=12, n_p=6, tr2=1.1)
             return mask, np.where(mask, -np.inf, sweep.dbz)
 
-        found.append(("wradlib filter_gabella", gabella))
+        cleaned.append(("wradlib filter_gabella", gabella))
     with contextlib.suppress(ImportError):
         import pyart
 
@@ -76,8 +76,8 @@ def theirs() -> list[Contestant]:
             gates = pyart.correct.despeckle_field(radar, "reflectivity", size=8)
             return gates.gate_excluded, np.where(gates.gate_excluded, -np.inf, sweep.dbz)
 
-        found.append(("Py-ART despeckle_field", despeckle))
-    return found
+        cleaned.append(("Py-ART despeckle_field", despeckle))
+    return cleaned
 
 
 def judge(name: str, take: Callable, volumes: list[tuple[Sweep, Disturbed]]) -> str:

@@ -98,7 +98,7 @@ def arrivals(
         By place, then by time; of a place that no cell reaches there is none.
     """
     last = max((cell.time for cell in cells), default="")
-    found = []
+    reached = []
     for name, (latitude, longitude) in places.items():
         scale = DEGREE * np.array([np.cos(np.radians(latitude)), 1.0])
         for cell in cells:
@@ -113,9 +113,11 @@ def arrivals(
             if inside.size:
                 start = np.datetime64(cell.time.removesuffix("Z"), "s")
                 begins, ends = (start + np.timedelta64(60 * int(inside[k]), "s") for k in (0, -1))
-                found.append(Arrival(name, cell.track, cell.id, begins, ends))
+                reached.append(Arrival(name, cell.track, cell.id, begins, ends))
     order = {name: number for number, name in enumerate(places)}
-    return sorted(found, key=lambda arrival: (order[arrival.place], arrival.begins, arrival.track))
+    return sorted(
+        reached, key=lambda arrival: (order[arrival.place], arrival.begins, arrival.track)
+    )
 
 
 def described(arrival: Arrival) -> str:

@@ -62,7 +62,7 @@ class _Lines:
         if time.monotonic() - self.last >= INTERVAL:
             self.last = time.monotonic()
             began, first = self.began
-            left = (self.last - began) / max(1, done - first) * (total - done)
-            minutes = round(left / 60)
+            seconds = (self.last - began) / max(1, done - first) * (total - done)
+            minutes = round(seconds / 60)
             rest = f", about {minutes} min left" if minutes else ""
             say(f"{self.what}: {done} of {total}{rest}")

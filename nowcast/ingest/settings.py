@@ -187,9 +187,11 @@ class IngestSettings(BaseModel):
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of the cleaning, in their order."""
-        given = {"correlation": self.rhohv is not None, "climate": self.climate is not None}
+        available = {"correlation": self.rhohv is not None, "climate": self.climate is not None}
         return tuple(
-            step for step in STEPS if given.get(step) or (step != "climate" and step in self.clean)
+            step
+            for step in STEPS
+            if available.get(step) or (step != "climate" and step in self.clean)
         )
 
     def describe(self, *, polar: bool) -> dict[str, Any]:

@@ -77,13 +77,13 @@ class Alerter:
             "issued": now(), "from": iso(start), "to": iso(until), "probability": round(chance, 3),
             "geometry": place.geometries[0], "simulated": simulated,
         }  # fmt: skip
-        what = (
+        event = (
             f"{rule.rate:g} mm/h" if rule.amount is None
             else f"{rule.amount:g} mm in {rule.over:g} min"
         )  # fmt: skip
-        message["headline"] = f"{rule.name}, {place.names[0]}: {what} with {chance:.0%}"
+        message["headline"] = f"{rule.name}, {place.names[0]}: {event} with {chance:.0%}"
         message["description"] = (
-            f"From the scan of {iso(start)}: {what} or more until {iso(until)} "
+            f"From the scan of {iso(start)}: {event} or more until {iso(until)} "
             f"has a probability of {chance:.0%}."
         )
         slug = "".join(c if c.isalnum() else "-" for c in key)

@@ -23,7 +23,7 @@ FEWEST_CELLS = 500
 
 
 class Difference(NamedTuple):
-    """How two radars differ.
+    """The difference in reflectivity between two radars.
 
     Parameters
     ----------

@@ -135,11 +135,11 @@ class Tally:
         # Gates from each reflectivity on; bands with ground in them do not count.
         counts = np.where(clear[..., np.newaxis], self.strong, 0)[..., ::-1].cumsum(axis=2)
         counts = counts[..., ::-1].sum(axis=1) / np.maximum(clear.sum(axis=1), 1)[:, np.newaxis]
-        beside = [np.roll(counts, side, axis=0) for side in range(-BESIDE, BESIDE + 1)]
-        usual = np.median(beside, axis=0)
+        neighbours = [np.roll(counts, side, axis=0) for side in range(-BESIDE, BESIDE + 1)]
+        usual = np.median(neighbours, axis=0)
         loss = np.zeros(len(counts))
-        for ray, (own, others) in enumerate(zip(counts, usual, strict=True)):
-            at = np.interp(COMPARED, COUNTED, own)
+        for ray, (counted, others) in enumerate(zip(counts, usual, strict=True)):
+            at = np.interp(COMPARED, COUNTED, counted)
             # Frequencies fall with reflectivity; np.interp wants them to rise.
             as_usual = np.interp(at, others[::-1], COUNTED[::-1])
             loss[ray] = np.median(as_usual - COMPARED)

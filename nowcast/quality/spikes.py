@@ -39,8 +39,8 @@ def spikes(dbz: NDArray[np.float32], range_: NDArray[np.float64]) -> NDArray[np.
     far = range_ >= NEAREST
     # Most sweeps have few rays with so much echo; those beside them are looked at, too.
     full = heard[:, far].sum(axis=1) > SHARE * far.sum() / 2
-    beside = np.roll(full, WIDEST) | np.roll(full, -WIDEST)
-    looked = np.flatnonzero(full | beside)
+    next_to_full = np.roll(full, WIDEST) | np.roll(full, -WIDEST)
+    looked = np.flatnonzero(full | next_to_full)
     if full.any():
         power = dbz[looked] - (20 * np.log10(np.maximum(range_, 1.0) / 1000)).astype(np.float32)
         level = np.full(len(dbz), -np.inf, np.float32)

@@ -254,8 +254,8 @@ class _Arrays:
 
     def _sync(self, known: int, count: int) -> None:
         """Have on the disk what the metadata are about to name; zarr leaves that to the system."""
-        beside = {"quality": self.quality, FLAGS: self.flags}
-        names = ["rain_rate", *(name for name, field in beside.items() if field is not None)]
+        further = {"quality": self.quality, FLAGS: self.flags}
+        names = ["rain_rate", *(name for name, field in further.items() if field is not None)]
         fields = [self.path / name for name in names]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.

@@ -42,7 +42,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class FalseEcho:
-    """How much of each there is.
+    """The amounts of false echo that simulated volumes are given.
 
     Parameters
     ----------

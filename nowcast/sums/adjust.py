@@ -26,7 +26,7 @@ LEAST, HOLD = 0.5, 5.0
 
 
 class Scores(NamedTuple):
-    """How sums compare with gauges that had no part in their adjustment.
+    """Errors of sums at gauges that had no part in their adjustment.
 
     Parameters
     ----------

@@ -125,8 +125,8 @@ def score_all(
     for (_, archive, *_), result in in_order(client, in_task(client, _scored), calls, "verify"):
         if isinstance(result, Died):
             raise ClusterError(f"verify: the forecast to {archive.time[-1]}: {result.reason}")
-        case, own = result
-        totals.add(own)
+        case, ranks = result
+        totals.add(ranks)
         run.append(case)
         yield *jobs[done][:2], case
         done += 1

@@ -55,9 +55,9 @@ class Totals:
         self.power += other.power
         self.observed_power += other.observed_power
         for m, counts in enumerate(other.ranks):
-            own = self.ranks[m]
+            ranks = self.ranks[m]
             if counts is not None:
-                self.ranks[m] = counts if own is None else own + counts
+                self.ranks[m] = counts if ranks is None else ranks + counts
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Return all sums by name, for a file."""

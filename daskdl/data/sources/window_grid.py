@@ -91,10 +91,10 @@ def _windowed(
         length, size = arrays[first].shape[names[first].index(name)], window[name]
         every = steps.get(name)
         every = (size or 1) if every is None or size is None else every
-        for what, n in (("window", 1 if size is None else size), ("step", every)):
+        for name_of_number, n in (("window", 1 if size is None else size), ("step", every)):
             if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
                 raise SettingsError(
-                    f"{where}, {what}: expected whole cells along {name!r}, found {n!r}"
+                    f"{where}, {name_of_number}: expected whole cells along {name!r}, found {n!r}"
                 )
         if length < (size or 1):
             raise DataError(

@@ -137,8 +137,8 @@ class Convolution(Prepared):
         wide = images, rows, windows, self.together * filters
         if columns % self.together == 0:
             wide_y = y.reshape(wide)
-            beside = wide_y if ends.beside is y else ends.beside.reshape(wide)
-            self._run(x, wide_y, ends._replace(beside=beside))
+            wide_residual = wide_y if ends.beside is y else ends.beside.reshape(wide)
+            self._run(x, wide_y, ends._replace(beside=wide_residual))
             return
         results = empty(wide, y.dtype)
         self._run(x, results, ends_of(results, 0 * self.bias))

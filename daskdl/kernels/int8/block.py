@@ -181,13 +181,13 @@ def _summed(
         if channels is None:
             word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
             lane = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
-            left = [words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))]
-            left *= vectors
+            left_words = [words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))]
+            left_words *= vectors
         else:
             each = [channels.read(line, v * words.lanes, bytes_of_lanes) for v in range(vectors)]
-            left = [words.left(builder, builder.zext(number, words.kind)) for number in each]
+            left_words = [words.left(builder, builder.zext(number, words.kind)) for number in each]
         for v, column in enumerate(right):
-            sums.append(words.add(builder, totals[i * vectors + v], left[v], column))
+            sums.append(words.add(builder, totals[i * vectors + v], left_words[v], column))
     following = builder.add(k, whole(1))
     next_b = builder.gep(place, [whole(LINE)])
     builder.cbranch(builder.icmp_signed("<", following, depth), inner, between)

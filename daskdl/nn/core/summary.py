@@ -111,14 +111,16 @@ def summarise(
     counted: set[int] = set()
     for name, module in model.modules():
         parts = [part for part in arrays(seen.get(name)) if part.ndim]
-        own = [p for p in vars(module).values() if isinstance(p, WEIGHTS) and id(p) not in counted]
-        counted.update(map(id, own))
+        weights = [
+            p for p in vars(module).values() if isinstance(p, WEIGHTS) and id(p) not in counted
+        ]
+        counted.update(map(id, weights))
         rows.append(
             Row(
                 name,
                 type(module).__name__,
                 tuple(_sample(part.shape) for part in parts),
-                sum(p.data.size for p in own),
+                sum(p.data.size for p in weights),
                 sum(part.nbytes for part in parts),
             )
         )

@@ -132,11 +132,11 @@ def _waiting(
         return kept
 
     def compute(joined: Joined) -> Array:
-        product, beside, of_beside = prepared(joined.norm, joined.bias), joined.beside, None
-        if isinstance(beside, Rounded):
-            beside, of_beside = beside
+        product, residual, of_beside = prepared(joined.norm, joined.bias), joined.beside, None
+        if isinstance(residual, Rounded):
+            residual, of_beside = residual
         y: Array = run.call(
-            product, _bytes(run, x, of_x, product), beside, of_beside, joined.low,
+            product, _bytes(run, x, of_x, product), residual, of_beside, joined.low,
             joined.high, joined.into,
         )  # fmt: skip
         return y

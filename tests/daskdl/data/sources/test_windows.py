@@ -150,8 +150,8 @@ def test_a_fit_has_the_same_bits_whatever_holds_the_windows():
     weights = []
     with Client(**options, dashboard_address=":0") as client:
         lazy = {"x": da.from_array(x, chunks=30), "y": da.from_array(y, chunks=50)}
-        held = {"x": lazy["x"].persist(), "y": y}
-        for data in ({"x": x, "y": y}, lazy, held):
+        arrays = {"x": lazy["x"].persist(), "y": y}
+        for data in ({"x": x, "y": y}, lazy, arrays):
             model = nn.Conv2d(3, 2, 3, padding=1, seed=0)
             samples = SampleSet.from_windows(data, {0: 32, 1: 32}, step=16, partitions=2)
             trainer = Trainer(model, nn.CrossEntropyLoss(), SGD(0.1))

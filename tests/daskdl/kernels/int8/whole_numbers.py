@@ -20,8 +20,8 @@ def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
         parts = zip(*(np.split(a, geometry.groups, -1 if a.ndim == 4 and a is not weight else 0)
                       for a in whole), strict=True)  # fmt: skip
         alone, results = geometry._replace(groups=1), []
-        for a, w, factor, shift, beside in parts:
-            last = end if end.beside is None else end._replace(beside=beside)
+        for a, w, factor, shift, residual in parts:
+            last = end if end.beside is None else end._replace(beside=residual)
             results.append(convolved(a, zero, w, factor, shift, alone, last))
         return np.concatenate(results, -1)
     n, height, width, channels = x.shape

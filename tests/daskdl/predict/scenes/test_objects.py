@@ -15,9 +15,11 @@ from daskdl.predict import detect_scene, label_scene
 
 def _by_first_cell(labels):
     """Number objects row by row, which scikit-image does not in narrow volumes."""
-    found, first = np.unique(labels, return_index=True)
+    numbers, first = np.unique(labels, return_index=True)
     ranks = np.zeros(labels.max() + 1, int)
-    ranks[found[found > 0][np.argsort(first[found > 0])]] = np.arange(1, (found > 0).sum() + 1)
+    ranks[numbers[numbers > 0][np.argsort(first[numbers > 0])]] = np.arange(
+        1, (numbers > 0).sum() + 1
+    )
     return ranks[labels]
 
 
@@ -79,13 +81,13 @@ def test_a_box_at_a_border_of_windows_is_found_once(kind):
     scene, expected = np.zeros((210, 330, 1), np.float32), []
     draw = np.random.default_rng(0)
     for i, j in np.ndindex(10, 16):
-        top, left, n = 20 * i + draw.integers(5), 20 * j + draw.integers(5), draw.integers(4, 14)
-        scene[top : top + n, left : left + n] = kind_of = draw.integers(1, 3)
-        expected.append((left, top, left + n, top + n, kind_of - 1))
-    held = scene if kind == "numpy" else da.from_array(scene, chunks=(50, 70, 1))
-    found = detect_scene(_squares, held, {0: 64, 1: 80}, margin=16)
-    rows = np.column_stack([found["boxes"].round(), found["labels"]]).astype(int)
+        top, column, n = 20 * i + draw.integers(5), 20 * j + draw.integers(5), draw.integers(4, 14)
+        scene[top : top + n, column : column + n] = kind_of = draw.integers(1, 3)
+        expected.append((column, top, column + n, top + n, kind_of - 1))
+    source = scene if kind == "numpy" else da.from_array(scene, chunks=(50, 70, 1))
+    objects = detect_scene(_squares, source, {0: 64, 1: 80}, margin=16)
+    rows = np.column_stack([objects["boxes"].round(), objects["labels"]]).astype(int)
     assert sorted(map(tuple, rows.tolist())) == sorted(expected)
-    assert (np.diff(found["scores"]) <= 0).all()
-    empty = detect_scene(_squares, held * 0, {0: 64, 1: 80}, margin=16)
+    assert (np.diff(objects["scores"]) <= 0).all()
+    empty = detect_scene(_squares, source * 0, {0: 64, 1: 80}, margin=16)
     assert [len(column) for column in empty.values()] == [0, 0, 0]
