@@ -92,6 +92,7 @@ class IngestSettings(BaseModel):
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{name}: ")
+            message = message.replace("Input should be", "expected", 1)
             input_told = "" if ", found " in message else f", found {first['input']!r}"
             raise SettingsError(f"ingest, {name}: {message}{input_told}") from None
 

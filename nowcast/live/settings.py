@@ -122,7 +122,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path}: expected settings in YAML, found {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"{path}: expected settings in YAML, found: {reason}") from error
     if not isinstance(values, dict):
         raise SettingsError(f"{path}: expected lines 'name: value', found {values!r}")
     return values
