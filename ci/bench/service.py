@@ -3,8 +3,9 @@
 python -m ci.bench.service [--hours 24] [--speed 60] [--kills 0]
 
 Scans of a simulated day arrive at a multiple of real speed; of each twelve one comes twice, one
-after the next one, one is cut off and one never comes. With ``--kills`` the watch is killed (-9) so
-often at random moments, and started again.
+after the next one, one is cut off and one never comes. After a quarter of them a scan comes from a
+radar whose clock is years ahead. With ``--kills`` the watch is killed (-9) so often at random
+moments, and started again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,8 @@ from nowcast.simulate import simulate
 
 STEP = 10
 TWICE, LATE, CUT, MISSING = 2, 5, 7, 10
+#: Day of the scan from the radar whose clock is wrong.
+FUTURE = "20990101"
 WATCH = "from nowcast.cli import main; main()"
 
 
@@ -76,7 +82,7 @@ def feed(watched: Watched, made: list[Path], scans: Path, pause: float, kills: i
     """Let the scans arrive; return when each did, those cut off and those that never came."""
     chance, arrived, cut, missing = random.Random(0), {}, [], []
     late: list[Path] = []
-    killed = set(chance.choices(range(len(made)), k=kills))
+    killed = Counter(chance.choices(range(len(made)), k=kills))
 
     def arrive(path: Path, name: str | None = None) -> None:
         # Half first: a reader that takes it then has half a file.
@@ -103,12 +109,29 @@ def feed(watched: Watched, made: list[Path], scans: Path, pause: float, kills: i
                 arrive(path, f"again_{path.name}")
             while late:
                 arrive(late.pop())
-        moment = chance.uniform(0, pause) if i in killed else pause
-        watched.wait(moment)
-        if i in killed:
+        if i == len(made) // 4:
+            ahead_of_time(path, scans)
+        moments = sorted(chance.uniform(0, pause) for _ in range(killed[i]))
+        for before, moment in pairwise([0.0, *moments]):
+            watched.wait(moment - before)
             watched.kill()
-            watched.wait(pause - moment)
+        watched.wait(pause - (moments[-1] if moments else 0.0))
     return arrived, cut, missing
+
+
+def ahead_of_time(path: Path, scans: Path) -> None:
+    """Let a scan arrive whose radar's clock is years ahead."""
+    import h5py
+
+    copy = scans / f"simulated_{FUTURE}0000.h5"
+    made = scans.parent / copy.name
+    shutil.copy(path, made)
+    with h5py.File(made, "r+") as file:
+        for group in (file["what"], *(file[name]["what"] for name in file if "dataset" in name)):
+            for name in ("date", "startdate", "enddate"):
+                if name in group.attrs:
+                    group.attrs[name] = np.bytes_(FUTURE)
+    made.rename(copy)
 
 
 def main() -> None:
@@ -146,12 +169,13 @@ def report(
     with open_rain(out / "rain.zarr") as rain:
         times = rain["time"].values
     stored = {str(t)[:16].replace("-", "").replace(":", "") for t in times}
+    strange = {text for text in stored if text.startswith(FUTURE)}
     wanted = {name for name, path in names.items() if path not in {*cut, *missing}}
     whole = 0
     for path in sorted((out / "forecasts").glob("*.nc")):
         with open_forecast(path) as forecast:
             whole += bool(np.isfinite(forecast["rain_rate"].values).any())
-    once, right = len(times) == len(stored), stored == wanted
+    once, right = len(times) == len(stored), stored - strange == wanted
     print(f"scans {len(made)}: {len(cut)} cut off, {len(missing)} never came")
     print(f"in the store {len(times)}; each once: {once}; all that came: {right}")
     print(f"forecasts {whole} whole of {len(list((out / 'forecasts').iterdir()))} files")

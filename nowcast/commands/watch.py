@@ -98,7 +98,7 @@ def watch(
                 settings.source, settings.out, settings.method, settings.ingest, settings.model,
                 Access(settings.storage), settings.lead, settings.members,
                 minutes_of(settings.keep), minutes_of(settings.keep_forecasts), settings.alerts,
-                settings.cog,
+                settings.cog, settings.recalibrate,
             )  # fmt: skip
             if once:
                 run.look()

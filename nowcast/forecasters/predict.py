@@ -51,8 +51,7 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     """
     time = rain["time"].values
     if at == LATEST:
-        past = np.flatnonzero(time <= np.datetime64("now") + AHEAD)
-        return int(past[-1]) if len(past) else len(time) - 1
+        return latest_of(time)
     wanted = parse_utc("--at", at, others=f" or {LATEST!r}")
     # In microseconds, which reach farther than the store's nanoseconds.
     time = time.astype("datetime64[us]")
@@ -64,6 +63,15 @@ def find_time(rain: xr.Dataset, at: str) -> int:
             f"{utc_text(time[-1])}"
         )
     return nearest
+
+
+def latest_of(times: NDArray[np.datetime64]) -> int:
+    """Return the index of the newest of sorted times that no wrong clock set years ahead.
+
+    A time more than an hour in the future is passed over, unless all are.
+    """
+    past = np.flatnonzero(times <= np.datetime64("now") + AHEAD)
+    return int(past[-1]) if len(past) else len(times) - 1
 
 
 def check_run(rain: xr.Dataset, index: int, n_in: int) -> None:
@@ -158,6 +166,7 @@ def predict_to(
     members: int = 0,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
+    finish: Callable[[xr.Dataset], xr.Dataset] = lambda part: part,
 ) -> tuple[int, np.datetime64, bool]:
     """Write what `predict` returns to a file, one lead time after the other.
 
@@ -168,6 +177,8 @@ def predict_to(
     ----------
     path : path
         See `nowcast.forecasters.file.write_leads`.
+    finish : function of a Dataset
+        Given each lead time's forecast, returns what is written.
 
     Returns
     -------
@@ -191,7 +202,9 @@ def predict_to(
 
     def described() -> Iterator[xr.Dataset]:
         for number in range(1, start.leads + 1):  # enumerate would keep what it gave last
-            yield forecast_dataset(start.rain, start.index, next(parts), method, first=number)
+            part = next(parts)
+            yield finish(forecast_dataset(start.rain, start.index, part, method, first=number))
+            del part
 
     write_leads(described(), start.leads, path)
     time: np.datetime64 = start.rain["time"].values[start.index]

@@ -79,6 +79,10 @@ def metrics(status: Mapping[str, Any]) -> str:
     verified = status.get("verification", {})
     values["verified_forecasts"] = ("gauge", verified.get("n_cases", 0))
     values["behind"] = ("gauge", int(bool(verified.get("behind"))))
+    recalibration = status.get("recalibration", {})
+    values["recalibrated"] = ("gauge", int(recalibration.get("adopted", False)))
+    if recalibration.get("change") is not None:
+        values["recalibration_brier_change"] = ("gauge", recalibration["change"])
     alerts = status.get("alerts", {})
     values["alerts_on"] = ("gauge", len(alerts.get("on", ())))
     values |= {f"alerts_{name}": ("gauge", alerts.get(name, 0)) for name in OUTCOMES}

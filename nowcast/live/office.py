@@ -31,6 +31,9 @@ class Office(Strict):
     lead: Minutes | None = Field(None, description="how far ahead, such as 2h")
     members: int = Field(0, ge=0, description="of an ensemble")
     cog: bool = Field(False, description="forecasts as Cloud-optimised GeoTIFF too, in cog/")
+    recalibrate: bool = Field(
+        True, description="bend probabilities to what came, where that proves better"
+    )
     interval: float = Field(5.0, ge=0.1, description="seconds between two looks")
     keep: Minutes = Field(1440.0, description="how long frames are kept, such as 36h or 7d")
     keep_forecasts: Minutes = Field(1440.0, description="how long forecasts are kept")

@@ -18,13 +18,15 @@ from daskdl.errors import DaskdlError, DataError
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.forecast import Forecast
-from nowcast.forecasters.predict import predict
+from nowcast.forecasters.predict import latest_of, predict
+from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
 from nowcast.rain.mesh import mean_spacing
 from nowcast.rain.replacing import beside
 from nowcast.rain.utc import utc_text
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.findings import findings
 from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool
+from nowcast.verification.probability import BINS, probability_sums
 from nowcast.verification.report import write_json
 from nowcast.verification.totals import Totals
 
@@ -65,6 +67,7 @@ class Rolling:
             others.append("sprog")  # of S-PROG's own family the sums would be nearly equal
         self.others = {name: forecaster(name) for name in others}
         self.reference = others[-1]
+        self.names = json.dumps([method, *self.others])
         self.sums = self._read()
         self.waits: tuple[Path | None, np.datetime64] = (None, np.datetime64("NaT"))
         self.failed: set[Path] = set()
@@ -78,7 +81,7 @@ class Rolling:
         except (OSError, ValueError, KeyError, EOFError) as error:
             log.warning("%s: expected sums of scores, found %s; they begin anew", self.path, error)
             return {}
-        if str(sums.get("names")) != json.dumps([ISSUED, *self.others]):
+        if str(sums.get("names")) != self.names or "raw" not in sums:
             log.info("%s: scores begin anew, beside %s", self.path, ", ".join(self.others))
             return {}
         return sums
@@ -99,7 +102,8 @@ class Rolling:
                 if self.waits[0] != path:
                     with open_forecast(path) as forecast:
                         self.waits = path, forecast["time"].values[-1]
-                if self.waits[1] > rain["time"].values[-1]:
+                times = rain["time"].values
+                if self.waits[1] > times[latest_of(times)]:
                     return False
                 self._add(path, rain)
             except Exception as error:  # forecasts are more important than their scores
@@ -129,8 +133,10 @@ class Rolling:
         windows = [max(1, round(scale / spacing)) for scale in SCALES]
         totals = Totals(len(made), len(lead), len(THRESHOLDS), ())
         case = score_case(observed, made, THRESHOLDS, windows, totals=totals)
-        bins = totals.probability.reshape(*totals.probability.shape[:3], RELIABILITY_BINS, -1, 5)
-        self._sum(start, lead, {n: getattr(case, n) for n in CASE} | {"probability": bins.sum(-2)})
+        sums = {name: getattr(case, name) for name in CASE}
+        sums["probability"] = _in_tens(totals.probability)
+        sums["raw"] = _in_tens(_before_sums(dataset, observed))
+        self._sum(start, lead, sums)
         with beside(self.path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **self.sums)
 
@@ -146,7 +152,7 @@ class Rolling:
             }
             self.sums["block"] = self.sums["starts"] = np.empty(0, "M8[s]")
             self.sums["lead"] = lead
-            self.sums["names"] = np.array(json.dumps([ISSUED, *self.others]))
+            self.sums["names"] = np.array(self.names)
         sums = self.sums
         hours = start.astype("M8[h]").astype(int) // HOURS * HOURS
         block = np.datetime64(int(hours), "h").astype("M8[s]")
@@ -163,6 +169,19 @@ class Rolling:
         for name in (*case, "block"):
             sums[name] = sums[name][kept]
         sums["starts"] = sums["starts"][sums["starts"] >= oldest]
+
+    def recalibration(self) -> tuple[Verdict, Recalibration | None]:
+        """Return the verdict on curves fitted by now, and the curves where they are adopted."""
+        if not self.sums:
+            return Verdict(False, 0), None
+        raw = self.sums["raw"][np.argsort(self.sums["block"])]
+        raw = raw[raw[..., 0].any(axis=(1, 2, 3))]
+        verdict = judge(raw)
+        if not verdict.adopted:
+            return verdict, None
+        minutes = (self.sums["lead"] / np.timedelta64(60, "s")).tolist()
+        curves = fit(raw.sum(0)).round(5).tolist()
+        return verdict, Recalibration(minutes, list(THRESHOLDS), curves)
 
     def scores(self) -> xr.Dataset:
         """Return the scores of what is kept, as `nowcast.verification.verify` does.
@@ -228,6 +247,25 @@ def _observed(rain: xr.Dataset, valid: NDArray[np.datetime64]) -> NDArray[np.flo
     frames = rain["rain_rate"].isel(time=nearest).values.astype(np.float32)
     frames[np.abs(times[nearest] - valid) > NEAR] = np.nan
     return frames
+
+
+def _in_tens(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums of bins (..., bin, 5), ten bins instead of many."""
+    return sums.reshape(*sums.shape[:-2], RELIABILITY_BINS, -1, 5).sum(-2)
+
+
+def _before_sums(dataset: xr.Dataset, observed: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the sums (lead, threshold, BINS, 5) of probabilities before any recalibration."""
+    sums = np.zeros((len(observed), len(THRESHOLDS), BINS, 5))
+    raw = before(dataset)
+    known = raw["threshold"].values.tolist() if NAME in raw else []
+    for k, threshold in enumerate(THRESHOLDS):
+        if threshold in known:
+            chances = raw[NAME].sel(threshold=threshold).values
+            scored = np.isfinite(chances) & np.isfinite(observed)
+            for n in range(len(observed)):
+                sums[n, k] = probability_sums(chances[n], observed[n] >= threshold, scored[n])
+    return sums
 
 
 def _forecast(dataset: xr.Dataset) -> Forecast:

@@ -20,7 +20,7 @@ from daskdl.errors import DaskdlError, DataError
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.cog import require_rasterio, write_cog
 from nowcast.forecasters.file import open_forecast
-from nowcast.forecasters.predict import LATEST, find_time, predict_to
+from nowcast.forecasters.predict import latest_of, predict_to
 from nowcast.forecasters.registry import used
 from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time
@@ -85,6 +85,8 @@ class Watch:
         Of what is alerted, and to whom.
     cog : bool
         Whether forecasts are also written as Cloud-optimised GeoTIFF, to ``cog``.
+    recalibrate : bool
+        Whether probabilities are bent to what came, where that proves better.
     """
 
     source: str
@@ -99,6 +101,7 @@ class Watch:
     keep_forecasts: np.timedelta64 = DAY
     alerts: Alerts | None = None
     cog: bool = False
+    recalibrate: bool = True
 
     def __post_init__(self) -> None:
         self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
@@ -113,6 +116,7 @@ class Watch:
             require_rasterio()
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
         self.rolling = Rolling(self.out, self.method)
+        self.recalibration = self.rolling.recalibration()[1] if self.recalibrate else None
         self.alerter = None if self.alerts is None else Alerter(self.out, self.alerts)
         self.status = status.resumed(self.out, self.store)
         self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
@@ -147,15 +151,15 @@ class Watch:
                 del self.status["damaged"][name]
                 self.done.discard(name)
         times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
-        newest = max((told for told in times.values() if told is not None), default=None)
-        oldest = None if newest is None else newest - self.keep
+        told = np.sort([time for time in times.values() if time is not None])
+        oldest = told[latest_of(told)] - self.keep if len(told) else None
         settled = time.time() - SETTLED
         return [
             name
             for name, size in sizes.items()
             if name not in self.done
             and (before.get(name) == size or size[1] < settled)
-            and ((told := times[name]) is None or oldest is None or told >= oldest)
+            and ((time_of := times[name]) is None or oldest is None or time_of >= oldest)
         ]
 
     def cycle(self) -> bool:
@@ -250,7 +254,7 @@ class Watch:
         last = status.read(self.out / "latest.json")
         with opened_rain(self.store) as rain:
             times = rain["time"].values
-            index = find_time(rain, LATEST)
+            index = latest_of(times)
             start = times[index]
             text = iso(start)
             path = self.forecasts / f"{text.replace('-', '').replace(':', '')}.nc"
@@ -282,6 +286,8 @@ class Watch:
     def _predict_to(self, path: Path, rain: xr.Dataset, at: str, flags: list[str]) -> str:
         """Write a forecast and return the method that made it: extrapolation where ours fails."""
         asked: dict[str, Any] = {"members": self.members, "say": log.info}
+        if self.recalibration is not None:
+            asked["finish"] = self.recalibration.applied
         try:
             source = f"nowcast, method {used(self.method, self.forecaster)}"
             predict_to(path, self.forecaster, rain, at, self.lead_minutes, method=source, **asked)
@@ -292,7 +298,7 @@ class Watch:
             self._told(f"{self.method} failed ({type(error).__name__}: {error})")
         fallback = "extrapolation"
         source = f"nowcast, method {fallback}"
-        asked["members"] = 0
+        asked = {"say": log.info}
         predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
         flags.append(f"{self.method} failed")
         return fallback
@@ -326,7 +332,17 @@ class Watch:
             behind = self.status["verification"]["behind"]
             if behind and behind != told:
                 log.warning("forecasts fall behind: %s", " ".join(behind))
+        self._recalibrate()
         return True
+
+    def _recalibrate(self) -> None:
+        """Take, keep or drop the recalibration by what the scores tell now."""
+        if self.recalibrate:
+            verdict, recalibration = self.rolling.recalibration()
+            if (recalibration is None) != (self.recalibration is None):
+                log.warning("%s", verdict.sentence())
+            self.recalibration = recalibration
+            self.status["recalibration"] = verdict.to_dict() | {"told": verdict.sentence()}
 
     def verify_all(self) -> None:
         """Verify all forecasts that can be."""
@@ -355,8 +371,9 @@ class Watch:
                 remove(path)
         with open_rain(self.store) as rain:
             times = rain["time"].values
-            kept = times >= times[-1] - self.keep
-            if times[0] >= times[-1] - self.keep * (1 + SLACK) or kept.all():
+            newest = times[latest_of(times)]
+            kept = times >= newest - self.keep
+            if times[0] >= newest - self.keep * (1 + SLACK) or kept.all():
                 return
         self._save()  # before frames go, by which scans are counted after a kill
         _keep_frames(self.store, kept)

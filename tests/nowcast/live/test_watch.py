@@ -9,6 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -75,6 +76,28 @@ def test_scans_arrive_out_of_order_twice_and_with_a_gap(watch, scans):
     assert times(watch) == 5
     status = read(watch, "status.json")
     assert [status[name] for name in ("scans", "forecasts", "repeated")] == [5, 2, 1]
+
+
+def test_a_scan_from_a_wrong_clock_stands_in_nobody_s_way(tmp_path, scans):
+    """Its year is 2099: it is no start, and what is kept is counted from the other scans."""
+    (tmp_path / "in").mkdir()
+    strange = tmp_path / "radar_209901010000.h5"
+    shutil.copy(scans[0], strange)
+    with h5py.File(strange, "r+") as file:
+        groups = [file["what"], *(part["what"] for name, part in file.items() if "data" in name)]
+        for group in groups:
+            for name in {"date", "startdate", "enddate"} & group.attrs.keys():
+                group.attrs[name] = np.bytes_("20990101")
+    watch = again(tmp_path, keep=np.timedelta64(20, "m"))
+    arrive(watch, strange, scans[0])
+    for scan in scans[1:]:
+        arrive(watch, scan)
+        assert watch.cycle()
+    assert read(watch, "latest.json")["start"] == "2020-06-01T00:50Z"
+    with open_rain(watch.store) as rain:
+        assert rain["time"].values.astype("M8[m]").astype(str).tolist() == [
+            "2020-06-01T00:30", "2020-06-01T00:40", "2020-06-01T00:50", "2099-01-01T00:00",
+        ]  # fmt: skip
 
 
 def test_a_file_is_read_when_it_is_whole(watch, scans):

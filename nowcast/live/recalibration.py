@@ -1,0 +1,208 @@
+"""Recalibration: probabilities are bent to how often it rained in the last weeks, behind a gate.
+
+A curve for each lead time and threshold leads from the probability that the method gives to the one
+that is issued. It is straight between the edges of ten bins, so that the Brier score that a curve
+would have had follows exactly from sums over these bins, without the forecasts themselves. Curves
+are taken only when they were better on stretches of time that they were not fitted to.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Floats = NDArray[np.float64]
+
+#: Edges of the bins.
+EDGES = np.linspace(0, 1, 11)
+#: Least rise of a curve from edge to edge, by which it can be undone.
+RISE = 0.002
+#: Share of all pixels by which each point of a curve is held to where it leaves things as they are.
+HOLD = 1e-4
+#: Stretches of time that are left out in turn, and the fewest blocks of hours to judge by.
+FOLDS, FEWEST_BLOCKS = 5, 8
+#: Standard errors by which the Brier score has to fall.
+CERTAIN = 1.96
+NAME = "exceedance_probability"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How curves did on stretches that they were not fitted to.
+
+    Parameters
+    ----------
+    adopted : bool
+        Whether the Brier score fell, by more than chance tells.
+    blocks : int
+        Blocks of hours that were compared.
+    change, error : float or None
+        Mean relative change of the Brier score over thresholds, and its standard error.
+    """
+
+    adopted: bool
+    blocks: int
+    change: float | None = None
+    error: float | None = None
+
+    def sentence(self) -> str:
+        """Say what is done and why."""
+        if self.change is None or self.error is None:
+            return f"probabilities stay: expected {FEWEST_BLOCKS} blocks, found {self.blocks}"
+        done = "are recalibrated" if self.adopted else "stay"
+        return (
+            f"probabilities {done}: the Brier score on {self.blocks} blocks that curves were not "
+            f"fitted to changed by {self.change:+.1%}, give or take {CERTAIN * self.error:.1%}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """Curves by lead time and threshold.
+
+    Parameters
+    ----------
+    minutes : (lead,) list of float
+    thresholds : (threshold,) list of float
+        mm h-1.
+    curves : (lead, threshold, edge) list
+        Issued probability at each of `EDGES`.
+    """
+
+    minutes: list[float]
+    thresholds: list[float]
+    curves: list[list[list[float]]]
+
+    def applied(self, forecast: xr.Dataset) -> xr.Dataset:
+        """Return a forecast with its probabilities bent; other lead times are interpolated.
+
+        The probability from which on rain is expected is bent too, so that yes and no stay.
+        """
+        if NAME not in forecast:
+            return forecast
+        bent = self._bent(forecast, undo=False)
+        bent[NAME].values[:] = np.minimum.accumulate(bent[NAME].values, axis=0)
+        bent[NAME].attrs["recalibration"] = json.dumps(asdict(self))
+        return bent
+
+    def undone(self, forecast: xr.Dataset) -> xr.Dataset:
+        """Return a forecast with the probabilities that it had before."""
+        return self._bent(forecast, undo=True)
+
+    def _bent(self, forecast: xr.Dataset, *, undo: bool) -> xr.Dataset:
+        bent = forecast.copy()
+        names = [name for name in (NAME, "event_probability") if name in forecast]
+        for name in names:
+            bent[name] = forecast[name].copy(deep=True)
+        leads = forecast["lead_time"].values / np.timedelta64(60, "s")
+        for n, lead in enumerate(leads):
+            for k, threshold in enumerate(forecast["threshold"].values):
+                curve = self._curve(float(lead), float(threshold))
+                ends = (curve, EDGES) if undo else (EDGES, curve)
+                for name in names:
+                    values = bent[name].values
+                    values[k, n] = np.interp(values[k, n], *ends)
+        return bent
+
+    def _curve(self, lead: float, threshold: float) -> Floats:
+        curves = np.array(self.curves)
+        logs = np.log(self.thresholds)
+        at_lead = [
+            [np.interp(lead, self.minutes, curves[:, k, e]) for e in range(len(EDGES))]
+            for k in range(len(logs))
+        ]
+        one = np.array(at_lead)
+        return np.array([np.interp(np.log(threshold), logs, one[:, e]) for e in range(len(EDGES))])
+
+
+def before(forecast: xr.Dataset) -> xr.Dataset:
+    """Return a forecast as its method gave it, whether or not it was recalibrated."""
+    text = forecast[NAME].attrs.get("recalibration") if NAME in forecast else None
+    return forecast if text is None else Recalibration(**json.loads(text)).undone(forecast)
+
+
+def judge(sums: Floats) -> Verdict:
+    """Compare curves with none on stretches that they are not fitted to.
+
+    Parameters
+    ----------
+    sums : ndarray, (block, lead, threshold, bin, 5) float64
+        See `nowcast.verification.probability.probability_sums`; blocks in the order of time.
+    """
+    blocks = len(sums)
+    if blocks < FEWEST_BLOCKS or not sums[..., 0].any():
+        return Verdict(False, blocks)
+    change = np.zeros((blocks, sums.shape[2]))
+    for part in np.array_split(np.arange(blocks), FOLDS):
+        curves = fit(np.delete(sums, part, axis=0).sum(0))
+        for cell in np.ndindex(*curves.shape[:2]):
+            for block in part:
+                one = sums[(block, *cell)]
+                change[block, cell[1]] += _squares(one, curves[cell]) - _squares(one, EDGES)
+    was = np.array([
+        sum(_squares(sums[:, lead, k].sum(0), EDGES) for lead in range(sums.shape[1]))
+        for k in range(sums.shape[2])
+    ])  # fmt: skip
+    rains = was > 0  # a threshold that nothing came near to tells nothing
+    if not rains.any():
+        return Verdict(False, blocks)
+    relative = (change[:, rains] / was[rains]).mean(1)
+    total = float(relative.sum())
+    error = float(relative.std(ddof=1) * np.sqrt(blocks))
+    return Verdict(total + CERTAIN * error < 0, blocks, total, error)
+
+
+def fit(sums: Floats) -> Floats:
+    """Return the curves (lead, threshold, edge) of least squares of sums (lead, threshold, bin, 5).
+
+    They rise from edge to edge, and stay within 0 and 1.
+    """
+    from scipy.optimize import lsq_linear
+
+    curves = np.empty((*sums.shape[:2], len(EDGES)))
+    rises = np.tril(np.ones((len(EDGES), len(EDGES))))  # from rises to a curve
+    least = np.full(len(EDGES), RISE)
+    least[0] = 0
+    for cell in np.ndindex(*sums.shape[:2]):
+        square, line, _ = _quadratic(sums[cell])
+        hold = max(HOLD * sums[cell][:, 0].sum(), 1.0)
+        root = np.linalg.cholesky(square + hold * np.eye(len(EDGES)))
+        target = np.linalg.solve(root, line + hold * EDGES)
+        made = lsq_linear(root.T @ rises, target, (least, np.inf), method="bvls").x
+        highest = 1 - RISE * np.arange(len(EDGES))[::-1]
+        curves[cell] = np.minimum(np.cumsum(made), highest)
+    return curves
+
+
+def _squares(sums: Floats, curve: Floats) -> float:
+    """Return the sum of squared errors that a curve would have had."""
+    square, line, events = _quadratic(sums)
+    return float(curve @ square @ curve - 2 * line @ curve + events)
+
+
+def _quadratic(sums: Floats) -> tuple[Floats, Floats, float]:
+    """Return the squared error of a curve v as v @ square @ v - 2 line @ v + events."""
+    count, p, p2, events, p_events = sums.T
+    width, low = EDGES[1], EDGES[:-1]
+    up, up2 = (p - low * count) / width, (p2 - 2 * low * p + low**2 * count) / width**2
+    up_events = (p_events - low * events) / width
+    square, line = np.zeros((len(EDGES), len(EDGES))), np.zeros(len(EDGES))
+    k = np.arange(len(low))
+    square[k, k] += count - 2 * up + up2
+    square[k + 1, k + 1] += up2
+    square[k, k + 1] += up - up2
+    square[k + 1, k] += up - up2
+    line[k] += events - up_events
+    line[k + 1] += up_events
+    return square, line, float(events.sum())
