@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nowcast.quality.clean import DEFAULT, STEPS, clean
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 from nowcast.simulate import FalseEcho, Kind, Radar, Weather
 from nowcast.simulate.false_echo import Disturbed, disturb
 

@@ -102,7 +102,8 @@ def _plot_cleaning(paths: list[Path], out: Path, steps: str, zoom: float | None)
     from nowcast.ingest.rain_map import clean_sweeps
     from nowcast.ingest.settings import IngestSettings
     from nowcast.plot.cleaning import plot_cleaning
-    from nowcast.radar import reader, volume
+    from nowcast.radar import reader
+    from nowcast.radar.polar import volume
 
     header = reader.read_header(paths[0])
     if not header.format.polar or out.suffix.lower() != ".png":

@@ -15,7 +15,7 @@ from nowcast.ingest.sources import find_files, of_one_radar
 from nowcast.quality.climate import Climate, Tally
 from nowcast.radar.guard import guarded
 from nowcast.radar.header import Header
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 
 if TYPE_CHECKING:
     from distributed import Client

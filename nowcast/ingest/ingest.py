@@ -32,8 +32,8 @@ from nowcast.mosaic.calibration import Calibration
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate
 from nowcast.radar.header import Header
+from nowcast.radar.polar.volume import require_readers
 from nowcast.radar.site import Site
-from nowcast.radar.volume import require_readers
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain

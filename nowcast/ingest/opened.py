@@ -10,7 +10,7 @@ from daskdl.errors import DataError
 from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
-from nowcast.radar.tree import lowest_sweeps
+from nowcast.radar.polar.tree import lowest_sweeps
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 

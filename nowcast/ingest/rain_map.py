@@ -17,11 +17,13 @@ from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
 from nowcast.quality.clean import STEPS, Cleaned, clean
 from nowcast.quality.climate import open_climate
-from nowcast.radar import composite, isolated, reader, volume
+from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header
+from nowcast.radar.maps import composite
+from nowcast.radar.polar import volume
+from nowcast.radar.polar.sweep import Sweep
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import Sweep
 from nowcast.rain.grid import Grid
 
 # One code says both "no echo" and "not measured" in these.

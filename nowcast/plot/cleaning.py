@@ -12,7 +12,7 @@ from nowcast.plot.figure import FAINT, METHODS, new_figure, save
 from nowcast.plot.place import Place, draw_place
 from nowcast.plot.rain import add_legend, draw_field, draw_rain
 from nowcast.quality.clean import STEPS, Cleaned
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.rainrate import ZRRelation
 
 #: Cells along each side of the map.

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 
 Band = Literal["C", "X"]
 # Most that is added, dB.

@@ -20,7 +20,7 @@ from nowcast.quality.climate import MOST, Climate
 from nowcast.quality.speckle import speckle
 from nowcast.quality.spikes import spikes
 from nowcast.quality.texture import texture
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 
 Mask = NDArray[np.bool_]
 

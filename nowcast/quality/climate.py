@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.cf import describe
 from nowcast.rain.replacing import beside
 

@@ -7,11 +7,12 @@ import struct
 from pathlib import Path
 
 from daskdl.errors import DataError
-from nowcast.radar import nexrad, radolan, uf
 from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
+from nowcast.radar.maps import radolan
 from nowcast.radar.plainfile import is_zarr, read_bytes
+from nowcast.radar.polar import nexrad, uf
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 # Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.radar import composite, volume
 from nowcast.radar.formats import recognise
 from nowcast.radar.header import MOST_CELLS, Header
+from nowcast.radar.maps import composite
+from nowcast.radar.polar import volume
 
 # What damage makes of a time is mostly zero or far away; no archive of digital scans is older.
 FIRST, LAST = np.datetime64("1980-01-01"), np.datetime64("2100-01-01")

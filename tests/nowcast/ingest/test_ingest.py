@@ -11,8 +11,9 @@ from distributed import Client, LocalCluster
 from daskdl.cluster import bounded as tasks
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.ingest import ingest
-from nowcast.radar import guard, isolated, odim, volume
+from nowcast.radar import guard, isolated
 from nowcast.radar.header import Format
+from nowcast.radar.polar import odim, volume
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
 from tests.nowcast.radar.fuzz import mutants

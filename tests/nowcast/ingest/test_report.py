@@ -15,7 +15,7 @@ from nowcast.ingest.mlcast import Origin, write_mlcast
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.settings import IngestSettings
-from nowcast.radar import composite
+from nowcast.radar.maps import composite
 from nowcast.radar.reader import read_header
 from nowcast.radar.site import Site
 from nowcast.rain.cf import rain_dataset

@@ -13,7 +13,7 @@ from nowcast.quality.attenuation import CAP
 from nowcast.quality.clean import DEFAULT, STEPS, clean
 from nowcast.quality.speckle import GATES, speckle
 from nowcast.quality.spikes import spikes
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 from nowcast.simulate import FalseEcho, Kind, Radar, Weather
 from nowcast.simulate.false_echo import ATTENUATION_A, ATTENUATION_B, DB_A_DEGREE, disturb
 

@@ -11,7 +11,7 @@ from daskdl.errors import DataError
 from nowcast.ingest.ingest import ingest
 from nowcast.quality.clean import clean
 from nowcast.quality.climate import FEWEST, Tally, open_climate, write_climate
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 
 RAYS, GATES, LOSS = 120, 80, 6.0
 

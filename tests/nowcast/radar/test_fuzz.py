@@ -20,7 +20,7 @@ from tests.nowcast.radar.composite_files import (
 )
 from tests.nowcast.radar.fuzz import outcome_of, outcomes
 from tests.nowcast.radar.odim_file import write_sweep
-from tests.nowcast.radar.test_uf import write_uf
+from tests.nowcast.radar.polar.test_uf import write_uf
 
 # Small real files of each format.
 REAL = {

@@ -78,7 +78,7 @@ def test_xradar_reads_what_was_written(tmp_path: Path) -> None:
 
 def test_own_reader_tells_no_echo_from_missing(tmp_path: Path) -> None:
     from nowcast.radar.header import Format
-    from nowcast.radar.volume import read_header, read_sweeps
+    from nowcast.radar.polar.volume import read_header, read_sweeps
 
     path = write(tmp_path / "volume.h5", dbz())
     header = read_header(path, Format.ODIM)

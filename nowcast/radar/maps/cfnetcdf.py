@@ -1,0 +1,338 @@
+"""Rain maps in CF netCDF or zarr: rates, amounts or reflectivity on a projected grid.
+
+So are the files of the Bureau of Meteorology, of pysteps' exporter, and the stores of mlcast's
+convention and of this program.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.header import Format, Header
+from nowcast.radar.maps.geographic import geographic_grid
+from nowcast.radar.maps.projection import check_metres, in_metres
+from nowcast.radar.netcdf import open_dataset
+from nowcast.radar.units import METRES, rain_factor
+from nowcast.rain.grid import Grid
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Standard names, and the names that pysteps gives without one; best first: a file may have several.
+NAMES = {
+    "rate": (
+        "rainfall_rate",
+        "lwe_precipitation_rate",
+        "rainfall_flux",
+        "precipitation_flux",
+        "precip_intensity",
+    ),
+    "amount": (
+        "precipitation_amount",
+        "rainfall_amount",
+        "lwe_thickness_of_precipitation_amount",
+        "thickness_of_rainfall_amount",
+        "precip_accum",
+    ),
+    "reflectivity": ("equivalent_reflectivity_factor",),
+}
+EXPECTED = {
+    "rate": "mm h-1 or another length over time, or kg m-2 over time",
+    "amount": "mm or another length, or kg m-2",
+    "reflectivity": "dBZ",
+}
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the file or zarr store at ``path``, called ``name``.
+
+    Times are valid times: the end of the interval for accumulations.
+    """
+    with open_dataset(path) as dataset:
+        rain = _rain(dataset)
+        times, starts = _times(dataset, rain)
+        kind = _kind(rain)
+        station = dataset.attrs.get("station_name") or dataset.attrs.get("station_id")
+        station = station or dataset.attrs.get("station") or dataset.attrs.get("title")
+        return Header(
+            path=name,
+            format=Format.CFZARR if path.is_dir() else Format.CFNETCDF,
+            station=str(station or "CF netCDF"),
+            times=tuple(times.astype("datetime64[s]")),
+            grid=_grid(dataset, rain),
+            accumulation=_accumulation(rain, times, starts) if kind == "amount" else None,
+            reflectivity=kind == "reflectivity",
+        )
+
+
+def _accumulation(
+    rain: xr.DataArray, times: NDArray[np.datetime64], starts: NDArray[np.datetime64] | None
+) -> np.timedelta64:
+    """Return the length of the intervals: as stated, or else the step between the times."""
+    intervals = np.unique(np.diff(times) if starts is None else times - starts)
+    if intervals.size == 0:
+        raise DataError(
+            f"{rain.name} is an accumulation; expected the interval's start (bounds of time, or "
+            "start_time) or several times in equal steps, found none"
+        )
+    if starts is None and intervals.size > 1 and intervals[0] > np.timedelta64(0):
+        # Without their starts, times further apart than usual have a gap between them.
+        each = np.diff(times)
+        usual = intervals[np.argmax([(each == one).sum() for one in intervals])]
+        if usual == intervals[0] and 2 * (each == usual).sum() > each.size:
+            intervals = intervals[:1]
+    if intervals.size != 1 or not intervals[0] > np.timedelta64(0):
+        lengths = ", ".join(f"{one / np.timedelta64(1, 'm'):g}" for one in intervals[:4])
+        raise DataError(
+            f"expected accumulations over one length of time, found lengths of {lengths} min"
+            "; write a file for each length, or the bounds of time"
+        )
+    length: np.timedelta64 = intervals[0]
+    return length
+
+
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+    """Return mm h-1, or dBZ, of time ``index``, (ny, nx) with y and x increasing."""
+    with open_dataset(path) as dataset:
+        rain = _rain(dataset)
+        units = str(rain.attrs.get("units", "")).strip()
+        kind = _kind(rain)
+        echo = kind == "reflectivity"
+        factor = float(units.lower() == "dbz") or None if echo else rain_factor(units, kind)
+        if factor is None:
+            raise DataError(
+                f"expected {rain.name} in {EXPECTED[kind]}, found {units!r}"
+                "; convert the numbers and their units"
+            )
+        x, y = _in_degrees(dataset, rain) or [_axis(dataset, rain, axis) for axis in "xy"]
+        extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
+        chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
+        # In single precision: packed values become double otherwise, eight bytes a cell.
+        chosen_map = rain.isel(chosen).transpose(y.name, x.name)
+        values = _valid(chosen_map.values.astype(np.float32), rain)
+        ascending = (bool(y[-1] > y[0]), bool(x[-1] > x[0]))
+    if header.accumulation is not None:
+        factor /= header.accumulation / np.timedelta64(1, "h")
+    values = values[:: 1 if ascending[0] else -1, :: 1 if ascending[1] else -1]
+    return np.ascontiguousarray(values * np.float32(factor))
+
+
+def _valid(values: NDArray[np.float32], rain: xr.DataArray) -> NDArray[np.float32]:
+    """Return the values, NaN where they lie outside of what the file calls valid.
+
+    ``valid_min``, ``valid_max`` and ``valid_range`` of packed numbers are packed as well, unless
+    they are floating-point numbers (CF conventions, 2.5.1); xarray looks at none of them.
+    """
+    low, high = np.ravel(rain.attrs.get("valid_range", (np.nan, np.nan)))[[0, -1]]
+    limits = [np.asarray(rain.attrs.get(key, one)) for key, one in
+              (("valid_min", low), ("valid_max", high))]  # fmt: skip
+    scale, offset = (rain.encoding.get(key, one) for key, one in
+                     (("scale_factor", 1.0), ("add_offset", 0.0)))  # fmt: skip
+    lowest, highest = (
+        np.float32(limit if limit.dtype.kind == "f" else limit * scale + offset) for limit in limits
+    )
+    outside = (values < lowest) | (values > highest)
+    return np.where(outside, np.float32(np.nan), values)
+
+
+def _kind(rain: xr.DataArray) -> str:
+    """Return whether a variable is a "rate", an "amount" or "reflectivity"."""
+    kinds = [kind for kind, names in NAMES.items() if _name_of(rain) in names]
+    return kinds[0]
+
+
+def _name_of(variable: xr.DataArray) -> str:
+    """Return the standard name, or the name pysteps gives to what it writes without one."""
+    return str(variable.attrs.get("standard_name") or variable.name)
+
+
+def _rain(dataset: xr.Dataset) -> xr.DataArray:
+    for name in (name for names in NAMES.values() for name in names):
+        for variable in dataset.data_vars.values():
+            if _name_of(variable) == name and variable.ndim >= 2:
+                several = [
+                    f"{size} {dim}"
+                    for dim, size in variable.sizes.items()
+                    if size > 1 and dim in ("ens_number", "realization", "member")
+                ]
+                if several:
+                    raise DataError(
+                        f"expected one rain map a time, found {several[0]} of {variable.name}; "
+                        "write the one that was observed into a file of its own"
+                    )
+                return variable
+    variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
+    raise DataError(
+        f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
+        f"{NAMES['amount'][0]}...), found {variables or 'no variable'}"
+        "; give the variable one of them"
+    )
+
+
+def _times(
+    dataset: xr.Dataset, rain: xr.DataArray
+) -> tuple[NDArray[np.datetime64], NDArray[np.datetime64] | None]:
+    """Return the valid times of the maps and the starts of their intervals, if these are stated."""
+    candidates = [
+        variable
+        for variable in dataset.variables.values()
+        if variable.dtype.kind == "M" and variable.attrs.get("standard_name") == "time"
+    ] + [dataset.variables[key] for key in ("time", "valid_time") if key in dataset.variables]
+    of_rain = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
+    of_rain = [variable for variable in of_rain if variable.dtype.kind == "M"]
+    if not of_rain:
+        raise DataError(
+            "expected a time of the rain with standard_name 'time', found none"
+            "; give the time that name"
+        )
+    time = of_rain[0]
+    times = np.atleast_1d(time.values)
+    bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
+    if bounds in dataset.variables:
+        edges = np.asarray(dataset[bounds].values, "datetime64[ns]").reshape(-1, 2)
+        return edges[:, 1], edges[:, 0]
+    if "start_time" in dataset.variables and dataset["start_time"].dtype.kind == "M":
+        return times, np.atleast_1d(dataset["start_time"].values)
+    return times, None
+
+
+def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
+    """Return the projection coordinate of the rain along ``axis`` ('x' or 'y')."""
+    for dim in rain.dims:
+        if dim in dataset.variables:
+            coordinate = dataset[dim]
+            if coordinate.attrs.get("standard_name") == f"projection_{axis}_coordinate":
+                return coordinate
+    raise DataError(
+        f"expected a coordinate of {rain.name} with standard_name "
+        f"projection_{axis}_coordinate, found dimensions {rain.dims}"
+        "; give it that standard_name"
+    )
+
+
+def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] | None:
+    """Return the longitudes and latitudes of a grid in steps of degrees; None of another."""
+    coordinates = {
+        str(dataset[dim].attrs.get("standard_name", dim)): dataset[dim]
+        for dim in rain.dims
+        if dim in dataset.variables
+        and str(dataset[dim].attrs.get("units", "")).startswith("degree")
+    }
+    names = ("longitude", "lon"), ("latitude", "lat")
+    axes = [coordinates[name] for of in names for name in of[:1] if name in coordinates] or [
+        coordinates[name] for of in names for name in of[1:] if name in coordinates
+    ]
+    return axes if len(axes) == 2 else None
+
+
+def _geographic(axes: list[xr.DataArray]) -> Grid:
+    """Return the grid of longitudes and latitudes in equal steps."""
+    starts: list[float] = []
+    steps: list[float] = []
+    for axis in axes:
+        values = np.sort(axis.values.astype(np.float64))
+        step = (values[-1] - values[0]) / max(1, len(values) - 1)
+        if len(values) < 2 or np.abs(np.diff(values) - step).max() > 0.05 * step:
+            raise DataError(
+                f"expected {axis.name} in two or more equal steps of degrees, found others"
+                "; put the rain on a regular grid first"
+            )
+        starts.append(float(values[0]))
+        steps.append(float(step))
+    (longitude, latitude), (dlon, dlat) = starts, steps
+    return geographic_grid(longitude, latitude, dlon, dlat, axes[0].size, axes[1].size)
+
+
+def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
+    import pyproj
+
+    degrees = _in_degrees(dataset, rain)
+    if degrees is not None:
+        return _geographic(degrees)
+    mapping = rain.attrs.get("grid_mapping") or rain.encoding.get("grid_mapping")
+    # pysteps' grid mapping lacks the ellipsoid, its text does not.
+    stated = dataset.attrs.get("projection")
+    if isinstance(stated, str) and "+proj=" in stated:
+        return _on_axes(dataset, rain, in_metres(stated))
+    if mapping not in dataset.variables:
+        raise DataError(
+            f"expected a grid mapping of {rain.name}, found {mapping!r}"
+            "; name one in its attribute grid_mapping"
+        )
+    attributes = {
+        key: tuple(value.tolist()) if isinstance(value, np.ndarray) else value
+        for key, value in dataset[mapping].attrs.items()
+    }
+    try:
+        crs = _projection(tuple(sorted(attributes.items())))
+    except (pyproj.exceptions.CRSError, KeyError) as error:
+        raise DataError(
+            f"the grid mapping {mapping!r} cannot be read ({error})"
+            "; write its attributes as CF lists them"
+        ) from error
+    return _on_axes(dataset, rain, crs)
+
+
+def _on_axes(dataset: xr.Dataset, rain: xr.DataArray, crs: str) -> Grid:
+    """Return the grid of a projection in metres on the coordinates of the rain."""
+    values = []
+    for axis in "xy":
+        coordinate = _axis(dataset, rain, axis)
+        units = coordinate.attrs.get("units", "m")
+        if units not in METRES:
+            raise DataError(
+                f"expected {coordinate.name} in m or km, found {units!r}"
+                "; convert the numbers and their units"
+            )
+        values.append(coordinate.values.astype(np.float64) * METRES[units])
+    _compare_places(dataset, rain, crs, *values)
+    return Grid.from_coordinates(crs, *map(np.sort, values), where="projection")
+
+
+def _compare_places(
+    dataset: xr.Dataset,
+    rain: xr.DataArray,
+    crs: str,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> None:
+    """Compare the corners with the latitudes and longitudes of cells, where a file has both."""
+    import pyproj
+
+    dims = [_axis(dataset, rain, axis).name for axis in "yx"]
+    places = {
+        str(variable.attrs.get("standard_name", name)): variable
+        for name, variable in dataset.variables.items()
+        if set(variable.dims) == set(dims)
+    }
+    if not {"latitude", "longitude"} <= places.keys():
+        return
+    corners = np.ix_([0, -1], [0, -1])
+    latitude, longitude = (
+        places[key].transpose(*dims).values[corners].astype(np.float64)
+        for key in ("latitude", "longitude")
+    )
+    east, north = pyproj.Proj(crs)(longitude, latitude)
+    apart = np.hypot(east - x[[0, -1]], north - y[[0, -1], np.newaxis])
+    allowed = max(2.0 * abs(x[1] - x[0]), 0.01 * abs(x[-1] - x[0])) if x.size > 1 else np.inf
+    if np.any(apart[np.isfinite(apart)] > allowed):
+        raise DataError(
+            "expected the latitudes and longitudes of the cells to agree with the grid mapping, "
+            f"found corners up to {np.nanmax(apart) / 1000:.0f} km apart; mend either"
+        )
+
+
+@lru_cache(maxsize=32)
+def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
+    """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
+    import pyproj
+
+    crs = pyproj.CRS.from_cf(dict(attributes))
+    check_metres(crs)
+    return crs.to_wkt()

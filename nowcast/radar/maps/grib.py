@@ -1,0 +1,204 @@
+"""Rain and reflectivity in GRIB2, such as NOAA's MRMS and Stage IV; needs the extra ``grib``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar.header import Format, Header
+from nowcast.radar.maps.grib_grid import grid_of
+
+
+class Parameter(NamedTuple):
+    """Kind, factor and interval of a message's numbers."""
+
+    factor: float = 1.0  # to mm h-1, mm or dBZ
+    hours: int = 0  # of an amount, 0 where the message says its interval
+    kind: str = "rate"  # or "amount" or "reflectivity"
+
+
+#: Hours of MRMS's amounts, in the order of their numbers, for each way that they are made.
+HOURS = (1, 3, 6, 12, 24, 48, 72)
+#: By (discipline, category, number): WMO's, then those of MRMS's table (NSSL).
+PARAMETERS = {
+    **dict.fromkeys([(0, 1, 7), (0, 1, 52), (0, 1, 65)], Parameter(3600.0)),
+    (0, 1, 8): Parameter(kind="amount"),
+    (209, 6, 1): Parameter(),
+    **{
+        (209, 6, 2 + len(HOURS) * way + i): Parameter(1.0, hours, "amount")
+        for way in range(4)  # radar only, with gauges, gauges only, mountain mapper
+        for i, hours in enumerate(HOURS)
+    },
+    # Seamless hybrid scan, base, low-level, lowest altitude, composites.
+    **dict.fromkeys(
+        [(209, 8, 8), (209, 11, 0), (209, 10, 2), (209, 3, 57), (209, 10, 0), (209, 11, 2)],
+        Parameter(kind="reflectivity"),
+    ),
+}
+STATION = {161: "MRMS"}
+#: Numbers of MRMS's reflectivity.
+NO_COVERAGE, NO_ECHO = -999.0, -99.0
+#: Types of generating process that look ahead (WMO's code table 4.3).
+FORECASTS = (2, 3, 4, 5)
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the file at ``path``; each map of rain in it is one."""
+    times, grids, kinds, centre, others = [], [], [], 0, list[str]()
+    with path.open("rb") as file:
+        for message in _messages(file):
+            parameter = PARAMETERS.get(_parameter(message))
+            if parameter is None:
+                others.append(_told(message))
+                continue
+            _check_observed(message)
+            kinds.append((parameter.kind, _minutes(message, parameter)))
+            times.append(_time(message))
+            grids.append(grid_of(partial(_get, message)))
+            centre = int(_get(message, "centre", int))
+    if not times:
+        raise DataError(
+            "expected a rain rate, an amount or reflectivity (such as MRMS PrecipRate), found "
+            f"{', '.join(dict.fromkeys(others)) or 'none'}; give files of one of these"
+        )
+    if any(grid != grids[0] for grid in grids):
+        raise DataError(
+            f"expected all maps on one grid, found {grids[0]} and others"
+            "; write a file for each grid"
+        )
+    if len(set(kinds)) > 1:
+        told = ", ".join(f"{kind} of {minutes} min" for kind, minutes in sorted(set(kinds)))
+        raise DataError(
+            f"expected maps of one kind, found {told}; write a file for each, as by grib_copy"
+        )
+    kind, minutes = kinds[0]
+    return Header(
+        path=name,
+        format=Format.GRIB,
+        station=STATION.get(centre, f"GRIB centre {centre}"),
+        times=tuple(times),
+        grid=grids[0],
+        accumulation=np.timedelta64(60 * minutes, "s") if kind == "amount" else None,
+        reflectivity=kind == "reflectivity",
+    )
+
+
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+    """Return mm h-1, or dBZ, of map ``index``, (ny, nx) with y and x increasing.
+
+    Negative values of rain (-3 in MRMS: no coverage) are no rain; the caller takes them for
+    missing.
+    """
+    assert header.grid is not None
+    eccodes = _eccodes()
+    with path.open("rb") as file:
+        of_rain = (m for m in _messages(file) if _parameter(m) in PARAMETERS)
+        for message in islice(of_rain, index, None):
+            values = eccodes.codes_get_array(message, "values")
+            if values.size != header.grid.nx * header.grid.ny:
+                raise DataError(f"expected {header.grid.shape} cells, found {values.size}")
+            by_columns = _get(message, "jPointsAreConsecutive", int)
+            values = values.reshape(header.grid.shape, order="F" if by_columns else "C")
+            factor = PARAMETERS[_parameter(message)].factor
+            if header.accumulation is not None:
+                factor /= header.accumulation / np.timedelta64(1, "h")
+            if header.reflectivity:
+                values[values <= NO_COVERAGE] = np.nan
+                values[values <= NO_ECHO] = -np.inf
+            if eccodes.codes_get(message, "bitmapPresent"):
+                gap = eccodes.codes_get_double(message, "missingValue")
+                values[values == gap] = np.nan
+            if _get(message, "jScansPositively", int) == 0:
+                values = values[::-1]
+            return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
+    raise DataError(f"expected at least {index + 1} maps of rain, found fewer: truncated")
+
+
+def _eccodes() -> Any:
+    # First: eccodes brings a library of projections of its own, with which pyproj would end the
+    # process if it were loaded afterwards.
+    import pyproj  # noqa: F401
+
+    try:
+        import eccodes
+    except (ImportError, RuntimeError) as error:
+        raise MissingExtraError(
+            "reading GRIB2 files needs eccodes; pip install 'daskdl[grib]'"
+        ) from error
+    return eccodes
+
+
+def _messages(file: Any) -> Iterator[int]:
+    """Give the messages of a file, one at a time."""
+    eccodes = _eccodes()
+    while True:
+        with _released(eccodes.codes_grib_new_from_file(file)) as message:
+            if message is None:
+                return
+            yield message
+
+
+@contextmanager
+def _released(message: Any) -> Iterator[Any]:
+    try:
+        yield message
+    finally:
+        if message is not None:
+            _eccodes().codes_release(message)
+
+
+def _get(message: int, key: str, kind: type) -> Any:
+    return _eccodes().codes_get(message, key, kind)
+
+
+def _parameter(message: int) -> tuple[int, int, int]:
+    keys = ("discipline", "parameterCategory", "parameterNumber")
+    if _get(message, "edition", int) != 2:
+        return -1, -1, -1
+    discipline, category, number = (int(_get(message, key, int)) for key in keys)
+    return discipline, category, number
+
+
+def _told(message: int) -> str:
+    numbers = ", ".join(str(number) for number in _parameter(message))
+    if _get(message, "edition", int) != 2:
+        return "a message of GRIB 1"
+    return f"{_get(message, 'name', str)} ({numbers})"
+
+
+def _check_observed(message: int) -> None:
+    """Refuse what was foreseen when it was written, and not observed."""
+    _eccodes().codes_set(message, "stepUnits", "m")
+    ahead = int(_get(message, "endStep", int))
+    instant = int(_get(message, "startStep", int)) == ahead
+    if ahead > 0 and (instant or _get(message, "typeOfGeneratingProcess", int) in FORECASTS):
+        raise DataError(
+            f"expected an observation, found a forecast for {ahead} minutes ahead; give files of "
+            "an analysis"
+        )
+
+
+def _minutes(message: int, parameter: Parameter) -> int:
+    """Return the length of an amount's interval in minutes, 0 of what is none."""
+    if parameter.kind != "amount" or parameter.hours:
+        return 60 * parameter.hours
+    minutes = int(_get(message, "endStep", int)) - int(_get(message, "startStep", int))
+    if minutes < 1:
+        raise DataError(f"expected an amount over an interval, found one over {minutes} minutes")
+    return minutes
+
+
+def _time(message: int) -> np.datetime64:
+    """Return the valid time."""
+    date, time = _get(message, "validityDate", int), _get(message, "validityTime", int)
+    text = f"{date // 10000:04d}-{date // 100 % 100:02d}-{date % 100:02d}"
+    minutes = time // 100 * 60 + time % 100
+    return np.datetime64(text, "s") + np.timedelta64(minutes * 60, "s")

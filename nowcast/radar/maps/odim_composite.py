@@ -1,0 +1,165 @@
+"""ODIM_H5 composites: rain rate, accumulation or reflectivity on a projected grid (object COMP).
+
+As OPERA makes them (ODYSSEY until 2024, then CIRRUS for reflectivity and NIMBUS for rain), and the
+national services of Europe. Rows run from north to south.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.attributes import count, number, text
+from nowcast.radar.header import MOST_CELLS, Format, Header
+from nowcast.radar.maps.geographic import geographic_grid
+from nowcast.radar.maps.projection import compare_corners, in_metres
+from nowcast.radar.odim_groups import (
+    REFLECTIVITY,
+    datasets,
+    quantity,
+    read_time,
+    read_values,
+    station,
+)
+from nowcast.rain.grid import Grid
+
+RATE, ACCUMULATION = "RATE", "ACRR"
+# How far the nominal time of a composite may lie outside of its scans' start and end.
+OUTSIDE = np.timedelta64(30, "m")
+# Best first, where a file has several.
+QUANTITIES = (RATE, ACCUMULATION, *REFLECTIVITY)
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the composite at ``path``; of accumulations the time is their end."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset, data = _find(file)
+        name_of_quantity = quantity(data, dataset)
+        attributes = dataset["what"] if "what" in dataset else file["what"]
+        time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
+        interval = _interval(attributes, time)
+        if name_of_quantity == ACCUMULATION:
+            if interval is None or not interval[1] > interval[0]:
+                start, end = interval or ("none", "none")
+                raise DataError(f"expected an accumulation that ends after {start}, found {end}")
+            time, accumulation = interval[1], interval[1] - interval[0]
+        return Header(
+            path=name,
+            format=Format.ODIM_COMPOSITE,
+            station=station(text(file["what"], "source")),
+            times=(time,),
+            grid=_grid(Where(dataset, file)),
+            accumulation=accumulation,
+            reflectivity=name_of_quantity not in (RATE, ACCUMULATION),
+        )
+
+
+def read_values_of(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+    """Return mm h-1, or dBZ, (ny, nx) with y and x increasing."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset, data = _find(file)
+        values = read_values(data, dataset, MOST_CELLS)
+    if not header.reflectivity:
+        values[np.isneginf(values)] = 0.0
+        if header.accumulation is not None:
+            values /= np.float32(header.accumulation / np.timedelta64(1, "h"))
+    return np.ascontiguousarray(values[::-1])
+
+
+def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
+    """Return start and end of a dataset, or None where it states none; compare them with ``time``.
+
+    Raises
+    ------
+    DataError
+        When the end is before the start, or the file's time is more than half an hour outside.
+    """
+    keys = ("startdate", "starttime", "enddate", "endtime")
+    if any(key not in what.attrs for key in keys):
+        return None
+    start, end = (
+        read_time(text(what, f"{at}date"), text(what, f"{at}time")) for at in ("start", "end")
+    )
+    if end < start or not start - OUTSIDE <= time <= end + OUTSIDE:
+        raise DataError(
+            f"expected the file's time within what the dataset states, {start} to {end}, found "
+            f"{time}"
+        )
+    return start, end
+
+
+def _find(file: Any) -> tuple[Any, Any]:
+    """Return dataset and data of the quantity that is best as rain."""
+    groups = [
+        (file[key], file[key][inner])
+        for key in datasets(file)
+        for inner in datasets(file[key], "data")
+        if "data" in file[key][inner]
+    ]
+    for wanted in QUANTITIES:
+        for dataset, data in groups:
+            if quantity(data, dataset) == wanted:
+                return dataset, data
+    quantities = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
+    raise DataError(
+        f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no data'}"
+        "; give composites of one of these"
+    )
+
+
+class Where:
+    """The attributes ``where`` of a composite: its dataset's own, and else those of the file."""
+
+    name = "/where"
+
+    def __init__(self, dataset: Any, file: Any) -> None:
+        self.attrs: dict[str, Any] = {}
+        for group in (file, dataset):
+            if "where" in group:
+                self.attrs |= dict(group["where"].attrs)
+
+
+def _grid(where: Any) -> Grid:
+    """Return the grid; corners are those of the outer cells, or their centres where these fit."""
+    import pyproj
+
+    projection = text(where, "projdef")
+    nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
+    dx, dy = number(where, "xscale"), number(where, "yscale")
+    west, south = number(where, "LL_lon"), number(where, "LL_lat")
+    north_east = [
+        number(where, key, float("nan")) if key in where.attrs else np.nan
+        for key in ("UR_lon", "UR_lat")
+    ]
+    crs = pyproj.CRS(projection)
+    if "ob_tran" in projection:
+        raise DataError(
+            f"expected a projection in metres or plain degrees, found a rotated pole, {projection}"
+            "; put the composite on another grid first"
+        )
+    if crs.is_geographic:
+        compare_corners((west, south), north_east, (nx, ny), (dx, dy), "degrees")
+        return geographic_grid(west + dx / 2, south + dy / 2, dx, dy, nx, ny)
+    if projection.lower().startswith("epsg"):
+        with warnings.catch_warnings(action="ignore"):  # what a PROJ string loses is the name
+            projection = crs.to_proj4()
+    projection = in_metres(projection)
+    project = pyproj.Proj(projection)
+    x, y = project(west, south)
+    corner = project(*north_east)
+    compare_corners((x, y), corner, (nx, ny), (dx, dy), "m")
+    of_centres = all(
+        abs(end - start - (n - 1) * step) < abs(end - start - n * step)
+        for start, end, n, step in ((x, corner[0], nx, dx), (y, corner[1], ny, dy))
+    )
+    half = 0.0 if of_centres else 0.5
+    return Grid(crs=projection, x0=x + half * dx, y0=y + half * dy, dx=dx, dy=dy, nx=nx, ny=ny)

@@ -1,0 +1,33 @@
+"""CF files and stores as xarray's datasets, with units of time that UDUNITS reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# The clock and a zone without a sign, "15:00:06 2:00".
+UNSIGNED_ZONE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
+
+
+def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
+    """Open a CF file or store, or its group; units of time may have a zone without a sign.
+
+    UDUNITS reads "2024-06-01 15:00:06 0:00", as all files of ARM have it, as UTC; xarray drops the
+    hours before such a zone without a word.
+    """
+    import xarray as xr
+
+    if path.is_dir():
+        dataset = xr.open_zarr(path, chunks=None, decode_cf=False)
+    else:
+        # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
+        dataset = xr.open_dataset(path, engine="netcdf4", decode_cf=False, cache=False, group=group)
+    for variable in dataset.variables.values():
+        units = variable.attrs.get("units")
+        if isinstance(units, str) and " since " in units:
+            variable.attrs["units"] = UNSIGNED_ZONE.sub(r"\1 +\2", units)
+    return xr.decode_cf(dataset, decode_timedelta=False)

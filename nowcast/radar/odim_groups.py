@@ -1,0 +1,91 @@
+"""What volumes and composites of ODIM_H5 share: groups, values, times and sources."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.attributes import number, text
+
+#: Names of reflectivity, the preferred one first.
+REFLECTIVITY = ("DBZH", "DBZ", "TH", "DBTH", "DBZV", "reflectivity", "corrected_reflectivity", "DZ")
+
+
+def datasets(file: Any, prefix: str = "dataset") -> list[str]:
+    """Names of the groups called dataset1, dataset2 ..., in the order of their numbers."""
+    names = [name for name in file if re.fullmatch(rf"{prefix}\d+", name)]
+    return sorted(names, key=lambda name: int(name[len(prefix) :]))
+
+
+def quantity(data: Any, above: Any) -> str:
+    """Return the quantity of a data group, its own or that of the dataset above."""
+    for group in (data, above):
+        if "what" in group and "quantity" in group["what"].attrs:
+            return text(group["what"], "quantity")
+    return ""
+
+
+def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
+    """Return the values of a data group, (n, m) float32: -inf is undetect, NaN is nodata.
+
+    Where both codes are one number, it is undetect: an area without echo is what a radar sees most,
+    and those who write so (the Bureau of Meteorology) have no other code for it.
+
+    Parameters
+    ----------
+    data : h5py.Group
+        With ``data`` and, in its own ``what`` or that of ``above``, gain, offset and codes.
+    above : h5py.Group
+        The dataset that the data belong to.
+    most : int
+        Number of values above which the file is taken for damaged.
+    """
+    raw = data["data"]
+    if raw.ndim != 2 or not 0 < raw.size <= most or raw.dtype.kind not in "iuf":
+        raise DataError(
+            f"expected {raw.name} to be two-dimensional with numbers, at most {most}, found "
+            f"{raw.dtype} {raw.shape}"
+        )
+    whats = [group["what"] for group in (data, above) if "what" in group]
+
+    def value(key: str, default: float) -> float:
+        owner = next((node for node in whats if key in node.attrs), None)
+        return default if owner is None else number(owner, key)
+
+    gain, offset = value("gain", 1.0), value("offset", 0.0)
+    nodata, undetect = value("nodata", np.nan), value("undetect", 0.0)
+    stored = raw[:]
+    values = (stored * np.float64(gain) + offset).astype(np.float32)
+    values[stored == nodata] = np.nan
+    values[stored == undetect] = -np.inf
+    return values
+
+
+def read_time(date: str, time: str) -> np.datetime64:
+    """Return the time of ODIM's date (YYYYMMDD) and time (HHMMSS)."""
+    try:
+        if not re.fullmatch(r"\d{14}", date + time):
+            raise ValueError
+        return np.datetime64(
+            f"{date[:4]}-{date[4:6]}-{date[6:8]}T{time[:2]}:{time[2:4]}:{time[4:6]}", "s"
+        )
+    except ValueError:
+        raise DataError(
+            f"expected a date YYYYMMDD and a time HHMMSS, found {date!r} and {time!r}"
+        ) from None
+
+
+def station(source: str) -> str:
+    """Return the identifier of the radar or composite in an ODIM source attribute.
+
+    The WMO number first: files of one radar do not always carry its other names.
+    """
+    parts = dict(part.split(":", 1) for part in source.split(",") if ":" in part)
+    for key in ("WMO", "NOD", "RAD", "WIGOS", "PLC", "ORG", "CMT"):
+        if parts.get(key, "").strip("0 "):
+            return parts[key]
+    return source or "unknown"

@@ -1,0 +1,1 @@
+"""Readers of polar volumes: sweeps of rays and gates, a format a file."""

@@ -1,0 +1,68 @@
+"""GAMIC's own HDF5 volumes (.mvol): a group ``scan0``, ``scan1`` ... for each sweep."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.attributes import number, text
+from nowcast.radar.header import Format, Header
+from nowcast.radar.polar.sweep import Sweep
+from nowcast.radar.polar.tree import sweeps_of
+from nowcast.radar.site import Site
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SCAN = re.compile(r"scan\d+")
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the volume at ``path``, called ``name`` in it."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        scans = [file[key] for key in file if SCAN.fullmatch(key) and "how" in file[key]]
+        told = [text(scan["how"], "timestamp").removesuffix("Z") for scan in scans]
+        try:
+            start = min(np.datetime64(one, "ms") for one in told)
+        except ValueError:
+            raise DataError(
+                f"{name}: expected each scan's timestamp, found {', '.join(told) or 'none'}"
+            ) from None
+        names = [
+            text(file[group], key)
+            for group, key in (("how", "site_name"), ("how", "host_name"), ("what", "source"))
+            if group in file
+        ]
+        site = None
+        if "where" in file:
+            site = Site.known(
+                *(number(file["where"], key, np.nan) for key in ("lat", "lon", "height"))
+            )
+        return Header(
+            path=name,
+            format=Format.GAMIC,
+            station=next((one for one in names if one), "unknown"),
+            times=(start,),
+            site=site,
+            single_sweep=len(scans) == 1,
+        )
+
+
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
+    import xradar
+
+    return sweeps_of(xradar.io.open_gamic_datatree(path), classify, cuts, moment)
+
+
+def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell raw 0, below the thresholds, which is the only code, as no echo."""
+    dry = np.isnan(moment.values)
+    return dry, np.zeros_like(dry)

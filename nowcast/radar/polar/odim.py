@@ -1,0 +1,216 @@
+"""ODIM_H5 polar volumes and single sweeps (Michelson et al., OPERA data information model)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.attributes import number, text
+from nowcast.radar.header import Format, Header
+from nowcast.radar.odim_groups import (
+    REFLECTIVITY,
+    datasets,
+    quantity,
+    read_time,
+    read_values,
+    station,
+)
+from nowcast.radar.polar.cuts import lowest_cuts
+from nowcast.radar.polar.sweep import CORRELATION, MOST_GATES, PHASE, Sweep
+from nowcast.radar.site import Site
+
+# From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
+METRES_SINCE = (2, 4)
+# How far the nominal time of a volume may lie from the start of its first sweep.
+APART = np.timedelta64(60, "m")
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the ODIM_H5 file at ``path``, called ``name`` in it."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
+        if not times:
+            raise DataError(f"{name}: expected at least one dataset with a start time, found none")
+        _compare_times(file, min(times))
+        return Header(
+            path=name,
+            format=Format.ODIM,
+            station=station(text(file["what"], "source")),
+            times=(min(times),),
+            site=_site(file),
+            single_sweep=text(file["what"], "object") == "SCAN",
+        )
+
+
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        # A vertical section has another angle, and is no map.
+        turns = [
+            file[key]
+            for key in datasets(file)
+            if "where" in file[key] and "elangle" in file[key]["where"].attrs
+        ]
+        if not turns:
+            raise DataError("expected sweeps with an elevation (elangle), found none")
+        turns = _sound(file, turns)
+        echoes = [turn for turn in turns if _moment(turn, (moment,) if moment else REFLECTIVITY)]
+        # Unless moments are in files of their own, sweeps of velocity alone are no map.
+        turns = echoes or turns
+        elevations = [_elevation(turn) for turn in turns]
+        metres = version(file) >= METRES_SINCE
+        return [
+            _read_sweep(turns[i], elevations[i], _site(file), metres, moment)
+            for cut in lowest_cuts(elevations, cuts)
+            for i in cut
+        ]
+
+
+def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
+    """Return the turns that the radar does not call malfunctioning (``how/malfunc``).
+
+    Raises
+    ------
+    DataError
+        When it calls all of them so.
+    """
+    sound = [turn for turn in turns if not (_malfunctions(turn) or _malfunctions(file))]
+    if not sound:
+        told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
+        raise DataError(
+            f"expected sweeps of a radar that works, found how/malfunc True{told and f' ({told})'}"
+            "; leave the file out"
+        )
+    return sound
+
+
+def _malfunctions(group: Any) -> bool:
+    return "how" in group and text(group["how"], "malfunc").lower() in ("true", "1")
+
+
+def _read_sweep(
+    turn: Any, elevation: float, site: Site | None, metres: bool, moment: str | None
+) -> Sweep:
+    reflectivity = _moment(turn, (moment,) if moment else REFLECTIVITY)
+    dbz, rhohv, phidp = (
+        None if moment is None else read_values(moment, turn, MOST_GATES)
+        for moment in (reflectivity, _moment(turn, CORRELATION), _moment(turn, PHASE))
+    )
+    measured = next((moment for moment in (dbz, rhohv, phidp) if moment is not None), None)
+    if measured is None:
+        rays, gates = int(number(turn["where"], "nrays")), int(number(turn["where"], "nbins"))
+    else:
+        rays, gates = measured.shape
+        stated = tuple(int(number(turn["where"], key)) for key in ("nrays", "nbins"))
+        if stated != measured.shape:
+            raise DataError(
+                f"expected {stated[0]} rays (nrays) of {stated[1]} gates (nbins), found numbers of "
+                f"{rays} x {gates}"
+            )
+    azimuth = _azimuth(turn, rays)
+    order = np.argsort(azimuth, kind="stable")
+    step = number(turn["where"], "rscale")
+    start = number(turn["where"], "rstart", 0.0) * (1.0 if metres else 1000.0)
+    for polarimetric in (rhohv, phidp):
+        if polarimetric is not None:
+            polarimetric[np.isinf(polarimetric)] = np.nan
+    return Sweep(
+        elevation=elevation,
+        azimuth=azimuth[order],
+        range=start + step * (np.arange(gates, dtype=np.float64) + 0.5),
+        time=_start(turn),
+        site=site,
+        dbz=None if dbz is None else dbz[order],
+        rhohv=None if rhohv is None else rhohv[order],
+        phidp=None if phidp is None else phidp[order],
+    )
+
+
+def _moment(turn: Any, names: Sequence[str]) -> Any:
+    """Return the data group of the first of the named moments that a sweep has; None without."""
+    groups = {
+        quantity(turn[key], turn): turn[key]
+        for key in reversed(datasets(turn, "data"))
+        if "data" in turn[key]
+    }
+    return next((groups[name] for name in names if name in groups), None)
+
+
+def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
+    """Return the middle of each ray in degrees, as stated in ``how`` or else from north on.
+
+    Of rays without angles of their own, ``how/astart`` is where the first begins.
+    """
+    how = turn["how"].attrs if "how" in turn else {}
+    start, stop = (np.asarray(how.get(key, ())) for key in ("startazA", "stopazA"))
+    if start.shape != (rays,) or start.dtype.kind not in "iuf":
+        first = number(turn["how"], "astart", 0.0) if "how" in turn else 0.0
+        return (first + (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)) % 360.0
+    start = start.astype(np.float64)
+    if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
+        # Without, a ray ends where its neighbour begins: the next one, or the one before in a turn
+        # counter-clockwise (antspeed or rpm below 0) whose rays were put in order from north on.
+        rising = np.count_nonzero((np.diff(start) + 180.0) % 360.0 > 180.0) > (rays - 1) / 2
+        stop = np.roll(start, 1 if _counterclockwise(turn) and rising else -1)
+    # The short way round: an antenna that turns counter-clockwise begins at the larger angle.
+    width = 180.0 - (180.0 - (stop - start)) % 360.0
+    return (start + width / 2.0) % 360.0
+
+
+def _counterclockwise(turn: Any) -> bool:
+    return "how" in turn and any(
+        number(turn["how"], key, 0.0) < 0 for key in ("antspeed", "rpm") if key in turn["how"].attrs
+    )
+
+
+def _elevation(turn: Any) -> float:
+    """Return the elevation in degrees: the median of what was measured, or the one it was set to.
+
+    Some antennas turn a tenth of a degree off the angle they are set to.
+    """
+    how = turn["how"].attrs if "how" in turn else {}
+    start, stop = (np.asarray(how.get(key, ())) for key in ("startelA", "stopelA"))
+    if start.size and start.shape == stop.shape and start.dtype.kind == stop.dtype.kind == "f":
+        angles = (start + stop) / 2.0
+    else:
+        angles = np.asarray(how.get("elangles", ()))
+    if angles.size and angles.dtype.kind == "f" and np.isfinite(angles).all():
+        return float(np.median(angles))
+    return number(turn["where"], "elangle")
+
+
+def _site(file: Any) -> Site | None:
+    if "where" not in file:
+        return None
+    return Site.known(*(number(file["where"], key, np.nan) for key in ("lat", "lon", "height")))
+
+
+def version(file: Any) -> tuple[int, int]:
+    """Return the version of the data model that a file states; (2, 0) where it states none."""
+    match = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
+    return (int(match[1]), int(match[2])) if match else (2, 0)
+
+
+def _compare_times(file: Any, start: np.datetime64) -> None:
+    """Refuse a file whose own time and that of its first sweep are more than ``APART`` apart."""
+    date, time = (text(file["what"], key) for key in ("date", "time"))
+    if date and time and abs(read_time(date, time) - start) > APART:
+        raise DataError(
+            f"expected the first sweep within {APART} of the file's time, {read_time(date, time)}, "
+            f"found {start}"
+        )
+
+
+def _start(turn: Any) -> np.datetime64:
+    attributes = turn["what"]
+    return read_time(text(attributes, "startdate"), text(attributes, "starttime"))

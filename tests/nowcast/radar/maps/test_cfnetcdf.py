@@ -1,0 +1,295 @@
+"""CF netCDF: the BOM day, and rates and accumulations as other people write them."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import datetime
+
+import netCDF4
+import numpy as np
+import pyproj
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.radar.header import Format
+from nowcast.radar.maps import composite
+from nowcast.radar.reader import read_header
+from nowcast.radar.units import rain_factor
+from nowcast.rain.grid import Grid
+from nowcast.rain.rainrate import ZRRelation
+from nowcast.rain.store import write_zarr
+from tests.nowcast.stores import moving_rain
+
+NAME = "bom/prcp-c10/66/2020/10/31/66_20201031_060000.prcp-c10.nc"
+
+
+def maps(standard_name="rainfall_rate", units="mm h-1", **time) -> xr.Dataset:
+    rain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    rain[0, 0, 0] = np.nan
+    attributes = {"standard_name": standard_name, "units": units, "grid_mapping": "proj"}
+    axes = {
+        name: (
+            name,
+            values,
+            {"standard_name": f"projection_{name}_coordinate", "units": "km"},
+        )
+        for name, values in (("y", [3.0, 2.0, 1.0]), ("x", [1.0, 2.0, 3.0, 4.0]))
+    }
+    times = np.array(["2020-01-01T00:10", "2020-01-01T00:20"], "datetime64[ns]")
+    crs = pyproj.CRS("+proj=aeqd +lat_0=50 +lon_0=5").to_cf()
+    dataset = xr.Dataset(
+        {"rain": (("time", "y", "x"), rain, attributes), "proj": ((), np.int8(0), crs)},
+        coords=axes | {"time": ("time", times, {"standard_name": "time"} | time)},
+        attrs={"Conventions": "CF-1.7"},
+    )
+    if "bounds" in time:
+        edges = np.stack([times - np.timedelta64(10, "m"), times], 1)
+        dataset["edges"] = (("time", "two"), edges)
+        dataset["time"].encoding = {"units": "seconds since 1970-01-01"}
+    return dataset
+
+
+def write(dataset: xr.Dataset, path, format="NETCDF4"):
+    dataset.to_netcdf(path, format=format, engine="netcdf4")
+    return path
+
+
+@pytest.mark.slow
+def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
+    header = read_header(radar_dir / NAME)
+    assert header.times == (np.datetime64("2020-10-31T06:00:00"),)
+    assert header.accumulation == np.timedelta64(10, "m")
+    assert header.grid.shape == (512, 512)
+    assert (header.grid.dx, header.grid.y0) == (500.0, -127_750.0)
+    rain = composite.read_rain(header, 0, ZRRelation())
+    with xr.open_dataset(radar_dir / NAME, engine="netcdf4") as dataset:
+        np.testing.assert_allclose(rain, dataset["precipitation"].values[::-1] * 6, rtol=1e-5)
+    assert np.nanmax(rain) == pytest.approx(90.6)
+
+
+@pytest.mark.parametrize("format", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
+    header = read_header(write(maps(), tmp_path / "a.nc", format))
+    assert len(header.times) == 2
+    assert header.grid.y.tolist() == [1000.0, 2000.0, 3000.0]
+    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    assert np.isnan(first[2, 0])
+    assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [
+        ("", "10:00"),
+        (" 0:00", "10:00"),
+        (" 2:00", "08:00"),
+        (" 0200 ", "08:00"),
+        (" +02:00", "08:00"),
+        (" UTC", "10:00"),
+    ],
+)
+@pytest.mark.parametrize("clock", ["09:50:00", "09:50:00.0", "09:50"])
+def test_a_zone_without_a_sign_is_udunits(tmp_path, clock, zone, first):
+    """As all files of ARM have it; xarray alone drops the hours before it."""
+    path = write(maps(), tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        time = file["time"]
+        time[:] = [10, 20]
+        time.units = f"minutes since 2020-01-01 {clock}{zone}"
+    assert read_header(path).times[0] == np.datetime64(f"2020-01-01T{first}")
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "factor"),
+    [
+        ("precipitation_flux", "kg m-2 s-1", 3600.0),
+        ("lwe_precipitation_rate", "m s-1", 3.6e6),
+        ("precipitation_amount", "kg m-2", 6.0),
+        ("lwe_thickness_of_precipitation_amount", "m", 6000.0),
+    ],
+)
+def test_units_become_mm_an_hour(tmp_path, name, units, factor):
+    path = write(maps(name, units, bounds="edges"), tmp_path / "a.nc")
+    rain = composite.read_rain(read_header(path), 0, ZRRelation())
+    assert rain[2, 1] == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_values_outside_of_the_valid_range_are_missing(tmp_path, packed):
+    dataset = maps()
+    dataset.rain.attrs["valid_min"] = 4.0
+    if packed:
+        dataset.rain.encoding = {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}
+        dataset.rain.attrs = dataset.rain.attrs | {"valid_min": np.int16(8)}
+    dataset.rain.attrs["valid_max"] = np.int16(40) if packed else 20.0
+    path = write(dataset, tmp_path / "a.nc")
+    header = read_header(path)
+    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    np.testing.assert_array_equal(first[2], np.full(4, np.nan))
+    np.testing.assert_array_equal(first[1], [4, 5, 6, 7])
+    np.testing.assert_array_equal(second[0], [20, np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_latitudes_and_longitudes_are_compared_with_the_grid_mapping(tmp_path, wrong):
+    dataset = maps()
+    grid = read_header(write(dataset, tmp_path / "a.nc")).grid
+    latitude, longitude = grid.latitude_longitude()
+    for name, values in (("latitude", latitude[::-1] + wrong), ("longitude", longitude[::-1])):
+        dataset[name[:3]] = (("y", "x"), values, {"standard_name": name})
+    path = write(dataset, tmp_path / "b.nc")
+    if wrong:
+        with pytest.raises(DataError, match="agree with the grid mapping, found corners up to 111"):
+            read_header(path)
+    else:
+        assert read_header(path).grid == grid
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda ds: ds, None),
+        (lambda ds: ds.drop_vars("proj"), "expected a grid mapping of rain, found 'proj'"),
+        (lambda ds: ds.drop_vars("time"), "expected a time of the rain"),
+        (lambda ds: ds.isel(x=[0, 1, 3]), "expected x to increase in equal steps"),
+        (lambda ds: ds.assign(rain=ds.rain.assign_attrs(standard_name="air")), "found rain, proj"),
+        (
+            lambda ds: ds.assign(
+                rain=ds.rain.assign_attrs(standard_name="precipitation_amount")
+            ).isel(time=[0]),
+            "rain is an accumulation; expected the interval's start",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path, change, sentence):
+    path = write(change(maps()), tmp_path / "a.nc")
+    if sentence is None:
+        assert read_header(path).station == "CF netCDF"
+        return
+    with pytest.raises(DataError, match=rf"a\.nc: .*{sentence}"):
+        read_header(path)
+
+
+def test_unknown_units_are_refused(tmp_path):
+    header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
+    with pytest.raises(DataError, match="found 'inch'"):
+        composite.read_rain(header, 0, ZRRelation())
+
+
+def test_less_than_no_rain_is_missing(tmp_path):
+    """As adjustments to gauges leave it, for instance in six of the maps of the BOM day."""
+    dataset = maps()
+    dataset["rain"][1, 2, 0] = -0.6
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    rain = composite.read_rain(header, 1, ZRRelation())
+    assert np.argwhere(np.isnan(rain)).tolist() == [[0, 0]]
+    assert np.nanmin(rain) == 12
+
+
+def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
+    """pysteps' netCDF has no standard name, and its projection counts in kilometres."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pysteps = pytest.importorskip("pysteps.io")
+    origin = sorted((radar_dir / "knmi").rglob("*.h5"))[36]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        amount, _, metadata = pysteps.import_knmi_hdf5(str(origin))
+        exporter = pysteps.exporters.initialize_forecast_exporter_netcdf(
+            str(tmp_path), "rain", datetime(2010, 8, 26, 3), 5, 2, amount.shape,
+            metadata | {"unit": "mm/h"},
+        )  # fmt: skip
+        pysteps.export_forecast_dataset(np.stack([12 * amount] * 2), exporter)
+        pysteps.close_forecast_files(exporter)
+    header, expected = read_header(tmp_path / "rain.nc"), read_header(origin)
+    assert [str(time)[11:16] for time in header.times] == ["03:05", "03:10"]
+    assert header.grid.matches(expected.grid)
+    np.testing.assert_allclose(
+        composite.read_rain(header, 1, ZRRelation()),
+        composite.read_rain(expected, 0, ZRRelation()),
+        rtol=1e-6,
+    )
+
+
+def test_members_of_an_ensemble_are_no_observation(tmp_path):
+    dataset = maps().expand_dims(ens_number=3)
+    with pytest.raises(DataError, match="one rain map a time, found 3 ens_number of rain"):
+        read_header(write(dataset, tmp_path / "a.nc"))
+
+
+def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
+    dataset = maps()
+    attributes = {"standard_name": "equivalent_reflectivity_factor", "units": "dBZ"}
+    dataset["rain"] = (dataset["rain"] * 0 + 23.0103).assign_attrs(dataset["rain"].attrs)
+    dataset["rain"].attrs |= attributes
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    assert header.reflectivity
+    rain = composite.read_rain(header, 0, ZRRelation())
+    assert np.nanmax(rain) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_amounts_without_bounds_are_over_the_step_of_their_times(tmp_path):
+    dataset = maps()
+    dataset["rain"].attrs |= {"standard_name": "rainfall_amount", "units": "kg m-2"}
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    assert header.accumulation == dataset["time"].values[1] - dataset["time"].values[0]
+
+
+def test_a_store_of_this_program_is_a_source_too(tmp_path):
+    dataset = moving_rain()
+    write_zarr(dataset, tmp_path / "rain.zarr")
+    header = read_header(tmp_path / "rain.zarr")
+    assert header.format is Format.CFZARR
+    assert header.grid.matches(Grid.from_dataset(dataset))
+    assert len(header.times) == dataset.sizes["time"]
+    np.testing.assert_array_equal(
+        composite.read_rain(header, 5, ZRRelation()), dataset["rain_rate"].values[5]
+    )
+
+
+def test_times_further_apart_than_usual_have_a_gap_between_them(tmp_path):
+    dataset = xr.concat([maps()] * 2, "time", data_vars="minimal")
+    minutes = np.array([0, 5, 10, 25]) * np.timedelta64(1, "m")
+    times = np.datetime64("2020-01-01", "ns") + minutes
+    dataset = dataset.assign_coords(time=("time", times, {"standard_name": "time"}))
+    dataset["rain"].attrs |= {"standard_name": "rainfall_amount", "units": "mm"}
+    assert read_header(write(dataset, tmp_path / "a.nc")).accumulation == np.timedelta64(5, "m")
+    uneven = dataset.isel(time=[0, 1, 3])
+    with pytest.raises(DataError, match="found lengths of 5, 20 min"):
+        read_header(write(uneven, tmp_path / "b.nc"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
+    dataset = maps().drop_vars("proj")
+    del dataset["rain"].attrs["grid_mapping"]
+    axes = {
+        "y": ("y", [52.0, 51.0, 50.0], {"units": "degrees_north", "standard_name": "latitude"}),
+        "x": ("x", [4.0, 5.0, 6.0, 7.0], {"units": "degrees_east", "standard_name": "longitude"}),
+    }
+    dataset = dataset.assign_coords(axes)
+    if not named:
+        dataset = dataset.rename(x="lon", y="lat")
+        for name in ("lon", "lat"):
+            del dataset[name].attrs["standard_name"]
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    latitude, longitude = header.grid.latitude_longitude()
+    np.testing.assert_allclose(latitude[:, 0], [50, 51, 52], atol=0.3)
+    np.testing.assert_allclose(longitude[0], [4, 5, 6, 7], atol=1e-6)
+    rain = composite.read_rain(header, 1, ZRRelation())
+    np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("units", "kind", "factor"),
+    [
+        ("mm hour-1", "rate", 1), ("mm h**-1", "rate", 1), ("mm/day", "rate", 1 / 24),
+        ("in hr^-1", "rate", 25.4), ("kg/m2/s", "rate", 3600), ("kg m-2 s-1", "rate", 3600),
+        ("m.s-1", "rate", 3.6e6), ("mm h-1", "amount", None), ("mm", "rate", None),
+        ("kg m-3", "amount", None), ("dBZ", "rate", None),
+        ("mm h-2", "rate", None), ("", "rate", None),
+    ],
+)  # fmt: skip
+def test_units_are_read_as_udunits_spells_them(units, kind, factor):
+    assert rain_factor(units, kind) == (None if factor is None else pytest.approx(factor))

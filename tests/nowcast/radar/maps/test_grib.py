@@ -1,0 +1,209 @@
+"""GRIB2 rain rates: MRMS's as eccodes has it point by point, and made ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar.header import Format
+from nowcast.radar.maps import composite, grib
+from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
+from tests.nowcast.radar.composite_files import rain, write_grib
+
+pytest.importorskip("pyproj")  # before eccodes, see grib._eccodes
+eccodes = pytest.importorskip("eccodes")
+MRMS = "mrms/PrecipRate_00.00_20190610-000200.grib2"
+
+
+@pytest.mark.long
+def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
+    header = read_header(radar_dir / MRMS)
+    assert header.format is Format.GRIB
+    assert header.station == "MRMS"
+    assert header.times == (np.datetime64("2019-06-10T00:02"),)
+    grid = header.grid
+    assert grid.shape == (3500, 7000)
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    assert np.nanmax(rain_rate) == pytest.approx(149.8, abs=0.01)
+    latitude, longitude = (
+        (grid.y0 + grid.dy * np.arange(3500)) / grid.dy * 0.01,
+        -94.995 - 35.0 + 0.01 * np.arange(7000),
+    )
+    random = np.random.default_rng(0)
+    wet = np.argwhere(rain_rate > 1)
+    cells = [*wet[random.integers(0, len(wet), 6)], (1, 1), (3498, 6998), (1700, 3000)]
+    with (radar_dir / MRMS).open("rb") as file:
+        message = eccodes.codes_grib_new_from_file(file)
+        for row, column in cells:
+            (nearest,) = eccodes.codes_grib_find_nearest(
+                message, latitude[row], longitude[column] % 360
+            )
+            assert nearest.distance < 0.1  # km
+            value = rain_rate[row, column]
+            assert nearest.value == pytest.approx(-3.0 if np.isnan(value) else value, abs=1e-4)
+        eccodes.codes_release(message)
+
+
+def test_each_message_is_a_map(tmp_path):
+    header = read_header(write_grib(tmp_path / "a.grib2", count=3))
+    assert [str(time)[11:16] for time in header.times] == ["12:00", "12:02", "12:04"]
+    for index in (0, 2):
+        rain_rate = composite.read_rain(header, index, ZRRelation())
+        np.testing.assert_allclose(rain_rate, rain(), atol=0.051)
+    latitude, longitude = header.grid.latitude_longitude()
+    assert latitude[0, 0] == pytest.approx(45.0)
+    assert latitude[-1, 0] == pytest.approx(45.0 + 0.5 * 23)
+    assert longitude[0, 0] == pytest.approx(-100.0)
+    assert longitude[0, -1] == pytest.approx(-100.0 + 0.5 * 19)
+
+
+def test_other_parameters_are_no_rain(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1)
+    content = bytearray(path.read_bytes())
+    content[6] = 0  # the discipline
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match=r"a\.grib2: expected a rain rate.*found .*0, 6, 1"):
+        read_header(path)
+
+
+def test_a_file_cut_short_is_named(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match=r"a\.grib2: damaged or truncated GRIB2 file"):
+        read_header(path)
+
+
+def test_without_eccodes_the_extra_is_named(tmp_path, monkeypatch):
+    path = write_grib(tmp_path / "a.grib2", count=1)
+    monkeypatch.setitem(sys.modules, "eccodes", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[grib\]'"):
+        read_header(path)
+
+
+def test_pyproj_works_after_eccodes_was_loaded():
+    program = (
+        "import numpy, nowcast.radar.maps.grib as grib; grib._eccodes().codes_get_api_version();"
+        "import pyproj; print(pyproj.Proj('+proj=laea +lat_0=52')(0, 52))"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.strip()) == (0, "(0.0, 0.0)"), run.stderr[-300:]
+
+
+def test_amounts_of_mrms_are_of_the_hours_that_their_numbers_say(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1, parameterNumber=11)  # with gauges, 6 hours
+    header = read_header(path)
+    assert header.accumulation == np.timedelta64(6, "h")
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    np.testing.assert_allclose(rain_rate, rain() / 6, atol=0.01)
+
+
+def test_reflectivity_of_mrms_has_a_number_for_no_echo_and_one_for_no_coverage(tmp_path):
+    keys = {"parameterCategory": 11, "parameterNumber": 0}
+    header = read_header(write_grib(tmp_path / "a.grib2", count=1, gap=-999.0, **keys))
+    assert (header.reflectivity, header.accumulation) == (True, None)
+    values = grib.read_values(tmp_path / "a.grib2", header, 0)
+    np.testing.assert_array_equal(np.isnan(values), np.isnan(rain()))
+    assert values[6, 5] == pytest.approx(12.0, abs=0.06)
+    header = read_header(write_grib(tmp_path / "b.grib2", count=1, gap=-99.0, **keys))
+    values = grib.read_values(tmp_path / "b.grib2", header, 0)
+    np.testing.assert_array_equal(np.isneginf(values), np.isnan(rain()))
+
+
+WMO = {"discipline": 0, "centre": 7, "parameterCategory": 1}
+HOUR = {"productDefinitionTemplateNumber": 8, "stepType": "accum", "stepRange": "0-1"}
+
+
+def test_an_amount_over_a_stated_interval(tmp_path):
+    keys = WMO | {"parameterNumber": 8} | HOUR
+    header = read_header(
+        write_grib(tmp_path / "a.grib2", count=1, typeOfGeneratingProcess=0, **keys)
+    )
+    assert header.accumulation == np.timedelta64(1, "h")
+    assert header.times == (np.datetime64("2024-06-01T13:00"),)
+    path = write_grib(tmp_path / "b.grib2", count=1, typeOfGeneratingProcess=2, **keys)
+    with pytest.raises(DataError, match="expected an observation, found a forecast for 60 minutes"):
+        read_header(path)
+
+
+def test_a_rate_that_was_foreseen_is_refused(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1, **WMO | {"parameterNumber": 7, "step": 3})
+    with pytest.raises(DataError, match="found a forecast for 180 minutes ahead"):
+        read_header(path)
+
+
+def written(path, sample, **keys):
+    """Write one message of a sample, and return the latitudes and longitudes of its points."""
+    message = eccodes.codes_grib_new_from_samples(sample)
+    for key, value in (keys | WMO | {"parameterNumber": 7}).items():
+        eccodes.codes_set(message, key, value)
+    if "Nx" in keys:
+        eccodes.codes_set_values(message, np.arange(float(keys["Nx"] * keys["Ny"])))
+    with path.open("wb") as file:
+        eccodes.codes_write(message, file)
+    return [eccodes.codes_get_array(message, name) for name in ("latitudes", "longitudes")]
+
+
+@pytest.mark.parametrize("kind", ["polar_stereographic", "lambert"])
+@pytest.mark.parametrize("upwards", [0, 1])
+def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
+    keys = {
+        "gridType": kind, "Nx": 30, "Ny": 20, "DxInMetres": 4763, "DyInMetres": 4763,
+        "latitudeOfFirstGridPointInDegrees": 23.117, "longitudeOfFirstGridPointInDegrees": 240.98,
+        "LaDInDegrees": 60.0, "jScansPositively": upwards, "shapeOfTheEarth": 6,
+    }  # fmt: skip
+    if kind == "lambert":
+        keys |= {"Latin1InDegrees": 38.5, "Latin2InDegrees": 38.5, "LoVInDegrees": 262.5}
+        keys["LaDInDegrees"] = 38.5
+    else:
+        keys["orientationOfTheGridInDegrees"] = 255.0
+    points = written(tmp_path / "a.grib2", "regular_ll_sfc_grib2", **keys)
+    header = read_header(tmp_path / "a.grib2")
+    latitude, longitude = header.grid.latitude_longitude()
+    if upwards:
+        np.testing.assert_allclose(latitude.ravel(), points[0], atol=1e-3)
+        np.testing.assert_allclose(longitude.ravel() % 360, points[1] % 360, atol=1e-3)
+    else:  # eccodes's points rise whatever the flag says; the first is that of the northern row
+        assert (latitude[-1, 0], longitude[-1, 0] % 360) == pytest.approx((23.117, 240.98))
+    values = composite.read_rain(header, 0, ZRRelation())
+    assert values[19 if upwards else 0, 29] == pytest.approx(599 * 3600, rel=1e-3)
+
+
+def test_a_map_by_columns_is_turned(tmp_path):
+    keys = {
+        "Ni": 3, "Nj": 2, "jPointsAreConsecutive": 1, "jScansPositively": 1,
+        "latitudeOfFirstGridPointInDegrees": 50.0, "latitudeOfLastGridPointInDegrees": 51.0,
+        "longitudeOfFirstGridPointInDegrees": 5.0, "longitudeOfLastGridPointInDegrees": 7.0,
+        "iDirectionIncrementInDegrees": 1.0, "jDirectionIncrementInDegrees": 1.0,
+    }  # fmt: skip
+    path = tmp_path / "a.grib2"
+    one(path, np.arange(6.0), keys)
+    values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
+    np.testing.assert_allclose(values, [[0, 2, 4], [1, 3, 5]], atol=1e-3)
+    one(path, np.arange(6.0), keys | {"alternativeRowScanning": 1})
+    with pytest.raises(DataError, match="found alternativeRowScanning 1"):
+        read_header(path)
+    one(path, np.arange(6.0), keys | {"longitudeOfLastGridPointInDegrees": 27.0})
+    with pytest.raises(DataError, match="expected 2 cells between the corners"):
+        read_header(path)
+
+
+def one(path, values, keys):
+    """Write one message of WMO's rate on a grid of degrees."""
+    message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+    for key, value in (keys | WMO | {"parameterNumber": 7}).items():
+        eccodes.codes_set(message, key, value)
+    eccodes.codes_set_values(message, values)
+    with path.open("wb") as file:
+        eccodes.codes_write(message, file)
+
+
+def test_a_rotated_pole_is_refused_by_name(tmp_path):
+    written(tmp_path / "a.grib2", "rotated_ll_sfc_grib2")
+    with pytest.raises(DataError, match="found rotated_ll"):
+        read_header(tmp_path / "a.grib2")

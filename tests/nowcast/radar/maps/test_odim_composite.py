@@ -1,0 +1,166 @@
+"""ODIM_H5 composites: OPERA's as h5py has them, and quantities, corners and codes of made ones."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pyproj
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.radar.header import Format
+from nowcast.radar.maps import composite
+from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
+from tests.nowcast.radar.composite_files import rain, write_odim
+
+OPERA = "opera/20180824/T_PAAH21_C_EUOC_20180824190000.hdf"
+
+
+def test_opera_is_as_h5py_has_it(radar_dir):
+    header = read_header(radar_dir / OPERA)
+    assert header.format is Format.ODIM_COMPOSITE
+    assert header.times == (np.datetime64("2018-08-24T19:00"),)
+    found = composite.read_rain(header, 0, ZRRelation())
+    with h5py.File(radar_dir / OPERA) as file:
+        raw = file["dataset1/data1/data"][:][::-1]
+        where = dict(file["where"].attrs)
+    np.testing.assert_array_equal(np.isnan(found), raw == -9999000.0)
+    assert (found[raw == -8888000.0] == 0).all()
+    np.testing.assert_allclose(found[raw >= 0], raw[raw >= 0], rtol=1e-6)
+    # All four corners of the file are corners of the grid.
+    grid = header.grid
+    project = pyproj.Proj(where["projdef"].decode())
+    x = grid.x0 + grid.dx * np.array([-0.5, grid.nx - 0.5])
+    y = grid.y0 + grid.dy * np.array([-0.5, grid.ny - 0.5])
+    for name, i, j in (("LL", 0, 0), ("LR", 1, 0), ("UL", 0, 1), ("UR", 1, 1)):
+        corner = project(where[f"{name}_lon"], where[f"{name}_lat"])
+        assert corner == pytest.approx((x[i], y[j]), abs=1.0)
+
+
+def test_rates_are_rain(tmp_path):
+    header = read_header(write_odim(tmp_path / "a.h5"))
+    assert not header.reflectivity
+    found = composite.read_rain(header, 0, ZRRelation())
+    np.testing.assert_array_equal(found, rain())
+
+
+def test_accumulations_are_divided_by_their_length(tmp_path):
+    header = read_header(write_odim(tmp_path / "a.h5", "ACRR"))
+    assert header.accumulation == np.timedelta64(15, "m")
+    assert header.times == (np.datetime64("2024-06-01T12:15"),)
+    np.testing.assert_allclose(composite.read_rain(header, 0, ZRRelation()), rain(), rtol=1e-6)
+
+
+def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
+    header = read_header(write_odim(tmp_path / "a.h5", "DBZH"))
+    relation = ZRRelation(hail_cap=None)
+    with np.errstate(divide="ignore"):
+        expected = relation.rain_rate(np.where(rain() == 0, -np.inf, 10 * rain()))
+    np.testing.assert_array_equal(composite.read_rain(header, 0, relation), expected)
+
+
+@pytest.mark.parametrize("of_centres", [False, True])
+def test_corners_may_be_those_of_cells_or_their_centres(tmp_path, of_centres):
+    ends = (1_002_000.0, 1_040_000.0) if of_centres else (1_000_000.0, 1_040_000.0)
+    heights = (902_000.0, 948_000.0) if of_centres else (900_000.0, 948_000.0)
+    path = write_odim(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        project = pyproj.Proj(file["where"].attrs["projdef"].decode())
+        for name, x, y in (("LL", ends[0], heights[0]), ("UR", ends[1], heights[1])):
+            longitude, latitude = project(x, y, inverse=True)
+            file["where"].attrs[f"{name}_lon"] = longitude
+            file["where"].attrs[f"{name}_lat"] = latitude
+    grid = read_header(path).grid
+    # 20 cells of 2 km: from the centre of the first to that of the last are 38 km, not 40.
+    first = (1_002_000.0, 902_000.0) if of_centres else (1_001_000.0, 901_000.0)
+    assert (grid.x0, grid.y0) == pytest.approx(first, abs=0.1)
+
+
+LAEA = "+proj=laea +lat_0=52 +lon_0=10 +x_0=4321000 +y_0=3210000 +ellps=GRS80"
+
+
+def test_a_code_of_epsg_is_a_projection(tmp_path):
+    grids = [
+        read_header(write_odim(tmp_path / "a.h5", projdef=projdef)).grid
+        for projdef in ("EPSG:3035", LAEA)
+    ]
+    assert grids[0].x0 == pytest.approx(grids[1].x0)
+    assert grids[0].dy == grids[1].dy == 2000.0
+
+
+def test_a_grid_in_degrees_is_one_in_metres(tmp_path):
+    path = write_odim(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file["where"].attrs["projdef"] = np.bytes_("+proj=longlat +datum=WGS84")
+        file["where"].attrs.update(
+            LL_lon=5.0, LL_lat=40.0, UR_lon=5.4, UR_lat=40.24, xscale=0.02, yscale=0.01
+        )
+    grid = read_header(path).grid
+    latitude, longitude = grid.latitude_longitude()
+    assert latitude[0, 0] == pytest.approx(40.005)
+    assert longitude[0, -1] == pytest.approx(5.0 + 0.02 * 19.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"xsize": 10**9}, "'xsize' of /where to be a number from 1 to"),
+        ({"xscale": -1.0}, "positive spacing"),
+        ({"LL_lat": np.nan}, "'LL_lat' of /where to be one number"),
+        ({"projdef": "+proj=nothing"}, "CRSError"),
+        ({"projdef": "+proj=ob_tran +o_proj=longlat +o_lat_p=39 +R=6371229"}, "a rotated pole"),
+        ({"xscale": 2.0}, "20 cells between the corners, 40000 m apart along x, found xscale 2 m"),
+        ({"yscale": 1800.0}, "24 cells between the corners, 48000 m apart along y"),
+        ({"projdef": "+proj=longlat +datum=WGS84"}, "found xscale 2000 degrees"),
+        ({"ysize": 23}, r"expected a map of \(23, 20\) cells, found \(24, 20\)"),
+    ],
+)
+def test_what_cannot_be_is_named(tmp_path, change, sentence):
+    projdef = change.pop("projdef", None)
+    path = write_odim(tmp_path / "a.h5", **change)
+    if projdef:
+        with h5py.File(path, "r+") as file:
+            file["where"].attrs["projdef"] = np.bytes_(projdef)
+    with pytest.raises(DataError, match=rf"a\.h5: .*{sentence}"):
+        composite.read_rain(read_header(path), 0, ZRRelation())
+
+
+def test_a_composite_of_something_else_names_it(tmp_path):
+    with pytest.raises(DataError, match=r"expected a composite of RATE, ACRR.*found QIND, HGHT"):
+        read_header(write_odim(tmp_path / "a.h5", "HGHT"))
+
+
+def test_sizes_may_stand_in_the_dataset(tmp_path):
+    path = write_odim(tmp_path / "a.h5")
+    expected = read_header(path)
+    with h5py.File(path, "r+") as file:
+        place = file["where"].attrs
+        where = file.create_group("dataset2/where").attrs
+        for name in ("xsize", "ysize", "xscale", "yscale"):
+            where[name] = place[name]
+            del place[name]
+    assert read_header(path) == expected
+
+
+@pytest.mark.parametrize("quantity", ["RATE", "DBZH", "ACRR"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("starttime", b"124000"), ("endtime", b"114000"), ("startdate", b"20240602")]
+)
+def test_times_that_contradict_each_other_are_refused(tmp_path, quantity, key, value):
+    path = write_odim(tmp_path / "a.h5", quantity)
+    with h5py.File(path, "r+") as file:
+        file["dataset2/what"].attrs[key] = np.bytes_(value)
+    with pytest.raises(DataError, match=r"expected .*found 2024-06-01T"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("hours", [-1, 1, 2, 24])
+def test_a_time_far_from_what_was_scanned_is_refused(tmp_path, hours):
+    path = write_odim(tmp_path / "a.h5")
+    moved = np.datetime64("2024-06-01T12:15:00") + np.timedelta64(hours, "h")
+    date, time = str(moved).replace("-", "").replace(":", "").split("T")
+    with h5py.File(path, "r+") as file:
+        file["what"].attrs["date"], file["what"].attrs["time"] = np.bytes_(date), np.bytes_(time)
+    with pytest.raises(DataError, match="within what the dataset states"):
+        read_header(path)

@@ -1,0 +1,95 @@
+"""CfRadial 2, as xradar exports it, and GAMIC volumes as their writer lays them out."""
+
+from __future__ import annotations
+
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+
+from nowcast.radar.header import Format
+from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_header
+
+NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
+
+
+@pytest.fixture(scope="module")
+def exported(polar, tmp_path_factory):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import xradar
+
+        path = tmp_path_factory.mktemp("cfradial2") / "volume.nc"
+        tree = xradar.io.open_odim_datatree(polar / NAME, sweep=["sweep_0", "sweep_1"])
+        xradar.io.to_cfradial2(tree.load(), str(path), engine="netcdf4")
+        tree.close()
+    return path
+
+
+@pytest.mark.slow
+def test_a_volume_in_groups_reads_as_what_it_was_exported_from(exported, polar):
+    header = read_header(exported)
+    assert header.format is Format.CFRADIAL2
+    assert header.site.latitude == pytest.approx(67.5307)
+    late = header.times[0] - read_header(polar / NAME).times[0]
+    assert np.timedelta64(0) <= late < np.timedelta64(1, "s")
+    (sweep,) = read_sweeps([exported], Format.CFRADIAL2)
+    (origin,) = read_sweeps([polar / NAME], Format.ODIM)
+    assert sweep.elevation == pytest.approx(origin.elevation)
+    np.testing.assert_allclose(sweep.azimuth, origin.azimuth, atol=1e-3)
+    np.testing.assert_array_equal(np.isfinite(sweep.dbz), np.isfinite(origin.dbz))
+    np.testing.assert_allclose(sweep.range, origin.range)
+
+
+RAYS, GATES = 36, 50
+
+
+def write_gamic(path):
+    """Write two sweeps: 30 dBZ in a block of the lower one, whose first ray lies across north."""
+    angles = [f"{angle}_{edge}" for angle in ("azimuth", "elevation") for edge in ("start", "stop")]
+    ray = np.dtype([*((angle, "f8") for angle in angles), ("timestamp", "i8")])
+    begin = np.datetime64("2024-06-01T12:00:06", "us").astype(np.int64)
+    with h5py.File(path, "w") as file:
+        file.create_group("what").attrs.update(object=np.bytes_("PVOL"), sets=2)
+        file.create_group("where").attrs.update(lat=50.7, lon=7.1, height=90.0)
+        file.create_group("how").attrs["site_name"] = np.bytes_("Bonn")
+        for i, elevation in enumerate((1.5, 0.5)):
+            scan = file.create_group(f"scan{i}")
+            scan.create_group("what").attrs["object"] = np.bytes_("SCAN")
+            scan.create_group("how").attrs.update(
+                timestamp=np.bytes_(f"2024-06-01T12:00:{6 + 20 * i:02d}.000Z"), elevation=elevation,
+                range_step=250.0, range_samples=4, bin_count=GATES, ray_count=RAYS, PRF=600.0,
+                nyquist_velocity=10.0,
+            )  # fmt: skip
+            rays = np.zeros(RAYS, ray)
+            rays["azimuth_start"] = (np.arange(RAYS) * 10.0 - 5.0) % 360
+            rays["azimuth_stop"] = (np.arange(RAYS) * 10.0 + 5.0) % 360
+            rays["elevation_start"] = rays["elevation_stop"] = elevation
+            rays["timestamp"] = begin + i * 20_000_000 + np.arange(RAYS)
+            scan["ray_header"] = rays
+            raw = np.zeros((RAYS, GATES), "u1")
+            raw[9:12, 10:30] = 123 if i else 200
+            scan["moment_0"] = raw
+            scan["moment_0"].attrs.update(
+                moment=np.bytes_("Zh"), format=np.bytes_("UV8"),
+                dyn_range_min=np.float32(-31.5), dyn_range_max=np.float32(95.5),
+            )  # fmt: skip
+    return path
+
+
+def test_a_gamic_volume(tmp_path):
+    header = read_header(write_gamic(tmp_path / "a.mvol"))
+    assert header.format is Format.GAMIC
+    assert header.station == "Bonn"
+    assert header.times == (np.datetime64("2024-06-01T12:00:06"),)
+    assert (header.site.latitude, header.site.altitude) == (50.7, 90.0)
+    (sweep,) = read_sweeps([tmp_path / "a.mvol"], Format.GAMIC)
+    assert sweep.elevation == 0.5
+    assert sweep.time == np.datetime64("2024-06-01T12:00:26")
+    np.testing.assert_allclose(sweep.range[:2], [500.0, 1500.0])
+    np.testing.assert_allclose(sweep.azimuth, np.arange(RAYS) * 10.0)
+    assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 60
+    # One step of the range of bytes, of which 0 is kept for no echo: -32 + 0.5 * 123.
+    np.testing.assert_allclose(sweep.dbz[9:12, 10:30], 29.5, atol=0.01)

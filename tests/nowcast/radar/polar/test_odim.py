@@ -1,0 +1,206 @@
+"""ODIM_H5: headers, order of sweeps, undetect and nodata."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.radar.header import Format
+from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_header
+from nowcast.radar.site import Site
+from tests.nowcast.radar.odim_file import RAYS, write_sweep
+
+
+def test_header_of_a_volume_is_its_first_sweep_in_time(helchteren):
+    header = read_header(helchteren[1])
+    assert header.times == (np.datetime64("2020-02-07T13:05:04"),)
+    assert header.station == "06475"
+    assert header.site == Site(51.069072, 5.4064, 140.0)
+    assert not header.single_sweep
+
+
+def test_header_of_a_single_sweep(polar):
+    header = read_header(polar / "T_PAZE63_C_LFPW_20230420065446.h5")
+    assert header.single_sweep
+    assert header.times == (np.datetime64("2023-04-20T06:53:44"),)
+
+
+def test_the_lowest_sweep_is_read_wherever_it_stands(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", elevations=(9.0, 4.0, 0.5, 2.0, 90.0))
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert sweep.elevation == 0.5
+    assert np.nanmax(sweep.dbz) == 32.0
+    low = read_sweeps([path], Format.ODIM, cuts=3)
+    assert [sweep.elevation for sweep in low] == [0.5, 2.0, 4.0]
+
+
+def test_undetect_is_no_echo_and_nodata_is_missing(tmp_path):
+    (sweep,) = read_sweeps([write_sweep(tmp_path / "a.h5")], Format.ODIM)
+    assert np.isnan(sweep.dbz[40, 30])
+    assert np.isnan(sweep.dbz).sum() == 1
+    assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 100 - 1
+    assert (sweep.dbz[10:20, 10:20] == 30.0).all()
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_helchteren_has_no_number_for_no_echo(helchteren, number):
+    (sweep,) = read_sweeps([helchteren[number]], Format.ODIM)
+    echo = sweep.dbz[np.isfinite(sweep.dbz)]
+    assert sweep.dbz.shape == (360, 800)
+    assert echo.min() > -32
+    assert 0.5 < np.isneginf(sweep.dbz).mean() < 0.9
+    assert not np.isnan(sweep.dbz).any()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stops):
+    path = write_sweep(tmp_path / "a.h5")
+    edges = np.arange(RAYS, -1, -1) * (360.0 / RAYS)
+    with h5py.File(path, "a") as file:
+        how = file["dataset1"].require_group("how").attrs
+        how["startazA"] = edges[:-1]
+        if stops:
+            how["stopazA"] = edges[1:]
+        stored = file["dataset1/data1/data"][:]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, (np.arange(RAYS) + 0.5) * (360.0 / RAYS))
+    np.testing.assert_array_equal(np.isneginf(sweep.dbz), (stored == 0)[::-1])
+
+
+@pytest.mark.parametrize("key", ["antspeed", "rpm"])
+def test_rays_put_in_order_from_a_turn_counter_clockwise_end_at_the_one_before(tmp_path, key):
+    path, width = write_sweep(tmp_path / "a.h5"), 360.0 / RAYS
+    with h5py.File(path, "a") as file:
+        how = file["dataset1"].require_group("how").attrs
+        how["startazA"], how[key] = (np.arange(RAYS) + 1.0) * width, -18.0
+        stored = file["dataset1/data1/data"][:]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, (np.arange(RAYS) + 0.5) * width)
+    np.testing.assert_array_equal(np.isneginf(sweep.dbz), stored == 0)
+
+
+def test_one_code_for_nodata_and_undetect_is_undetect(tmp_path):
+    # As in the volumes of the Bureau of Meteorology: clear air is not missing.
+    path = write_sweep(tmp_path / "a.h5", nodata=0.0)
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert not np.isnan(sweep.dbz).any()
+    assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 100 - 1
+
+
+def test_attributes_of_one_element_read_as_their_element(tmp_path):
+    # As in the volumes of KNMI.
+    path, plain = (write_sweep(tmp_path / name) for name in ("a.h5", "b.h5"))
+
+    def wrap(name, node):
+        for key, value in list(node.attrs.items()):
+            node.attrs[key] = np.array([value])
+
+    with h5py.File(path, "r+") as file:
+        wrap("/", file)
+        file.visititems(wrap)
+    header, expected = (read_header(p) for p in (path, plain))
+    assert (header.times, header.site, header.station) == (
+        expected.times, expected.site, expected.station
+    )  # fmt: skip
+    (sweep,), (other,) = (read_sweeps([p], Format.ODIM) for p in (path, plain))
+    np.testing.assert_array_equal(sweep.dbz, other.dbz)
+
+
+def test_gain_may_stand_in_the_dataset(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        for key in ("gain", "offset", "nodata", "undetect"):
+            file["dataset1/what"].attrs[key] = file["dataset1/data1/what"].attrs[key]
+            del file["dataset1/data1/what"].attrs[key]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert (sweep.dbz[10:20, 10:20] == 30.0).all()
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "value", "sentence"),
+    [
+        ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
+        ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
+        ("dataset1/where", "elangle", np.nan, "'elangle' of /dataset1/where to be one number"),
+        ("dataset1/where", "elangle", -40.0, "an elevation from -10 to 90"),
+        ("dataset1/data1/what", "gain", np.array([1.0, 2.0]), "'gain' of .* to be one number"),
+        ("dataset1/what", "starttime", np.bytes_("25:00"), "a time HHMMSS, found '20200207'"),
+    ],
+)
+def test_attributes_that_cannot_be_are_named(tmp_path, node, key, value, sentence):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file[node].attrs[key] = value
+    with pytest.raises(DataError, match=rf"a\.h5: expected .*{sentence}"):
+        read_sweeps([path], Format.ODIM)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [0, 1])
+def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
+    path = [polar / "T_PAGZ35_C_ENMI_20170421090837.hdf", helchteren[2]][index]
+    with h5py.File(path) as file:
+        count = sum(name.startswith("dataset") for name in file)
+    for sweep in read_sweeps([path], Format.ODIM, cuts=3):
+        found = 0
+        for number in range(count):
+            with xr.open_dataset(path, engine="odim", group=f"sweep_{number}") as other:
+                other = other.load()
+            if abs(float(other["elevation"][0]) - sweep.elevation) > 1e-4:
+                continue
+            found += 1
+            np.testing.assert_allclose(other["azimuth"], sweep.azimuth, atol=1e-4)
+            np.testing.assert_allclose(other["range"], sweep.range, atol=0.1)
+            expected = other["DBZH"].values
+            silent = np.isneginf(sweep.dbz)
+            np.testing.assert_array_equal(np.isnan(expected), np.isnan(sweep.dbz))
+            assert (expected[silent] == expected.min()).all()
+            np.testing.assert_allclose(expected[~silent], sweep.dbz[~silent], atol=1e-4)
+        assert found == 1
+
+
+def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", elevations=(0.5, 1.5, 2.5))
+    with h5py.File(path, "r+") as file:
+        file["dataset1/data1/what"].attrs["quantity"] = np.bytes_("VRADH")
+        file.create_group("dataset2/how").attrs["malfunc"] = np.bytes_("True")
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert sweep.elevation == 2.5
+    with h5py.File(path, "r+") as file:
+        file.create_group("how").attrs["malfunc"] = np.bytes_("True")
+    with pytest.raises(DataError, match="expected sweeps of a radar that works, found how/malfunc"):
+        read_sweeps([path], Format.ODIM)
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "value", "sentence"),
+    [
+        ("dataset1/where", "nbins", 41, r"expected 72 rays \(nrays\) of 41 gates \(nbins\), found"),
+        (
+            "what",
+            "time",
+            b"190000",
+            "expected the first sweep within 60 minutes of the file's time",
+        ),
+    ],
+)
+def test_two_statements_that_differ_are_refused(tmp_path, group, key, value, sentence):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file[group].attrs[key] = value
+    read = {"dataset1/where": lambda: read_sweeps([path], Format.ODIM)}
+    with pytest.raises(DataError, match=sentence):
+        read.get(group, lambda: read_header(path))()
+
+
+def test_rays_begin_where_astart_says(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file["dataset1"].create_group("how").attrs["astart"] = -2.5
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, 5.0 * np.arange(72))
+    assert sweep.dbz[10, 10] == 30.0

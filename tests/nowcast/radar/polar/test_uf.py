@@ -1,0 +1,127 @@
+"""Universal Format: a volume written after its description is read as xradar reads it."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.ingest.rain_map import map_scan
+from nowcast.ingest.scan import group_scans
+from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import target_grid
+from nowcast.radar.header import Format
+from nowcast.radar.polar.uf import MANDATORY
+from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_header
+
+RAYS, GATES, NO_DATA = 36, 60, -32768
+
+
+def write_uf(path: Path, elevations: tuple[float, ...] = (0.5, 1.5)) -> Path:
+    """Write a volume: 30 dBZ in a block of the lowest sweep, one more in the next; else no data."""
+    with path.open("wb") as file:
+        for sweep, elevation in enumerate(elevations, start=1):
+            for ray in range(RAYS):
+                values = np.full(GATES, NO_DATA, ">i2")
+                if 5 <= ray < 12:
+                    values[10:30] = 100 * (29 + sweep)
+                file.write(_record(sweep, ray, elevation, values))
+    return path
+
+
+def _record(sweep: int, ray: int, elevation: float, values: np.ndarray) -> bytes:
+    data_header = MANDATORY.size // 2 + 1
+    field_header = data_header + 3 + 2
+    data = field_header + 19
+    words = data - 1 + GATES
+    mandatory = MANDATORY.pack(
+        b"UF", words, data_header, data_header, data_header, ray + 1, 1, ray + 1, 1, sweep,
+        b"RADAR   ", b"SITE    ", 50, 30, 64 * 36, 5, 15, 0, 120,
+        2020, 6, 1, 12, 0, 10 * sweep, b"UT", round(64 * (10 * ray + 5)), round(64 * elevation),
+        1, round(64 * elevation), 64 * 18, 2020, 6, 1, b"test    ", NO_DATA,
+    )  # fmt: skip
+    header = struct.pack(">3h2sh", 1, 1, 1, b"DZ", field_header)
+    field = struct.pack(
+        ">13h2s2h2s2h", data, 100, 0, 0, 1000, GATES, 1000, 64, 64, 0, 0, 64 * 5, 64, b"  ",
+        0, 100, b"  ", 0, 16,
+    )  # fmt: skip
+    record = mandatory + header + field + values.tobytes()
+    marker = struct.pack(">I", len(record))
+    return marker + record + marker
+
+
+def test_the_header(tmp_path):
+    header = read_header(write_uf(tmp_path / "a.uf"))
+    assert header.format is Format.UF
+    assert header.station == "RADAR"
+    assert header.times == (np.datetime64("2020-06-01T12:00:10"),)
+    assert (header.site.latitude, header.site.longitude) == pytest.approx((50.51, 5.25))
+    assert header.site.altitude == 120
+
+
+def test_sweeps_are_as_xradar_reads_them(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import xradar
+
+        tree = xradar.io.open_uf_datatree(str(path))
+        others = [tree[f"sweep_{i}"].to_dataset().load() for i in range(2)]
+        latitude = float(tree.to_dataset()["latitude"])
+        tree.close()
+    for sweep, other in zip(read_sweeps([path], Format.UF, 2), others, strict=True):
+        np.testing.assert_allclose(other["azimuth"], sweep.azimuth)
+        # The words are the middle of the first gate (Barnes, 1980); xradar adds half of one.
+        np.testing.assert_allclose(other["range"] - 500.0, sweep.range)
+        np.testing.assert_array_equal(other["DBTH"].values.astype(np.float32), sweep.dbz)
+        assert float(other["elevation"][0]) == sweep.elevation
+        assert latitude == pytest.approx(sweep.site.latitude, abs=1e-6)
+
+
+def test_the_zone_of_the_times(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    path.write_bytes(path.read_bytes().replace(b"UT", b"MS"))
+    assert read_header(path).times == (np.datetime64("2020-06-01T19:00:10"),)
+    path.write_bytes(path.read_bytes().replace(b"MS", b"QQ"))
+    with pytest.raises(DataError, match=r"expected a time zone of UT, GM, .* found 'QQ'"):
+        read_header(path)
+
+
+def test_rays_of_other_gates_in_one_sweep_are_refused(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    content = bytearray(path.read_bytes())
+    at = content.index(struct.pack(">2h", 1000, GATES))
+    content[at : at + 2] = struct.pack(">h", 500)
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match="expected gates of DZ alike in all rays"):
+        read_sweeps([path], Format.UF)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("missing", 60.0)])
+def test_no_data_is_no_echo_unless_it_is_said_to_be_missing(tmp_path, fill, missing):
+    header = read_header(write_uf(tmp_path / "a.uf"))
+    settings = IngestSettings.of(size=64, spacing=1000.0, fill=fill)
+    result = map_scan(group_scans([header])[0][0], target_grid(header, settings), settings)
+    assert np.nanmax(result.rain) == pytest.approx(2.73, abs=0.01)
+    assert result.coverage.shares()[0] >= missing
+    assert (result.coverage.missing == 0) == (missing == 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda b: b[:-20], "expected .* bytes or more|truncated"),
+        (lambda b: b[:10] + b[10:].replace(b"UF", b"XX", 1), "expected a record of a ray at byte"),
+    ],
+)
+def test_damage_is_named(tmp_path, change, sentence):
+    path = write_uf(tmp_path / "a.uf")
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(DataError, match=rf"a\.uf: ({sentence})"):
+        read_sweeps([path], Format.UF)

@@ -1,0 +1,101 @@
+"""Polar scans: every format's strongest echo is where and what xradar itself has."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+
+import h5py
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar import reader
+from nowcast.radar.header import Format
+from nowcast.radar.maps import composite
+from nowcast.radar.polar import volume
+from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
+from tests.nowcast.radar.odim_file import write_sweep
+
+
+def test_moments_in_separate_files_are_joined(helchteren):
+    path = helchteren[0]
+    other = path.with_name(path.name.replace("dbzh", "rhohv"))
+    (joined,) = read_sweeps([other, path], Format.ODIM)
+    assert joined.dbz is not None
+    assert joined.rhohv is not None
+    assert joined.dbz.shape == joined.rhohv.shape
+    measured = joined.rhohv[~np.isnan(joined.rhohv)]
+    assert 0 <= measured.min() < measured.max() < 1
+
+
+def test_without_reflectivity_there_is_a_sentence(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", quantity="RHOHV")
+    with pytest.raises(DataError, match=r"a\.h5: expected a sweep with reflectivity .DBZH."):
+        read_sweeps([path], Format.ODIM)
+
+
+def test_a_moment_can_be_chosen(polar):
+    path = polar / "T_PAZE63_C_LFPW_20230420065446.h5"
+    corrected, total = (
+        read_sweeps([path], Format.ODIM, moment=moment)[0] for moment in ("DBZH", "TH")
+    )
+    assert not np.array_equal(corrected.dbz, total.dbz, equal_nan=True)
+    with pytest.raises(DataError, match=r"expected a sweep with reflectivity .VRAD."):
+        read_sweeps([path], Format.ODIM, moment="VRAD")
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setattr(volume, "find_spec", lambda name: None if name == "xradar" else name)
+    with pytest.raises(MissingExtraError, match=r"needs xradar; pip install 'daskdl\[nowcast\]'"):
+        volume.require_readers()
+
+
+@pytest.mark.parametrize("times", [(), (np.datetime64("NaT"),)])
+def test_a_header_without_a_time_is_an_error(tmp_path, monkeypatch, times):
+    path = write_sweep(tmp_path / "a.h5")
+    header = reader.read_header(path)
+    monkeypatch.setattr(volume, "read_header", lambda *_: dataclasses.replace(header, times=times))
+    with pytest.raises(DataError, match=r"a\.h5: expected a time in the ODIM_H5 file"):
+        reader.read_header(path)
+
+
+def test_a_volume_without_sweeps_is_an_error(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", elevations=())
+    with pytest.raises(DataError, match=r"a\.h5: expected at least one dataset with a start time"):
+        reader.read_header(path)
+
+
+NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
+
+
+def test_a_packed_composite_reads_like_the_plain_one(radar_dir, tmp_path):
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress((radar_dir / NAME).read_bytes(), 1))
+    packed, plain = (
+        composite.read_rain(read_header(file), 0, ZRRelation()) for file in (path, radar_dir / NAME)
+    )
+    np.testing.assert_array_equal(packed, plain)
+
+
+def test_an_image_of_another_size_is_an_error(radar_dir, tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes((radar_dir / NAME).read_bytes())
+    header = read_header(path)
+    with h5py.File(path, "r+") as file:
+        del file["image1/image_data"]
+        file["image1/image_data"] = np.zeros((3, 4), np.uint16)
+    with pytest.raises(DataError, match=r"a\.h5: expected an image of \(765, 700\) cells"):
+        composite.read_rain(header, 0, ZRRelation())
+
+
+def test_an_image_that_is_gone_is_an_error(radar_dir, tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes((radar_dir / NAME).read_bytes())
+    header = read_header(path)
+    with h5py.File(path, "r+") as file:
+        del file["image1/image_data"]
+    with pytest.raises(DataError, match=r"a\.h5: damaged or truncated KNMI HDF5 file \(KeyError"):
+        composite.read_rain(header, 0, ZRRelation())
