@@ -137,7 +137,7 @@ class Plan:
 
 
 def _merged(parts: Iterable[Mapping[int, list[Any]]]) -> dict[int, list[Any]]:
-    """Return what each peer has in any of these, in their order."""
+    """Merge the lists of each peer, in their order."""
     by_peer: dict[int, list[Any]] = {}
     for each in parts:
         for peer, items in each.items():

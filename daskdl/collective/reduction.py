@@ -129,7 +129,7 @@ class Reduction:
         return {peer: self._message(parts) for peer, parts in step.sends.items()}
 
     def room(self, index: int, peer: int, headers: Sequence[Any]) -> list[Array]:
-        """Return where to write the arrays of a peer's message in a round, by its headers."""
+        """Return the arrays into which a peer's message of a round is written, by its headers."""
         arrays: list[Array] = []
         rows: list[Rows] = []
         for header, words in zip(headers, self._words[index][peer], strict=True):

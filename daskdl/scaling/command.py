@@ -104,7 +104,7 @@ def title(settings: Settings, facts: list[dict[str, Any]]) -> str:
 
 
 def subject(settings: Settings) -> str:
-    """Return what is measured: a model, or the size of a gradient and how long is waited."""
+    """Return the subject of a measurement: a model, or a gradient's size and the time waited."""
     if settings.simulate is None:
         return settings.model
     megabytes = 4e-6 * settings.numbers()

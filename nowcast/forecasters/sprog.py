@@ -138,7 +138,7 @@ class Sprog(EachLead):
         )  # fmt: skip
 
     def _factors(self, here: Arrival, corrected: Float, spacing_km: float) -> list[float]:
-        """Return by which factor a correction changes the area expected to reach each threshold."""
+        """Return the factor by which a correction changes the expected area of each threshold."""
         factors = []
         for threshold, chance in zip(THRESHOLDS, corrected, strict=True):
             # One at a time: on a large grid seven of them take 700 MB.

@@ -30,7 +30,7 @@ class Correction(Protocol):
         spacing_km: float,
         step_minutes: float,
     ) -> Float:
-        """Return what is added to the logits at `THRESHOLDS`, (threshold, y, x) float32; finite.
+        """Return the terms to add to the logits at `THRESHOLDS`, (threshold, y, x) float32; finite.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def exceedance(
 def coefficients(
     rank: Float, moved: Float, numbers: NDArray[np.float64], thresholds: Sequence[float]
 ) -> tuple[Float, np.float32]:
-    """Return what makes logits of a pixel's rank and dryness, and the least rank that there is.
+    """Return the coefficients of logits by a pixel's rank and dryness, and the least rank.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def coefficients(
 def around(
     moved: Float, thresholds: Sequence[float], numbers: NDArray[np.float64], spacing_km: float
 ) -> tuple[Float, int]:
-    """Return what surroundings add to the logits, (threshold, cell_y, cell_x), and a cell's side.
+    """Return the surroundings' terms of logits, (threshold, cell_y, cell_x), and a cell's side.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What volumes and composites of ODIM_H5 share: groups, values, times and sources."""
+"""Groups, values, times and sources of ODIM_H5, as volumes and composites share them."""
 
 from __future__ import annotations
 

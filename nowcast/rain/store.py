@@ -149,7 +149,7 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
 
 
 def path_of(dataset: xr.Dataset) -> str:
-    """Return where a rain store was opened, for people; "rain store" if it was made in memory."""
+    """Return the path of a rain store, for people; "rain store" if it was made in memory."""
     return str(dataset.encoding.get("source", "rain store"))
 
 

@@ -74,7 +74,7 @@ class Flow:
         return u + ux * x + uy * y, v + vx * x + vy * y
 
     def carry(self, start: ArrayLike, end: float) -> tuple[Array, Array]:
-        """Return where air goes: what is at X at ``start`` is at ``matrix @ X + shift`` at ``end``.
+        """Return the path of air: from X at ``start`` to ``matrix @ X + shift`` at ``end``.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ def test_a_picture_is_drawn_of_made_data(tmp_path, monkeypatch):
             assert len(picture.convert("RGB").getcolors(200_000)) > 20
 
 
-def test_first_lines_without_a_noun_are_found_and_may_only_become_fewer(tmp_path, capsys):
+def test_first_lines_without_a_noun_are_found(tmp_path, capsys):
     (tmp_path / "daskdl").mkdir()
     code = """
     def a():
@@ -131,14 +131,12 @@ def test_first_lines_without_a_noun_are_found_and_may_only_become_fewer(tmp_path
             "Return the sum of what is given."
     """
     (tmp_path / "daskdl" / "x.py").write_text(textwrap.dedent(code))
-    assert docstrings.main(tmp_path, allowed=1) == 1
+    assert docstrings.main(tmp_path) == 1
     problems = capsys.readouterr().err
     assert "daskdl/x.py:2: Return what is given." in problems
     assert "daskdl/x.py:4: Those of a column." in problems
-    assert "expected at most 1, found 2; name the thing" in problems
-    assert docstrings.main(tmp_path, allowed=2) == 0
-    assert docstrings.main(tmp_path, allowed=3) == 0
-    assert "found 2; lower ALLOWED in ci/docstrings.py" in capsys.readouterr().err
+    assert "name the thing" in problems
+    assert "x.py:6" not in problems
 
 
 def test_every_page_has_its_place():

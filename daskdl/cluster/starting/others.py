@@ -151,7 +151,7 @@ def client_of_named(
 
 
 def _what_to_do(error: BaseException | None) -> str:
-    """Return what helps a stranger's class to start, by the kind of its exception."""
+    """Return a remedy for a class that did not start, by the kind of its exception."""
     if isinstance(error, TypeError):
         return "give the keyword arguments that it takes"
     while error is not None:

@@ -33,7 +33,7 @@ def version_of(file: Any, url: str) -> str:
 
 
 def version_at(url: str, options: Mapping[str, Any]) -> str:
-    """Return what :func:`version_of` returns of a file, which is not opened; "" if there is none.
+    """Return the version of a file as :func:`version_of` does, without opening it; "" if none.
 
     One request where it is not a local file.
     """

@@ -82,7 +82,7 @@ def _round(x, offsets, plan, rows, columns, rounded, which, start, stop):
 
 
 def _cuts(taps: int, pairs: int) -> NDArray[np.int64]:
-    """Return where the sums of a window go to memory: the first summand of each part, and the end.
+    """Return the first summand of each part of a window's sum, and the end, int64 (parts + 1,).
 
     They are those of :mod:`daskdl.kernels.convolution.direct`.
     """

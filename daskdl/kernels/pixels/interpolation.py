@@ -33,7 +33,7 @@ _PRODUCT_AND_SUM = ("contract",)
 
 
 def addresses(images: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return where images begin, int64 (N,); of one array (N, H, W, C) without a look at each."""
+    """Return the addresses of images, int64 (N,), of a sequence or one array (N, H, W, C)."""
     if isinstance(images, np.ndarray):
         return images.ctypes.data + images.strides[0] * np.arange(len(images))
     return np.array([image.ctypes.data for image in images], np.int64)

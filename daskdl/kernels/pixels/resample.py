@@ -250,9 +250,9 @@ def _add_columns(line, left, first, paired, row):
 
 @fastjit
 def _taps(length, resized, start, count, backwards, filter, antialias):
-    """Return of which pixels each of ``count`` results is made.
+    """Return the pixels and the weights of which each of ``count`` results is made.
 
-    The first of each, the weights (count, n), and the least and the largest of the first.
+    The first pixel of each, the weights (count, n), and the least and the largest first pixel.
     Pixel j of the resized axis has its centre at (j + 1/2) length / resized of the source.
     """
     scale = length / resized

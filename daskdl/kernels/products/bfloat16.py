@@ -60,7 +60,7 @@ def across(x: Array) -> Pairs:
 
 
 def across_pairs(pairs: Pairs, columns: int) -> Pairs:
-    """Return what :func:`across` does of an array (R, columns) of which :func:`along` is known."""
+    """Return the pairs of rows of (R, columns), as :func:`across`, made from :func:`along`'s."""
     rows = pairs.reshape(len(pairs), -1)
     turned = empty((-(-len(rows) // 2), columns), np.uint32)
     over_range(_turn, len(turned), least_of(4 * columns), rows.view(np.uint16), turned)

@@ -180,7 +180,7 @@ def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahea
 
 @jit
 def _part(ahead, fetched, step, nothing):
-    """Return what is fetched next, and the step from block to block, where so much has been."""
+    """Return the address to fetch next, and its step from block to block, after some bytes."""
     for place, n_bytes in ahead:
         if fetched < n_bytes:
             return place + fetched, step

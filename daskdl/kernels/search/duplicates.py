@@ -52,7 +52,7 @@ def pairs(codes: Words, bits: int, radius: int) -> tuple[Numbers, Numbers]:
 
 
 def _parts(codes: Words, bits: int, radius: int) -> Any:
-    """Yield what compares the codes that have a part alike, and the counts of pairs it finds."""
+    """Yield the arguments of a comparison of codes with an equal part, and its counts of pairs."""
     edges = _edges(bits, radius, codes.shape[1])
     nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     for part in range(len(edges) - 1):
@@ -66,7 +66,7 @@ def _parts(codes: Words, bits: int, radius: int) -> Any:
 
 
 def _edges(bits: int, radius: int, n: int) -> Numbers:
-    """Return where the parts begin and end; of parts that say nothing there is one, of no bits."""
+    """Return the edges of the parts of a code; one part of no bits where parts would not select."""
     parts = radius + 1
     if parts >= bits or parts * n >= n * 2 ** (bits // parts):
         return np.zeros(2, np.int64)

@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, tuple[Array, ...]]:
-    """Return what computes a convolution of x, maybe with what x waits for, and its inputs."""
+    """Return a convolution, maybe joined with those before it that x waits for, and its inputs."""
     if last.way != "pointwise":
         return last, (array_of(x),)
     joined = _of_parts(run, last, x)

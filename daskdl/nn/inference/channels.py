@@ -115,14 +115,14 @@ def _piece(run: Pass, parts: Parts, first: int, end: int) -> Tensor:
 
 
 def parts_of(x: Any) -> Parts | None:
-    """Return what is to be joined, if nothing follows yet."""
+    """Return the arrays to be joined, if no operation follows yet."""
     if isinstance(x, Pending) and isinstance(x.source, Parts) and x.waiting and x.joined.bare:
         return x.source
     return None
 
 
 def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
-    """Return what becomes of arrays when it is read, shown with its axes in an order."""
+    """Return arrays to be joined when they are read, shown with their axes in an order."""
     arrays, how = parts
     channels = sum(array.shape[-1] for array in arrays)
     extend = extension(run)

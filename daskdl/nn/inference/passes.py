@@ -38,7 +38,7 @@ class Pass:
     def evaluate(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], settings: dict[str, Any]
     ) -> Any:
-        """Return what becomes of an operation; None to have it computed as usual."""
+        """Return the result of an operation, maybe pending; None to have it computed as usual."""
         rule = _RULES.get(function)
         evaluated = None if rule is None else rule(self, *inputs, **settings)
         if evaluated is not None or self.recorder is None:

@@ -49,7 +49,7 @@ class Prepared:
         return tuple(places)
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made for a key in this thread's precision.
+        """Return the object made for a key in this thread's precision.
 
         The first who asks makes it, and the others wait.
         """

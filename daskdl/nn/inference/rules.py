@@ -177,7 +177,7 @@ def batch_norm(
 
 
 def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
-    """Return what computes a norm that no convolution takes, in one pass with what joins it."""
+    """Return a function that computes a norm and the steps joined with it in one pass."""
 
     def compute(joined: Joined) -> Array:
         return _norm_of(run, array_of(x), norm, joined)
@@ -193,7 +193,7 @@ def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
 
 
 def extension(run: Pass) -> Extend:
-    """Return what joins more to numbers that somebody else reads too, in passes of their own."""
+    """Return a function that joins steps to an array with other readers, in passes of their own."""
 
     def extend(x: Array | Rounded, joined: Joined) -> Array:
         if isinstance(x, Rounded):

@@ -120,7 +120,7 @@ class _Convolutions:
         return y
 
     def prepared(self, weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
-        """Return what adds the convolution of images to an array."""
+        """Return a function that adds the convolution of images to an array."""
         key = "adding", self._prepared.key(weight), geometry
         adding: Callable[[Array, Array], Array] = self._prepared.get(
             key, lambda: conv2d.prepared(weight, geometry)

@@ -33,7 +33,7 @@ def confluent() -> Any:
 
 
 class Brokers:
-    """Where brokers are, and how to speak to them; secrets are never shown.
+    """Addresses and settings of Kafka's brokers; secrets are never shown.
 
     Parameters
     ----------

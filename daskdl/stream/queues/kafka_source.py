@@ -281,7 +281,7 @@ class KafkaReader:
         self._committing.commit(offsets=self.offsets(positions), asynchronous=False)
 
     def metadata(self) -> Any:
-        """Return what a transaction needs to know of this reader's group."""
+        """Return the metadata of this reader's group, for a transaction."""
         return self._metadata
 
     def at_end(self) -> set[Partition]:

@@ -95,7 +95,7 @@ class Orders:
 
     @classmethod
     def of(cls, message: Mapping[str, Any]) -> Orders:
-        """Return what :meth:`message` was made of."""
+        """Return the orders of which :meth:`message` made plain data."""
         partitions = tuple(Partition(*p) for p in message["partitions"])
         return cls(**{**message, "partitions": partitions})
 

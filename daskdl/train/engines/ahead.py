@@ -43,7 +43,7 @@ class Ahead:
     def draw(
         self, partition: Partition, shard: int, place: Place, following: Place | None
     ) -> tuple[Indices, Batch]:
-        """Return what :func:`drawn` does, and begin with what follows.
+        """Return a batch as :func:`drawn` does, and begin to draw the next one.
 
         Parameters
         ----------

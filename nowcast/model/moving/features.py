@@ -123,7 +123,7 @@ def _motion(
 def _numbers(
     cascade: Cascade, arrival: Arrival, spacing_km: float, step_minutes: float
 ) -> list[float]:
-    """Return what is one number for the grid: lead, step, spacing, memory, wet area and trend."""
+    """Return the features of the whole grid: lead, step, spacing, memory, wet area and trend."""
     memory = []
     for octave in OCTAVES_KM:
         # Band k has wavelengths from 2 to 4 times its pixels, which are 2^k of the grid's.

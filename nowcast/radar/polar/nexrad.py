@@ -195,12 +195,12 @@ def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
 
 
 def _elevation_numbers(record: bytes) -> Iterator[int]:
-    """Give the number of the elevation, from 1 on, of each radial of a record."""
+    """Yield the number of the elevation, from 1 on, of each radial of a record."""
     return (record[at + 22] for at in _radials(record))
 
 
 def _radials(record: bytes) -> Iterator[int]:
-    """Give where the body of each radial (message 31) of a record begins."""
+    """Yield the offset of the body of each radial (message 31) of a record."""
     at = 0
     while at + MESSAGE + 24 <= len(record):
         halfwords, kind = struct.unpack_from(">HxB", record, at + 12)
