@@ -46,6 +46,9 @@ PARAMETERS = {
 STATION = {161: "MRMS"}
 #: Numbers of MRMS's reflectivity.
 NO_COVERAGE, NO_ECHO = -999.0, -99.0
+#: Set as the number of missing points, so that none can be taken for rain: eccodes gives 9999 for
+#: points that a bitmap, complex packing or run-length packing leaves out.
+MISSING = 1e33
 #: Types of generating process that look ahead (WMO's code table 4.3).
 FORECASTS = (2, 3, 4, 5)
 
@@ -102,7 +105,9 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     with path.open("rb") as file:
         of_rain = (m for m in _messages(file) if _parameter(m) in PARAMETERS)
         for message in islice(of_rain, index, None):
+            eccodes.codes_set(message, "missingValue", MISSING)
             values = eccodes.codes_get_array(message, "values")
+            values[values == MISSING] = np.nan
             if values.size != header.grid.nx * header.grid.ny:
                 raise DataError(f"expected {header.grid.shape} cells, found {values.size}")
             by_columns = _get(message, "jPointsAreConsecutive", int)
@@ -113,9 +118,6 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             if header.reflectivity:
                 values[values <= NO_COVERAGE] = np.nan
                 values[values <= NO_ECHO] = -np.inf
-            if eccodes.codes_get(message, "bitmapPresent"):
-                gap = eccodes.codes_get_double(message, "missingValue")
-                values[values == gap] = np.nan
             if _get(message, "jScansPositively", int) == 0:
                 values = values[::-1]
             return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
@@ -163,6 +165,13 @@ def _parameter(message: int) -> tuple[int, int, int]:
     keys = ("discipline", "parameterCategory", "parameterNumber")
     if _get(message, "edition", int) != 2:
         return -1, -1, -1
+    if not _eccodes().codes_is_defined(message, keys[1]):
+        number = _get(message, "productDefinitionTemplateNumber", int)
+        raise DataError(
+            f"expected a product of WMO's templates, found the local template 4.{number} of "
+            f"{_get(message, 'centre', str)}, which eccodes does not read; write the maps as "
+            "netCDF by the tools of that centre, or with wgrib2"
+        )
     discipline, category, number = (int(_get(message, key, int)) for key in keys)
     return discipline, category, number
 

@@ -1,12 +1,13 @@
-"""Grids of GRIB2 messages: degrees, polar stereographic and Lambert's conformal projection."""
+"""Grids of GRIB2 messages: degrees, of a rotated pole too, polar stereographic and Lambert's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from daskdl.errors import DataError
 from nowcast.radar.header import MOST_CELLS
-from nowcast.radar.maps.geographic import geographic_grid
+from nowcast.radar.maps.geographic import RADIUS, geographic_grid
 from nowcast.radar.maps.projection import compare_corners
 from nowcast.rain.grid import Grid
 
@@ -20,18 +21,17 @@ def grid_of(key: Key) -> Grid:
     Raises
     ------
     DataError
-        When it is of another kind, such as one of a rotated pole.
+        When it is of another kind, such as a Gaussian one.
     """
     kind = str(key("gridType", str))
     projections = {"polar_stereographic": _stereographic, "lambert": _lambert}
-    if kind != "regular_ll" and kind not in projections:
+    degrees = kind in ("regular_ll", "rotated_ll")
+    if not degrees and kind not in projections:
         raise DataError(
             "expected a regular grid of latitude and longitude, or a polar stereographic or "
             f"Lambert one, found {kind}; put the maps on such a grid first"
         )
-    nx, ny = (
-        int(key(name, int)) for name in (("Ni", "Nj") if kind == "regular_ll" else ("Nx", "Ny"))
-    )
+    nx, ny = (int(key(name, int)) for name in (("Ni", "Nj") if degrees else ("Nx", "Ny")))
     if not 0 < nx * ny <= MOST_CELLS:
         raise DataError(
             f"expected at most {MOST_CELLS} cells, found {ny} x {nx}; cut a part out of the map"
@@ -41,12 +41,12 @@ def grid_of(key: Key) -> Grid:
             raise DataError(
                 f"expected all rows from west to east, found {flag} 1; write the map by rows first"
             )
-    if kind == "regular_ll":
-        return _in_degrees(key, nx, ny)
+    if degrees:
+        return _in_degrees(key, nx, ny, rotated=kind == "rotated_ll")
     return _in_metres(key, projections[kind](key), nx, ny)
 
 
-def _in_degrees(key: Key, nx: int, ny: int) -> Grid:
+def _in_degrees(key: Key, nx: int, ny: int, *, rotated: bool) -> Grid:
     edges = ("First", "Last")
     longitude, latitude = (
         [float(key(f"{axis}Of{edge}GridPointInDegrees", float)) for edge in edges]
@@ -56,7 +56,34 @@ def _in_degrees(key: Key, nx: int, ny: int) -> Grid:
     south_west, north_east = (longitude[0], min(latitude)), (longitude[1], max(latitude))
     compare_corners(south_west, north_east, (nx - 1, ny - 1), (step_x, step_y), "degrees")
     west = (longitude[0] + 180.0) % 360.0 - 180.0
-    return geographic_grid(west, _south(latitude, step_y, ny), step_x, step_y, nx, ny)
+    south = _south(latitude, step_y, ny)
+    if rotated:
+        return _rotated(key, west, south, (step_x, step_y), (nx, ny))
+    return geographic_grid(west, south, step_x, step_y, nx, ny)
+
+
+def _rotated(
+    key: Key, west: float, south: float, steps: tuple[float, float], count: tuple[int, int]
+) -> Grid:
+    """Return the grid in degrees around a pole that lies elsewhere, as lengths along its equator.
+
+    The rotated equator runs through such grids, so that their degrees are nearly lengths.
+    """
+    if angle := float(key("angleOfRotationInDegrees", float)):
+        raise DataError(
+            f"expected a rotated pole without a turn about it, found an angle of {angle:g}"
+            "; put the maps on another grid first"
+        )
+    latitude, longitude = (
+        float(key(f"{axis}OfSouthernPoleInDegrees", float)) for axis in ("latitude", "longitude")
+    )
+    crs = (
+        f"+proj=ob_tran +o_proj=eqc +o_lat_p={-latitude:.9g} +o_lon_p=0 +lon_0={longitude:.9g} "
+        f"+R={RADIUS:.0f} +units=m"
+    )
+    degree = math.radians(1.0) * RADIUS
+    x0, y0, dx, dy = (degrees * degree for degrees in (west, south, *steps))
+    return Grid(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=count[0], ny=count[1])
 
 
 def _south(latitude: list[float], step: float, count: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 
@@ -174,13 +175,16 @@ def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
     assert values[19 if upwards else 0, 29] == pytest.approx(599 * 3600, rel=1e-3)
 
 
+DEGREES = {
+    "Ni": 3, "Nj": 2, "jScansPositively": 1,
+    "latitudeOfFirstGridPointInDegrees": 50.0, "latitudeOfLastGridPointInDegrees": 51.0,
+    "longitudeOfFirstGridPointInDegrees": 5.0, "longitudeOfLastGridPointInDegrees": 7.0,
+    "iDirectionIncrementInDegrees": 1.0, "jDirectionIncrementInDegrees": 1.0,
+}  # fmt: skip
+
+
 def test_a_map_by_columns_is_turned(tmp_path):
-    keys = {
-        "Ni": 3, "Nj": 2, "jPointsAreConsecutive": 1, "jScansPositively": 1,
-        "latitudeOfFirstGridPointInDegrees": 50.0, "latitudeOfLastGridPointInDegrees": 51.0,
-        "longitudeOfFirstGridPointInDegrees": 5.0, "longitudeOfLastGridPointInDegrees": 7.0,
-        "iDirectionIncrementInDegrees": 1.0, "jDirectionIncrementInDegrees": 1.0,
-    }  # fmt: skip
+    keys = DEGREES | {"jPointsAreConsecutive": 1}
     path = tmp_path / "a.grib2"
     one(path, np.arange(6.0), keys)
     values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
@@ -193,17 +197,60 @@ def test_a_map_by_columns_is_turned(tmp_path):
         read_header(path)
 
 
-def one(path, values, keys):
-    """Write one message of WMO's rate on a grid of degrees."""
-    message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
-    for key, value in (keys | WMO | {"parameterNumber": 7}).items():
+def one(path, values, keys, sample="regular_ll_sfc_grib2"):
+    """Write one message of WMO's rate on a grid of degrees; return where its points are."""
+    message = eccodes.codes_grib_new_from_samples(sample)
+    for key, value in (WMO | {"parameterNumber": 7} | keys).items():
         eccodes.codes_set(message, key, value)
     eccodes.codes_set_values(message, values)
     with path.open("wb") as file:
         eccodes.codes_write(message, file)
+    return [eccodes.codes_get_array(message, name) for name in ("latitudes", "longitudes")]
 
 
-def test_a_rotated_pole_is_refused_by_name(tmp_path):
-    written(tmp_path / "a.grib2", "rotated_ll_sfc_grib2")
-    with pytest.raises(DataError, match="found rotated_ll"):
-        read_header(tmp_path / "a.grib2")
+def test_cells_around_a_rotated_pole_lie_where_their_points_are(tmp_path):
+    keys = DEGREES | {"latitudeOfSouthernPoleInDegrees": -36.0885, "angleOfRotation": 0}
+    keys |= {"longitudeOfSouthernPoleInDegrees": 245.305}
+    path = tmp_path / "a.grib2"
+    points = one(path, np.arange(6.0), keys, "rotated_ll_sfc_grib2")
+    latitude, longitude = read_header(path).grid.latitude_longitude()
+    np.testing.assert_allclose(latitude.ravel(), points[0], atol=1e-4)
+    np.testing.assert_allclose(longitude.ravel() % 360, points[1] % 360, atol=1e-4)
+    one(path, np.arange(6.0), keys | {"angleOfRotation": 30.0}, "rotated_ll_sfc_grib2")
+    with pytest.raises(DataError, match="found an angle of 30"):
+        read_header(path)
+
+
+def run_lengths(path):
+    """Rewrite a message of two rows of three by run-length packing, level 0 first (missing)."""
+    content = path.read_bytes()
+    sections, at = {}, 16
+    while content[at : at + 4] != b"7777":
+        (length,) = struct.unpack_from(">I", content, at)
+        sections[content[at + 4]] = content[at : at + length]
+        at += length
+    # Levels 1 and 2 are 0.5 and 1.5; in eight bits, runs of a level follow it in base 253.
+    data = bytes([0, 3 + 1, 2, 1, 3 + 2])
+    sections[5] = struct.pack(">IBIHBHHBHH", 21, 5, 6, 200, 8, 2, 2, 1, 5, 15)
+    sections[7] = struct.pack(">IB", 5 + len(data), 7) + data
+    body = b"".join(sections.values()) + b"7777"
+    path.write_bytes(content[:8] + struct.pack(">Q", 16 + len(body)) + body)
+
+
+def test_points_that_run_length_packing_leaves_out_are_missing(tmp_path):
+    path = tmp_path / "a.grib2"
+    one(path, np.arange(6.0), DEGREES)
+    run_lengths(path)
+    values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
+    np.testing.assert_allclose(values, [[np.nan, np.nan, 1.5], [0.5, 0.5, 0.5]])
+
+
+def test_a_local_template_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.grib2"
+    one(path, np.arange(6.0), DEGREES | {"centre": 34})
+    template = path.read_bytes().index(bytes([4, 0, 0, 0, 0, 1, 7])) + 3
+    content = bytearray(path.read_bytes())
+    content[template : template + 2] = struct.pack(">H", 50008)
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match=r"local template 4\.50008 of rjtd"):
+        read_header(path)
