@@ -11,6 +11,7 @@ from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
 from nowcast.radar.maps import radolan
+from nowcast.radar.netcdf import GPM_GROUP
 from nowcast.radar.plainfile import is_zarr, read_bytes
 from nowcast.radar.polar import nexrad, uf
 
@@ -120,6 +121,8 @@ def _recognise_hdf5(path: Path) -> Format:
             return Format.KNMI
         if "scan0" in file and "how" in file["scan0"]:
             return Format.GAMIC
+        if GPM_GROUP in file and {"lat", "lon"} <= set(file[GPM_GROUP]):
+            return Format.CFNETCDF
     return _netcdf_kind(conventions, names, path)
 
 

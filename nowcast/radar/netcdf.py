@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Group of the maps in files of NASA's Global Precipitation Measurement, such as IMERG.
+GPM_GROUP = "Grid"
 # The clock and a zone without a sign, "15:00:06 2:00".
 UNSIGNED_ZONE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
 
 
 def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
-    """Open a CF file or store, or its group; units of time may have a zone without a sign.
+    """Open a CF file or store, or its group (in files of NASA's GPM the one that has the maps).
 
-    UDUNITS reads "2024-06-01 15:00:06 0:00", as all files of ARM have it, as UTC; xarray drops the
-    hours before such a zone without a word.
+    Units of time may have a zone without a sign: UDUNITS reads "2024-06-01 15:00:06 0:00", as all
+    files of ARM have it, as UTC; xarray drops the hours before such a zone without a word.
     """
+    import netCDF4
     import xarray as xr
 
+    if group is None and not path.is_dir():
+        with netCDF4.Dataset(path) as file:
+            group = GPM_GROUP if GPM_GROUP in file.groups and not file.variables else None
     if path.is_dir():
         dataset = xr.open_zarr(path, chunks=None, decode_cf=False)
     else:
@@ -30,4 +36,7 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
         units = variable.attrs.get("units")
         if isinstance(units, str) and " since " in units:
             variable.attrs["units"] = UNSIGNED_ZONE.sub(r"\1 +\2", units)
+            # IMERG calls its days since 1980 Julian: between 1900 and 2100 they count alike.
+            if variable.attrs.get("calendar") == "julian":
+                variable.attrs["calendar"] = "standard"
     return xr.decode_cf(dataset, decode_timedelta=False)

@@ -1,7 +1,7 @@
 """Rain maps in CF netCDF or zarr: rates, amounts or reflectivity on a projected grid.
 
-So are the files of the Bureau of Meteorology, of pysteps' exporter, and the stores of mlcast's
-convention and of this program.
+So are the files of the Bureau of Meteorology, of pysteps' exporter, NASA's IMERG, and the stores of
+mlcast's convention and of this program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from nowcast.rain.grid import Grid
 if TYPE_CHECKING:
     import xarray as xr
 
-# Standard names, and the names that pysteps gives without one; best first: a file may have several.
+# Standard names, and names that pysteps and IMERG give without one, best first: a file may have
+# several.
 NAMES = {
     "rate": (
         "rainfall_rate",
@@ -32,6 +33,8 @@ NAMES = {
         "rainfall_flux",
         "precipitation_flux",
         "precip_intensity",
+        "precipitation",
+        "precipitationCal",
     ),
     "amount": (
         "precipitation_amount",

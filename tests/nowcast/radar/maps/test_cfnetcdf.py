@@ -281,6 +281,35 @@ def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
     np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
 
 
+def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_path):
+    """GPM's 3B-HHR: transposed, without a standard name, at the start of its half hour."""
+    start = np.array([1403740800], np.int32)  # of 2024-06-30, 00:00
+    rain = np.arange(12, dtype=np.float32).reshape(1, 4, 3)
+    rain[0, 3, 0] = -9999.9
+    since = {"units": "seconds since 1980-01-06 00:00:00 UTC", "calendar": "julian"}
+    of_rain = {"units": "mm/hr", "_FillValue": np.float32(-9999.9), "CodeMissingValue": "-9999.9"}
+    grid = xr.Dataset(
+        {
+            "precipitation": (("time", "lon", "lat"), rain, of_rain),
+            "randomError": (("time", "lon", "lat"), rain + 1, of_rain),
+            "time_bnds": (("time", "nv"), start[:, np.newaxis] + [0, 1800], since),
+        },
+        coords={
+            "time": ("time", start, since | {"standard_name": "time", "bounds": "time_bnds"}),
+            "lon": ("lon", np.float32([4, 5, 6, 7]), {"units": "degrees_east"}),
+            "lat": ("lat", np.float32([50, 51, 52]), {"units": "degrees_north"}),
+        },
+    )
+    path = tmp_path / "3B-HHR.HDF5"
+    grid.to_netcdf(path, group="Grid", engine="netcdf4")
+    header = read_header(path)
+    assert header.times == (np.datetime64("2024-06-30T00:30"),)
+    values = composite.read_rain(header, 0, ZRRelation())
+    expected = np.where(rain[0].T < 0, np.nan, rain[0].T)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_allclose(header.grid.latitude_longitude()[1][0], [4, 5, 6, 7], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("units", "kind", "factor"),
     [
