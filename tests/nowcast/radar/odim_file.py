@@ -1,7 +1,8 @@
-"""Small ODIM_H5 files for tests: a turn of the antenna with a block of echo."""
+"""Small ODIM_H5 files for tests: a turn of the antenna with a block of echo; and as CfRadial."""
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -64,4 +65,19 @@ def write_sweep(
             else:
                 values = raw
             moment.create_dataset("data", data=values, compression="gzip")
+    return path
+
+
+def write_cfradial(path: Path, source: Path, version: int = 1, count: int = 1) -> Path:
+    """Write what xradar makes of the first ``count`` sweeps of an ODIM file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import xradar
+
+        tree = xradar.io.open_odim_datatree(source, sweep=[f"sweep_{i}" for i in range(count)])
+        if version == 1:
+            xradar.io.to_cfradial1(tree.load(), str(path), calibs=False)
+        else:
+            xradar.io.to_cfradial2(tree.load(), str(path), engine="netcdf4")
+        tree.close()
     return path

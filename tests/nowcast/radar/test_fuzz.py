@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-import warnings
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.nowcast.radar.composite_files import (
     write_radolan,
 )
 from tests.nowcast.radar.fuzz import outcome_of, outcomes
-from tests.nowcast.radar.odim_file import write_sweep
+from tests.nowcast.radar.odim_file import write_cfradial, write_sweep
 from tests.nowcast.radar.polar.test_uf import write_uf
 
 # Small real files of each format.
@@ -81,23 +80,9 @@ def test_a_thousand_mutants_of_every_format(radar_dir, tmp_path, format):
     assert sum(found.values()) == 1000
 
 
-def write_cfradial(path: Path) -> Path:
-    """Write what xradar makes of a small volume."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import xradar
-
-        source = write_sweep(path.with_suffix(".source"))
-        tree = xradar.io.open_odim_datatree(source)
-        xradar.io.to_cfradial1(tree.load(), str(path), calibs=False)
-        tree.close()
-        source.unlink()
-    return path
-
-
 MADE = {
     "odim": write_sweep,
-    "cfradial": write_cfradial,
+    "cfradial": lambda path: write_cfradial(path, write_sweep(path.with_suffix(".source"))),
     "odim_composite": write_odim,
     "radolan": write_radolan,
     "grib": write_grib,

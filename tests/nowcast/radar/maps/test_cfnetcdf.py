@@ -291,7 +291,6 @@ def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_p
     grid = xr.Dataset(
         {
             "precipitation": (("time", "lon", "lat"), rain, of_rain),
-            "randomError": (("time", "lon", "lat"), rain + 1, of_rain),
             "time_bnds": (("time", "nv"), start[:, np.newaxis] + [0, 1800], since),
         },
         coords={

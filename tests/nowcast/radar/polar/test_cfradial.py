@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import contextmanager
 
+import netCDF4
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from nowcast.ingest.sources import target_grid
 from nowcast.radar.header import Format
 from nowcast.radar.polar.volume import read_sweeps
 from nowcast.radar.reader import read_header
+from tests.nowcast.radar.odim_file import write_cfradial
 
 # Its sweeps rise in time; of a volume that is scanned downwards the exporter mixes the sweeps up.
 NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
@@ -22,15 +24,16 @@ NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
 
 @pytest.fixture(scope="module")
 def exported(polar, tmp_path_factory):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import xradar
+    path = tmp_path_factory.mktemp("cfradial") / "volume.nc"
+    return write_cfradial(path, polar / NAME, count=2)
 
-        path = tmp_path_factory.mktemp("cfradial") / "volume.nc"
-        tree = xradar.io.open_odim_datatree(polar / NAME, sweep=["sweep_0", "sweep_1"])
-        xradar.io.to_cfradial1(tree.load(), str(path), calibs=False)
-        tree.close()
-    return path
+
+@contextmanager
+def edited(exported, path):
+    """Give a copy of the volume at ``path``, open to be changed."""
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        yield file
 
 
 @pytest.mark.slow
@@ -47,11 +50,8 @@ def test_it_reads_as_what_it_was_exported_from(exported, polar):
 
 @pytest.mark.slow
 def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
-    import netCDF4
-
     path = tmp_path / "zone.nc"
-    path.write_bytes(exported.read_bytes())
-    with netCDF4.Dataset(path, "r+") as file:
+    with edited(exported, path) as file:
         time = file.variables["time"]
         time[:] = time[:] - time[:].min()
         time.units = "seconds since 2017-04-21 09:07:37 0:00"
@@ -72,11 +72,8 @@ def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
 def test_what_the_root_says_and_sweeps_do_not_follow_is_refused(
     exported, tmp_path, name, value, sentence
 ):
-    import netCDF4
-
     path = tmp_path / "said.nc"
-    path.write_bytes(exported.read_bytes())
-    with netCDF4.Dataset(path, "r+") as file:
+    with edited(exported, path) as file:
         if name in file.variables:
             file.renameVariable(name, f"former_{name}")
         if isinstance(value, str):
@@ -92,22 +89,16 @@ def test_what_the_root_says_and_sweeps_do_not_follow_is_refused(
     [("DBZH", "mm6 m-3", "expected DBZH in dBZ"), ("range", "miles", "expected the range in m or")],
 )
 def test_units_of_another_kind_are_refused(exported, tmp_path, name, units, sentence):
-    import netCDF4
-
     path = tmp_path / "units.nc"
-    path.write_bytes(exported.read_bytes())
-    with netCDF4.Dataset(path, "r+") as file:
+    with edited(exported, path) as file:
         file.variables[name].units = units
     with pytest.raises(DataError, match=rf"units\.nc: {sentence}.*{units}"):
         read_sweeps([path], Format.CFRADIAL)
 
 
 def test_ranges_in_kilometres(exported, tmp_path):
-    import netCDF4
-
     path = tmp_path / "km.nc"
-    path.write_bytes(exported.read_bytes())
-    with netCDF4.Dataset(path, "r+") as file:
+    with edited(exported, path) as file:
         ranges = file.variables["range"]
         ranges[:] = ranges[:] / 1000
         ranges.units = "km"
@@ -126,11 +117,8 @@ def test_a_truncated_file_is_an_error(exported, tmp_path):
 @pytest.fixture
 def renamed(exported, tmp_path):
     """The volume with moments known by standard_name only, and no echo as fill value."""
-    import netCDF4
-
     path = tmp_path / "renamed.nc"
-    path.write_bytes(exported.read_bytes())
-    with netCDF4.Dataset(path, "r+") as file:
+    with edited(exported, path) as file:
         file.set_auto_mask(False)
         file.set_auto_scale(False)
         moments = {

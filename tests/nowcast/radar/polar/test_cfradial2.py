@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import h5py
 import numpy as np
 import pytest
@@ -11,21 +9,15 @@ import pytest
 from nowcast.radar.header import Format
 from nowcast.radar.polar.volume import read_sweeps
 from nowcast.radar.reader import read_header
+from tests.nowcast.radar.odim_file import write_cfradial
 
 NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
 
 
 @pytest.fixture(scope="module")
 def exported(polar, tmp_path_factory):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import xradar
-
-        path = tmp_path_factory.mktemp("cfradial2") / "volume.nc"
-        tree = xradar.io.open_odim_datatree(polar / NAME, sweep=["sweep_0", "sweep_1"])
-        xradar.io.to_cfradial2(tree.load(), str(path), engine="netcdf4")
-        tree.close()
-    return path
+    path = tmp_path_factory.mktemp("cfradial2") / "volume.nc"
+    return write_cfradial(path, polar / NAME, version=2, count=2)
 
 
 @pytest.mark.slow

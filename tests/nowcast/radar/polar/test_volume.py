@@ -80,22 +80,20 @@ def test_a_packed_composite_reads_like_the_plain_one(radar_dir, tmp_path):
     np.testing.assert_array_equal(packed, plain)
 
 
-def test_an_image_of_another_size_is_an_error(radar_dir, tmp_path):
+@pytest.mark.parametrize(
+    ("image", "sentence"),
+    [
+        (np.zeros((3, 4), np.uint16), r"expected an image of \(765, 700\) cells"),
+        (None, r"damaged or truncated KNMI HDF5 file \(KeyError"),
+    ],
+)
+def test_an_image_of_another_size_or_none_is_an_error(radar_dir, tmp_path, image, sentence):
     path = tmp_path / "a.h5"
     path.write_bytes((radar_dir / NAME).read_bytes())
     header = read_header(path)
     with h5py.File(path, "r+") as file:
         del file["image1/image_data"]
-        file["image1/image_data"] = np.zeros((3, 4), np.uint16)
-    with pytest.raises(DataError, match=r"a\.h5: expected an image of \(765, 700\) cells"):
-        composite.read_rain(header, 0, ZRRelation())
-
-
-def test_an_image_that_is_gone_is_an_error(radar_dir, tmp_path):
-    path = tmp_path / "a.h5"
-    path.write_bytes((radar_dir / NAME).read_bytes())
-    header = read_header(path)
-    with h5py.File(path, "r+") as file:
-        del file["image1/image_data"]
-    with pytest.raises(DataError, match=r"a\.h5: damaged or truncated KNMI HDF5 file \(KeyError"):
+        if image is not None:
+            file["image1/image_data"] = image
+    with pytest.raises(DataError, match=rf"a\.h5: {sentence}"):
         composite.read_rain(header, 0, ZRRelation())
