@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
-from daskdl.cluster.losses import told_losses
+from daskdl.cluster.losses import IF_LOST, IF_NONE, told_losses
 from daskdl.cluster.plugins import installed
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.tasks import Place, done, same_run
@@ -106,10 +106,10 @@ class Cluster:
                 return usable
             waited = time.monotonic() - began
             if waited > limit:
+                losses = self.losses()
                 raise ClusterError(
                     f"{what}: expected workers at {self._address}, found none for {limit:g} s"
-                    f"{self.losses()}; start workers and run again, from the checkpoint if there "
-                    "is one"
+                    f"{losses}; {IF_LOST if losses else IF_NONE}"
                 )
             if not told:
                 told = True

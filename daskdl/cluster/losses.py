@@ -10,6 +10,12 @@ if TYPE_CHECKING:
 
 #: Topic of what a nanny tells when it ends a process near its memory limit.
 FOR_MEMORY = "worker-restart-memory"
+#: What to do where no worker came, and where those that were there have ended.
+IF_NONE = "start workers and run again, from the checkpoint if there is one"
+IF_LOST = (
+    "what they computed, such as a function of the samples, may have ended them: try it without a "
+    "client, and see the log of the workers"
+)
 
 
 def told_losses(client: Client, addresses: Collection[str]) -> str:

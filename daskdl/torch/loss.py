@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, TrainingError
-from daskdl.nn.core.arguments import each, parts_of
+from daskdl.nn.core.arguments import each
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, torch
-
-#: Relative difference of two sums of the same numbers in float32.
-MEAN = 1e-4
-
-
-def as_numbers(x: Any) -> np.ndarray[Any, Any]:
-    """Return the numbers of a Tensor or an array."""
-    return np.asarray(x.data if isinstance(x, Tensor) else x)
 
 
 class TorchLoss:
@@ -68,47 +60,6 @@ class TorchLoss:
 
     def __repr__(self) -> str:
         return f"TorchLoss({self.function!r})"
-
-    def check_mean(self, prediction: Any, target: Any) -> None:
-        """Raise a SettingsError unless the loss of samples is the mean of those of its parts.
-
-        Where a batch is cut into shards, each has a loss of its own, and their gradients are
-        weighted by the numbers of samples.
-
-        Parameters
-        ----------
-        prediction : Tensor or array (N, ...), or a tuple or dict of them, N at least 2
-        target : array (N, ...), or a tuple or mapping of them
-        """
-        n = len(parts_of(target)[0])
-
-        def of(some: slice) -> float:
-            def cut(x: Any) -> np.ndarray[Any, Any]:
-                return as_numbers(x)[some]
-
-            return float(self(each(cut, prediction), each(cut, target)).data)
-
-        first, second, whole = of(slice(n // 2)), of(slice(n // 2, n)), of(slice(n))
-        mean = (first * (n // 2) + second * (n - n // 2)) / n
-        if abs(mean - whole) <= MEAN * max(abs(first), abs(second), abs(whole)):
-            return
-        raise SettingsError(
-            f"TorchLoss: expected a mean over samples, since a batch is cut into shards, found "
-            f"{whole:.6g} for {n} samples and {first:.6g} and {second:.6g} for its halves (labels "
-            "that are ignored, or weights of classes, by which it divides?); use a loss of "
-            "daskdl.nn, such as CrossEntropyLoss(ignore_index=-100), or fit with shards=1"
-        )
-
-    def check_labels(self, labels: np.ndarray[Any, Any]) -> None:
-        """Raise a SettingsError for labels that the loss leaves out of its mean."""
-        ignored = getattr(self.function, "ignore_index", None)
-        if ignored is not None and labels.dtype.kind in "iu" and (labels == ignored).any():
-            raise SettingsError(
-                f"TorchLoss: expected a mean over samples, since a batch is cut into shards, found "
-                f"labels of {ignored}, which {type(self.function).__name__} leaves out of it; use "
-                f"daskdl.nn.CrossEntropyLoss(ignore_index={ignored}), which leaves them out of "
-                "each sample's mean, or fit with shards=1"
-            )
 
     def __call__(self, prediction: Any, target: Any) -> Tensor:
         """Return the loss as a scalar Tensor.

@@ -15,7 +15,7 @@ from daskdl.errors import DataError, SettingsError, TrainingError
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn import Module
-from daskdl.nn.core.arguments import as_inputs, call, parts_of
+from daskdl.nn.core.arguments import as_inputs, call, each, parts_of
 from daskdl.predict.measures import wrong_labels
 from daskdl.predict.trial import check_loss, check_metrics, check_names, check_words, naming_shapes
 from daskdl.tensor import Tensor, no_grad, wants_grad
@@ -29,6 +29,8 @@ Vector = NDArray[np.float32]
 
 #: Samples on whose halves a loss is tried.
 TRIED = 32
+#: Relative difference of two sums of the same numbers in float32.
+MEAN = 1e-4
 
 logger = logging.getLogger("daskdl.train.fit.trainer")
 
@@ -37,16 +39,16 @@ def inspect(trainer: Trainer, job: Job, samples: SampleSet, batch_size: int) -> 
     """Look at samples before a fit: one through everything, the labels, what is hardly meant."""
     fewest = max(module.fewest_samples for _, module in trainer.model.modules())
     parts = getattr(trainer.loss, "losses", [trainer.loss])
-    means = [one for one in parts if hasattr(one, "check_mean")] if samples.partitions > 1 else []
+    foreign = samples.partitions > 1 and not all(map(is_ours, parts))
     # Drawn once: functions of SampleSet.map may be dear, or do something.
-    batch = samples.head(TRIED if means else fewest)
+    batch = samples.head(TRIED if foreign else fewest)
     prediction = check_sample(job, first(batch, fewest))
     check_labels(trainer.loss, prediction, samples)
     least = Batches(samples.lengths, batch_size, trainer.seed).least_share() if fewest > 1 else 1
     if least < fewest:
         check_least(job, first(batch, least), least)
-    if means:
-        check_means(job, trainer.loss, means, samples, batch)
+    if foreign:
+        check_means(job, samples, batch)
     say_what_is_odd(trainer, prediction, batch_size, len(samples))
 
 
@@ -142,23 +144,85 @@ def check_least(job: Job, batch: dict[str, Any], least: int) -> None:
         model.restore(before)
 
 
-def check_means(
-    job: Job, loss: Any, means: list[Any], samples: SampleSet, batch: dict[str, Any]
-) -> None:
+def is_ours(loss: Any) -> bool:
+    """Tell whether a loss is one of daskdl's, which say themselves how shards add up."""
+    module = str(getattr(loss, "__module__", ""))
+    return module.startswith("daskdl.") and not module.startswith("daskdl.torch.")
+
+
+def check_means(job: Job, samples: SampleSet, batch: dict[str, Any]) -> None:
     """Raise a SettingsError for a loss that is no mean over samples, where there are shards.
 
-    It is tried on the halves of a batch; of labels in memory all are looked at.
+    It is tried on the halves of a batch, and on labels that differ as much as those in memory do:
+    the first batch may have one class only, and none of the labels that are ignored.
     """
     target = nested(batch, "y")
-    if means == [loss] and len(parts_of(target)[0]) > 1:
-        tools = job.tools()
-        with thread_budget(job.threads), computing_in(job.precision), no_grad():
-            prediction = call(tools.model.eval(), as_inputs(nested(batch, "x")))
-        loss.check_mean(prediction, target)
-    for recipe in samples.recipes if not samples.functions else ():
-        if isinstance(recipe, Arrays) and isinstance(recipe.arrays.get("y"), np.ndarray):
-            for one in means:
-                one.check_labels(recipe.arrays["y"])
+    n = len(parts_of(target)[0])
+    tools = job.tools()
+    with (
+        naming_shapes(tools.model, batch), thread_budget(job.threads),
+        computing_in(job.precision), no_grad(),
+    ):  # fmt: skip
+        prediction = call(tools.model.eval(), as_inputs(nested(batch, "x")))
+        check_halves(tools.loss, prediction, target, n)
+        labels = telling_labels(samples, n)
+        if labels is not None:
+            check_halves(tools.loss, prediction, labels, len(labels))
+
+
+def telling_labels(samples: SampleSet, n: int) -> np.ndarray[Any, Any] | None:
+    """Return labels (at most n, ...) of samples in memory, the least and the greatest among them.
+
+    None where they do not lie there, or are no whole numbers.
+    """
+    rows: list[np.ndarray[Any, Any]] = []
+    for recipe in () if samples.functions else samples.recipes:
+        y = recipe.arrays.get("y") if isinstance(recipe, Arrays) else None
+        if not isinstance(y, np.ndarray) or y.dtype.kind not in "iu" or not y.size:
+            return None
+        each_has = y.size // len(y)
+        rows += [y[int(where) // each_has] for where in (y.argmin(), y.argmax())]
+        rows.append(y[len(y) // 2])
+    rows.sort(key=lambda row: (row.min(), row.max()))
+    chosen = sorted({*np.linspace(0, len(rows) - 1, n).astype(int)}) if rows else []
+    return np.stack([rows[i] for i in chosen]) if chosen else None
+
+
+def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int) -> None:
+    """Raise a SettingsError unless the loss of n samples is the mean of those of their halves.
+
+    Where a batch is cut into shards, each has a loss of its own, and their gradients are weighted
+    by the numbers of samples. A loss that draws random numbers is not tried.
+
+    Parameters
+    ----------
+    prediction : Tensor or array (N, ...), N at least n, or a tuple or dict of them
+    target : array (N, ...), or a tuple or mapping of them
+    """
+
+    def of(some: slice) -> float:
+        def cut(x: Any) -> np.ndarray[Any, Any]:
+            return np.asarray(x.data if isinstance(x, Tensor) else x)[some]
+
+        def cut_prediction(x: Any) -> Tensor:
+            return Tensor(cut(x))
+
+        value = loss(each(cut_prediction, prediction), each(cut, target))
+        return float(getattr(value, "data", value))
+
+    whole = of(slice(n))
+    if n < 2 or of(slice(n)) != whole:
+        return
+    first, second = of(slice(n // 2)), of(slice(n // 2, n))
+    mean = (first * (n // 2) + second * (n - n // 2)) / n
+    if abs(mean - whole) <= MEAN * max(abs(first), abs(second), abs(whole)):
+        return
+    raise SettingsError(
+        "Trainer.fit, loss: expected a mean over samples, since a batch is cut into shards, found "
+        f"{whole:.6g} for {n} samples and {first:.6g} and {second:.6g} for its halves (a sum, "
+        "labels that are ignored, or weights of classes, by which it divides?); use a loss of "
+        "daskdl.nn, such as CrossEntropyLoss(ignore_index=-100), or fit with shards=1"
+    )
 
 
 def _check_kept(model: Module, whole: Vector, before: Vector) -> None:

@@ -61,6 +61,11 @@ def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> N
     client.log_event("worker-restart-memory", {"worker": last, "pid": 1, "rss": 1_900_000_000})
     said = "1 of them by their nannies, near the memory limit, at 1.9 GB"
     wait_until(lambda: said in cluster.losses(), "the memory limit is not told")
+    with (
+        dask.config.set({"daskdl.no-workers-timeout": "0s"}),
+        pytest.raises(ClusterError, match=r"none for 0 s.*2 workers ended.*may have ended"),
+    ):
+        cluster.workers("a test", without=client.nthreads())
 
 
 def test_a_task_runs_where_its_key_says(client: Client) -> None:

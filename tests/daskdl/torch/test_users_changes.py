@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 from torch.nn.utils import parametrizations, prune  # noqa: E402
@@ -39,7 +41,7 @@ def fit(
     model = module if isinstance(module, TorchModule) else TorchModule(module)
     samples = SampleSet.from_arrays(x=x, y=y, partitions=parts)
     trainer = Trainer(model, loss or torch.nn.CrossEntropyLoss(), SGD(0.1), **options)
-    trainer.fit(samples, epochs=2, batch_size=24, progress=False, client=False)
+    trainer.fit(samples, epochs=2, batch_size=len(samples), progress=False, client=False)
     return model
 
 
@@ -161,32 +163,51 @@ def test_bfloat16_is_autocast() -> None:
     np.testing.assert_allclose(exact[0].weight.detach(), rounded[0].weight.detach(), atol=0.02)
 
 
-def of_tokens(p: Any, t: Any) -> Any:
-    return torch.nn.functional.cross_entropy(p.flatten(0, 1), t.flatten())
+entropy = torch.nn.functional.cross_entropy
+#: Losses by whether they are means over samples; class 2 is rare, and comes last or anywhere.
+LOSSES: dict[str, tuple[Any, bool]] = {
+    "mean": (entropy, True),
+    "tokens": (lambda p, t: entropy(p.repeat(3, 1), t.repeat(3)), True),
+    "sum": (lambda p, t: entropy(p, t, reduction="sum"), False),
+    "weighted": (lambda p, t: entropy(p, t, torch.tensor([1.0, 9.0, 2.0])), False),
+    "ignored": (lambda p, t: entropy(p, t, ignore_index=2), False),
+    "dice": (lambda p, t: 1 - (p.softmax(1)[:, 1] * t).sum() / (1 + t.sum()), False),
+}
+
+
+@pytest.mark.slow
+@settings(max_examples=30, phases=[Phase.generate])
+@given(
+    st.sampled_from(sorted(LOSSES)), st.integers(0, 9), st.sampled_from([0.02, 0.3]),
+    st.booleans(), st.integers(2, 4),
+)  # fmt: skip
+def test_a_loss_is_the_same_on_shards_or_refused_before_the_first_step(
+    name: str, seed: int, share: float, in_order: bool, parts: int
+) -> None:
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(96, 6)).astype(np.float32)
+    y = random.choice(3, 96, p=[0.6 - share, 0.4, share])
+    y[:3] = 0, 1, 2
+    y = np.sort(y) if in_order else random.permutation(y)
+    loss, mean = TorchLoss(LOSSES[name][0]), LOSSES[name][1]
+    torch.manual_seed(seed)
+    start = torch.nn.Linear(6, 3)
+    whole, cut = copy.deepcopy(start), copy.deepcopy(start)
+    if mean:
+        fit(whole, loss, x, y)
+        fit(cut, loss, x, y, parts=parts)
+        np.testing.assert_allclose(cut.weight.detach(), whole.weight.detach(), atol=1e-5)
+        return
+    with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
+        fit(cut, loss, x, y, parts=parts)
+    np.testing.assert_array_equal(cut.weight.detach(), start.weight.detach())
 
 
 def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards() -> None:
-    some, late = Y.copy(), np.tile(Y, 3)
-    some[:10], late[-1] = -100, -100
-    words = np.random.default_rng(1).integers(0, 2, (24, 7))
-    words[:12, 1:] = -100
-    tokens = np.repeat(X[:, None], 7, 1)
-    for loss, x, y in (
-        (None, X, some),
-        (None, np.tile(X, (3, 1)), late),  # in the last of all samples
-        (TorchLoss(of_tokens), tokens, words),
-        (
-            TorchLoss(
-                lambda p, t: torch.nn.functional.cross_entropy(p, t, torch.tensor([1.0, 9.0]))
-            ),
-            X,
-            Y,
-        ),
-    ):
-        fit(torch.nn.Linear(6, 2), loss, x, y)
-        with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
-            fit(torch.nn.Linear(6, 2), loss, x, y, parts=2)
-    fit(torch.nn.Linear(6, 2), torch.nn.functional.cross_entropy, parts=2)  # a mean, if called so
+    late = np.tile(Y, 3)
+    late[-1] = -100  # in the last of all samples
+    with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
+        fit(torch.nn.Linear(6, 2), None, np.tile(X, (3, 1)), late, parts=2)
     fit(torch.nn.Linear(6, 2), torch.nn.KLDivLoss(reduction="batchmean"), y=np.eye(2)[Y], parts=2)
 
 
