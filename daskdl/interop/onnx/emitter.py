@@ -64,10 +64,11 @@ class Emitter:
             return self.last(value).name
         return value if isinstance(value, str) else self.constant(np.asarray(value))
 
-    def constant(self, array: Array, name: str = "constant") -> str:
-        """Return the name of an array, which equal ones share."""
+    def constant(self, array: Array, name: str = "constant", shared: bool = True) -> str:
+        """Return the name of an array, which equal ones share if they may."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
-        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 4096 else None
+        shared = shared and array.size <= 4096
+        key = (array.dtype.str, array.shape, array.tobytes()) if shared else None
         if key is not None and key in self._constants:
             return self._constants[key]
         free = self.free(name)

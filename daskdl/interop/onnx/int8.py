@@ -128,7 +128,8 @@ def _weights(emit: Emitter, product: Product) -> list[Any]:
     The bias is float32: as whole numbers, of the scale that sums have, it would change results.
     """
     numbers, axis, scale, bias = product
-    none = np.zeros(len(scale), np.int8)
-    name = emit.node("DequantizeLinear", numbers, scale, none, axis=axis)
+    # Not shared: onnxruntime without VNNI makes them uint8 for each node, under their names.
+    whole = [emit.constant(a, shared=False) for a in (numbers, np.zeros(len(scale), np.int8))]
+    name = emit.node("DequantizeLinear", whole[0], scale, whole[1], axis=axis)
     emit.nodes.insert(0, emit.nodes.pop())
     return [name] if bias is None else [name, emit.constant(bias)]
