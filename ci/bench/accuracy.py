@@ -17,7 +17,8 @@ import numpy as np
 
 from daskdl import SampleSet, Trainer
 from daskdl.errors import SettingsError
-from daskdl.models import ConvLSTMForecaster, NeuMF, ResNet, TextClassifier
+from daskdl.models import ConvLSTMForecaster, MobileSSD, NeuMF, ResNet, TextClassifier
+from daskdl.models.mobilenet import MobileNetTrunk
 from daskdl.nn import (
     BCEWithLogitsLoss,
     CrossEntropyLoss,
@@ -26,6 +27,7 @@ from daskdl.nn import (
     MSELoss,
     NLLLoss,
     ReLU,
+    init,
 )
 from daskdl.optim import SGD, Adam
 from daskdl.quantization import quantize
@@ -43,7 +45,7 @@ class Task(NamedTuple):
     loss: Any
     method: Any
     epochs: int
-    score: Callable[[Array, Array], float]
+    score: Callable[[Any, Array], float]
 
 
 def _cut(x: Array, y: Array, train: int, seed: int) -> tuple[Any, Any]:
@@ -68,6 +70,60 @@ def digits() -> Task:
         return ResNet(18, 10, "small", 16, channels=1, seed=seed)
 
     return Task(train, test, model, CrossEntropyLoss(), SGD(0.05, momentum=0.9), 8, _hits)
+
+
+class _MobileNet(Module):
+    """Seven blocks of MobileNet, and an affine map of their channels' means."""
+
+    def __init__(self, seed: int) -> None:
+        self.trunk = MobileNetTrunk(0.5, 7, (6,), 1)
+        self.last = Linear(self.trunk.widths[0], 10, seed=seed)
+        for i, (_, parameter) in enumerate(self.trunk.named_parameters()):
+            if parameter.ndim == 4:
+                init.kaiming_normal(parameter, mode="fan_out", seed=1000 * seed + i)
+
+    def forward(self, x: Any) -> Any:
+        """Map pictures to scores."""
+        return self.last(self.trunk(x)[0].mean((1, 2)))
+
+
+def small_pictures() -> Task:
+    """Return the digits as pictures of 32x32 pixels, for seven blocks of MobileNet."""
+    task = digits()
+
+    wide = [(x.repeat(4, 1).repeat(4, 2), y) for x, y in (task.train, task.test)]
+    return task._replace(train=wide[0], test=wide[1], model=_MobileNet)
+
+
+def boxes() -> Task:
+    """Return pictures of 64x64 pixels with discs and squares amid noise, for MobileSSD.
+
+    The score is the mean average precision at an overlap of one half.
+    """
+    rng, n, size, most = np.random.default_rng(4), 700, 64, 3
+    x = rng.normal(0, 0.5, (n, size, size, 3)).astype(np.float32)
+    y = np.full((n, most, 5), -1, np.float32)
+    rows, columns = np.mgrid[:size, :size]
+    for i in range(n):
+        for j in range(rng.integers(1, most + 1)):
+            radius, label = rng.uniform(6, 16), rng.integers(0, 2)
+            centre = rng.uniform(radius, size - radius, 2)
+            away = abs(rows - centre[0]), abs(columns - centre[1])
+            inside = np.hypot(*away) < radius if label else np.maximum(*away) < radius
+            x[i][inside] += rng.uniform(0.5, 1.5, 3)
+            left_top = (centre - radius)[::-1] / size
+            y[i, j] = *left_top, *(left_top + 2 * radius / size), label
+    train, test = _cut(x, y, 500, 4)
+    detector = MobileSSD(2, size, 0.25)
+    metric = detector.detections(style="voc2010", overlaps=(0.5,))
+
+    def score(prediction: Any, y: Array) -> float:
+        return 100 * float(metric.value(metric.statistics(prediction, y)))
+
+    def model(seed: int) -> Module:
+        return MobileSSD(2, size, 0.25, seed=seed)
+
+    return Task(train, test, model, detector.loss(), Adam(3e-3), 20, score)
 
 
 def texts() -> Task:
@@ -138,6 +194,8 @@ def frames() -> Task:
 
 TASKS = {
     "digits, ResNet-18": digits,
+    "digits, MobileNet": small_pictures,
+    "boxes, SSD on MobileNet": boxes,
     "texts, LSTM": texts,
     "texts, transformer": encoded,
     "pairs, NeuMF": pairs,
@@ -152,11 +210,11 @@ def reached(task: Task, seed: int, precision: str) -> list[float]:
     samples = SampleSet.from_arrays(x=task.train[0], y=task.train[1])
     trainer.fit(samples, epochs=task.epochs, batch_size=64, progress=False)
     x, y = task.test
-    scores = [task.score(np.asarray(model.predict(x, precision=precision)), y)]
+    scores = [task.score(model.predict(x, precision=precision), y)]
     if precision == "float32":
         try:
             small = quantize(model.eval(), task.train[0][:500])
-            scores.append(task.score(np.asarray(small.predict(x)), y))
+            scores.append(task.score(small.predict(x), y))
         except SettingsError:  # no layer of it has a counterpart
             scores.append(float("nan"))
     return scores

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.nn import Module, Quantized
+from daskdl.nn import Module
 from daskdl.nn.core.arguments import call
 from daskdl.nn.core.state import arrays, watched
-from daskdl.predict.predictor import copy_of
+from daskdl.quantization.graphs import graphs_of
 
 Array = NDArray[Any]
 
@@ -109,14 +109,19 @@ def _seen(observed: Any, inputs: Any, see: Any) -> None:
     """Call ``see`` with the number of each layer and its input, as the model calls it."""
     numbers = {name: i for i, name in enumerate(observed.names)}
 
-    def watch(name: str, module: Module, inputs_of_it: Any, result: Any) -> None:
+    def see_named(name: str, inputs_of_it: Any) -> None:
         if name in numbers:
             see(numbers[name], next(arrays(inputs_of_it)))
 
-    with watched(observed.model, watch):
-        call(observed.model, inputs if len(inputs) > 1 else inputs[0])
+    def watch(name: str, module: Module, inputs_of_it: Any, result: Any) -> None:
+        see_named(name, inputs_of_it)
 
-
-def alone(model: Module, name: str, scale: tuple[float, int]) -> Module:
-    """Return a model with one layer rounded, and all other weights the model's own."""
-    return Quantized(copy_of(model), [(name, *scale)])
+    graphs = graphs_of(observed.model)
+    for before, graph in graphs:
+        vars(graph)["watch"] = lambda node, x, before=before: see_named(before + node, x)
+    try:
+        with watched(observed.model, watch):
+            call(observed.model, inputs if len(inputs) > 1 else inputs[0])
+    finally:
+        for _, graph in graphs:
+            del vars(graph)["watch"]

@@ -16,8 +16,9 @@ from daskdl.names import nearest
 from daskdl.nn import Graph, Linear, Module, Quantized
 from daskdl.nn.quantized.model import takes_int8
 from daskdl.predict import predict
-from daskdl.predict.predictor import Predictor
-from daskdl.quantization.observed import Errors, Extremes, Histograms, alone
+from daskdl.predict.predictor import Predictor, copy_of
+from daskdl.quantization.graphs import layers_of, with_int8
+from daskdl.quantization.observed import Errors, Extremes, Histograms
 from daskdl.quantization.ranges import WAYS, least_error, percentile
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ def quantize(
     Parameters
     ----------
     model : Module
-        Trained; it stays as it is.
+        Trained; it stays as it is. Layers of a :class:`~daskdl.nn.Graph` go by the names of their
+        results; there "dynamic" is "extremes".
     samples : as :meth:`daskdl.nn.Module.predict` takes them
         A few hundred, such as those that it will see.
     activations : "extremes", "percentile", "error" or "dynamic"
@@ -96,18 +98,13 @@ def quantize(
             f"quantize, activations: expected one of {', '.join(WAYS)}, found {activations!r}; "
             "leave it out for extremes"
         )
-    names = [name for name, module in _distinct(model) if takes_int8(module)]
-    if not names and isinstance(model, Graph):
-        raise SettingsError(
-            "quantize: expected layers of daskdl.nn, found a Graph of an ONNX file; quantize the "
-            "file by onnxruntime.quantization.quantize_static, and load that: it predicts in int8"
-        )
+    names = _names(model)
     if not names:
         raise SettingsError(
-            f"quantize: expected a model with Conv2d or Linear layers, found none in "
+            "quantize: expected a model with Conv2d or Linear layers, found none in "
             f"{type(model).__name__}; other layers stay float32"
         )
-    kept = _kept(model, keep)
+    kept = _kept([*dict(model.modules()), *names], keep)
     model = copy.deepcopy(model).eval()  # whose vector nobody else has
     order, ranges = _ranges(model, names, samples, activations, client)
     if not order:
@@ -115,7 +112,7 @@ def quantize(
     scales: dict[str, Any] = {name: scale_of(*ranges[name]) for name in order}
     if activations == "dynamic":
         modules = dict(model.modules())
-        rows = [name for name in order if isinstance(modules[name], Linear)]
+        rows = [name for name in order if isinstance(modules.get(name), Linear)]
         scales |= dict.fromkeys(rows, (None, 0))
     why = dict.fromkeys(kept & set(order), "kept")
     why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 and not ends else {}
@@ -129,19 +126,27 @@ def quantize(
         (name, name not in why, *ranges[name], shares.get(name, -1.0), why.get(name, ""))
         for name in order
     )
-    layers = tuple((name, *scales[name]) for name in order if name not in why)
-    made = Quantized(model, layers, table)
-    logger.info("quantize: %d of %d layers in int8", len(layers), len(order))
-    return made
+    chosen = {name: scales[name] for name in order if name not in why}
+    logger.info("quantize: %d of %d layers in int8", len(chosen), len(order))
+    return with_int8(model, chosen, table)
 
 
-def _distinct(model: Module) -> list[tuple[str, Module]]:
-    """Return each module by the last of its names, as those who watch a model call it."""
-    return list({id(module): (name, module) for name, module in model.modules()}.values())
+def _names(model: Module) -> list[str]:
+    """Return the layers with an int8 counterpart, those of graphs by the names of their results.
+
+    A module goes by the last of its names, as those who watch a model call it.
+    """
+    names = list[str]()
+    for name, module in {id(module): (name, module) for name, module in model.modules()}.values():
+        if isinstance(module, Graph):
+            names += [f"{name}.{n.outputs[0]}" if name else n.outputs[0] for n in layers_of(module)]
+        elif takes_int8(module):
+            names.append(name)
+    return names
 
 
-def _kept(model: Module, keep: Collection[str]) -> set[str]:
-    names = [name for name, _ in model.modules() if name]
+def _kept(names: Sequence[str], keep: Collection[str]) -> set[str]:
+    names = [name for name in names if name]
     for name in keep:
         if name not in names:
             raise SettingsError(
@@ -193,7 +198,7 @@ def _shares(
     sums = np.zeros(len(names) + 1)
     # One after the other: a model with each layer rounded has that layer's weights alone.
     for i, name in enumerate(names):
-        errors = Errors(model, [alone(model, name, scales[name])])
+        errors = Errors(model, [with_int8(copy_of(model), {name: scales[name]})])
         both = Predictor(errors, batch_size=tried)(few).sum(0)
         sums[i], sums[-1] = both[0], both[1]
     return {name: float(s / (sums[-1] or 1.0)) for name, s in zip(names, sums, strict=False)}

@@ -20,6 +20,7 @@ from daskdl.nn.core.arguments import parts_of
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.modelfile import checked_target
 from daskdl.nn.core.module import Module
+from daskdl.nn.quantized.model import Quantized
 from daskdl.tensor import Tensor
 
 #: The operator set that is written.
@@ -87,8 +88,9 @@ def to_proto(
         raise MissingExtraError(
             "ONNX files need the package onnx; pip install 'daskdl[onnx]'"
         ) from error
-    if isinstance(model, Graph):
-        return graph_model(model)
+    inner = model.model if isinstance(model, Quantized) else model
+    if isinstance(inner, Graph):
+        return graph_model(inner)
     if any(type(module).__name__ == "TorchModule" for _, module in model.modules()):
         raise SettingsError(
             f"{type(model).__name__}: expected layers of daskdl, found a module of PyTorch; "

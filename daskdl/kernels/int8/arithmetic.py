@@ -2,8 +2,9 @@
 
 A word is 32 bits: four unsigned numbers of A, or four signed ones of B, summands one after the
 other. VPDPBUSD of AVX512_VNNI and AVX_VNNI adds up the four products (Intel, Software Developer's
-Manual, volume 2). Without it bytes are widened to 16 bits and multiplied by VPMADDWD: the 8-bit
-instruction of AVX2, VPMADDUBSW, cuts sums off at 16 bits, and is of no use here.
+Manual, volume 2). Without it numbers have 16 bits, those of B from the start, and VPMADDWD
+multiplies them two by two: the 8-bit instruction of AVX2, VPMADDUBSW, cuts sums off at 16 bits, and
+is of no use here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from llvmlite import ir
 from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
 
-#: Ways to multiply: by VPDPBUSD; by 16-bit pairs; by 32-bit numbers, on other processors.
+#: Ways to multiply: by VPDPBUSD; by 16-bit pairs, and by these without the instruction.
 WAYS = ("vnni", "pairs", "plain")
 
 # Here, not where assembly is generated: what calls it may be compiled in a process that has taken
@@ -31,6 +32,11 @@ def way_of(lanes: int) -> str:
         return "plain"
     needed = "avx512vnni" if lanes == 16 else "avxvnni"
     return "vnni" if needed in features() else "pairs"
+
+
+def parts_of(way: str) -> int:
+    """Return the vectors that hold the four numbers of each of B's words: one, or two of pairs."""
+    return 1 if way == "vnni" else 2
 
 
 class Words:
@@ -51,45 +57,35 @@ class Words:
     def left(self, builder: ir.IRBuilder, a: Any) -> Any:
         """Generate what :meth:`add` wants of words of A, once for all products with them."""
         if self.way == "vnni":
-            return a
-        if self.way == "plain":
-            mask = self._all(0xFF)
-            shifted = [builder.lshr(a, self._all(8 * i)) for i in range(4)]
-            return [builder.and_(x, mask) for x in shifted]
-        return [builder.and_(a, self._all(0x00FF00FF)), builder.and_(
-            builder.lshr(a, self._all(8)), self._all(0x00FF00FF)
-        )]  # fmt: skip
-
-    def right(self, builder: ir.IRBuilder, b: Any) -> Any:
-        """Generate what :meth:`add` wants of words of B, once for all products with them."""
-        if self.way == "vnni":
-            return b
-        if self.way == "plain":
-            shifted = [builder.shl(b, self._all(24 - 8 * i)) for i in range(4)]
-            return [builder.ashr(x, self._all(24)) for x in shifted]
-        shorts = builder.bitcast(b, self._shorts)
+            return [a]
+        shorts = builder.bitcast(a, self._shorts)
         eight = ir.Constant(self._shorts, [8] * 2 * self.lanes)
-        return [builder.ashr(builder.shl(shorts, eight), eight), builder.ashr(shorts, eight)]
+        return [builder.and_(a, self._all(0x00FF00FF)), builder.lshr(shorts, eight)]
 
     def add(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
-        """Generate ``total`` with the products of :meth:`left` and :meth:`right`."""
+        """Generate ``total`` with the products of :meth:`left` and :func:`parts_of` vectors of B.
+
+        A single vector of B in place of two stands for words whose other numbers are zeros.
+        """
         if self.way == "vnni":
             # By name: LLVM's intrinsic has had other arguments in each of its last versions.
             text = "vpdpbusd $3, $2, $0" if self.lanes == 16 else "{vex} vpdpbusd $3, $2, $0"
             kind = ir.FunctionType(self.kind, [self.kind] * 3)
             place = "v" if self.lanes == 16 else "x"
             constraints = f"={place},0,{place},{place}"
-            return builder.asm(kind, text, constraints, [total, a, b], side_effect=False)
-        if self.way == "plain":
-            for one, other in zip(a, b, strict=True):
-                total = builder.add(total, builder.mul(one, other))
-            return total
-        name = "llvm.x86.avx512.pmaddw.d.512" if self.lanes == 16 else "llvm.x86.avx2.pmadd.wd"
-        kind = ir.FunctionType(self.kind, [self._shorts] * 2)
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        for one, other in zip(a, b, strict=True):
-            pair = [builder.bitcast(one, self._shorts), other]
-            total = builder.add(total, builder.call(function, pair))
+            return builder.asm(kind, text, constraints, [total, *a, *b], side_effect=False)
+        for pair in zip(a, b, strict=False):
+            if self.way == "plain":
+                words = [builder.bitcast(one, self.kind) for one in pair]
+                lower = [builder.ashr(builder.shl(w, self._all(16)), self._all(16)) for w in words]
+                upper = [builder.ashr(w, self._all(16)) for w in words]
+                products = builder.add(builder.mul(*lower), builder.mul(*upper))
+            else:
+                name = "avx512.pmaddw.d.512" if self.lanes == 16 else "avx2.pmadd.wd"
+                kind = ir.FunctionType(self.kind, [self._shorts] * 2)
+                function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.{name}")
+                products = builder.call(function, [builder.bitcast(o, self._shorts) for o in pair])
+            total = builder.add(total, products)
         return total
 
     def _all(self, value: int) -> ir.Constant:

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
-from daskdl.kernels.int8.arithmetic import Words, way_of
+from daskdl.kernels.int8.arithmetic import Words, parts_of, way_of
 from daskdl.kernels.products.finish import all_lanes, changed_if
 from daskdl.kernels.products.microkernel import BYTE, LANES, load, store, whole
 
@@ -25,7 +25,7 @@ ROWS = 6 if LANES == 16 else 4
 VECTORS = 4 if LANES == 16 else 2
 COLUMNS = VECTORS * LANES
 #: Bytes of a panel's words for one word of A.
-LINE = 4 * COLUMNS
+LINE = 4 * COLUMNS * parts_of(way_of(LANES))
 #: 1.5 * 2**23: a number up to 2**22 added to it is rounded to a whole one.
 ROUNDING = 12582912.0
 #: Kinds of what is beside, and of results.
@@ -172,8 +172,12 @@ def _summed(
     builder.position_at_end(inner)
     k, place = builder.phi(_I64), builder.phi(BYTE)
     totals, sums = [builder.phi(words.kind) for _ in firsts], []
+    parts = parts_of(words.way)
     right = [
-        words.right(builder, load(builder, place, 4 * words.lanes * v, words.kind, 4))
+        [
+            load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)
+            for part in range(1 if channels else parts)  # a depthwise word has one number
+        ]
         for v in range(vectors)
     ]
     bytes_of_lanes = ir.VectorType(_I8, words.lanes)
@@ -189,7 +193,7 @@ def _summed(
         for v, column in enumerate(right):
             sums.append(words.add(builder, totals[i * vectors + v], left_words[v], column))
     following = builder.add(k, whole(1))
-    next_b = builder.gep(place, [whole(LINE)])
+    next_b = builder.gep(place, [whole(4 * COLUMNS * parts)])
     builder.cbranch(builder.icmp_signed("<", following, depth), inner, between)
 
     builder.position_at_end(between)

@@ -47,8 +47,8 @@ class Panels(NamedTuple):
 
     Attributes
     ----------
-    words : int32 array (panels, taps * words, COLUMNS)
-        Four numbers each; of a depthwise convolution one.
+    words : int32 array (panels, taps * words, COLUMNS or twice as many)
+        Four numbers each, of a depthwise convolution one; or two, where VPDPBUSD is not there.
     columns : int32 array (3, panels * COLUMNS)
         What sums begin with; scale and bias, float32 by their bits.
     filters : int

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.int8.arithmetic import parts_of, way_of
 from daskdl.kernels.int8.block import COLUMNS
 from daskdl.kernels.int8.product import Panels
 from daskdl.kernels.int8.scale import LARGEST
+from daskdl.kernels.products.microkernel import LANES
 
 Floats = NDArray[np.float32]
 Int8 = NDArray[np.int8]
@@ -28,7 +30,7 @@ def quantised(weight: Floats) -> tuple[Int8, Floats]:
 
 
 def panels_of(
-    weight: Int8, scale: Floats, bias: Floats | None, zero: int, groups: int = 1
+    weight: Int8, scale: Floats, bias: Floats | None, zero: int, groups: int = 1, way: str = ""
 ) -> Panels:
     """Return weights (out, kh, kw, in / groups) for bytes of which ``zero`` stands for 0.
 
@@ -43,6 +45,8 @@ def panels_of(
     bias : float32 array (out,), optional
     zero : int
     groups : int
+    way : one of :data:`~daskdl.kernels.int8.arithmetic.WAYS`, optional
+        By default the quickest.
     """
     depthwise = weight.shape[3] == 1
     assert weight.shape[3] % 4 == 0 or (depthwise and groups == len(weight))
@@ -65,5 +69,7 @@ def panels_of(
     if depthwise:  # a word for each weight, with zeros behind it
         flat = np.pad(flat[:, :, None], ((0, 0), (0, 0), (0, 3))).reshape(len(flat), -1)
     words = flat.reshape(cut * panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
-    plain = np.ascontiguousarray(words).view(np.int32).reshape(cut * panels, -1, COLUMNS)
-    return Panels(plain, columns, filters, weight.shape[3], depthwise)
+    if parts_of(way or way_of(LANES)) == 2:  # shorts: the even numbers of all columns, the odd ones
+        words = np.stack([words[..., ::2], words[..., 1::2]], 2).astype(np.int16)
+    line = np.ascontiguousarray(words).view(np.int32).reshape(*words.shape[:2], -1)
+    return Panels(line, columns, filters, weight.shape[3], depthwise)

@@ -78,9 +78,7 @@ def end_tiles(context):
     return types.void(), generate
 
 
-def _block(instruction: str) -> Any:
-    """Return a function of numba that adds the products of some tiles to a block of sums."""
-    text = f"""
+_PRODUCTS = """
     1:
     mov ($0), $5
     add $$8, $0
@@ -88,59 +86,54 @@ def _block(instruction: str) -> Any:
     add $7, $5
     tileloadd ($4,$8,1), %tmm4
     tileloadd ($1,$9,1), %tmm6
-    {instruction} %tmm6, %tmm4, %tmm0
+    tdpbf16ps %tmm6, %tmm4, %tmm0
     tileloadd ($2,$9,1), %tmm7
-    {instruction} %tmm7, %tmm4, %tmm1
+    tdpbf16ps %tmm7, %tmm4, %tmm1
     tileloadd ($5,$8,1), %tmm5
-    {instruction} %tmm6, %tmm5, %tmm2
-    {instruction} %tmm7, %tmm5, %tmm3
+    tdpbf16ps %tmm6, %tmm5, %tmm2
+    tdpbf16ps %tmm7, %tmm5, %tmm3
     add $10, $1
     add $10, $2
     dec $3
     jnz 1b
     """
-    # Six outputs that change while inputs are still wanted; the last four inputs are tied to four.
-    constraints = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
-
-    @intrinsic
-    def block(
-        context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
-    ):  # fmt: skip
-        signature = types.void(*[types.intp] * 11, types.boolean)
-
-        def generate(context, builder, signature, args):
-            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
-            below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
-            with builder.if_else(add) as (then, otherwise):
-                with then:
-                    _read(builder, c, c_step, below)
-                with otherwise:
-                    _clear(builder)
-            inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
-            kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
-            builder.asm(kind, text, constraints, inputs, side_effect=True)
-            _write(builder, c, c_step, below)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return block
+# Six outputs that change while inputs are still wanted; the last four inputs are tied to four.
+_PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
 
 
-#: Add products of tiles to a block of 32 x 32 sums, or write them there.
-#:
-#: Its arguments, addresses and bytes as int64:
-#:
-#: table, count : address, int
-#:     Of ``count`` int64, at least one: bytes behind ``upper`` and ``lower`` of each tile of A.
-#: upper, lower, a_step : addresses, int
-#:     Of the first and of the second 16 rows of A, and from a row to the next.
-#: left, right, b_step, b_line : addresses, int, int
-#:     Of the first tiles of the left and the right 16 columns of B, from tile to tile, and from a
-#:     tile's row to the next.
-#: c, c_step : address, int
-#:     Of the sums, and from a row to the next.
-#: add : bool
-multiply_bfloat16 = _block("tdpbf16ps")
-#: The same of signed bytes, with int32 sums.
-multiply_int8 = _block("tdpbssd")
+@intrinsic
+def multiply_bfloat16(
+    context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+):
+    """Add products of tiles to a block of 32 x 32 sums, or write them there.
+
+    Addresses and bytes are int64.
+
+    table, count : address, int
+        Of ``count`` int64, at least one: bytes behind ``upper`` and ``lower`` of each tile of A.
+    upper, lower, a_step : addresses, int
+        Of the first and of the second 16 rows of A, and from a row to the next.
+    left, right, b_step, b_line : addresses, int, int
+        Of the first tiles of the left and the right 16 columns of B, from tile to tile, and from a
+        tile's row to the next.
+    c, c_step : address, int
+        Of the sums, and from a row to the next.
+    add : bool
+    """
+    signature = types.void(*[types.intp] * 11, types.boolean)
+
+    def generate(context, builder, signature, args):
+        table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
+        below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
+        with builder.if_else(add) as (then, otherwise):
+            with then:
+                _read(builder, c, c_step, below)
+            with otherwise:
+                _clear(builder)
+        inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
+        kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
+        builder.asm(kind, _PRODUCTS, _PLACES, inputs, side_effect=True)
+        _write(builder, c, c_step, below)
+        return context.get_dummy_value()
+
+    return signature, generate

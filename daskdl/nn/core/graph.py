@@ -12,6 +12,7 @@ from daskdl.errors import DaskdlError, SettingsError, ShapeError
 from daskdl.nn.core.int8_steps import steps_of
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.nodes import (
+    FEW,
     Node,
     Subgraph,
     check_nodes,
@@ -165,25 +166,40 @@ class Graph(Module):
                 f"Graph.until: expected a result of a node, such as {next(reversed(made), '')!r}, "
                 f"found {name!r}"
             )
-        needed, kept = {name}, []
-        for node in reversed(self.nodes):
-            if needed & set(node.outputs):
+        return self.with_nodes(self.nodes, (name,), self._constants)
+
+    def with_nodes(
+        self, nodes: Sequence[Node], outputs: Sequence[str], constants: Mapping[str, Array]
+    ) -> Graph:
+        """Return a graph of other nodes, with copies of the weights of this one that they read.
+
+        Parameters
+        ----------
+        nodes : sequence of Node
+            Those that no result is made of are left out.
+        outputs : sequence of str
+        constants : mapping of str to array
+            Those that no node reads are left out.
+        """
+        read, kept = set(outputs), []
+        for node in reversed(nodes):
+            if read & set(node.outputs):
                 kept.append(node)
-                needed.update(names_of(node))
-        state = {n: v for n, v in self.state_dict().items() if n in needed}
-        part = Graph(
+                read.update(names_of(node))
+        state = {n: v for n, v in self.state_dict().items() if n in read}
+        made = Graph(
             tuple(kept[::-1]),
             self.inputs,
-            (name,),
-            [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Parameter)],
+            tuple(outputs),
+            [(n, v.shape) for n, v in state.items() if not isinstance(getattr(self, n), Buffer)],
             [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Buffer)],
-            [(n, v) for n, v in self._constants.items() if n in needed],
+            [(n, v) for n, v in constants.items() if n in read],
             self.opset,
             self.channels_last,
             self._batch,
         )
-        part.load_state_dict(state)
-        return part
+        made.load_state_dict(state)
+        return made
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
@@ -216,14 +232,20 @@ class Graph(Module):
             self.outputs,
             tuple((n, p.shape) for n, p in arguments if isinstance(p, Parameter)),
             tuple((n, p.shape) for n, p in arguments if isinstance(p, Buffer)),
-            tuple((n, *packed(v)) for n, v in self._constants.items()),
+            tuple(
+                (n, v) if v.size > FEW and v.dtype.kind in "biuf" else (n, *packed(v))
+                for n, v in self._constants.items()
+            ),
             self.opset,
             self.channels_last,
         ), {} if self._batch is None else {"batch": self._batch}
 
     def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
+        watch = vars(self).get("watch")  # who quantizes sees what each node reads first
         for i, node in enumerate(nodes):
             inputs = [values[name] if name else None for name in node.inputs]
+            if watch is not None and inputs:
+                watch(node.outputs[0], inputs[0])
             attributes = dict(node.attributes)
             call = Call(
                 node.operator, attributes, self.opset, len(node.outputs), self.training,

@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ FORMAT = "daskdl-1"
 #: Key of the only metadata entry: safetensors writes several in a random order, and the same
 #: model is to give the same bytes.
 KEY = "daskdl"
+#: What names of arrays begin with that are arguments of modules, such as int8 weights of a graph.
+ARRAY = "#array "
 #: Errors of a header that asks for what cannot be made.
 _UNBUILDABLE = AttributeError, DaskdlError, MemoryError, RecursionError, TypeError, ValueError
 
@@ -33,21 +35,27 @@ class UnknownModuleError(ModelFileError):
     """A model file names a module whose code is not imported."""
 
 
-def configuration(module: Module) -> dict[str, Any]:
-    """Return the name of the module's class and its constructor arguments as plain data."""
+def configuration(module: Module, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the name of the module's class and its constructor arguments as plain data.
+
+    Arrays among these go to ``arrays``, by names that the plain data has in their place.
+    """
     arguments, keywords = module._arguments
     return {
         "module": type(module).registered,
-        "arguments": [_plain(module, value) for value in arguments],
-        "keywords": {name: _plain(module, value) for name, value in keywords.items()},
+        "arguments": [_plain(module, value, arrays) for value in arguments],
+        "keywords": {name: _plain(module, value, arrays) for name, value in keywords.items()},
     }
 
 
-def _plain(owner: Module, value: Any) -> Any:
+def _plain(owner: Module, value: Any, arrays: dict[str, Any]) -> Any:
     if isinstance(value, Module):
-        return configuration(value)
+        return configuration(value, arrays)
     if isinstance(value, (list, tuple)):
-        return [_plain(owner, item) for item in value]
+        return [_plain(owner, item, arrays) for item in value]
+    if isinstance(value, np.ndarray):
+        arrays[f"{ARRAY}{len(arrays)}"] = np.ascontiguousarray(value)
+        return {"array": f"{ARRAY}{len(arrays) - 1}"}
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -58,15 +66,19 @@ def _plain(owner: Module, value: Any) -> Any:
     )
 
 
-def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
+def build(
+    config: Any, path: str, arrays: Mapping[str, Any], given: tuple[Any, ...] = ()
+) -> Any:  # fmt: skip
     """Make the module that :func:`configuration` described, with fresh weights.
 
     Arguments that no file keeps are ``given`` to the outermost module.
     """
     if isinstance(config, list):
-        return tuple(build(item, path) for item in config)
+        return tuple(build(item, path, arrays) for item in config)
     if not isinstance(config, dict):
         return config
+    if "array" in config:
+        return arrays[config["array"]]
     name = config.get("module")
     made = _class_of(str(name))
     if made is None:
@@ -74,8 +86,8 @@ def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
             f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
         )
-    arguments = [*given, *(build(item, path) for item in config["arguments"])]
-    keywords = {key: build(item, path) for key, item in config["keywords"].items()}
+    arguments = [*given, *(build(item, path, arrays) for item in config["arguments"])]
+    keywords = {key: build(item, path, arrays) for key, item in config["keywords"].items()}
     try:
         return made(*arguments, **keywords)
     except DaskdlError:
@@ -128,15 +140,16 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
         return
     path = checked_target(path, "model.safetensors")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
+    arrays = dict[str, Any]()
     header = {
         "format": FORMAT,
         "version": __version__,
-        "model": configuration(model),
+        "model": configuration(model, arrays),
         "metadata": metadata or {},
     }
     try:
         take_over(model)
-        save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
+        save_file({**model.state_dict(), **arrays}, beside, {KEY: json.dumps(header)})
         _flush(beside)
         os.replace(beside, path)
         _flush(path.parent)
@@ -213,6 +226,7 @@ def load(path: str | Path, module: Any = None) -> Module:
             f"{path}: expected {expected} found {type(module).__name__}; a file of a TorchModule "
             "holds weights only, and is loaded by daskdl.load(path, module=net)"
         )
+    arguments = {name: tensors.pop(name) for name in list(tensors) if name.startswith(ARRAY)}
     for name, tensor in tensors.items():
         if tensor.dtype != np.float32 and not of_torch:  # whose counters are whole numbers
             raise ModelFileError(
@@ -223,7 +237,7 @@ def load(path: str | Path, module: Any = None) -> Module:
     if '"Quantized"' in json.dumps(header["model"]):
         numbers *= 5  # of four int8 each, and of the float32 layers that they replace
     with at_most(numbers):
-        model = _built(header, path, () if module is None else (module,))
+        model = _built(header, path, arguments, () if module is None else (module,))
     try:
         model.load_state_dict(tensors)
     except DaskdlError as error:
@@ -231,10 +245,12 @@ def load(path: str | Path, module: Any = None) -> Module:
     return model
 
 
-def _built(header: dict[str, Any], path: str | Path, given: tuple[Any, ...]) -> Module:
+def _built(
+    header: dict[str, Any], path: str | Path, arrays: Mapping[str, Any], given: tuple[Any, ...]
+) -> Module:
     """Return the module of a header; a ModelFileError if this version makes nothing of it."""
     try:
-        model = build(header["model"], str(path), given)
+        model = build(header["model"], str(path), arrays, given)
         if isinstance(model, Module):
             return model
         problem = f"expected a module, found {model!r}"

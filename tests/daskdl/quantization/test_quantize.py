@@ -143,6 +143,37 @@ def test_samples_of_other_kinds():
     assert daskdl.quantize(model, samples).rows == expected.rows
 
 
+def test_layers_of_a_graph(tmp_path):
+    """They go by the names of their results, and have the bits of the same layers as modules."""
+    layers = nn.Linear(40, 300, seed=0), nn.Linear(300, 200, seed=1)
+    graph = nn.Graph(
+        [
+            ("MatMul", ("x", "v"), ("a",)), ("Relu", ("a",), ("b",)),
+            ("Gemm", ("b", "w", "c"), ("y",), (("transB", 1),)),
+        ],
+        [("x", "float32", (None, 40))], ["y"], [("v", (40, 300)), ("w", (200, 300)), ("c", (200,))],
+    )  # fmt: skip
+    first, last = (layer.weight.data for layer in layers)
+    graph.load_state_dict({"v": first.T, "w": last, "c": layers[1].bias.data})
+    x = rng.normal(size=(40, 40)).astype(np.float32)
+    small = daskdl.quantize(nn.Sequential(graph), x, ends=True)
+    assert [row[:2] for row in small.rows] == [("layers.0.a", True), ("layers.0.y", True)]
+    layers[0].bias.data[:] = 0
+    model = nn.Sequential(layers[0], nn.ReLU(), layers[1])
+    result = small.predict(x, precision="int8")
+    np.testing.assert_array_equal(result, daskdl.quantize(model, x, ends=True).predict(x))
+    daskdl.save(small, tmp_path / "small.safetensors")
+    daskdl.save(graph, tmp_path / "graph.safetensors")
+    sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "graph")]
+    assert sizes[0] < 0.3 * sizes[1]
+    loaded = daskdl.load(tmp_path / "small.safetensors")
+    np.testing.assert_array_equal(loaded.predict(x), result)
+    kept = daskdl.quantize(graph, x, ends=True, keep=["a"])
+    assert [row[:2] for row in kept.rows] == [("a", False), ("y", True)]
+    with pytest.raises(SettingsError, match=r"keep: expected names of layers, such as 'y'"):
+        daskdl.quantize(graph, x, keep=["z"])
+
+
 def test_an_evaluation_in_int8():
     model, x = affine()
     small = daskdl.quantize(model, x)
@@ -173,7 +204,7 @@ def test_sentences():
     with pytest.raises(SettingsError, match="with Conv2d or Linear layers, found none"):
         daskdl.quantize(nn.ReLU(), x)
     graph = nn.Graph([("Relu", ("x",), ("y",))], [("x", "float32", (None, 2))], ["y"])
-    with pytest.raises(SettingsError, match=r"found a Graph of an ONNX file; quantize the file by"):
+    with pytest.raises(SettingsError, match="with Conv2d or Linear layers, found none in Graph"):
         daskdl.quantize(graph, x)
     with pytest.raises(SettingsError, match=r"such as 'layers\.2'"):
         daskdl.quantize(model, x, keep=["layers.22"])

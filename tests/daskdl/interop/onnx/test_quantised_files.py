@@ -212,6 +212,25 @@ def test_models_quantised_here_are_written_in_qdq_form(tmp_path):
     assert (np.abs(result - expected) < 1e-5).mean() > 0.9
 
 
+def test_graphs_of_files_are_quantised_here(tmp_path):
+    """Convolutions of all kinds, a residual sum that reads bytes, and QDQ for onnxruntime."""
+    images = np.random.default_rng(0).normal(size=(12, 3, 16, 16)).astype(np.float32)
+    save(network(), tmp_path / "float.onnx", (16, 16, 3), channels_first=True)
+    graph = load(tmp_path / "float.onnx").eval()
+    small = daskdl.quantize(graph, images, ends=True, error=np.inf)
+    kinds = operators(small.model)
+    assert (kinds.count("int8:Conv"), kinds.count("int8:Linear"), kinds.count("Conv")) == (4, 1, 0)
+    expected, result = graph.predict(images), small.predict(images)
+    assert 0 < np.linalg.norm(result - expected) < 0.1 * np.linalg.norm(expected)
+    assert max(row[4] for row in small.rows) < 0.1
+    np.testing.assert_array_equal(small.predict(images[:1]), result[:1])
+    save(small, tmp_path / "small.onnx", (3, 16, 16))
+    np.testing.assert_array_equal(load(tmp_path / "small.onnx").predict(images), result)
+    (by_runtime,) = of_runtime(onnx.load(tmp_path / "small.onnx"), images)
+    assert (np.abs(by_runtime - result) < 1e-5).mean() > 0.7  # halves
+    assert np.abs(by_runtime - result).max() < 0.02
+
+
 def test_affine_maps_of_sequences_are_written(tmp_path):
     rng = np.random.default_rng(0)
     model = nn.Sequential(

@@ -102,7 +102,7 @@ def test_weights_of_another_program(path):
 
 
 def test_unknown_module_names_it_and_the_known_ones(path):
-    config = modelfile.configuration(model())
+    config = modelfile.configuration(model(), {})
     config["arguments"][0]["arguments"][1]["module"] = "Swish9"
     rewrite(path, model=config)
     with pytest.raises(
@@ -146,11 +146,11 @@ def test_a_users_class_is_known_by_its_own_name_where_its_module_is_another(name
         def __init__(self, by):
             self.by = by
 
-    described = modelfile.configuration(Mine(2.0))
+    described = modelfile.configuration(Mine(2.0), {})
     assert described["module"] == f"{__name__}.Mine"
-    assert type(modelfile.build(described | {"module": name})) is Mine
+    assert type(modelfile.build(described | {"module": name}, "", {})) is Mine
     with pytest.raises(ModelFileError, match=r"no module named 'moved\.Linear' is known"):
-        modelfile.build(described | {"module": "moved.Linear"})
+        modelfile.build(described | {"module": "moved.Linear"}, "", {})
 
 
 def test_a_class_of_a_notebook_stays_known_when_its_model_comes_back_from_workers(path):
