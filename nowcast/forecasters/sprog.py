@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import EachLead, Request, check_thresholds
-from nowcast.lagrangian.advection import carry_all
+from nowcast.lagrangian.advection import carry, carry_all
 from nowcast.lagrangian.ages import BASELINE
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, redrawn
 from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
 from nowcast.lagrangian.margins import SHIPPED
-from nowcast.lagrangian.noise import evened
+from nowcast.lagrangian.noise import Noise, evened
 from nowcast.lagrangian.quantile import quantile
 from nowcast.lagrangian.ranks import match, restrained
-from nowcast.lagrangian.texture import TILT, textured, tilted
+from nowcast.lagrangian.texture import TILT, sharpened, textured
 
 Float = NDArray[np.float32]
 
@@ -95,8 +95,10 @@ class Sprog(EachLead):
                 factors = self._factors(here, chances, spacing_km)
                 field = redrawn(field[0], chances, factors, THRESHOLDS)[np.newaxis]
             field = restrained(field[0], here.moved, spacing_km)[np.newaxis]
+            if self.realistic or members:
+                sharp = carry(cascade.last, here.points, nearest=True)
             if self.realistic:
-                field = textured(field[0], here.moved)[np.newaxis]
+                field = textured(field[0], sharp)[np.newaxis]
             if wanted:
                 usual = wanted == THRESHOLDS
                 made = chances if usual else self._chances(here, wanted, shift, spacing_km)
@@ -104,17 +106,9 @@ class Sprog(EachLead):
                 probability = made[:, np.newaxis]
                 del made
             if members:
-                time = float(times[here.lead - 1])
-                made = np.stack([noise.ahead(time, tilt) for noise in noises])
-                carried = carry_all(made, here.points)
-                evened(carried)
-                ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
-                for number, normal in enumerate(carried):
-                    # Members in pairs of opposite noise stand for the distribution better.
-                    for k, sign in ((2 * number, 1), (2 * number + 1, -1)):
-                        if k < members:
-                            quantile(sign * normal, chances, THRESHOLDS, ensemble[k, 0])
-                tilt = tilted(tilt, ensemble[0, 0], here.moved, spacing_km)
+                for noise in noises:
+                    noise.go_on(float(times[here.lead - 1]))
+                ensemble, tilt = _ensemble(noises, members, tilt, here, chances, sharp, spacing_km)
             yield Forecast(field, wanted, probability, ensemble, cuts)
             del (
                 field,
@@ -145,6 +139,32 @@ class Sprog(EachLead):
             before = self._chances(here, (threshold,), None, spacing_km)
             factors.append(_total(chance) / max(_total(before), LEAST_AREA))
         return factors
+
+
+def _ensemble(
+    noises: Sequence[Noise],
+    members: int,
+    tilt: float,
+    here: Arrival,
+    chances: Float,
+    frame: Float,
+    spacing_km: float,
+) -> tuple[Float, float]:
+    """Return members (member, 1, y, x) as sharp as a frame, and the tilt of their noise."""
+
+    def made(count: int, tilt: float) -> Float:
+        """Return quantiles of the probabilities at noise, moved."""
+        fields = [noise.field(tilt) for noise in noises[: -(-count // 2)]]
+        carried = carry_all(np.stack(fields), here.points)
+        evened(carried)
+        out = np.empty((count, 1, *chances.shape[1:]), np.float32)
+        for k in range(count):
+            # Members in pairs of opposite noise stand for the distribution better.
+            quantile((-1) ** k * carried[k // 2], chances, THRESHOLDS, out[k, 0])
+        return out
+
+    tilt = sharpened(lambda tilt: made(1, tilt)[0, 0], tilt, frame, spacing_km)
+    return made(members, tilt), tilt
 
 
 def _total(probability: Float) -> float:

@@ -119,7 +119,12 @@ def origins(motion: Float, steps: float) -> Float:
 
 
 def carry(
-    field: Float, points: Float, *, coarsening: int = COARSENING, out: Float | None = None
+    field: Float,
+    points: Float,
+    *,
+    coarsening: int = COARSENING,
+    out: Float | None = None,
+    nearest: bool = False,
 ) -> Float:
     """Interpolate a field at departure points, linearly between four pixels; NaN is kept apart.
 
@@ -129,6 +134,8 @@ def carry(
         NaN where missing.
     points : ndarray, (2, node_y, node_x) float32
         From `departures`.
+    nearest : bool
+        Take the nearest pixel, off by up to half of one: rates and fine detail stay as they are.
 
     Returns
     -------
@@ -137,7 +144,7 @@ def carry(
     """
     out = np.empty_like(field) if out is None else out
     rows = np.arange(len(field))
-    over_rows(_carry, (out, rows), 64, np.ascontiguousarray(field), points, coarsening)
+    over_rows(_carry, (out, rows), 64, np.ascontiguousarray(field), points, coarsening, nearest)
     return out
 
 
@@ -203,10 +210,10 @@ def _origin(points, row, column, every):
 
 
 @jit
-def _carry(out, rows, field, points, every):
+def _carry(out, rows, field, points, every, nearest):
     """Fill rows of a frame with the field at their pixels' departure points."""
     height, width = field.shape
-    close, one = np.float32(1e-3), np.float32(1)
+    close, half, one = np.float32(1e-3), np.float32(0.5), np.float32(1)
     for k in range(len(rows)):
         for column in range(width):
             y, x = _origin(points, rows[k], column, every)
@@ -217,6 +224,9 @@ def _carry(out, rows, field, points, every):
             i, j = min(i, height - 1), min(j, width - 1)
             # Whole pixels, but for rounding, are taken as they are: beside them may be nothing.
             fy, fx = max(y - i, np.float32(0)), max(x - j, np.float32(0))
+            if nearest:
+                i, j = i + int(fy > half), j + int(fx > half)
+                fy = fx = np.float32(0)
             below = i + 1 if fy > close else i
             right = j + 1 if fx > close else j
             if below == i:

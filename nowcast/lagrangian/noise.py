@@ -55,34 +55,36 @@ class Noise:
         self.deviations = [(variance / _gain(k)) ** 0.5 for k, variance in enumerate(variances)]
         self.time: float | None = None
 
-    def ahead(self, time: float, tilt: float = 1.0) -> Float:
-        """Return the field (y, x) at a time later than that of the call before.
+    def go_on(self, time: float) -> None:
+        """Renew the octaves for a later time of `BandModel`, since the last frame."""
+        for octave, model in zip(self.octaves[::-1], self.models[::-1], strict=True):
+            keep = 0.0 if self.time is None else model.correlation(time - self.time)
+            _renew(octave, self.rng.standard_normal(octave.shape, np.float32), keep)
+        self.time = time
+
+    def field(self, tilt: float = 1.0) -> Float:
+        """Return the field (y, x) at the time that `go_on` has come to.
 
         Parameters
         ----------
-        time : float
-            Of `BandModel`, since the last frame.
         tilt : float
             Factor from octave to octave by which larger scales have more variance.
         """
+        assert self.time is not None
         power = 0.0
         field: Float | None = None
         for k in range(len(self.octaves) - 1, -1, -1):
-            octave, model = self.octaves[k], self.models[k]
-            keep = 0.0 if self.time is None else model.correlation(time - self.time)
-            shape = (octave.shape[0], octave.shape[1])
-            _renew(octave, self.rng.standard_normal(shape, np.float32), keep)
-            forgotten = float(model.forgotten(np.array([time]))[0])
+            octave = self.octaves[k]
+            forgotten = float(self.models[k].forgotten(np.array([self.time]))[0])
             deviation = self.deviations[k] * (tilt**k * forgotten) ** 0.5
             power += deviation**2 * _gain(k)
             part = octave * np.float32(deviation)
             if field is None:
                 field = part
             else:
-                field = grow(field, np.ones_like(field), shape)
+                field = grow(field, np.ones_like(field), (octave.shape[0], octave.shape[1]))
                 field += part
         assert field is not None
-        self.time = time
         return field / np.float32(max(power, 1e-12) ** 0.5)
 
 

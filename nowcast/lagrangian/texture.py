@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
@@ -14,8 +16,10 @@ Float = NDArray[np.float32]
 #: Wavelengths in km of the detail by which members are as sharp as rain.
 DETAIL_KM = (4.0, 16.0)
 #: Tilt of noise that members begin with, the least and largest one, and the power of the sharpness
-#: by which it changes from lead to lead: noise chooses quantiles, which adds the rain's edges.
-TILT, TILTS, RESPONSE = 1.0, (0.4, 4.0), 0.8
+#: by which it changes first: noise chooses quantiles, which adds the rain's edges.
+TILT, TILTS, RESPONSE = 1.0, (0.1, 8.0), 1.0
+#: Members on trial for a tilt, and the logarithm of the sharpness that is near enough.
+TRIALS, NEAR = 4, 0.05
 #: Times that the spectrum and then the distribution are set: neither changes much afterwards.
 ROUNDS = 3
 #: Rings of wavenumbers, of equal width in the logarithm, in an octave.
@@ -49,45 +53,65 @@ def textured(expected: Float, moved: Float) -> Float:
     known = np.isfinite(expected) & np.isfinite(moved)
     rates = np.where(known, moved, np.float32(np.nan))
     last = _decibel(np.where(known, moved, np.float32(0)))
-    field = last + _decibel(np.where(known, expected, np.float32(0)))
-    ring = _rings(field.shape)
+    spectrum = fft.rfft2(last + _decibel(np.where(known, expected, np.float32(0))))
+    ring = _rings(last.shape)
     wanted = _power(fft.rfft2(last), ring)
+    power = _power(spectrum, ring)
     made = rates
     for _ in range(ROUNDS):
-        spectrum = fft.rfft2(field)
-        gain = np.sqrt(wanted / np.maximum(_power(spectrum, ring), np.finfo(np.float32).tiny))
-        field = fft.irfft2(spectrum * gain.astype(np.float32)[ring], s=field.shape)
+        gain = np.sqrt(wanted / np.maximum(power, np.finfo(np.float32).tiny))
+        spectrum *= gain.astype(np.float32)[ring]
+        field = fft.irfft2(spectrum, s=last.shape)
         made = match(ranks(np.where(known, field, np.float32(np.nan))), rates)
-        field = _decibel(np.where(known, made, np.float32(0)))
+        # The rates change the spectrum: what they took away is asked for the next time.
+        power = _power(fft.rfft2(_decibel(np.where(known, made, np.float32(0)))), ring)
     return made
 
 
-def tilted(tilt: float, member: Float, moved: Float, spacing_km: float) -> float:
-    """Return the tilt of noise by which members become as sharp as the last frame, moved.
+def sharpened(
+    make: Callable[[float], Float], tilt: float, frame: Float, spacing_km: float
+) -> float:
+    """Return the tilt of noise at which a member is as sharp as a frame, by secants.
 
     Parameters
     ----------
+    make : callable
+        Gives the member (y, x) in mm h-1 at a tilt, see `nowcast.lagrangian.noise.Noise.field`.
     tilt : float
-        Of the noise that the member was made with, see `nowcast.lagrangian.noise.Noise.ahead`.
-    member, moved : ndarray, (y, x) float32
-        Rain rate in mm h-1; NaN is missing.
+        To begin with.
+    frame : ndarray, (y, x) float32
+        Such as the last one, moved; rain rate in mm h-1, NaN is missing.
     spacing_km : float
         Of the pixels.
     """
-    known = np.isfinite(member) & np.isfinite(moved)
-    ring = _rings(member.shape)
-    spectra = [
-        _power(fft.rfft2(np.where(known, to_decibel(field), np.float32(DRY_DECIBEL))), ring)
-        for field in (member, moved)
-    ]
-    number = 2 ** ((np.arange(len(spectra[0])) - 1) / RINGS)  # waves along the longer side
-    shortest, longest = (max(member.shape) * spacing_km / km for km in DETAIL_KM)
+    ring = _rings(frame.shape)
+    number = 2 ** ((np.arange(ring.max() + 1) - 1) / RINGS)  # waves along the longer side
+    shortest, longest = (max(frame.shape) * spacing_km / km for km in DETAIL_KM)
     # Rings get wider as wavenumbers do: so each wavenumber counts alike.
     weight = np.where((number >= longest) & (number <= shortest), number, 0)
-    power, wanted = (float(spectrum @ weight) for spectrum in spectra)
-    if not (power and wanted):
-        return tilt
-    return float(np.clip(tilt * (power / wanted) ** RESPONSE, *TILTS))
+    least, most = np.log(TILTS)
+    at, slope = float(np.log(tilt)), -1 / RESPONSE
+    before: tuple[float, float] | None = None
+    for _ in range(TRIALS):
+        member = make(float(np.exp(at)))
+        known = np.isfinite(member) & np.isfinite(frame)
+        power, wanted = (
+            _power(fft.rfft2(_rates(field, known)), ring) @ weight for field in (member, frame)
+        )
+        if not (power and wanted):
+            return tilt
+        excess = float(np.log(power / wanted))
+        if before is not None and at != before[0]:
+            slope = min((excess - before[1]) / (at - before[0]), -0.1)
+        before = at, excess
+        if abs(excess) < NEAR:
+            break
+        at = float(np.clip(at - np.clip(excess / slope, -1, 1), least, most))
+    return float(np.exp(at))
+
+
+def _rates(field: Float, known: NDArray[np.bool_]) -> Float:
+    return np.where(known, to_decibel(field), np.float32(DRY_DECIBEL))
 
 
 def _decibel(rain: Float) -> Float:

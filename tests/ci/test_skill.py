@@ -190,8 +190,10 @@ def test_gain_has_an_interval_over_events() -> None:
         POOL, "poor", 30, 1.0
     )
     # Cases that are all alike leave nothing to chance.
-    np.testing.assert_allclose(results.gain_interval("good", "poor", 30, 1.0), gain)
+    np.testing.assert_allclose(results.gain("good", "poor", 30, 1.0), [gain] * 3)
     assert gain > 0.3
+    plain = good.csi(1.0) - poor.csi(1.0)
+    assert results.gain("good", "poor", 30, 1.0, "b", cut=False)[0] == pytest.approx(plain)
 
 
 def test_heavy_rain_is_judged_where_a_source_has_enough_of_it() -> None:

@@ -51,7 +51,7 @@ def main() -> None:
     )  # fmt: skip
     if not found.radars:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
-    print("\n".join([*table.lines(found), "", *goals.verdicts(found)]))
+    print("\n".join([*table.lines(found), "", *table.by_source(found), "", *goals.verdicts(found)]))
     if options.json:
         options.json.write_text(json.dumps(results.to_json(found), indent=1) + "\n")
 

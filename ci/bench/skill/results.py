@@ -105,22 +105,45 @@ class Results:
         cut = self.threshold(event, method, lead, threshold)
         return np.array([case.counts(threshold, cut) for case in self.cases[event, method, lead]])
 
-    def gain_interval(self, ours: str, peer: str, lead: int, threshold: float) -> np.ndarray:
-        """Return the 95 % interval of a difference of calibrated CSI over all events, (2,).
+    def gain(
+        self,
+        ours: str,
+        peer: str,
+        lead: int,
+        threshold: float,
+        name: str = POOL,
+        cut: bool = True,
+    ) -> tuple[float, float, float]:
+        """Return a difference of CSI in a pool, and its 95 % interval.
 
         Events are drawn anew, and in each runs of `BLOCK` cases, which share frames.
+
+        Parameters
+        ----------
+        ours, peer : str
+        lead : int
+        threshold : float
+        name : str
+            Of an event or a pool.
+        cut : bool
+            Whether yes and no are those of `decided`; else the field's at the threshold.
         """
-        counts = np.concatenate(
-            [
-                np.stack([self.decided(e, m, lead, threshold) for m in (peer, ours)], axis=1)
-                for e in self.events()
-            ]
-        )
-        labels = np.concatenate(
-            [np.full(len(self.cases[e, ours, lead]), k) for k, e in enumerate(self.events())]
-        )
+        events = self.of(name)
+        parts = []
+        for event in events:
+            both = [self.decided(event, m, lead, threshold) for m in (peer, ours)]
+            if not cut:
+                both = [
+                    np.array([case.counts(threshold) for case in self.cases[event, m, lead]])
+                    for m in (peer, ours)
+                ]
+            parts.append(np.stack(both, axis=1))
+        counts = np.concatenate(parts)
+        labels = np.repeat(np.arange(len(events)), [len(part) for part in parts])
         weights = bootstrap_weights(labels, BLOCK, DRAWS)
-        return difference_interval(counts[..., 0], counts.sum(-1), 0, weights)[:, 1]
+        low, high = difference_interval(counts[..., 0], counts.sum(-1), 0, weights)[:, 1]
+        theirs, mine = counts[..., 0].sum(0) / np.maximum(counts.sum((0, 2)), 1)
+        return float(mine - theirs), float(low), float(high)
 
     def brier(self, event: str, method: str, lead: int) -> tuple[np.ndarray, bool]:
         """Return the sums of the Brier score, and whether the probability is the method's own.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ci.bench.skill.results import Results, summary
+from ci.bench.skill.goals import KANADE, SPROG, signed
+from ci.bench.skill.results import POOL, Results, summary
 from ci.bench.skill.scores import DETAIL_KM, FSS_KM, PROBABLE, THRESHOLDS
 
 #: Thresholds of the columns of the FSS, in mm h-1.
@@ -50,3 +51,41 @@ def _line(results: Results, event: str, method: str, lead: int) -> str:
         f"{rest['reliability_error_1']:6.2f}{rest['crps']:7.3f}{rest['spectral_ratio']:7.2f}"
         f"{scores.seconds / scores.starts:6.2f}"
     )
+
+
+def by_source(results: Results) -> list[str]:
+    """Return a table in Markdown of what `auto` and its motion gain on each source, and in all."""
+    gains = [
+        (title, ours, peer, cut)
+        for title, ours, peer, cut in (
+            ("yes/no less S-PROG's", "auto", SPROG, True),
+            ("motion less Lucas-Kanade's", "extrapolation", KANADE, False),
+        )
+        if {ours, peer} <= set(results.methods)
+    ]
+    if not gains:
+        return []
+    of_auto = "auto" in results.methods
+    heads = [title for title, *_ in gains]
+    if of_auto:
+        heads += ["bias", "Brier score less S-PROG's", "probabilities off by"]
+    made = [
+        f"CSI of {PROBABLE:g} mm/h with 95 % intervals; bias of yes/no; {PROBABLE:g} mm/h",
+        "",
+        f"| source | lead | events, times | {' | '.join(heads)} |",
+        "|" + "---|" * (len(heads) + 3),
+    ]
+    for source in [*dict.fromkeys(results.radars.values()), POOL]:
+        for lead in results.leads:
+            times = int(results.sums(source, results.methods[0], lead).starts)
+            cells = [source, f"+{lead}", f"{len(results.of(source))}, {times}"]
+            for _, ours, peer, cut in gains:
+                cells.append(signed(*results.gain(ours, peer, lead, PROBABLE, source, cut)))
+            if of_auto:
+                rest = summary(results, source, "auto", lead)
+                theirs = summary(results, source, SPROG, lead)["brier_1"]
+                bias = results.calibrated_bias(source, "auto", lead, PROBABLE)
+                cells += [f"{bias:.2f}", f"{rest['brier_1'] / theirs - 1:+.0%}"]
+                cells.append(f"{rest['reliability_error_1']:.2f}")
+            made.append(f"| {' | '.join(cells)} |")
+    return made

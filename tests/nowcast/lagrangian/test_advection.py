@@ -83,3 +83,13 @@ def test_fields_carried_together_are_those_carried_alone() -> None:
     together = carry_all(fields, points)
     for one, alone in zip(together, fields, strict=True):
         np.testing.assert_allclose(one, carry(alone, points), atol=6e-3)
+
+
+def test_the_nearest_pixel_keeps_rates_and_missing_pixels() -> None:
+    field = np.random.default_rng(1).random((40, 50), np.float32)
+    field[10, 10] = np.nan
+    motion = np.stack([np.full(field.shape, 1.4), np.full(field.shape, -2.3)]).astype(np.float32)
+    (points,) = departures(motion, 1)
+    made = carry(field, points, nearest=True)
+    np.testing.assert_array_equal(made[2:38, :47], field[1:37, 2:49])
+    assert np.isnan(made[:1]).all()

@@ -18,7 +18,11 @@ def noise(memory: list[float], leads: int, seed: int = 0) -> np.ndarray:
     models = [BandModel(0.0, m) for m in memory]
     rng = np.random.default_rng(seed)
     made = Noise(shapes[: len(memory)], [1.0] * len(memory), models, rng)
-    return np.stack([made.ahead(lead + 1.0) for lead in range(leads)])
+    fields = []
+    for lead in range(leads):
+        made.go_on(lead + 1.0)
+        fields.append(made.field())
+    return np.stack(fields)
 
 
 @pytest.mark.slow

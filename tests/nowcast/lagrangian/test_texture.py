@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from nowcast.lagrangian.texture import _power, _rings, textured, tilted
+from nowcast.lagrangian.texture import _power, _rings, sharpened, textured
 
 
 def rain(seed: int, sigma: float) -> np.ndarray:
@@ -47,10 +47,20 @@ def test_missing_and_dry_stay_so() -> None:
 
 
 def test_noise_is_tilted_until_members_are_as_sharp_as_rain() -> None:
-    moved = rain(2, 2.0)
-    smooth = gaussian_filter(moved, 2)
-    moved[:30, :40] = np.nan
-    assert tilted(1.0, smooth, moved, 1.0) < 1 < tilted(1.0, moved, smooth, 1.0)
-    assert tilted(1.2, moved, moved, 1.0) == pytest.approx(1.2)
-    assert tilted(1.2, moved, smooth, 30.0) == 1.2  # no detail of 4 to 16 km on such a grid
-    assert tilted(1.2, 0 * moved, moved, 1.0) == 1.2
+    frame = rain(2, 4.0)
+    frame[:30, :40] = np.nan
+    tilts: list[float] = []
+
+    def member(tilt: float) -> np.ndarray:
+        tilts.append(tilt)
+        return rain(2, 3 * tilt**0.5)
+
+    tilt = sharpened(member, 1.0, frame, 1.0)
+    assert 1.2 < tilt < 2.2
+    known = np.isfinite(frame)
+    sharpness = small_scales(np.where(known, member(tilt), 0)) / small_scales(frame)
+    assert 0.9 < sharpness < 1.1
+    assert len(tilts) <= 5
+    assert sharpened(lambda tilt: frame, 1.2, frame, 1.0) == pytest.approx(1.2)
+    assert sharpened(member, 1.2, frame, 30.0) == 1.2  # no detail of 4 to 16 km on such a grid
+    assert sharpened(lambda tilt: 0 * frame, 1.2, frame, 1.0) == 1.2
