@@ -17,6 +17,7 @@ from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.goals import verdicts
 from ci.bench.skill.results import POOL, Results, compare
 from ci.bench.skill.scores import THRESHOLDS, Scores, score
+from ci.bench.skill.table import by_source
 from daskdl.errors import SettingsError
 from nowcast.verification.probability import brier_parts
 from tests.nowcast.fields import storms, translation
@@ -194,6 +195,27 @@ def test_gain_has_an_interval_over_events() -> None:
     assert gain > 0.3
     plain = good.csi(1.0) - poor.csi(1.0)
     assert results.gain("good", "poor", 30, 1.0, "b", cut=False)[0] == pytest.approx(plain)
+
+
+def test_each_source_has_a_row_of_what_is_gained() -> None:
+    good, poor = scored(field(1), field(1)), scored(field(2), field(1))
+    of = {"auto": good, "pysteps:sprog": poor, "extrapolation": poor}
+    of["pysteps:extrapolation"] = good
+    radars = {"a1": "a", "a2": "a", "b": "b"}
+    cases = {
+        (e, m, lead): [scores] for e in radars for m, scores in of.items() for lead in (30, 60)
+    }
+    results = Results(cases, radars, list(of))
+    rows = [line for line in by_source(results) if line.startswith("| a | +60 | 2, 2 |")]
+    (cells,) = ([cell.strip() for cell in row.split("|")] for row in rows)
+    gain = good.csi(1.0) - poor.csi(1.0)
+    # A single radar's others are those of b, whose fields are cut where they are best.
+    assert cells[4].startswith(f"{results.gain('auto', 'pysteps:sprog', 60, 1.0, 'a')[0]:+.3f} [")
+    assert cells[5].startswith(f"{-gain:+.3f} [")
+    missed = [line for line in verdicts(results) if "less pysteps' Lucas-Kanade's" in line]
+    assert missed[0].startswith("missed")
+    assert f"b +30 {-gain:+.3f}" in missed[0]
+    assert by_source(Results(cases, radars, ["auto"])) == []
 
 
 def test_heavy_rain_is_judged_where_a_source_has_enough_of_it() -> None:
