@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import pytest
 
 from ci.bench import learning
-from ci.bench.learning import LEAST, draw
+from ci.bench.learning import LEAST
 
 KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0, "starts": 3}
 
 
-def row(lead: float, events: int = 2) -> dict[str, float]:
+def row(lead: float) -> dict[str, float]:
     scores = {
         f"{name}_{part}": 0.1
         for name in ("csi", "brier", "crps")
         for part in ("model", "sprog", "difference", "difference_low", "difference_high")
     }
-    return {"lead_minutes": lead, "events": events, **scores}
+    return {"lead_minutes": lead, "events": 2, **scores}
 
 
 @pytest.fixture
@@ -74,10 +74,3 @@ def learning_sources():
     from ci.bench.skill.events import SOURCES
 
     return list(SOURCES)
-
-
-@pytest.mark.slow
-def test_the_picture_is_drawn(tmp_path):
-    rows = [row(lead, events) for lead in (30.0, 60.0) for events in (1, 10)]
-    draw(rows, tmp_path / "curve.png")
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
