@@ -1,4 +1,4 @@
-"""Cells as GeoJSON, CSV and GeoParquet."""
+"""Cells as GeoJSON, CSV and GeoParquet; GeoJSON is read again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import DataError, MissingExtraError, SettingsError
 from nowcast.cells.ahead import track_ahead
 from nowcast.cells.track import Cell
 from nowcast.rain.replacing import beside
@@ -122,3 +122,28 @@ def _geojson(cells: Sequence[Cell]) -> str:
         for cell in cells
     ]
     return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """Return the cells of a GeoJSON file that `write_cells` wrote.
+
+    Raises
+    ------
+    DataError
+        When it is something else.
+    """
+    try:
+        features = json.loads(path.read_text(encoding="utf-8"))["features"]
+        return [
+            Cell(
+                **{name: feature["properties"][name] for name in NAMES if name != "parents"},
+                parents=tuple(feature["properties"]["parents"]),
+                outline=tuple(np.array(ring) for ring in feature["geometry"]["coordinates"]),
+            )
+            for feature in features
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path}: expected cells as GeoJSON, as nowcast cells writes them, found something "
+            f"else ({type(error).__name__}: {error}); make the file anew"
+        ) from error

@@ -31,7 +31,8 @@ def predict(
     out: Annotated[
         Path,
         typer.Option(
-            help="Forecast to write: netCDF (.nc), Cloud-optimised GeoTIFF (.tif) or zarr."
+            help="Forecast to write: netCDF (.nc), Cloud-optimised GeoTIFF (.tif), GRIB2 (.grib2) "
+            "or zarr."
         ),
     ],
     method: Annotated[
@@ -76,11 +77,11 @@ def predict(
     cluster if --cluster names one; the same command goes on where an interrupted one stopped.
     """
     from nowcast.forecasters import forecaster
-    from nowcast.forecasters.cog import ENDING, require_rasterio, write_cog
     from nowcast.forecasters.file import check_replaceable, open_forecast
     from nowcast.forecasters.predict import predict_to
     from nowcast.forecasters.registry import used
     from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.live.products import PRODUCTS
     from nowcast.model.calibration import read_table
     from nowcast.rain.name import is_simulated
     from nowcast.rain.store import opened_rain
@@ -103,9 +104,9 @@ def predict(
             "--cluster: expected --from or --to with it, since one forecast is made by one "
             "process; give the first and the last time to forecast from"
         )
-    geotiff = out.suffix == ENDING
-    if geotiff:
-        require_rasterio()
+    form = next((PRODUCTS[n] for n in ("cog", "grib") if PRODUCTS[n].ending == out.suffix), None)
+    if form is not None:
+        form.require()
     else:
         check_replaceable(out)
     with ExitStack() as stack:
@@ -116,14 +117,14 @@ def predict(
             store = stack.enter_context(opened_rain(rain))
         chosen = forecaster(method, model, table, say, simulated=is_simulated(store))
         path = out
-        if geotiff:
+        if form is not None:
             path = Path(stack.enter_context(TemporaryDirectory()), "forecast.nc")
         frames, reference, missing = predict_to(
             path, chosen, store, at, minutes, method=f"nowcast, method {used(method, chosen)}",
             thresholds=rates, members=members, seed=seed, say=say,
         )  # fmt: skip
-        if geotiff:
-            write_cog(stack.enter_context(open_forecast(path)), out)
+        if form is not None:
+            form.write(stack.enter_context(open_forecast(path)), store, out)
     nothing = "; all is missing, since the last frame is missing everywhere" if missing else ""
     say(f"{frames} frames from {utc_text(reference)} UTC written to {out}{nothing}")
 

@@ -48,9 +48,10 @@ def watch(
     keep_forecasts: Annotated[str, typer.Option(help="How long forecasts are kept.")] = "1d",
     lead: Annotated[str | None, typer.Option(help="How far ahead, e.g. 2h.")] = None,
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
-    cog: Annotated[
-        bool, typer.Option("--cog", help="Write forecasts as Cloud-optimised GeoTIFF too, in cog/.")
-    ] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="Write beside each forecast: cog, grib or cells; several times."),
+    ] = None,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
     alerts: Annotated[
@@ -78,8 +79,8 @@ def watch(
     options = {
         "source": source, "out": out, "method": method, "model": model, "interval": interval,
         "keep": keep, "keep_forecasts": keep_forecasts, "lead": lead, "members": members,
-        "cog": cog,
-        "size": size, "spacing": spacing, "alerts": alerts, "port": port, "storage": storage,
+        "also": also, "size": size, "spacing": spacing, "alerts": alerts, "port": port,
+        "storage": storage,
     }  # fmt: skip
     settings = _settings(
         config,
@@ -92,13 +93,12 @@ def watch(
     settings.out.mkdir(parents=True, exist_ok=True)
     try:
         with files.locked(settings.out / ".watch.lock"):
-            _log_to(settings.out / "watch.log")
-            write_resolved(settings)
+            _log_to(write_resolved(settings).with_name("watch.log"))
             run = Watch(
                 settings.source, settings.out, settings.method, settings.ingest, settings.model,
                 Access(settings.storage), settings.lead, settings.members,
                 minutes_of(settings.keep), minutes_of(settings.keep_forecasts), settings.alerts,
-                settings.cog, settings.recalibrate,
+                settings.also, settings.recalibrate,
             )  # fmt: skip
             if once:
                 run.look()

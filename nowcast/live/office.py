@@ -12,6 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from nowcast.ingest.settings import IngestSettings
+from nowcast.live.products import Name
 from nowcast.live.settings import Alerts, Minutes, Strict
 from nowcast.rain.cf import history_line
 from nowcast.rain.replacing import beside
@@ -30,7 +31,11 @@ class Office(Strict):
     model: Path | None = Field(None, description="folder that nowcast train wrote")
     lead: Minutes | None = Field(None, description="how far ahead, such as 2h")
     members: int = Field(0, ge=0, description="of an ensemble")
-    cog: bool = Field(False, description="forecasts as Cloud-optimised GeoTIFF too, in cog/")
+    also: list[Name] = Field(
+        [],
+        description="written beside each forecast, each in a folder of its name: cog (Cloud-"
+        "optimised GeoTIFF), grib (GRIB2), cells (rain cells in GeoJSON, which the page reads)",
+    )
     recalibrate: bool = Field(
         True, description="bend probabilities to what came, where that proves better"
     )

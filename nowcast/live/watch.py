@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,6 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
 from nowcast.forecasters import forecaster
-from nowcast.forecasters.cog import require_rasterio, write_cog
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import latest_of, predict_to
 from nowcast.forecasters.registry import used
@@ -27,15 +26,14 @@ from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
-from nowcast.live import status
+from nowcast.live import retention, status
 from nowcast.live.alerts import Alerter
-from nowcast.live.rolling import Rolling, start_of
+from nowcast.live.products import PRODUCTS, Name
+from nowcast.live.rolling import Rolling
 from nowcast.live.settings import Alerts
 from nowcast.live.status import iso, now
-from nowcast.rain import writer
-from nowcast.rain.cf import TIME_ENCODING
 from nowcast.rain.replacing import remove
-from nowcast.rain.store import lead_step, open_rain, opened_rain, write_zarr
+from nowcast.rain.store import lead_step, open_rain, opened_rain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,8 +81,8 @@ class Watch:
         How long before the newest one frames and forecasts are kept.
     alerts : Alerts, optional
         Of what is alerted, and to whom.
-    cog : bool
-        Whether forecasts are also written as Cloud-optimised GeoTIFF, to ``cog``.
+    also : sequence of str
+        What is written beside each forecast, see `nowcast.live.products`.
     recalibrate : bool
         Whether probabilities are bent to what came, where that proves better.
     """
@@ -100,7 +98,7 @@ class Watch:
     keep: np.timedelta64 = DAY
     keep_forecasts: np.timedelta64 = DAY
     alerts: Alerts | None = None
-    cog: bool = False
+    also: Sequence[Name] = ()
     recalibrate: bool = True
 
     def __post_init__(self) -> None:
@@ -109,11 +107,11 @@ class Watch:
         for partial in (
             *self.forecasts.glob(".*"),
             *self.out.glob(".*.json.*.partial"),
-            *self.out.glob("cog/.*"),
+            *(partial for name in PRODUCTS for partial in self.out.glob(f"{name}/.*")),
         ):  # of a watch that was killed
             remove(partial)
-        if self.cog:
-            require_rasterio()
+        for name in self.also:
+            PRODUCTS[name].require()
         self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
         self.rolling = Rolling(self.out, self.method)
         self.recalibration = self.rolling.recalibration()[1] if self.recalibrate else None
@@ -123,6 +121,7 @@ class Watch:
         self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
         self.done: set[str] = set()
         self.tries: dict[str, int] = {}
+        self.failed: set[Path] = set()  # products that could not be written
         self.earlier: set[str] | None = None  # files of the first look, read before or not
 
     def look(self) -> list[str]:
@@ -183,6 +182,7 @@ class Watch:
                     self._take(part)
             if self.store.exists():
                 made = self._forecast()
+                self._write_products()
                 self._alert()
                 if not made:
                     self.verify()
@@ -263,9 +263,6 @@ class Watch:
             step = lead_step(rain)
             flags = _gaps(times[: index + 1], step)
             method = self._predict_to(path, rain, text, flags)
-        if self.cog:
-            with open_forecast(path) as forecast:
-                write_cog(forecast, self.out / "cog" / f"{path.stem}.tif")
         age = (np.datetime64(time.time_ns(), "ns") - start) / np.timedelta64(1, "s")
         if age > 2 * step / np.timedelta64(1, "s"):
             flags.append("late")
@@ -302,6 +299,20 @@ class Watch:
         predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
         flags.append(f"{self.method} failed")
         return fallback
+
+    def _write_products(self) -> None:
+        """Write what goes beside the newest forecast, unless it is there; a kill is made good."""
+        latest = self.out / status.read(self.out / "latest.json").get("forecast", "none")
+        for name in self.also:
+            path = self.out / name / f"{latest.stem}{PRODUCTS[name].ending}"
+            if path.exists() or not latest.exists() or path in self.failed:
+                continue
+            try:
+                with open_forecast(latest) as forecast, opened_rain(self.store) as rain:
+                    PRODUCTS[name].write(forecast, rain, path)
+            except Exception as error:  # the forecast itself is there
+                self.failed.add(path)
+                self._told(f"{path} not written ({type(error).__name__}: {error})")
 
     def _alert(self) -> None:
         """Alert of the newest forecast, unless that was done, and send what waits."""
@@ -362,13 +373,7 @@ class Watch:
 
     def _bound(self) -> None:
         """Remove forecasts and frames that are older than what is kept."""
-        paths = sorted(self.forecasts.glob("*.nc"))
-        newest = start_of(paths[-1]) if paths else None
-        for path in paths[:-1]:
-            if newest is not None and start_of(path) < newest - self.keep_forecasts:
-                for image in (self.out / "cog").glob(f"{path.stem}*.tif"):
-                    remove(image)
-                remove(path)
+        retention.bound_forecasts(self.out, self.keep_forecasts)
         with open_rain(self.store) as rain:
             times = rain["time"].values
             newest = times[latest_of(times)]
@@ -376,20 +381,8 @@ class Watch:
             if times[0] >= newest - self.keep * (1 + SLACK) or kept.all():
                 return
         self._save()  # before frames go, by which scans are counted after a kill
-        _keep_frames(self.store, kept)
+        retention.keep_frames(self.store, kept)
         log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
-
-
-def _keep_frames(store: Path, kept: np.ndarray) -> None:
-    """Put a store with some of the frames in the place of one."""
-    encoding = TIME_ENCODING | {"chunks": (writer.TIMES_A_CHUNK,)}
-    with writer.locked(store), open_rain(store) as rain:
-        # Another id: who has the old store open is told to open it again.
-        fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
-        names = [name for name in ("time", "scan_time") if name in fewer.variables]
-        for name in names:
-            fewer[name].load()  # Dask has a chunk a time, the store one for many
-        write_zarr(fewer, store, encoding=dict.fromkeys(names, encoding))
 
 
 def _gaps(times: np.ndarray, step: np.timedelta64) -> list[str]:

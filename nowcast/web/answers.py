@@ -141,8 +141,16 @@ def _area_series(case: Case) -> list[dict[str, Any]]:
                 pairs = zip(_numbers(mean), _numbers(highest), strict=True)
                 return [{"mean": m, "maximum": h} for m, h in pairs]
 
-            # Without quantiles: their mean over cells is no quantile of the mean.
+            # The mean of quantiles over cells is no quantile of the mean: members tell these.
             made.append(series(case, both, None))
+            if case.area_quantiles is not None:
+                for entry, rates in zip(
+                    made[-1]["forecast"], case.area_quantiles[:, n], strict=True
+                ):
+                    entry["quantiles"] = {
+                        f"{level:g}": dict(zip(("mean", "maximum"), _numbers(pair), strict=True))
+                        for level, pair in zip(LEVELS, rates, strict=True)
+                    }
         case.series[:] = made  # at once: other requests may make them too
     return case.series
 

@@ -63,6 +63,10 @@ class Case:
         Sentences on what is not as it should be.
     areas : Areas, optional
         With names, over which rain is summarised.
+    area_quantiles : (lead, area, level, 2) float32, or None
+        Of an ensemble: `LEVELS` over its members of an area's mean and of its maximum, mm h-1.
+    cells : path, optional
+        Where a watch writes the rain cells of this forecast.
     """
 
     name: str
@@ -79,6 +83,8 @@ class Case:
     radar: bool
     notes: tuple[str, ...] = ()
     areas: Areas | None = None
+    area_quantiles: NDArray[np.float32] | None = None
+    cells: Path | None = None
     pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
     series: list[dict[str, Any]] = field(default_factory=list, repr=False)
     bodies: dict[str, tuple[bytes, bytes]] = field(default_factory=dict, repr=False)
@@ -174,7 +180,13 @@ def open_case(
         grid = Grid.from_dataset(forecast, where=str(path))
         start = np.datetime64(forecast["forecast_reference_time"].values.item(), "ns")
         leads = forecast["lead_time"].values
-        fields = [_lead(forecast, n, path) for n in range(len(leads))]
+        laid, notes = _areas(areas, grid)
+        fields, over_areas = [], []
+        for n in range(len(leads)):
+            one = _lead(forecast, n, path)
+            if laid is not None and one.members is not None:
+                over_areas.append(_area_quantiles(laid, one.members[:, 0]))
+            fields.append(one)
         thresholds = fields[0].thresholds
         probability = _stacked([one.probability for one in fields])
         quantiles = _stacked(
@@ -191,20 +203,31 @@ def open_case(
         } | (about or {})
         radar = Place.of(forecast).radar
         rain = np.concatenate([one.rain for one in fields]).astype(np.float16)
-    times, frames, notes = _observed(observed, grid, start, start + leads[-1])
-    laid = None
-    if areas is not None:
-        try:
-            laid = Areas.read(areas, grid)
-        except DataError as error:
-            notes += (str(error).replace(str(areas), areas.name),)
+    times, frames, of_observed = _observed(observed, grid, start, start + leads[-1])
+    notes = (*of_observed, *notes)
     name = hashlib.sha256(f"{token} {times.tolist()} {notes}".encode()).hexdigest()[:16]
     if probability is None:
         probability = np.empty((0, *rain.shape), np.float16)
+    cells = path.parent.parent / "cells" / f"{path.stem}.geojson"
     return Case(
         name, grid, start, leads, rain, thresholds, probability, quantiles, times, frames, told,
-        radar, notes, laid,
+        radar, notes, laid, np.stack(over_areas) if over_areas else None,
+        cells if path.parent.name == "forecasts" else None,
     )  # fmt: skip
+
+
+def _areas(path: Path | None, grid: Grid) -> tuple[Areas | None, tuple[str, ...]]:
+    """Read areas, or say why there are none."""
+    try:
+        return None if path is None else Areas.read(path, grid), ()
+    except DataError as error:
+        return None, (str(error).replace(str(path), getattr(path, "name", "")),)
+
+
+def _area_quantiles(areas: Areas, members: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return quantiles over members (member, y, x) of means and maxima, (area, level, 2)."""
+    both = np.stack([areas.mean(members)[0], areas.maximum(members)], axis=-1)
+    return np.moveaxis(np.quantile(both, LEVELS, axis=0), 0, 1).astype(np.float32)
 
 
 def _lead(forecast: xr.Dataset, n: int, path: Path) -> Forecast:

@@ -101,7 +101,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     missing.
     """
     assert header.grid is not None
-    eccodes = _eccodes()
+    eccodes = load_eccodes()
     with path.open("rb") as file:
         of_rain = (m for m in _messages(file) if _parameter(m) in PARAMETERS)
         for message in islice(of_rain, index, None):
@@ -124,7 +124,8 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     raise DataError(f"expected at least {index + 1} maps of rain, found fewer: truncated")
 
 
-def _eccodes() -> Any:
+def load_eccodes() -> Any:
+    """Return the module ``eccodes``, or raise an error that names the extra."""
     # First: eccodes brings a library of projections of its own, with which pyproj would end the
     # process if it were loaded afterwards.
     import pyproj  # noqa: F401
@@ -132,15 +133,13 @@ def _eccodes() -> Any:
     try:
         import eccodes
     except (ImportError, RuntimeError) as error:
-        raise MissingExtraError(
-            "reading GRIB2 files needs eccodes; pip install 'daskdl[grib]'"
-        ) from error
+        raise MissingExtraError("GRIB2 files need eccodes; pip install 'daskdl[grib]'") from error
     return eccodes
 
 
 def _messages(file: Any) -> Iterator[int]:
     """Give the messages of a file, one at a time."""
-    eccodes = _eccodes()
+    eccodes = load_eccodes()
     while True:
         with _released(eccodes.codes_grib_new_from_file(file)) as message:
             if message is None:
@@ -154,18 +153,18 @@ def _released(message: Any) -> Iterator[Any]:
         yield message
     finally:
         if message is not None:
-            _eccodes().codes_release(message)
+            load_eccodes().codes_release(message)
 
 
 def _get(message: int, key: str, kind: type) -> Any:
-    return _eccodes().codes_get(message, key, kind)
+    return load_eccodes().codes_get(message, key, kind)
 
 
 def _parameter(message: int) -> tuple[int, int, int]:
     keys = ("discipline", "parameterCategory", "parameterNumber")
     if _get(message, "edition", int) != 2:
         return -1, -1, -1
-    if not _eccodes().codes_is_defined(message, keys[1]):
+    if not load_eccodes().codes_is_defined(message, keys[1]):
         number = _get(message, "productDefinitionTemplateNumber", int)
         raise DataError(
             f"expected a product of WMO's templates, found the local template 4.{number} of "
@@ -185,7 +184,7 @@ def _told(message: int) -> str:
 
 def _check_observed(message: int) -> None:
     """Refuse what was foreseen when it was written, and not observed."""
-    _eccodes().codes_set(message, "stepUnits", "m")
+    load_eccodes().codes_set(message, "stepUnits", "m")
     ahead = int(_get(message, "endStep", int))
     instant = int(_get(message, "startStep", int)) == ahead
     if ahead > 0 and (instant or _get(message, "typeOfGeneratingProcess", int) in FORECASTS):

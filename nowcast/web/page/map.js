@@ -107,9 +107,29 @@ async function showCells() {
     path.append(element("title", {}, words(cell).join(", ")));
     group.append(path);
     if (cell.way) group.append(element("path", { class: "way", d: through([cell.way]) }));
+    if (cell.trail.length > 2) group.append(element("path", { class: "trail", d: through([cell.trail]) }));
   }
-  fill(list, [["Cell", "mm/h", "km²", "Moves", "Age, min"], ...shown.slice(0, 8).map(words)]);
+  const nearest = state.cell ? shown.filter((cell) => reaches(cell)).sort((a, b) => reaches(a)[0] - reaches(b)[0]) : [];
+  const listed = [...nearest, ...shown.filter((cell) => !nearest.includes(cell))].slice(0, 8);
+  const here = (cell) => state.cell ? [reaches(cell) ? `in ${reaches(cell)[0]} to ${reaches(cell)[1]} min` : "–"] : [];
+  fill(list, [["Cell", "mm/h", "km²", "Moves", "Age, min", ...(state.cell ? ["At the place"] : [])],
+    ...listed.map((cell) => [...words(cell), ...here(cell)])]);
   $("outlines").replaceChildren(shown.length ? list : "No rain cells.");
+}
+
+function reaches({ outline, way }) { // minutes from and to which it lies over the place, if it moves on as it is
+  if (!way) return null;
+  const x = state.cell.column + 0.5, y = state.map.ny - state.cell.row - 0.5, minutes = [];
+  for (let m = 0; m <= 60; m += 1) {
+    const px = x - (way[2] - way[0]) * m / 30, py = y - (way[3] - way[1]) * m / 30;
+    let inside = false;
+    for (const ring of outline)
+      for (let i = 2; i < ring.length; i += 2)
+        if ((ring[i - 1] > py) !== (ring[i + 1] > py) &&
+          px < ring[i - 2] + (py - ring[i - 1]) / (ring[i + 1] - ring[i - 1]) * (ring[i] - ring[i - 2])) inside = !inside;
+    if (inside) minutes.push(m);
+  }
+  return minutes.length ? [minutes[0], minutes[minutes.length - 1]] : null;
 }
 
 function words({ track, highest, area, speed, direction, age }) {

@@ -57,13 +57,15 @@ async function tell(question) {
   for (const path of document.querySelectorAll("path.area"))
     path.classList.toggle("chosen", path.dataset.name === state.area);
   label();
-  if (state.frames) remember();
+  if (!state.frames) return;
+  remember();
+  showCells(); // tells when each reaches the place
 }
 
 function cellsOf(answer) { // an area is shown as its highest cell, with the mean beside it
   if (!answer.name) return answer;
   const highest = (pairs) => pairs && Object.fromEntries(Object.entries(pairs).map(([t, pair]) => [t, pair.maximum]));
-  const one = (e) => ({ ...e, rain_rate: e.rain_rate.maximum, mean: e.rain_rate.mean,
+  const one = (e) => ({ ...e, rain_rate: e.rain_rate.maximum, mean: e.rain_rate.mean, quantiles: highest(e.quantiles),
     exceedance_probability: highest(e.exceedance_probability) });
   return { ...answer, observed: answer.observed.map(one), forecast: answer.forecast.map(one) };
 }

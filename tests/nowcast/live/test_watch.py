@@ -15,7 +15,7 @@ import pytest
 
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
-from nowcast.live import status
+from nowcast.live import retention, status
 from nowcast.live import watch as module
 from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
@@ -162,15 +162,17 @@ def test_extrapolation_stands_in_for_what_fails(watch, scans):
 def test_store_and_forecasts_are_bounded(tmp_path, scans):
     (tmp_path / "in").mkdir()
     half = np.timedelta64(20, "m")
-    cog = find_spec("rasterio") is not None
-    watch = again(tmp_path, keep=half, keep_forecasts=half, cog=cog)
+    needs = {"cog": "rasterio", "grib": "eccodes", "cells": "scipy"}
+    also = [name for name, module in needs.items() if find_spec(module) is not None]
+    watch = again(tmp_path, keep=half, keep_forecasts=half, also=also)
     for scan in scans:
         arrive(watch, scan)
         watch.cycle()
     assert times(watch) == 3
     assert len(list(watch.forecasts.iterdir())) == 3
-    images = sorted(path.stem for path in (watch.out / "cog").glob("*.tif"))
-    assert images == (sorted(path.stem for path in watch.forecasts.iterdir()) if cog else [])
+    kept = sorted(path.stem for path in watch.forecasts.iterdir())
+    for name in also:
+        assert sorted(path.stem for path in (watch.out / name).iterdir()) == kept
     following = again(tmp_path, keep=half)  # old files of the source stay out
     assert not following.cycle()
     assert times(following) == 3
@@ -209,7 +211,7 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
         with monkeypatch.context() as broken:
             for place, name in (
                 (status, "write"), (module, "ingest"), (module, "predict_to"),
-                (module, "_keep_frames"),
+                (retention, "keep_frames"),
             ):  # fmt: skip
                 broken.setattr(place, name, partial(count, getattr(place, name)))
             if write:

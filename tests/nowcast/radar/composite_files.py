@@ -82,9 +82,9 @@ def write_radolan(path: Path, product: str = "RW", minutes: int = 60) -> Path:
 
 def write_grib(path: Path, *, count: int = 2, gap: float = -3.0, **keys: Any) -> Path:
     """Write messages two minutes apart in MRMS's parameter, -3 for no coverage, rows from north."""
-    from nowcast.radar.maps.grib import _eccodes
+    from nowcast.radar.maps.grib import load_eccodes
 
-    eccodes = _eccodes()
+    eccodes = load_eccodes()
 
     with path.open("wb") as file:
         for number in range(count):

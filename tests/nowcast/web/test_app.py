@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from starlette.testclient import TestClient
 
 import nowcast
 from daskdl.errors import DataError
+from nowcast.cells import track_cells
+from nowcast.cells.write import write_cells
 from nowcast.plot.borders import border_lines
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_netcdf, write_zarr
@@ -108,6 +111,21 @@ def test_an_area_tells_mean_and_maximum(areas: Path, client: TestClient) -> None
     assert not away["properties"]["arrival"]["known"]
 
 
+def test_quantiles_of_an_area_are_those_of_its_members(areas: Path, folder: Path) -> None:
+    path = folder / "forecasts" / "20200601T0150Z.nc"
+    made = a_forecast()
+    rates = np.arange(11, dtype=np.float32)[:, None, None, None]
+    members = made["rain_rate"].values * rates / 2  # 0 to 10 mm/h
+    members[..., 20:] = 0
+    made["rain_rate_members"] = ("realization", "lead_time", "y", "x"), members
+    write_netcdf(made, path)
+    with TestClient(application(Folder(folder))) as client:
+        wet = client.get("/v1/area?name=west").json()["forecast"][1]["quantiles"]
+    assert wet["0.9"]["maximum"] == 9
+    assert wet["0.1"]["maximum"] == 1
+    assert 0 < wet["0.1"]["mean"] == pytest.approx(wet["0.9"]["mean"] / 9, abs=1e-3)
+
+
 def test_cells_lie_where_it_rains(client: TestClient) -> None:
     frames = client.get("/cells").json()["frames"]
     assert len(frames) == 12 + N_OUT
@@ -121,6 +139,16 @@ def test_cells_lie_where_it_rains(client: TestClient) -> None:
     assert np.nanmax(rain[y - 2 : y + 3, x - 2 : x + 3]) > 1
     assert cell["age"] == 50
     assert cell["track"] == frames[0][0]["track"]
+    assert len(cell["trail"]) == 12  # six middles
+
+
+def test_cells_that_a_watch_wrote_are_shown(client: TestClient, folder: Path) -> None:
+    path = folder / "cells" / "20200601T0150Z.geojson"
+    cells = track_cells(moving_rain().isel(time=slice(4, 6)))
+    write_cells([replace(cell, track=77) for cell in cells], path)
+    frames = client.get("/cells").json()["frames"]
+    assert [len(frame) for frame in frames[3:7]] == [0, 1, 1, 0]
+    assert frames[5][0]["track"] == 77
 
 
 def test_areas_that_cannot_be_read_are_told(areas: Path, shown: Folder) -> None:

@@ -208,9 +208,11 @@ def test_cells_are_outlined_in_each_frame(page: Page) -> None:
     page.open("lead=-50", frame=6)
     page["outlined"].click()
     page.until(lambda: page["outlines"].find_elements("css selector", "td"))
-    cell, _ = page["cells"].find_elements("css selector", "path")
-    assert cell.get_attribute("class") == "cell"
+    kinds = [p.get_attribute("class") for p in page["cells"].find_elements("css selector", "path")]
+    assert kinds == ["cell", "way", "trail"]
     assert "km/h E" in page["outlines"].text
+    page.run("point(...degreesAt(...state.cells.frames[state.n][0].trail.slice(-2)))")
+    page.until(lambda: "in 0 to" in page["outlines"].text)  # it is there
     page["next"].click()
     page.until(lambda: page["outlines"].text == "No rain cells.")
 

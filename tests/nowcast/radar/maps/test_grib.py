@@ -16,7 +16,7 @@ from nowcast.radar.reader import read_header
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import rain, write_grib
 
-pytest.importorskip("pyproj")  # before eccodes, see grib._eccodes
+pytest.importorskip("pyproj")  # before eccodes, see grib.load_eccodes
 eccodes = pytest.importorskip("eccodes")
 MRMS = "mrms/PrecipRate_00.00_20190610-000200.grib2"
 
@@ -88,7 +88,8 @@ def test_without_eccodes_the_extra_is_named(tmp_path, monkeypatch):
 
 def test_pyproj_works_after_eccodes_was_loaded():
     program = (
-        "import numpy, nowcast.radar.maps.grib as grib; grib._eccodes().codes_get_api_version();"
+        "import numpy, nowcast.radar.maps.grib as grib;"
+        "grib.load_eccodes().codes_get_api_version();"
         "import pyproj; print(pyproj.Proj('+proj=laea +lat_0=52')(0, 52))"
     )
     command = [sys.executable, "-W", "error", "-c", program]
