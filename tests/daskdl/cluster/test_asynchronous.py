@@ -20,6 +20,7 @@ from daskdl.metrics import MeanAbsoluteError
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam
 from daskdl.train import Callback, Trainer
+from tests.daskdl.clusters import small
 from tests.daskdl.train.interrupted import iterations_in
 from tests.daskdl.train.runs import digest, fail, network, problem
 
@@ -190,14 +191,6 @@ def failing(batch: Any) -> Any:
     return batch
 
 
-OPTIONS = {
-    "n_workers": 0,
-    "processes": False,
-    "dashboard_address": "127.0.0.1:0",
-    "scheduler_kwargs": {"dashboard": False},
-}
-
-
 @pytest.mark.slow
 def test_nobody_made_one_and_nothing_heavy_is_loaded():
     code = (
@@ -210,7 +203,7 @@ def test_nobody_made_one_and_nothing_heavy_is_loaded():
 
 def test_the_client_until_it_is_closed():
     assert current_client() is None
-    with LocalCluster(**OPTIONS) as cluster:
+    with small(0) as cluster:
         with Client(cluster) as client:
             assert current_client() is client
         assert current_client() is None
@@ -221,7 +214,7 @@ def test_the_client_until_it_is_closed():
 def test_an_asynchronous_client_is_left_alone():
     async def program():
         async with (
-            LocalCluster(**OPTIONS, asynchronous=True) as cluster,
+            small(0, asynchronous=True) as cluster,
             Client(cluster, asynchronous=True) as client,
         ):
             assert Client.current() is client

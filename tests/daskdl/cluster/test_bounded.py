@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from distributed import Client, Event, LocalCluster
+from distributed import Client, Event
 
 from daskdl.cli import app
 from daskdl.cluster import doctor
@@ -17,17 +17,13 @@ from daskdl.cluster.bounded import IN_FLIGHT, Died, connected, in_order
 from daskdl.collective import run as run_together
 from daskdl.console import run
 from daskdl.errors import ClusterError
+from tests.daskdl.clusters import small, small_client
 from tests.daskdl.train.runs import fit, network, problem
 
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client(default=True, threads_per_worker=2) as client:
         yield client
 
 
@@ -91,8 +87,7 @@ def test_a_call_that_kills_its_workers_is_reported():
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        small_client(default=True, processes=True) as client,
     ):
         results = list(in_order(client, _die_of_two, [(2,), (3,)], "test"))
     assert isinstance(results[0][1], Died)
@@ -105,18 +100,7 @@ NONE = "import sys; sys.modules['daskdl'] = None"
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Client]:
     """A worker that cannot import daskdl."""
-    with (
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            worker_dashboard_address=None,
-            preload=[NONE],
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with small_client(processes=True, preload=[NONE]) as client:
         yield client
 
 
@@ -160,12 +144,7 @@ def test_a_scheduler_without_workers_is_told_of_and_not_waited_for_long(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(doctor, "WORKERS_WITHIN", 0.2)
-    with LocalCluster(
-        n_workers=0,
-        processes=False,
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-    ) as cluster:
+    with small(0) as cluster:
         address = cluster.scheduler_address
         assert run(app, ["doctor", "--cluster", address]) == 4
     assert f"doctor: waiting up to 0.2 s for 1 workers at {address}, of which 0" in caplog.text

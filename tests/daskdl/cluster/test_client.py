@@ -20,6 +20,7 @@ from daskdl.cluster.current import current_client
 from daskdl.cluster.tasks import Place
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.errors import ClusterError
+from tests.daskdl.clusters import small
 
 
 def where() -> str:
@@ -137,12 +138,7 @@ def test_what_a_killed_worker_held_has_no_holder(client: Client) -> None:
 
 @pytest.fixture
 def empty() -> Iterator[LocalCluster]:
-    with LocalCluster(
-        n_workers=0,
-        processes=False,
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-    ) as cluster:
+    with small(0) as cluster:
         yield cluster
 
 

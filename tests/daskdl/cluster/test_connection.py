@@ -14,13 +14,13 @@ import time
 import dask
 import numpy as np
 import pytest
-from distributed import LocalCluster
 from distributed.security import Security
 
 from daskdl import nn
 from daskdl.cluster import connect
 from daskdl.cluster.connection import quiet
 from daskdl.errors import ClusterError, SettingsError
+from tests.daskdl.clusters import small
 
 STEALING = "distributed.scheduler.work-stealing"
 
@@ -47,16 +47,7 @@ def _this_process_is_left_as_it_was():
 @pytest.fixture(scope="module")
 def running():
     """A scheduler with an address and one worker, which another program is taken to have made."""
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-        worker_dashboard_address=None,
-    ) as cluster:
+    with small(protocol="tcp://", host="127.0.0.1") as cluster:
         yield cluster
 
 
@@ -190,16 +181,7 @@ def test_a_scheduler_that_speaks_tls_is_found_by_dasks_configuration(tmp_path):
         (tmp_path / name).write_text(text)
     config = {f"distributed.comm.tls.{name}": str(tmp_path / name) for name in names}
     with (
-        LocalCluster(
-            n_workers=1,
-            processes=False,
-            protocol="tls://",
-            security=security,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            worker_dashboard_address=None,
-        ) as cluster,
+        small(protocol="tls://", security=security, host="127.0.0.1") as cluster,
         dask.config.set(config),
         connect(cluster.scheduler_address) as client,
     ):

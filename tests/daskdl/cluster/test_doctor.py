@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from distributed import Client, LocalCluster
 
 from daskdl.cluster import connect, doctor
+from tests.daskdl.clusters import small_client
 
 
 @pytest.mark.slow
@@ -58,10 +58,7 @@ def diagnosis():
 
 
 def test_one_worker_has_no_network():
-    with (
-        LocalCluster(1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client() as client:
         assert doctor.diagnosis_of(client)["network"] == {}
 
 

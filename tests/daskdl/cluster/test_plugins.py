@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed import Client, Worker, WorkerPlugin
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,20 +17,12 @@ from daskdl.cluster.client import Cluster
 from daskdl.cluster.settings import n_bytes, seconds, setting
 from daskdl.cluster.tasks import Place, assign
 from daskdl.errors import ClusterError, SettingsError
+from tests.daskdl.clusters import small_client
 
 
 @pytest.fixture
 def workers() -> Iterator[Client]:
-    with (
-        LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            processes=False,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with small_client(3) as client:
         yield client
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from distributed import Client, LocalCluster
+from distributed import Client
 from distributed.security import Security
 
 from daskdl.collective.communicator import Communicator
@@ -16,6 +16,7 @@ from daskdl.collective.exchange import Exchange
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
 from daskdl.train.gang.members import Gang
+from tests.daskdl.clusters import small
 
 
 def over_sockets(
@@ -85,14 +86,7 @@ class Pair:
 def pair(protocol: str, security: Security | None = None) -> Iterator[Pair]:
     """Start two workers that speak ``protocol``, with certificates if it is "tls"."""
     with (
-        LocalCluster(
-            n_workers=2,
-            processes=False,
-            protocol=protocol,
-            security=security,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
+        small(2, threads_per_worker=None, protocol=protocol, security=security) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         client.register_plugin(Rendezvous())

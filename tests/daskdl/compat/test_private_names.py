@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Lock, WorkerPlugin
+from distributed import Client, Lock, WorkerPlugin
 from distributed.comm import connect, listen
 
 from daskdl.compat.dask_graph import (
@@ -28,6 +28,7 @@ from daskdl.compat.distributed_client import (
 )
 from daskdl.compat.distributed_comm import is_plain_tcp, stream_of, take_socket
 from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
+from tests.daskdl.clusters import small_client
 
 #: What a failed test tells.
 DASK = f"dask {version('dask')}, distributed {version('distributed')}: mend daskdl/compat"
@@ -46,15 +47,7 @@ class Answering(WorkerPlugin):
 
 @pytest.fixture(scope="module")
 def client() -> Any:
-    with (
-        LocalCluster(
-            n_workers=1,
-            processes=False,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with small_client() as client:
         client.register_plugin(Answering())
         yield client
 

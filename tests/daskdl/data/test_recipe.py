@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from distributed import Client
 
-import daskdl.data.recipe as module
 from daskdl.data import Arrays, Partition, Recipe, SampleSet
 from daskdl.errors import DataError
 from daskdl.nn import Linear, MSELoss
@@ -107,7 +104,3 @@ def test_a_source_that_does_not_load_is_told_so():
 
     with pytest.raises(TypeError, match="load"):
         Empty()
-
-
-def test_the_example_is_true():
-    assert doctest.testmod(module).failed == 0

@@ -1,4 +1,4 @@
-"""Accuracies, and the confusion matrix."""
+"""Accuracies and the confusion matrix, curves of thresholds, and ranks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as theirs
 
-from daskdl.errors import SettingsError, ShapeError
-from daskdl.metrics import F1, Accuracy, BinaryAccuracy, IoU, Precision, Recall, TopKAccuracy
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.metrics import (
+    F1,
+    NDCG,
+    PRAUC,
+    ROCAUC,
+    Accuracy,
+    BinaryAccuracy,
+    HitRatio,
+    IoU,
+    Precision,
+    Recall,
+    TopKAccuracy,
+)
 from tests.daskdl.cuts import check_cuts
 
 
@@ -139,3 +151,132 @@ def test_mistakes():
         F1(3, "all")
     with pytest.raises(ShapeError, match="Recall: expected scores of 4 classes, found 3"):
         Recall(4)(np.zeros((2, 3)), np.zeros(2, int))
+
+
+PAIRS_OF_CURVES = [(ROCAUC, theirs.roc_auc_score), (PRAUC, theirs.average_precision_score)]
+
+
+def draw(n, distinct):
+    """Return scores, of which some are equal, and targets of both kinds."""
+    rng = np.random.default_rng([n, distinct])
+    target = rng.integers(0, 2, n)
+    target[:2] = 0, 1
+    scores = np.round(rng.random(n) * distinct) / distinct
+    return scores, target
+
+
+@pytest.mark.parametrize(("made", "expected"), PAIRS_OF_CURVES)
+@given(data=st.data(), n=st.integers(2, 40), distinct=st.sampled_from([1, 3, 10, 10**6]))
+def test_it_is_scikit_learns(made, expected, data, n, distinct):
+    scores, target = draw(n, distinct)
+    found = check_cuts(made(), scores, target, data)
+    assert found == pytest.approx(expected(target, scores), rel=1e-12)
+    assert made().bounds(made().statistics(scores, target)) == (found, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("made", "expected"), PAIRS_OF_CURVES)
+@given(
+    data=st.data(),
+    n=st.integers(2, 40),
+    distinct=st.sampled_from([1, 3, 10, 10**6]),
+    bins=st.integers(1, 20),
+)
+def test_bins_say_how_far_off_they_are(made, expected, data, n, distinct, bins):
+    scores, target = draw(n, distinct)
+    metric = made(bins)
+    found = check_cuts(metric, scores, target, data)
+    statistics = metric.statistics(scores, target)
+    low, high = metric.bounds(statistics)
+    right = expected(target, scores)
+    assert low - 1e-12 <= right <= high + 1e-12
+    assert low <= found <= high
+    assert statistics["positive"].size == bins
+
+
+def test_many_bins_come_close():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 2, 20000)
+    scores = rng.beta(2 + target, 3 - target)
+    for made, expected in PAIRS_OF_CURVES:
+        low, high = made(1000).bounds(made(1000).statistics(scores, target))
+        assert high - low < 0.005
+        assert low <= expected(target, scores) <= high
+
+
+def test_float32_and_float64_batches_and_signed_zeros_merge():
+    metric = ROCAUC()
+    one = metric.statistics(np.array([0.0, 0.5], "f4"), np.array([0, 1]))
+    two = metric.statistics(np.array([-0.0, 0.5]), np.array([1, 0]))
+    assert metric.value(metric.merge(one, two)) == 0.5
+
+
+@pytest.mark.parametrize("made", [ROCAUC, PRAUC])
+def test_what_has_no_area(made):
+    assert np.isnan(made()(np.array([0.1, np.nan]), np.array([0, 1])))
+    assert np.isnan(made(5)(np.array([0.1, np.nan]), np.array([0, 1])))
+    assert np.isnan(made()(np.array([0.1, 0.2]), np.array([0, 0])))
+    assert np.isnan(made()(np.empty(0), np.empty(0)))
+
+
+def test_mistakes_of_curves():
+    with pytest.raises(DataError, match=r"ROCAUC: .* from 0 to 1 for bins, found 1\.5"):
+        ROCAUC(10)(np.array([0.5, 1.5]), np.array([0, 1]))
+    with pytest.raises(SettingsError, match="PRAUC: expected bins >= 1, found 0"):
+        PRAUC(0)
+    with pytest.raises(ShapeError, match="PRAUC: expected targets of 0 and 1, found -1"):
+        PRAUC()(np.zeros(2), np.array([-1, 1]))
+
+
+@given(
+    data=st.data(), n=st.integers(1, 20), items=st.integers(1, 8), k=st.integers(1, 9),
+    ties=st.booleans(),
+)  # fmt: skip
+def test_one_item_that_counts(data, n, items, k, ties):
+    rng = np.random.default_rng([n, items])
+    scores = rng.integers(0, 3, (n, items)) if ties else rng.random((n, items))
+    item = rng.integers(0, items, n)
+    hits, gains = [], []
+    for row, right in zip(scores, item, strict=True):
+        place = sum(row[i] >= row[right] for i in range(items) if i != right)
+        hits.append(place < k)
+        gains.append(1 / np.log2(place + 2) if place < k else 0)
+    assert check_cuts(HitRatio(k), scores, item, data) == np.mean(hits)
+    assert check_cuts(NDCG(k), scores, item, data) == pytest.approx(np.mean(gains), rel=1e-12)
+
+
+@given(data=st.data(), n=st.integers(1, 20), items=st.integers(2, 30), k=st.integers(1, 31))
+def test_relevances(data, n, items, k):
+    rng = np.random.default_rng([n, items])
+    scores = rng.random((n, items))
+    relevance = rng.integers(0, 4, (n, items)) * rng.integers(0, 2, (n, 1))
+    found = check_cuts(NDCG(k), scores, relevance, data)
+    assert found == pytest.approx(theirs.ndcg_score(relevance, scores, k=k), rel=1e-12)
+
+
+def test_equal_scores_are_held_against_the_model():
+    scores, relevance = np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]])
+    assert NDCG(3)(scores, relevance) == NDCG(3)(scores, np.array([0])) == 1 / np.log2(4)
+    assert HitRatio(2)(scores, np.array([0])) == 0
+
+
+def test_a_score_that_is_nan_is_no_hit():
+    assert HitRatio(1)(np.array([[np.nan, 0.0], [np.nan, 0.0]]), np.array([0, 1])) == 0
+
+
+def test_nothing_is_nan_of_curves():
+    assert np.isnan(HitRatio()(np.empty((0, 3)), np.empty(0, int)))
+    assert np.isnan(NDCG()(np.empty((0, 3)), np.empty(0, int)))
+
+
+def test_mistakes_ranking():
+    with pytest.raises(SettingsError, match="HitRatio: expected k >= 1, found 0"):
+        HitRatio(0)
+    with pytest.raises(DataError, match=r"NDCG: expected relevances of 0 and more, found -1\.0"):
+        NDCG()(np.zeros((1, 2)), np.array([[0.0, -1.0]]))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f4"])
+def test_scores_may_be_of_any_numbers(dtype):
+    scores = np.array([[0, 0, 0, 1]]).astype(dtype)
+    assert NDCG(4)(scores, np.array([[0, 0, 0, 1.0]])) == 1

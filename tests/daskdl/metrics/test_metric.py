@@ -1,9 +1,10 @@
-"""What all metrics promise, and errors of numbers."""
+"""What all metrics promise, errors of numbers, means of a function, and exact sums."""
 
 from __future__ import annotations
 
-import doctest
+import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from sklearn import metrics as theirs
 
 from daskdl import metrics
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.metrics import metric as module
+from daskdl.metrics import Mean, exactsum
+from daskdl.metrics.exactsum import exact_sum, mean_of
 from tests.daskdl.cuts import check_cuts
 
 MADE = [
@@ -139,10 +141,6 @@ def test_weights_that_do_not_fit():
         metrics.MeanAveragePrecision(3)([], [], np.ones(0))
 
 
-def test_the_docstrings_example():
-    assert doctest.testmod(module).failed == 0
-
-
 PAIRS = [
     (metrics.MeanAbsoluteError(), theirs.mean_absolute_error),
     (metrics.MeanSquaredError(), theirs.mean_squared_error),
@@ -163,3 +161,79 @@ def test_missing_shows_and_nothing_is_nan(metric, expected):
     assert np.isnan(metric(np.empty((0, 3)), np.empty((0, 3))))
     with pytest.raises(ShapeError, match=r"Error: .* shape \(3, 1\), found \(3,\)"):
         metric(np.zeros((3, 1)), np.zeros(3))
+
+
+@given(data=st.data(), n=st.integers(1, 30))
+def test_it_is_the_mean_for_any_cut(data, n):
+    a, b = np.random.default_rng(n).normal(size=(2, n, 3)).astype("f4")
+    found = check_cuts(Mean(lambda p, y: np.abs(p - y).max(1)), a, b, data)
+    assert found == pytest.approx(np.abs(a - b).max(1).astype("f8").mean(), rel=1e-12)
+
+
+def test_it_has_to_be_of_each_sample():
+    with pytest.raises(
+        ShapeError, match=r"Mean: expected mean to .* 4 samples, found float64 \(\)"
+    ):
+        Mean(mean)(np.zeros(4), np.zeros(4))
+
+
+def mean(prediction, target):
+    return np.mean(prediction - target)
+
+
+def test_better_is_what_it_was_told():
+    assert not Mean(np.subtract).higher_is_better
+    assert Mean(np.subtract, higher_is_better=True).higher_is_better
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(values=st.lists(FINITE, min_size=1, max_size=30), n=st.integers(1, 1000))
+def test_the_mean_is_the_nearest_float(values, n):
+    exact = sum(Fraction(v) for v in values) / n
+    try:
+        expected = float(exact)
+    except OverflowError:
+        expected = math.copysign(math.inf, exact)
+    assert mean_of(exact_sum(values), n) == expected
+
+
+@given(values=st.lists(FINITE, max_size=20), at=st.integers(0, 20))
+def test_parts_add_up(values, at):
+    whole = exact_sum(values)
+    parts = exact_sum(values[at:]) + exact_sum(values[:at])
+    assert mean_of(parts, 7) == mean_of(whole, 7)
+
+
+def test_extremes_and_numbers_that_cancel():
+    values = [1e308, 5e-324, -1e308, 1.0, -1.0]
+    assert mean_of(exact_sum(values), 1) == 5e-324
+    assert mean_of(exact_sum([1e308] * 4), 2) == math.inf
+    assert mean_of(exact_sum([1e308] * 4), 4) == 1e308
+
+
+def test_more_than_a_block_and_arrays_that_are_added_often():
+    values = np.random.default_rng(0).normal(size=exactsum.BLOCK + 10)
+    total = exact_sum(values)
+    assert mean_of(total, 1) == math.fsum(values)
+    assert mean_of(total * 1000, 1000) == math.fsum(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, np.inf], np.inf),
+        ([-np.inf, 3.0], -np.inf),
+        ([np.inf, -np.inf], np.nan),
+        ([np.nan, 1.0], np.nan),
+        ([np.nan, np.inf], np.nan),
+    ],
+)
+def test_what_is_not_finite(values, expected):
+    np.testing.assert_equal(mean_of(exact_sum(values), 2), expected)
+
+
+def test_nothing():
+    assert mean_of(exact_sum([]), 3) == 0
+    assert math.isnan(mean_of(exact_sum([]), 0))

@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from daskdl import SampleSet, Trainer, connect
 from daskdl.cluster.starting import others
@@ -14,15 +14,8 @@ from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.metrics import Accuracy
 from daskdl.nn import CrossEntropyLoss, Linear
 from daskdl.optim import SGD
+from tests.daskdl.clusters import small
 
-THREADS = {
-    "processes": False,
-    "n_workers": 1,
-    "threads_per_worker": 1,
-    "dashboard_address": "127.0.0.1:0",
-    "scheduler_kwargs": {"dashboard": False},
-    "worker_dashboard_address": None,
-}
 YAML = """system: distributed:LocalCluster
 processes: false
 n_workers: 1
@@ -43,7 +36,7 @@ class Maker:
             raise RuntimeError("it did not start") from ImportError("no asyncmaker")
         if name != "one":
             raise RuntimeError(f"no such place:\n{name}")
-        self._cluster = LocalCluster(**THREADS)
+        self._cluster = small()
         self.scheduler_address = self._cluster.scheduler_address
         self.status = "running"
 
@@ -61,7 +54,7 @@ def no_cluster():
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(**THREADS) as made:
+    with small() as made:
         yield made
 
 

@@ -14,17 +14,8 @@ from distributed import LocalCluster
 
 from daskdl.cluster import connect
 from daskdl.cluster.starting.queue import QUEUES, queue_options
-from daskdl.errors import ClusterError, MissingExtraError, SettingsError
-
-
-def refused(spec, **options):
-    """Return what is said when there is no cluster; it has to be one line."""
-    with pytest.raises(ClusterError) as caught, connect(spec, **options):
-        pass
-    assert dask.config.get("scheduler", None) is None
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(f"{spec}: expected ")
-    return str(caught.value)
+from daskdl.errors import MissingExtraError, SettingsError
+from tests.daskdl.cluster.test_connection import refused
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import dask
 import pytest
-from distributed import LocalCluster
 
 from daskdl.cluster import connect
 from daskdl.cluster.starting import workers as numa
 from daskdl.cluster.starting.workers import interrupts_later, undisturbed
+from tests.daskdl.clusters import small
 
 
 @pytest.mark.parametrize("with_another_thread", [False, True])
@@ -141,7 +141,7 @@ def test_a_profiler_that_looks_less_often_or_not_at_all_is_left_as_it_is():
         config = {f"distributed.worker.profile.{name}": value for name, value in settings.items()}
         with (
             dask.config.set(config),
-            LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+            small() as cluster,
             cluster.get_client() as client,
         ):
             client.register_plugin(undisturbed())

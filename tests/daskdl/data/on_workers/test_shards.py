@@ -9,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, Future, LocalCluster, wait
+from distributed import Client, Future, wait
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import TaskError
@@ -21,6 +21,7 @@ from daskdl.errors import SettingsError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
+from tests.daskdl.clusters import small_client
 from tests.daskdl.train.partitions import Counted
 from tests.daskdl.train.runs import problem
 
@@ -80,10 +81,7 @@ def test_waiting_raises_what_went_wrong(client_of: Callable[..., Client], tmp_pa
 def test_samples_of_another_cluster_are_refused_before_any_task(client: Client) -> None:
     x = np.arange(8, dtype=np.float32)[:, None]
     trainer = Trainer(Linear(1, 1, seed=0), MSELoss(), SGD(0.01))
-    with (
-        LocalCluster(1, processes=False, dashboard_address=":0", threads_per_worker=1) as other,
-        Client(other, set_as_default=False) as holder,
-    ):
+    with small_client() as holder:
         held = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(holder)
         for use in (trainer.evaluate, lambda s, client: trainer.fit(s, epochs=1, client=client)):
             with pytest.raises(SettingsError, match=r"at tcp.* on the one at inproc"):

@@ -8,7 +8,7 @@ import dask.bag as db
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster, get_worker
+from distributed import Client, get_worker
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from daskdl.data.ragged import Ragged
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Tokenizer, Vocabulary, buckets, lengths_of, pad
 from daskdl.errors import DataError, SettingsError
+from tests.daskdl.clusters import small_client
 
 SEQUENCES = st.lists(st.lists(st.integers(1, 9), max_size=9), min_size=1, max_size=8)
 
@@ -86,13 +87,7 @@ TEXTS = [f"{'the ' * (i % 3)}word{i % 7} and word{i % 4}" for i in range(40)]
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):  # fmt: skip
+    with small_client(2) as client:
         yield client
 
 

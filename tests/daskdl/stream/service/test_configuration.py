@@ -1,22 +1,26 @@
-"""Options and YAML of daskdl stream."""
+"""Settings of a stream, its status, and orders of other models."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ci.kafka_broker import produce
-from daskdl.errors import SettingsError
+from daskdl.errors import ModelFileError, SettingsError
 from daskdl.stream import ModelFile
 from daskdl.stream.driver.status import Status
 from daskdl.stream.service import command
 from daskdl.stream.service.configuration import configured
 from daskdl.stream.service.live import as_line, as_table, shown
+from daskdl.stream.service.model_orders import ControlTopic, WatchedFile, following
 from daskdl.stream.worker.latency import Histogram
 from daskdl.stream.worker.orders import Report
+from tests.daskdl.stream.models import text_model
 
 GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
 
@@ -118,3 +122,68 @@ def test_another_model_is_told_at_once_and_stays_in_view(capsys) -> None:
     assert first.endswith(f"model b {hashlib.sha256(b'b').hexdigest()[:12]} (swapped once)")
     assert second.endswith("(swapped 2 times)")
     assert "(swapped 2 times)" in str(as_table(stream.status).title)
+
+
+def test_a_file_that_was_replaced(tmp_path):
+    first = text_model(tmp_path, "m")
+    watched = WatchedFile(tmp_path / "m.safetensors")
+    assert watched.newest() is None
+    second = text_model(tmp_path, "m", seed=1)
+    found = watched.newest()
+    assert found is not None
+    assert found.sha256 == second.sha256 != first.sha256
+    assert watched.newest() is None
+    (tmp_path / "m.safetensors").unlink()
+    assert watched.newest() is None
+
+
+def test_the_last_order_of_a_topic_counts(mock, name, tmp_path):
+    kafka = pytest.importorskip("confluent_kafka")
+    producer = kafka.Producer({"bootstrap.servers": mock.servers})
+
+    def order(value: bytes) -> None:
+        producer.produce(name, value, partition=0)
+        producer.flush()
+
+    def newest(control: ControlTopic):
+        for _ in range(50):
+            if (found := control.newest()) is not None:
+                return found
+        raise AssertionError
+
+    for seed, model in enumerate(["a", "b"]):
+        text_model(tmp_path, model, seed)
+        order(json.dumps({"model": str(tmp_path / f"{model}.safetensors"), "name": "n"}).encode())
+    control = ControlTopic(mock, name, "group")
+    assert newest(control).name == "n"
+    order(b"nonsense")
+    with pytest.raises(SettingsError, match=f"control topic {name}: expected a message such as"):
+        newest(control)
+    order(b'{"model": "/absent.safetensors"}')
+    with pytest.raises(ModelFileError, match="expected a model file"):
+        newest(control)
+    control.close()
+    again = ControlTopic(mock, name, "group")  # of a driver that begins anew
+    assert newest(again).sha256 == ModelFile.read(tmp_path / "b.safetensors").sha256
+    again.close()
+
+
+def test_an_order_that_cannot_be_followed_is_passed_over(tmp_path):
+    """The thread goes on to the next."""
+    good, swapped, closed = text_model(tmp_path), threading.Event(), []
+
+    class Orders:
+        calls = 0
+
+        def newest(self):
+            self.calls += 1
+            if self.calls == 1:
+                raise ModelFileError("broken: not a whole safetensors file")
+            return good
+
+        def close(self):
+            closed.append(True)
+
+    with following([Orders()], lambda file: swapped.set()):
+        assert swapped.wait(20)
+    assert closed == [True]
