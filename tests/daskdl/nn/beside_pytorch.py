@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def channels_last(torch: Any, x: Any) -> Any:
 
 def check_like_pytorch(
     torch: Any,
-    ours: nn.Module,
+    ours: nn.Module | Callable[..., Any],
     theirs: Any,
     *shapes: Sequence[int] | np.ndarray,
     channels: bool = True,
@@ -36,9 +36,9 @@ def check_like_pytorch(
     Parameters
     ----------
     ours, theirs
-        The layer, and PyTorch's module or function; parameters of the same names (or of ``names``,
-        ours -> theirs) are given our values. Those of a convolution, whose channels lie last here
-        and second there, are turned round, and so are their gradients.
+        The layer or operation, and PyTorch's module or function; parameters of the same names (or
+        of ``names``, ours -> theirs) are given our values. Those of a convolution, whose channels
+        lie last here and second there, are turned round, and so are their gradients.
     *shapes
         Of the inputs, ours; or an array itself.
     channels
@@ -46,7 +46,7 @@ def check_like_pytorch(
     """
     weights = dict(theirs.named_parameters()) if hasattr(theirs, "named_parameters") else {}
     pairs = []
-    for name, parameter in ours.named_parameters():
+    for name, parameter in ours.named_parameters() if isinstance(ours, nn.Module) else ():
         other = weights[(names or {}).get(name, name)]
         parameter.data[...] = normal(*parameter.shape, seed=len(pairs)) / 2
         value = torch.tensor(parameter.data)
@@ -73,7 +73,8 @@ def check_like_pytorch(
         term = sum_of(result * dy)
         total = term if total is None else total + term
         loss = loss + (right * torch.tensor(dy)).sum()
-    ours.zero_grad()
+    if isinstance(ours, nn.Module):
+        ours.zero_grad()
     if not loss.requires_grad:
         return
     total.backward()
@@ -84,6 +85,13 @@ def check_like_pytorch(
     for parameter, other, turned in pairs:
         gradient = channels_last(torch, other.grad) if turned else other.grad
         close(parameter.grad, gradient.reshape(parameter.shape), tolerance)
+
+
+def check_agreement(
+    torch: Any, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: np.ndarray
+) -> None:
+    """Compare two functions of the same arrays, and their gradients, in float32."""
+    check_like_pytorch(torch, ours, theirs, *(a.astype("f4") for a in arrays), channels=False)
 
 
 def close(found: np.ndarray, expected: Any, tolerance: float) -> None:

@@ -21,7 +21,7 @@ from daskdl.kernels.tiles import gradient, product
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.peers import check_agreement
+from tests.daskdl.nn.beside_pytorch import check_agreement
 
 
 @given(
@@ -33,20 +33,6 @@ def test_gradient(shape, out, with_bias):
     expected = x @ weight.T + (bias if with_bias else 0)
     np.testing.assert_allclose(ops.linear(x, weight, bias).data, expected, atol=1e-12)
     check_gradient(ops.linear, x, weight, bias)
-
-
-@pytest.mark.parametrize("shape", [(7, 5), (2, 3, 5)])
-def test_agrees_with_pytorch(shape, torch):
-    arrays = [normal(*s).astype("f4") for s in (shape, (4, 5), (4,))]
-    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    ours = [Tensor(a, requires_grad=True) for a in arrays]
-    expected = torch.nn.functional.linear(*theirs)
-    expected.square().sum().backward()
-    result = ops.linear(*ours)
-    result.backward(2 * result.data)
-    np.testing.assert_allclose(result.data, expected.detach().numpy(), rtol=1e-5, atol=1e-5)
-    for mine, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(mine.grad, other.grad.numpy(), rtol=1e-5, atol=1e-4)
 
 
 def test_input_that_is_a_view_is_taken_as_it_is():

@@ -1,4 +1,4 @@
-"""Conv1d, Conv2d, Conv3d and SeparableConv2d: convolutions with channels last."""
+"""Convolutions with channels last, and the borders that they add."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import nn
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.conv.padding import Padding
 from tests.daskdl.gradients import normal
 from tests.daskdl.nn.beside_pytorch import check_like_pytorch
-from tests.daskdl.nn.layers import check_layer
 
 
 @settings(max_examples=15)
@@ -46,38 +46,17 @@ def test_what_does_not_fit_is_said():
         nn.Conv1d(3, 2, 5)(np.ones((2, 4, 3), "f4"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "size", "parameters"),
+    ("shape", "sentence"),
     [
-        ({"kernel_size": 3}, (7, 6), 9 * 8 * 9 + 9),
-        ({"kernel_size": 3, "padding": "same"}, (9, 8), 9 * 8 * 9 + 9),
-        ({"kernel_size": 5, "padding": 2, "bias": False}, (9, 8), 25 * 8 * 9),
-        ({"kernel_size": 1}, (9, 8), 8 * 9 + 9),
-        ({"kernel_size": (2, 4), "padding": "same"}, (9, 8), 8 * 8 * 9 + 9),
-        ({"kernel_size": (4, 1), "stride": (2, 3), "padding": (1, 0)}, (4, 3), 4 * 8 * 9 + 9),
+        ((9, 8, 3), r"expected .* \(N, H, W, 3\), channels last, found \(9, 8, 3\)"),
+        ((2, 9, 8, 7), r"expected .* \(N, H, W, 3\), channels last, found \(2, 9, 8, 7\)"),
+        ((1, 4, 9, 3), r"at least \(5, 5\) after padding, found \(4, 9\)"),
     ],
 )
-def test_layer(arguments, size, parameters, tmp_path):
-    check_layer(
-        lambda: nn.Conv2d(8, 9, seed=1, **arguments),
-        (2, 9, 8, 8),
-        (2, *size, 9),
-        tmp_path,
-        parameters=parameters,
-        wrong_shape=(2, 9, 8, 7),
-        sentence=r"expected an input of shape \(N, H, W, 8\), channels last, found \(2, 9, 8, 7\)",
-    )
-
-
-def test_missing_batch_axis_is_refused():
-    with pytest.raises(ShapeError, match=r"expected .* \(N, H, W, 3\).*found \(9, 8, 3\)"):
-        nn.Conv2d(3, 4, 3)(np.zeros((9, 8, 3), np.float32))
-
-
-def test_image_smaller_than_the_kernel_is_refused():
-    with pytest.raises(ShapeError, match=r"at least \(5, 5\) after padding, found \(4, 9\)"):
-        nn.Conv2d(3, 4, 5)(np.zeros((1, 4, 9, 3), np.float32))
+def test_other_images_are_refused(shape, sentence):
+    with pytest.raises(ShapeError, match=f"Conv2d: {sentence}|Conv2d: .*{sentence}"):
+        nn.Conv2d(3, 4, 5)(np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -133,6 +112,23 @@ def test_agrees_with_pytorch_conv2d(size, stride, padding, dilation, groups, bia
     ours = nn.Conv2d(4, 8, size, stride, padding, bias, 0, dilation, groups)
     theirs = torch.nn.Conv2d(4, 8, size, stride, padding, dilation, groups, bias)
     check_like_pytorch(torch, ours, theirs, (2, 6, 7, 4))
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "channels", "filters", "groups"),
+    [
+        (3, 1, 1, 16, 24, 1),  # Winograd
+        (5, 1, 2, 16, 9, 1),
+        (7, 2, 3, 3, 8, 1),  # few channels
+        ((4, 2), (2, 1), (1, 0), 20, 30, 1),  # im2col
+        (1, 1, 0, 16, 5, 1),  # one product
+        (3, 2, 1, 16, 16, 16),  # depthwise
+    ],
+)
+def test_every_way_agrees_with_pytorch(size, stride, padding, channels, filters, groups, torch):
+    ours = nn.Conv2d(channels, filters, size, stride, padding, True, 0, 1, groups)
+    theirs = torch.nn.Conv2d(channels, filters, size, stride, padding, 1, groups)
+    check_like_pytorch(torch, ours, theirs, (2, 13, 14, channels), tolerance=2e-5)
 
 
 def test_asymmetric_padding():
@@ -204,14 +200,17 @@ def test_other_inputs_are_refused():
     size=st.integers(2, 4),
     stride=st.integers(1, 3),
     padding=st.integers(0, 1),
-    groups=st.sampled_from([1, 2]),
+    groups=st.sampled_from([1, 2, 4]),
     bias=st.booleans(),
+    dilation=st.integers(1, 2),
 )
 @pytest.mark.parametrize("axes", [1, 2])
-def test_agrees_with_pytorch_of_conv_transpose(axes, size, stride, padding, groups, bias, torch):
-    name = f"ConvTranspose{axes}d"
-    ours = getattr(nn, name)(4, 6, size, stride, padding, stride - 1, bias, 0, 1, groups)
-    theirs = getattr(torch.nn, name)(4, 6, size, stride, padding, stride - 1, groups, bias)
+def test_agrees_with_pytorch_of_conv_transpose(
+    axes, size, stride, padding, groups, bias, dilation, torch
+):
+    name, more = f"ConvTranspose{axes}d", stride - 1
+    ours = getattr(nn, name)(4, 8, size, stride, padding, more, bias, 0, dilation, groups)
+    theirs = getattr(torch.nn, name)(4, 8, size, stride, padding, more, groups, bias, dilation)
     check_like_pytorch(torch, ours, theirs, (2, *(4, 3)[:axes], 4))
 
 
@@ -274,3 +273,63 @@ def test_other_sizes_are_refused():
         nn.LocallyConnected1d(4, 3, 2, 3)(np.ones((1, 5, 3), "f4"))
     with pytest.raises(ShapeError, match="kernel that fits"):
         nn.LocallyConnected2d(2, 3, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("padding", "lengths", "expected"),
+    [
+        (1, (7, 7), (1, 1, 1, 1)),
+        ((1, 2), (7, 7), (1, 1, 2, 2)),
+        ((0, 1, 2, 3), (7, 7), (0, 1, 2, 3)),
+        ("same", (7, 8), (2, 2, 0, 1)),
+    ],
+)
+def test_zeros_on_each_side(padding, lengths, expected):
+    assert Padding("Layer", padding, (3, 3), (1, 2), (2, 1)).of(lengths) == expected
+
+
+def test_causal_zeros_lie_before():
+    assert Padding("Layer", "causal", (3,), (1,), (2,)).of((5,)) == (4, 0)
+
+
+def test_what_does_not_fit_is_said_of_padding():
+    with pytest.raises(SettingsError, match="expected causal only along one axis"):
+        Padding("Layer", "causal", (3, 3), (1, 1), (1, 1))
+    with pytest.raises(ShapeError, match=r"Layer: expected an image of at least \(5, 3\) after"):
+        Padding("Layer", 1, (3, 3), (1, 1), (2, 1)).of((2, 9))
+    with pytest.raises(ShapeError, match=r"Layer\.groups: expected a divisor of the 4 .* found 3"):
+        Padding("Layer", 1, (3, 3), (1, 1), (2, 1)).share(4, 6, 3)
+
+
+@settings(max_examples=15)
+@given(
+    widths=st.tuples(*[st.integers(0, 3)] * 4),
+    mode=st.sampled_from(["constant", "reflect", "edge"]),
+)
+def test_padding_agrees_with_pytorch(widths, mode, torch):
+    above, below, left, right = widths
+
+    def theirs(x):
+        name = "replicate" if mode == "edge" else mode
+        value = {"value": 2.5} if mode == "constant" else {}
+        return torch.nn.functional.pad(x, (left, right, above, below), mode=name, **value)
+
+    check_like_pytorch(torch, nn.Pad(widths, 2.5, mode), theirs, (2, 4, 5, 3))
+
+
+@given(widths=st.tuples(*[st.integers(0, 2)] * 6))
+def test_cropping_undoes_padding(widths):
+    x = normal(2, 3, 4, 3, 2)
+    padded = nn.Pad(widths, axes=3)(x)
+    np.testing.assert_array_equal(nn.Crop(widths, axes=3)(padded).data, x)
+
+
+def test_what_does_not_fit_is_said_border():
+    with pytest.raises(SettingsError, match="expected constant, reflect or edge, found 'wrap'"):
+        nn.Pad(1, mode="wrap")
+    with pytest.raises(ShapeError, match=r"Pad: expected an input of 4 axes.*found \(2, 3\)"):
+        nn.Pad(1)(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match=r"Crop: expected axes longer .*found \(1, 4, 3, 2\)"):
+        nn.Crop((2, 1))(np.ones((1, 4, 3, 2)))
+    with pytest.raises(ShapeError, match="expected to reflect less"):
+        nn.Pad(4, mode="reflect")(np.ones((1, 4, 3, 2)))

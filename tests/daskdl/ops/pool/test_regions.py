@@ -13,20 +13,14 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.ops.pool.resample import bins, linear_weights
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.peers import check_agreement
 
 REGIONS = np.array([[0, 0, 0, 5, 6], [1, 1.2, 2.6, 4.1, 3], [1, -3, 3, 2, 12], [0, 7, 7, 9, 9]])
 
 
 @settings(max_examples=10)
 @given(size=st.tuples(*[st.integers(1, 4)] * 2), image=st.tuples(*[st.integers(1, 7)] * 2))
-def test_adaptive_maxima(size, image, torch):
-    x = normal(2, *image, 3)
-    check_gradient(lambda t: ops.adaptive_max_pool2d(t, size=size), x)
-    theirs = torch.nn.functional.adaptive_max_pool2d
-    check_agreement(
-        torch, lambda t: ops.adaptive_max_pool2d(t, size=size), lambda t: theirs(t, size), x
-    )
+def test_adaptive_maxima(size, image):
+    check_gradient(lambda t: ops.adaptive_max_pool2d(t, size=size), normal(2, *image, 3))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 7)])

@@ -1,37 +1,22 @@
-"""Recurrent operations over sequences."""
+"""Recurrent operations over sequences of vectors and of images."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import SettingsError
-from tests.daskdl.gradients import check_gradient
-from tests.daskdl.pytorch_recurrent import compare
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.tensor import Tensor, no_grad
+from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.recurrence import arguments
-
-
-@pytest.mark.parametrize("lengths", [None, [7, 2, 5, 1]])
-@pytest.mark.parametrize("both", [False, True])
-def test_agrees_with_pytorch(torch, lengths, both):
-    compare(torch, "rnn", lengths, both)
-
-
-@pytest.mark.parametrize("lengths", [None, [7, 2, 5, 1]])
-def test_relu_agrees_with_pytorch(torch, lengths):
-    compare(torch, "rnn", lengths, True, nonlinearity="relu")
 
 
 def test_another_nonlinearity_is_refused():
     with pytest.raises(SettingsError, match="expected 'tanh' or 'relu', found 'sigmoid'"):
         ops.rnn(*arguments("rnn"), nonlinearity="sigmoid")
-
-
-@pytest.mark.parametrize("lengths", [None, [7, 2, 5, 1]])
-@pytest.mark.parametrize("both", [False, True])
-def test_agrees_with_pytorch_gru(torch, lengths, both):
-    compare(torch, "gru", lengths, both)
 
 
 def test_backward_direction_is_forward_of_the_turned_sequence():
@@ -57,15 +42,161 @@ def test_gradient():
     )
 
 
-@pytest.mark.parametrize("lengths", [None, [7, 2, 5, 1]])
-@pytest.mark.parametrize("both", [False, True])
-def test_agrees_with_pytorch_lstm(torch, lengths, both):
-    compare(torch, "lstm", lengths, both)
-
-
 def test_zero_peepholes_are_none():
     *rest, peepholes = arguments("lstm")
     for with_zeros, without in zip(
         ops.lstm(*rest, 0 * peepholes), ops.lstm(*rest, None), strict=True
     ):
         np.testing.assert_allclose(with_zeros.data, without.data, atol=1e-15)
+
+
+def convlstm_arguments(n=2, steps=3, size=(5, 6), inputs=3, channels=2, kernel=3):
+    """Return x, h, c, weight_input, weight_state, bias in float64."""
+    k = (kernel, kernel)
+    return (
+        normal(n, steps, *size, inputs) if inputs else None,
+        normal(n, *size, channels, seed=1) / 2,
+        normal(n, *size, channels, seed=2) / 2,
+        normal(4 * channels, *k, inputs, seed=3) / 4 if inputs else None,
+        normal(4 * channels, *k, channels, seed=4) / 4,
+        normal(4 * channels, seed=5),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", [0, 1, 3])
+@pytest.mark.parametrize(("channels", "kernel"), [(2, 3), (8, 3), (8, 5), (2, 1)])
+def test_gradient_of_convlstm(inputs, channels, kernel):
+    """All three results reach the loss: outputs and the final state."""
+    steps = None if inputs else 3
+    check_gradient(
+        lambda *a: ops.convlstm(*a, steps=steps),
+        *convlstm_arguments(inputs=inputs, channels=channels, kernel=kernel),
+    )
+
+
+@given(
+    n=st.integers(1, 3),
+    steps=st.integers(1, 4),
+    size=st.tuples(st.integers(1, 7), st.integers(1, 7)),
+    used=st.sets(st.sampled_from([0, 1, 2]), min_size=1),
+)
+def test_gradient_with_some_results_unused(n, steps, size, used):
+    check_gradient(
+        lambda *a: tuple(ops.convlstm(*a)[i] for i in sorted(used)),
+        *convlstm_arguments(n, steps, size),
+    )
+
+
+def test_final_state_is_the_last_step():
+    outputs, h, c = ops.convlstm(*convlstm_arguments())
+    np.testing.assert_array_equal(outputs.data[:, -1], h.data)
+    assert outputs.shape == (2, 3, 5, 6, 2)
+    assert c.shape == h.shape == (2, 5, 6, 2)
+
+
+def test_a_sequence_in_two_halves_is_the_whole():
+    x, h, c, *weights = convlstm_arguments(steps=4)
+    whole, _, last = ops.convlstm(x, h, c, *weights)
+    first, h, c = ops.convlstm(x[:, :2], h, c, *weights)
+    second, _, c = ops.convlstm(x[:, 2:], h, c, *weights)
+    np.testing.assert_allclose(np.concatenate([first.data, second.data], 1), whole.data, atol=1e-12)
+    np.testing.assert_allclose(c.data, last.data, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_no_argument_is_changed():
+    given_ = convlstm_arguments(channels=8)
+    kept = [a.copy() for a in given_]
+    tensors = [Tensor(a, requires_grad=True) for a in given_]
+    outputs, h, c = ops.convlstm(*tensors)
+    results = [outputs.data.copy(), h.data.copy(), c.data.copy()]
+    (ops.mean(outputs) + ops.mean(h * c)).backward()
+    for before, after in zip(kept, given_, strict=True):
+        np.testing.assert_array_equal(before, after)
+    for before, after in zip(results, (outputs, h, c), strict=True):
+        np.testing.assert_array_equal(before, after.data)
+
+
+def test_without_recording_the_result_is_the_same():
+    with no_grad():
+        quiet = ops.convlstm(*convlstm_arguments())[0]
+    np.testing.assert_array_equal(quiet.data, ops.convlstm(*convlstm_arguments())[0].data)
+
+
+def pytorch(torch, x, h, c, weight_input, weight_state, bias, steps):
+    """Run the same cell, written with PyTorch's operations (channels first inside)."""
+    conv = torch.nn.functional.conv2d
+    half = weight_state.shape[1] // 2
+    h, c = h.permute(0, 3, 1, 2), c.permute(0, 3, 1, 2)
+    outputs = []
+    for t in range(steps):
+        z = conv(h, weight_state.permute(0, 3, 1, 2), bias, padding=half)
+        if x is not None:
+            frame = x[:, t].permute(0, 3, 1, 2)
+            z = z + conv(frame, weight_input.permute(0, 3, 1, 2), padding=half)
+        i, f, g, o = z.chunk(4, 1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        outputs.append(h.permute(0, 2, 3, 1))
+    return torch.stack(outputs, 1), c.permute(0, 2, 3, 1)
+
+
+@pytest.mark.parametrize("inputs", [0, 4])
+@pytest.mark.parametrize(("channels", "kernel"), [(3, 3), (8, 3), (16, 5)])
+def test_agrees_with_pytorch(inputs, channels, kernel, torch):
+    arrays = convlstm_arguments(
+        steps=4, size=(9, 10), inputs=inputs, channels=channels, kernel=kernel
+    )
+    arrays = [None if a is None else a.astype("f4") for a in arrays]
+    theirs = [None if a is None else torch.tensor(a, requires_grad=True) for a in arrays]
+    expected, state = pytorch(torch, *theirs, steps=4)
+    (expected.square().mean() + state.mean()).backward()
+
+    ours = [None if a is None else Tensor(a, requires_grad=True) for a in arrays]
+    outputs, _, c = ops.convlstm(*ours, steps=None if inputs else 4)
+    (ops.mean(outputs * outputs) + ops.mean(c)).backward()
+    np.testing.assert_allclose(outputs.data, expected.detach().numpy(), atol=2e-5)
+    np.testing.assert_allclose(c.data, state.detach().numpy(), rtol=3e-5, atol=5e-5)
+    for mine, other in zip(ours, theirs, strict=True):
+        if mine is not None:
+            right = other.grad.numpy()
+            np.testing.assert_allclose(mine.grad, right, atol=2e-5 * np.abs(right).max() + 1e-9)
+
+
+def test_a_wrong_argument_is_named():
+    right = list(convlstm_arguments())
+    for k in range(len(right)):
+        wrong = right.copy()
+        wrong[k] = wrong[k][..., None]
+        with pytest.raises(ShapeError, match=r"convlstm: \w+: expected shape \(.*\), found \(.*\)"):
+            ops.convlstm(*wrong)
+    with pytest.raises(ShapeError, match="convlstm: c: expected float64 as h has, found float32"):
+        ops.convlstm(*right[:2], right[2].astype("f4"), *right[3:])
+    with pytest.raises(ShapeError, match="weight_input: expected an array as x is one, found None"):
+        ops.convlstm(*right[:3], None, *right[4:])
+    with pytest.raises(ShapeError, match=r"weight_state: expected an odd, square kernel"):
+        ops.convlstm(*right[:4], right[4][:, :2], right[5])
+    with pytest.raises(SettingsError, match="steps: expected at least 1 without x, found 0"):
+        ops.convlstm(None, *right[1:3], None, *right[4:], steps=0)
+
+
+@pytest.mark.parametrize("where", ["state", "gradient to the last state"])
+def test_memory_may_lie_in_another_order(where):
+    x, h, c, *weights = convlstm_arguments()
+    found = []
+    for turned in (False, True):
+        own = [Tensor(w, requires_grad=True) for w in weights]
+        state, dc = c, normal(*c.shape, seed=9)
+        if turned and where == "state":
+            state = np.ascontiguousarray(c.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+        elif turned:
+            dc = np.asfortranarray(dc)
+        outputs, _, last = ops.convlstm(x, h, state, *own)
+        if where == "state":
+            outputs.backward(normal(*outputs.shape, seed=8))
+        else:
+            last.backward(dc)
+        found.append([w.grad for w in own])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)

@@ -13,7 +13,6 @@ from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.peers import check_agreement
 
 AXES = [None, 0, -1, (0, 1), (0, 2), (2, 0), (0, 1, 2), ()]
 
@@ -83,14 +82,11 @@ def test_an_axis_without_elements_is_refused():
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradients(axis, exclusive, reverse):
     settings = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-    for function in (ops.cumsum, ops.cumprod):
-        check_gradient(lambda t, f=function: f(t, **settings), normal(3, 4, 2))
-
-
-def test_pytorch_has_the_same(torch):
-    x = normal(3, 4)
-    check_agreement(torch, lambda t: ops.cumsum(t, axis=1), lambda t: t.cumsum(1), x)
-    check_agreement(torch, lambda t: ops.cumprod(t, axis=0), lambda t: t.cumprod(0), x)
+    for function, numpys in ((ops.cumsum, np.cumsum), (ops.cumprod, np.cumprod)):
+        x = normal(3, 4, 2)
+        check_gradient(lambda t, f=function: f(t, **settings), x)
+        if not exclusive and not reverse:
+            np.testing.assert_allclose(function(x, axis=axis).data, numpys(x, axis))
 
 
 def test_an_exclusive_sum_starts_at_nothing():

@@ -57,14 +57,6 @@ def test_channels_of_a_block_lie_in_rows_of_pixels():
     np.testing.assert_array_equal(ops.space_to_depth(x, block=2).data.ravel(), [0, 1, 2, 3])
 
 
-def test_agrees_with_pytorch(torch):
-    """PyTorch orders channels (C, b, b), we (b, b, C): with one channel both are the same."""
-    x = normal(2, 6, 4, 1).astype("f4")
-    theirs = torch.nn.functional.pixel_unshuffle(torch.tensor(x).permute(0, 3, 1, 2), 2)
-    ours = ops.space_to_depth(Tensor(x), block=2)
-    np.testing.assert_array_equal(ours.data, theirs.permute(0, 2, 3, 1).numpy())
-
-
 @given(axes=st.permutations([0, 1, 2]), axis=st.integers(-3, 2))
 def test_orders_and_turns(axes, axis):
     x = normal(2, 3, 4)
