@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -53,3 +55,30 @@ def geometries(draw: st.DrawFn) -> tuple[Geometry, tuple[int, int, int, int], in
     least = max(1, reach[0] - pad[0] - pad[1]), max(1, reach[1] - pad[2] - pad[3])
     height, width = (draw(st.integers(n, max(n, 13))) for n in least)
     return geometry, (draw(st.integers(1, 3)), height, width, channels), filters
+
+
+def check_passes(
+    module: Any, geometry: Geometry, shape: tuple[int, ...], filters: int, tolerance: float = 1e-10
+) -> None:
+    """Check what a module of kernels computes, with what lies in the result and added to it.
+
+    These are the convolution and its gradient to the weights, and the one to x where it has one.
+    """
+    rng = np.random.default_rng(filters)
+    x = rng.normal(size=shape)
+    weight = rng.normal(size=(filters, *geometry.kernel, shape[3] // geometry.groups))
+    expected = correlate(x, weight, geometry)
+    dy = rng.normal(size=expected.shape)
+    y = np.full(expected.shape, np.nan)
+    module.forward(x, weight, geometry, y, False)
+    np.testing.assert_allclose(y, expected, atol=tolerance)
+    module.forward(x, weight, geometry, y, True)
+    np.testing.assert_allclose(y, 2 * expected, atol=tolerance)
+    dw = module.weight_gradient(x, dy, geometry)
+    np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, geometry), atol=10 * tolerance)
+    if hasattr(module, "input_gradient"):
+        dx = np.full_like(x, np.nan)
+        module.input_gradient(dy, weight, geometry, dx)
+        for other in (x, x**2):
+            products = (dy * correlate(other, weight, geometry)).sum()
+            np.testing.assert_allclose((dx * other).sum(), products, rtol=1e-9, atol=1e-9)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.convolution import conv2d
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, geometries
 
@@ -89,8 +90,38 @@ def test_every_path_is_taken():
     assert Geometry((1, 1), (1, 1), (0,) * 4).pointwise
     assert not Geometry((1, 1), (1, 1), (0, 1, 0, 0)).pointwise
     assert not Geometry((1, 1), (2, 1), (0,) * 4).pointwise
+    assert not Geometry((1, 2)).pointwise
     assert not SAME3._replace(dilation=(2, 1)).by_winograd(64)
     assert not SAME3._replace(groups=2).by_winograd(64)
+
+
+STRIDED = Geometry((3, 3), (2, 2), (1,) * 4)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "shape", "filters"),
+    [
+        pytest.param(STRIDED, (3, 23, 21, 24), 40, marks=pytest.mark.slow),  # direct
+        *(
+            pytest.param(STRIDED, (3, 43, 41, 3), n, marks=pytest.mark.slow)  # few channels
+            for n in (24, 12 * COLUMNS, 12 * COLUMNS + 8)
+        ),
+        (SAME3, (5, 30, 29, 20), 2),  # few filters
+        (SAME3._replace(groups=40), (3, 16, 17, 40), 40),  # depthwise
+        (STRIDED._replace(groups=40), (3, 16, 17, 40), 40),
+    ],
+)
+def test_bits_do_not_depend_on_threads(geometry, shape, filters):
+    x, weight = draw(shape, (filters, 3, 3, shape[3] // geometry.groups), dtype=np.float32)
+    results = []
+    for n in (1, 2, 3):
+        with thread_budget(n):
+            y = conv2d.forward(x, weight, geometry)
+            dx = conv2d.input_gradient(y, weight, geometry, *shape[1:3])
+            results.append((y, conv2d.weight_gradient(x, y, geometry), dx))
+    for other in results[1:]:
+        for mine, theirs in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])

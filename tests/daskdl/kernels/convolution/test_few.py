@@ -10,8 +10,7 @@ from daskdl.kernels.convolution import few_channels as stem
 from daskdl.kernels.convolution.few_filters import joined, together
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.microkernel import COLUMNS, WIDEST_COLUMNS
-from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.convolutions import correlate, correlate_weight_gradient
+from tests.daskdl.convolutions import check_passes, correlate
 
 CASES = [
     (Geometry((7, 7), (2, 2), (3,) * 4), (2, 40, 37, 3), COLUMNS),  # a network's first layer
@@ -28,48 +27,13 @@ CASES = [
 @pytest.mark.parametrize(("geometry", "shape", "filters"), CASES)
 def test_both_passes(geometry, shape, filters, monkeypatch):
     monkeypatch.setattr(stem, "scratch", full_of_nan)
-    rng = np.random.default_rng(filters)
-    x, weight = rng.normal(size=shape), rng.normal(size=(filters, *geometry.kernel, shape[3]))
-    expected = correlate(x, weight, geometry)
-    dy = rng.normal(size=expected.shape)
-    y = np.full(expected.shape, np.nan)
     assert stem.serves(geometry, shape[3])
-    stem.forward(x, weight, geometry, y, False)
-    np.testing.assert_allclose(y, expected, atol=1e-10)
-    stem.forward(x, weight, geometry, y, True)
-    np.testing.assert_allclose(y, 2 * expected, atol=1e-10)
-    dw = stem.weight_gradient(x, dy, geometry)
-    np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, geometry), atol=1e-9)
+    check_passes(stem, geometry, shape, filters)
 
 
 def full_of_nan(name, shape, dtype):
     """Stand in for kept memory that holds what was there before."""
     return np.full(shape, np.nan, dtype)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("filters", [24, 12 * COLUMNS, 12 * COLUMNS + 8])
-def test_bits_do_not_depend_on_threads(filters):
-    rng = np.random.default_rng(0)
-    geometry = Geometry((3, 3), (2, 2), (1,) * 4)
-    x, weight = (rng.normal(size=s).astype("f4") for s in ((3, 43, 41, 3), (filters, 3, 3, 3)))
-    results = []
-    for n in (1, 2, 3):
-        y = np.empty((3, 22, 21, filters), np.float32)
-        with thread_budget(n):
-            stem.forward(x, weight, geometry, y, False)
-            results.append((y, stem.weight_gradient(x, y, geometry)))
-    for other in results[1:]:
-        for mine, theirs in zip(results[0], other, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-
-
-def test_an_empty_batch():
-    geometry = Geometry((3, 3))
-    y = np.empty((0, 3, 3, 4))
-    stem.forward(np.empty((0, 5, 5, 2)), np.ones((4, 3, 3, 2)), geometry, y, False)
-    dw = stem.weight_gradient(np.empty((0, 5, 5, 2)), y, geometry)
-    np.testing.assert_array_equal(dw, np.zeros((4, 3, 3, 2)))
 
 
 @pytest.mark.parametrize(
@@ -122,17 +86,6 @@ def test_gradients_to_inputs_of_few_channels_are_the_adjoint(geometry):
     dy = rng.normal(size=y.shape)
     dx = conv2d.input_gradient(dy, weight, geometry, 11, 14)
     np.testing.assert_allclose((dx * x).sum(), (dy * y).sum(), atol=1e-8)
-
-
-def test_bits_do_not_depend_on_threads_fewfilters():
-    rng = np.random.default_rng(1)
-    x, weight = (rng.normal(size=s).astype("f4") for s in ((5, 30, 29, 20), (2, 3, 3, 20)))
-    results = []
-    for n in (1, 2, 3):
-        with thread_budget(n):
-            results.append(conv2d.forward(x, weight, SAME3))
-    for other in results[1:]:
-        np.testing.assert_array_equal(results[0], other)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A schedule of one's own, and one that goes by a metric."""
+"""Learning rates by the iteration, by phases and by a metric, beside PyTorch's."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from daskdl.optim.schedules import (
     Exponential,
     InverseTime,
     MultiStep,
+    OneCycle,
     Plateau,
     Polynomial,
     Schedule,
+    Sequence,
     Step,
     Warmup,
 )
@@ -108,21 +110,57 @@ def test_it_never_rises_to_its_lowest_rate():
     assert schedule.at(0, state) == 0.1
 
 
-def test_impossible_settings_are_refused():
-    with pytest.raises(SettingsError, match=r"Plateau: expected 0 <= factor < 1, found 1\.5"):
-        Plateau(0.1, factor=1.5)
-    with pytest.raises(SettingsError, match="Plateau: expected patience to be a whole number"):
-        Plateau(0.1, patience=-1)
+RATE = 0.3
+#: What is drawn, our schedule of it, and PyTorch's for a method.
+CURVES = {
+    "Cosine": (
+        st.tuples(st.integers(1, 45), st.floats(0, 0.3)),
+        lambda over, end: Cosine(RATE, over, end),
+        lambda kinds, method, over, end: kinds.CosineAnnealingLR(method, over, end),
+    ),
+    "InverseTime": (
+        st.tuples(st.floats(0, 3), st.integers(1, 9)),
+        lambda decay, over: InverseTime(RATE, decay, over),
+        lambda kinds, method, decay, over: kinds.LambdaLR(
+            method, lambda i: 1 / (1 + decay * i / over)
+        ),
+    ),
+    "Polynomial": (
+        st.tuples(st.integers(1, 45), st.floats(0.2, 4)),
+        lambda over, power: Polynomial(RATE, over, power),
+        lambda kinds, method, over, power: kinds.PolynomialLR(method, over, power),
+    ),
+    "Step": (
+        st.tuples(st.integers(1, 15), st.floats(0, 1.2)),
+        lambda every, factor: Step(RATE, every, factor),
+        lambda kinds, method, every, factor: kinds.StepLR(method, every, factor),
+    ),
+    "MultiStep": (
+        st.tuples(st.lists(st.integers(1, 45), max_size=5), st.floats(0, 1.2)),
+        lambda milestones, factor: MultiStep(RATE, tuple(sorted(milestones)), factor),
+        lambda kinds, method, milestones, factor: kinds.MultiStepLR(method, milestones, factor),
+    ),
+    "Exponential": (
+        st.tuples(st.floats(0.01, 1.2), st.integers(1, 9)),
+        lambda factor, over: Exponential(RATE, factor, over),
+        lambda kinds, method, factor, over: kinds.ExponentialLR(method, factor ** (1 / over)),
+    ),
+}
 
 
-@given(over=st.integers(1, 45), end=st.floats(0, 0.3))
-def test_agrees_with_pytorch_of_curves(over, end, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.CosineAnnealingLR(method, over, end)
+@pytest.mark.parametrize("name", CURVES)
+@given(data=st.data())
+def test_curves_agree_with_pytorch(name, data, torch):
+    draws, ours, theirs = CURVES[name]
+    drawn = data.draw(draws)
+    count = drawn[0] + 1 if name == "Cosine" else 40  # PyTorch's goes up again
+    kinds = torch.optim.lr_scheduler
+    expected = torchs(torch, RATE, lambda method: theirs(kinds, method, *drawn), count)
+    check(ours(*drawn), expected)
 
-    # PyTorch's goes up again.
-    check(Cosine(0.3, over, end), torchs(torch, 0.3, make, count=over + 1))
-    assert Cosine(0.3, over, end)(over + 7) == pytest.approx(end)
+
+def test_a_cosine_stays_at_its_end():
+    assert Cosine(0.3, 20, 0.1)(27) == pytest.approx(0.1)
 
 
 @given(over=st.integers(1, 15), end=st.floats(0, 0.3), stretch=st.integers(1, 3))
@@ -136,93 +174,55 @@ def test_restarts_are_pytorchs(over, end, stretch, torch):
     assert end <= schedule(10**9 + 7) <= 0.3 + 1e-12
 
 
-def test_impossible_settings_are_refused_of_curves():
-    with pytest.raises(SettingsError, match="Cosine: expected restarts=True with stretch=2, found"):
-        Cosine(0.1, 3, stretch=2)
-    with pytest.raises(SettingsError, match="Cosine: expected over to be a whole number of at"):
-        Cosine(0.1, 0)
-
-
-@given(decay=st.floats(0, 3), over=st.integers(1, 9))
-def test_agrees_with_pytorch_inversetime(decay, over, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.LambdaLR(method, lambda i: 1 / (1 + decay * i / over))
-
-    check(InverseTime(0.3, decay, over), torchs(torch, 0.3, make))
-
-
-def test_impossible_settings_are_refused_inversetime():
-    with pytest.raises(SettingsError, match="InverseTime: expected 0 <= decay < inf, found -2"):
-        InverseTime(0.1, -2)
-    with pytest.raises(SettingsError, match="InverseTime: expected over to be a whole number of"):
-        InverseTime(0.1, 0.5, over=0)
-
-
-@given(over=st.integers(1, 45), power=st.floats(0.2, 4))
-def test_agrees_with_pytorch_polynomial(over, power, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.PolynomialLR(method, over, power)
-
-    check(Polynomial(0.3, over, power), torchs(torch, 0.3, make))
-
-
 def test_it_falls_to_its_end_and_stays():
     schedule = Polynomial(1.0, over=4, power=2, end=0.2)
     check(schedule, [1.0, 0.65, 0.4, 0.25, 0.2, 0.2])
     assert schedule(10**9) == 0.2
 
 
-def test_impossible_settings_are_refused_polynomial():
-    with pytest.raises(SettingsError, match="Polynomial: expected 0 <= power < inf, found -1"):
-        Polynomial(0.1, 3, power=-1)
-
-
-@given(every=st.integers(1, 15), factor=st.floats(0, 1.2))
-def test_agrees_with_pytorch_of_steps(every, factor, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.StepLR(method, every, factor)
-
-    check(Step(0.3, every, factor), torchs(torch, 0.3, make))
-
-
-@pytest.mark.parametrize("every", [0, 2.5])
-def test_impossible_settings_are_refused_of_steps(every):
-    with pytest.raises(SettingsError, match="Step: expected every to be a whole number of at"):
-        Step(0.1, every)
-    with pytest.raises(SettingsError, match="Step: expected 0 <= rate < inf, found -1"):
-        Step(-1, 3)
-
-
-@given(milestones=st.lists(st.integers(1, 45), max_size=5), factor=st.floats(0, 1.2))
-def test_agrees_with_pytorch_multistep(milestones, factor, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.MultiStepLR(method, milestones, factor)
-
-    check(MultiStep(0.3, tuple(sorted(milestones)), factor), torchs(torch, 0.3, make))
-
-
 def test_a_list_of_milestones_becomes_a_tuple():
     assert MultiStep(0.1, [3, 5]) == MultiStep(0.1, (3, 5))
 
 
-def test_milestones_out_of_order_are_refused():
-    with pytest.raises(SettingsError, match=r"MultiStep: expected milestones >= 0 in .* \(5, 3\)"):
-        MultiStep(0.1, (5, 3))
-
-
-@given(factor=st.floats(0.01, 1.2), over=st.integers(1, 9))
-def test_agrees_with_pytorch_exponential(factor, over, torch):
-    def make(method):
-        return torch.optim.lr_scheduler.ExponentialLR(method, factor ** (1 / over))
-
-    check(Exponential(0.3, factor, over), torchs(torch, 0.3, make))
-
-
-def test_impossible_settings_are_refused_exponential():
-    with pytest.raises(SettingsError, match="Exponential: expected 0 <= factor < inf, found -2"):
-        Exponential(0.1, -2)
-    with pytest.raises(SettingsError, match="Exponential: expected over to be a whole number of"):
-        Exponential(0.1, 0.5, over=0)
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Plateau(0.1, factor=1.5), r"Plateau: expected 0 <= factor < 1, found 1\.5"),
+        (lambda: Plateau(0.1, patience=-1), "Plateau: expected patience to be a whole number"),
+        (lambda: Cosine(0.1, 3, stretch=2), "Cosine: expected restarts=True with stretch=2, found"),
+        (lambda: Cosine(0.1, 0), "Cosine: expected over to be a whole number of at"),
+        (lambda: InverseTime(0.1, -2), "InverseTime: expected 0 <= decay < inf, found -2"),
+        (lambda: InverseTime(0.1, 0.5, over=0), "InverseTime: expected over to be a whole number"),
+        (lambda: Polynomial(0.1, 3, power=-1), "Polynomial: expected 0 <= power < inf, found -1"),
+        (lambda: Step(0.1, 0), "Step: expected every to be a whole number of at"),
+        (lambda: Step(0.1, 2.5), "Step: expected every to be a whole number of at"),
+        (lambda: Step(-1, 3), "Step: expected 0 <= rate < inf, found -1"),
+        (lambda: MultiStep(0.1, (5, 3)), r"MultiStep: expected milestones >= 0 in .* \(5, 3\)"),
+        (lambda: Exponential(0.1, -2), "Exponential: expected 0 <= factor < inf, found -2"),
+        (lambda: Exponential(0.1, 0.5, over=0), "Exponential: expected over to be a whole number"),
+        (
+            lambda: OneCycle(0.1, 20, rise=0.6, three_phases=True),
+            r"OneCycle: expected 1 / over < rise <= 0\.5, found",
+        ),
+        (lambda: OneCycle(0.1, 20, rise=0.05), "OneCycle: expected 1 / over < rise <= 1, found"),
+        (lambda: OneCycle(0.1, 20, first=0), "OneCycle: expected 1 <= first < inf, found 0"),
+        (
+            lambda: Sequence((Plateau(0.1), Step(0.1, 3)), (3,)),
+            "Sequence: expected schedules of the iteration alone",
+        ),
+        (
+            lambda: Sequence((Step(0.1, 3),) * 3, (5, 5)),
+            r"expected a milestone before .* milestones \(5, 5\)",
+        ),
+        (lambda: Sequence([Step(0.1, 3)], [5]), r"found 1 schedules and milestones \(5,\)"),
+        (lambda: Warmup(lambda i: 0.1, 3), "Warmup: expected a Schedule or a number to go on"),
+        (lambda: Warmup(None, 3), "Warmup: expected 0 <= then < inf, found None"),
+        (lambda: Warmup(0.1, -1), "Warmup: expected iterations to be a whole number of"),
+    ],
+)
+def test_impossible_settings_are_refused(make, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        make()
 
 
 def torchs(torch: Any, rate: float, make: Callable[[Any], Any], count: int = 40) -> list[float]:
@@ -245,3 +245,82 @@ def check(schedule: Schedule, expected: list[float]) -> None:
     assert twin == schedule
     assert repr(twin) == repr(schedule)
     assert hash(twin) == hash(schedule)
+
+
+@given(
+    over=st.integers(8, 40),
+    rise=st.floats(0.15, 0.5),
+    first=st.floats(1, 50),
+    last=st.floats(1, 1e5),
+    linear=st.booleans(),
+    three=st.booleans(),
+)
+def test_agrees_with_pytorch_of_phases(over, rise, first, last, linear, three, torch):
+    def make(method):
+        return torch.optim.lr_scheduler.OneCycleLR(
+            method,
+            0.3,
+            total_steps=over,
+            pct_start=rise,
+            anneal_strategy="linear" if linear else "cos",
+            cycle_momentum=False,
+            div_factor=first,
+            final_div_factor=last,
+            three_phase=three,
+        )
+
+    # PyTorch's refuses to go on after its end.
+    expected = torchs(torch, 0.3, lambda m: make(m), count=over - 1)
+    schedule = OneCycle(0.3, over, rise, first, last, linear, three)
+    check(schedule, expected)
+    assert schedule(over - 1) == pytest.approx(0.3 / first / last)
+    assert schedule(10 * over) == pytest.approx(0.3 / first / last)
+
+
+@given(first=st.integers(1, 15), second=st.integers(1, 15), factor=st.floats(0.5, 1))
+def test_agrees_with_pytorch_sequence(first, second, factor, torch):
+    def make(method):
+        kinds = torch.optim.lr_scheduler
+        parts = [
+            kinds.ExponentialLR(method, factor),
+            kinds.StepLR(method, 3, 0.5),
+            kinds.CosineAnnealingLR(method, 40),
+        ]
+        return kinds.SequentialLR(method, parts, [first, first + second])
+
+    ours = Exponential(0.3, factor), Step(0.3, 3, 0.5), Cosine(0.3, 40)
+    check(Sequence(ours, (first, first + second)), torchs(torch, 0.3, make, count=35))
+
+
+@given(iterations=st.integers(1, 20), start=st.floats(0, 0.9), every=st.integers(1, 9))
+def test_agrees_with_pytorch_warmup(iterations, start, every, torch):
+    def make(method):
+        kinds = torch.optim.lr_scheduler
+        first = start + (1 - start) / iterations
+        rise = kinds.LinearLR(method, first, total_iters=max(1, iterations - 1))
+        then = kinds.StepLR(method, every, 0.5)
+        return kinds.SequentialLR(method, [rise, then], [iterations])
+
+    expected = torchs(torch, 0.3, make)
+    check(Warmup(Step(0.3, every, 0.5), iterations, start), expected)
+
+
+def test_in_front_of_a_number():
+    check(Warmup(0.5, 5), [0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
+    check(Warmup(0.5, 2, start=0.5), [0.375, 0.5, 0.5])
+    check(Warmup(Polynomial(1.0, 2), 0), [1.0, 0.5, 0.0])
+
+
+def test_what_follows_begins_when_the_top_is_reached():
+    schedule = Warmup(Cosine(0.3, 10), 4)
+    assert schedule(3) == schedule(4) == 0.3
+    assert schedule(14) == pytest.approx(0)
+
+
+def test_a_plateau_behind_it_hears_metrics():
+    schedule = Warmup(Plateau(1.0, factor=0.5, patience=0), 4)
+    state = schedule.observe(schedule.observe(schedule.init(), 1.0), 1.0)
+    assert schedule.at(1, state) == 0.25
+    assert schedule.at(9, state) == 0.5
+    assert schedule(9) == 1.0
+    assert Warmup(1.0, 3).observe({}, 1.0) == {}

@@ -1,4 +1,4 @@
-"""Row-wise steps against the steps of the whole table; what they refuse."""
+"""Steps of optim methods: row by row, in ranges, in place, and of what is not finite."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from daskdl.errors import ShapeError
 from daskdl.kernels.optim import adagrad as squares
 from daskdl.kernels.optim import adam as moments
 from daskdl.kernels.optim import sgd as descent
-from daskdl.kernels.optim.adagrad import rmsprop
-from daskdl.kernels.optim.adam import adam
+from daskdl.kernels.optim.adagrad import adadelta, adagrad, rmsprop
+from daskdl.kernels.optim.adam import adam, adamax, amsgrad
 from daskdl.kernels.optim.rows import step_rows
-from daskdl.kernels.optim.sgd import sgd
+from daskdl.kernels.optim.sgd import ftrl, momentum, sgd
 from daskdl.kernels.optim.steps import step
 from daskdl.kernels.runtime.nontemporal import PAST
 from daskdl.kernels.runtime.threads import thread_budget
@@ -222,3 +222,35 @@ def test_ranges_of_another_layout_are_refused():
     stops, kinds = np.array([5, 21]), np.array([0, 0])
     with pytest.raises(ShapeError, match="a vector of 21 numbers, as the layout has them, found 2"):
         step(sgd, w, g, [], table_steps((1, 0, 0.5)), (stops, kinds))
+
+
+#: Kernel, vectors of state, factors.
+STEPS = {
+    "sgd": (sgd, 0, [1, 0, 0.01]),
+    "momentum": (momentum, 1, [1, 0, 0.01, 0.9, 1, 0]),
+    "adagrad": (adagrad, 1, [1, 0, 0.01, 1e-3]),
+    "adadelta": (adadelta, 2, [1, 0, 0.3, 0.9, 0.1, 1e-3]),
+    "rmsprop": (rmsprop, 3, [1, 0, 0.01, 0.9, 0.1, 1e-3, 0.5]),
+    "adam": (adam, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
+    "amsgrad": (amsgrad, 3, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
+    "adamax": (adamax, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 1e-3]),
+    "ftrl": (ftrl, 2, [1, 0, 20, 1, 0.8, 0.3]),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_gradient_that_is_not_a_number_shows_where_it_is(name):
+    kernel, n_state, factors = STEPS[name]
+    w, g, *state = 0.1 + np.random.default_rng(5).random((5, 7))
+    g[2] = np.nan
+    new = step(kernel, w, g, [10 + s for s in state[:n_state]], np.array([factors]))[0]
+    np.testing.assert_array_equal(np.isnan(new), np.arange(7) == 2)
+
+
+def test_an_infinite_gradient_shows():
+    w, g, v = np.ones((3, 5))
+    g[1] = np.inf
+    new, velocity = step(momentum, w, g, [v], np.array([STEPS["momentum"][2]]))
+    assert new[1] == -np.inf
+    assert velocity[1] == np.inf
+    assert np.isfinite(new[[0, 2, 3, 4]]).all()
