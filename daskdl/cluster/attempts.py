@@ -56,7 +56,7 @@ def until_done(
                 called = f"; the tasks call {', '.join(functions)}" if functions else ""
                 raise ClusterError(
                     f"{what}: tried {tries} times, each time data were lost with their "
-                    f"workers, at last by {type(error).__name__}: {error}{losses}"
+                    f"workers, at last by {_first_line(error)}{losses}"
                     f"{called}; see the workers' logs for what ends their processes"
                 ) from error
             logger.warning(

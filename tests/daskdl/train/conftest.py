@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import dask
 import pytest
+
+from tests.daskdl.train.interrupted import Run
+from tests.daskdl.train.runs import digest, fit, problem
 
 
 @pytest.fixture
@@ -13,3 +17,18 @@ def short_groups() -> Iterator[None]:
     """Groups of one iteration."""
     with dask.config.set({"daskdl.group-time": "1 us"}):
         yield
+
+
+@pytest.fixture(scope="session")
+def undisturbed() -> str:
+    """Digest of the weights of a fit in this process; a validation does not change them."""
+    return digest(fit(problem(), client=False))
+
+
+@pytest.fixture(scope="session")
+def uninterrupted() -> dict[str, Any]:
+    """What a run comes to that nothing interrupts."""
+    run = Run().fit()
+    assert run.best.best_epoch == 2
+    assert len(run.trainer.history.epochs) == 5
+    return run.came_to()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
@@ -19,6 +20,9 @@ from daskdl.optim import Adam
 from daskdl.train import Callback, Trainer
 
 SAMPLES = 53
+
+#: Returns the client, with so many workers behind it.
+ClientOf = Callable[[int], Client]
 
 
 def problem(partitions: int = 4, n: int = SAMPLES) -> SampleSet:
@@ -62,6 +66,11 @@ def fit(samples: SampleSet, model: Module | None = None, **options: Any) -> Trai
 def digest(trainer: Trainer) -> str:
     """Return what two runs have in common when their weights are the same bits."""
     return hashlib.sha256(trainer.model.flat.tobytes()).hexdigest()
+
+
+def pids(client: Client) -> list[int]:
+    """Return the process ids of all workers."""
+    return list(client.run(os.getpid).values())
 
 
 class Do(Callback):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from daskdl.data import SampleSet
-from daskdl.errors import CheckpointError, SettingsError, TrainingError
+from daskdl.errors import CheckpointError, TrainingError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
@@ -24,6 +24,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.engines.job import Tools, pack
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
+from tests.daskdl.clusters import small
 from tests.daskdl.train.runs import fit, problem
 
 
@@ -32,11 +33,6 @@ def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow() -> None:
     assert choose("auto", adaptive=True) == "graph"
     for named in ("graph", "gang"):
         assert choose(named) == choose(named, adaptive=True) == named
-
-
-def test_an_engine_that_is_none_is_refused_before_anything_else() -> None:
-    with pytest.raises(SettingsError, match="engine: expected one of auto, graph, gang, found 'g'"):
-        fit(problem(), engine="g")
 
 
 def test_the_engine_is_the_chosen_one(client_of: Callable[[int], Client]) -> None:
@@ -52,9 +48,8 @@ def test_the_engine_is_the_chosen_one(client_of: Callable[[int], Client]) -> Non
 
 
 def test_an_adaptive_cluster_is_known() -> None:
-    options = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
     with (
-        LocalCluster(n_workers=0, processes=False, **options) as cluster,
+        small(0) as cluster,
         Client(cluster, set_as_default=False) as client,
         Client(cluster.scheduler_address, set_as_default=False) as other,
     ):

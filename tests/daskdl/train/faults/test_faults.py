@@ -19,27 +19,29 @@ from distributed import Client, LocalCluster
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import Linear, Module
 from tests.daskdl.train.phases import arm_workers
-from tests.daskdl.train.runs import SAMPLES, Do, Kill, Once, digest, fit, problem, stopped
-
-ClientOf = Callable[[int], Client]
+from tests.daskdl.train.runs import (
+    SAMPLES,
+    ClientOf,
+    Do,
+    Kill,
+    Once,
+    digest,
+    fit,
+    pids,
+    problem,
+    stopped,
+)
 
 pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
-
-
-@pytest.fixture(scope="session")
-def undisturbed() -> str:
-    return digest(fit(problem(), validation=problem(3)))
-
-
-def pids(client: Client) -> list[int]:
-    return list(client.run(os.getpid).values())
 
 
 # --- workers that die
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("phase", ["load", "reduce", "update", "broadcast", "validation"])
+@pytest.mark.parametrize(
+    "phase", ["load", "gradient", "reduce", "update", "broadcast", "validation"]
+)
 def test_a_worker_killed_in_any_phase_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str, engine: str, phase: str
 ) -> None:
@@ -52,24 +54,43 @@ def test_a_worker_killed_in_any_phase_changes_nothing(
 
 
 @pytest.mark.kills
-def test_two_of_three_workers_killed_at_once_change_nothing(
-    client_of: ClientOf, tmp_path: Path, undisturbed: str, engine: str
+def test_all_workers_killed_at_once_change_nothing(
+    client: Client, tmp_path: Path, undisturbed: str, engine: str
 ) -> None:
-    client = client_of(3)
-    two, died = pids(client)[:2], tmp_path / "died"
-    samples = problem().map(Once(died, 20, Kill(two)))
+    samples = problem().map(Once(tmp_path / "died", 20, Kill(pids(client))))
     assert digest(fit(samples, client=client, engine=engine)) == undisturbed
-    assert died.exists()
+    assert (tmp_path / "died").exists()
 
 
 @pytest.mark.kills
-def test_one_worker_killed_between_groups_changes_nothing(
-    client: Client, undisturbed: str, engine: str
+@pytest.mark.parametrize("first", [1, 0])
+def test_workers_killed_between_groups_change_nothing(
+    client: Client, undisturbed: str, engine: str, first: int
 ) -> None:
-    pid = pids(client)[1]
-    kill = Do(9, lambda: os.kill(pid, 9))
-    assert digest(fit(problem(), client=client, engine=engine, callbacks=[kill])) == undisturbed
+    """The second of two workers, or both."""
+    killed = pids(client)[first:]
+    kill = Do(9, lambda: [os.kill(pid, 9) for pid in killed])
+    options = {"validation": problem(3), "callbacks": [kill]}
+    assert digest(fit(problem(), client=client, engine=engine, **options)) == undisturbed
     assert kill.done
+
+
+@pytest.mark.kills
+def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client, engine: str) -> None:
+    def always(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if os.getpid() != driver and 52 in batch["x"][:, 4]:
+            os.kill(os.getpid(), 9)
+        return batch
+
+    driver = os.getpid()
+    lost = r".*worker tcp.*shards? .*lost" if engine == "gang" else ""
+    said = rf"iteration.*tried 2 times{lost}.* ended meanwhile.*the tasks call .*always; see"
+    with (
+        dask.config.set({"daskdl.attempts": 2}),
+        pytest.raises(ClusterError, match=said) as raised,
+    ):
+        fit(problem(2).map(always), client=client, engine=engine)
+    assert "\n" not in str(raised.value)
 
 
 # --- workers that stop, leave and come back

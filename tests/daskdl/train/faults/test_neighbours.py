@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
+from tests.daskdl.clusters import small_client
 from tests.daskdl.train.beside import EPOCHS, plain
 from tests.daskdl.train.runs import Once, digest, fit, problem
 
@@ -86,12 +86,7 @@ def fill() -> None:
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path: Path, engine: str) -> None:
     samples = problem(6).map(Once(tmp_path / "filled", 20, fill))
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="1 GB", dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client(2, default=True, processes=True, memory_limit="1 GB") as client:
         before = client.run(os.getpid)
         found = digest(fit(samples, epochs=EPOCHS, client=client, engine=engine))
         after = client.run(os.getpid)

@@ -11,23 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from distributed.security import Security
 
 from daskdl.cluster import connect
 from daskdl.errors import ClusterError
 from daskdl.train import Trainer
+from tests.daskdl.clusters import small_client
 from tests.daskdl.train.interrupted import iterations_in
 from tests.daskdl.train.runs import Do, Once, die, digest, fit, problem
 
 ROOT = Path(__file__).resolve().parents[4]
-
-pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
-
-
-@pytest.fixture(scope="session")
-def undisturbed() -> str:
-    return digest(fit(problem()))
 
 
 # --- a scheduler that is killed
@@ -68,6 +62,7 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.kills
+@pytest.mark.parametrize("engine", ["graph", "gang"])
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
     tmp_path: Path, undisturbed: str, engine: str
@@ -100,26 +95,17 @@ def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
 def safe() -> Iterator[Client]:
     """Two workers that speak TLS with everybody."""
     pytest.importorskip("cryptography")
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            protocol="tls://",
-            security=Security.temporary(),
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    tls = {"protocol": "tls://", "security": Security.temporary()}
+    with small_client(2, processes=True, **tls) as client:
         yield client
 
 
 @pytest.mark.kills
 def test_a_killed_worker_of_a_cluster_with_tls_changes_nothing(
-    safe: Client, tmp_path: Path, undisturbed: str, engine: str
+    safe: Client, tmp_path: Path, undisturbed: str
 ) -> None:
     safe.wait_for_workers(2, timeout=60)
     assert all(address.startswith("tls://") for address in safe.nthreads())
     samples = problem().map(Once(tmp_path / "died", 20, die))
-    assert digest(fit(samples, client=safe, engine=engine)) == undisturbed
+    assert digest(fit(samples, client=safe, engine="gang")) == undisturbed
     assert (tmp_path / "died").exists()

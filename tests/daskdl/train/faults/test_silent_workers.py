@@ -16,9 +16,7 @@ from distributed import Client
 
 from tests.daskdl.train.beside import EPOCHS, plain
 from tests.daskdl.train.faults.test_neighbours import begun
-from tests.daskdl.train.runs import Do, Once, digest, fit, problem
-
-ClientOf = Callable[[int], Client]
+from tests.daskdl.train.runs import ClientOf, Do, Once, digest, fit, problem
 
 
 @pytest.fixture

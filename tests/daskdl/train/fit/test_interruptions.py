@@ -1,6 +1,11 @@
+"""Runs that are interrupted go on as if nothing had been; Ctrl-C in a script is one line."""
+
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskdl.nn import MSELoss
-from daskdl.optim import Adam
+from daskdl.data import SampleSet
+from daskdl.errors import PredictionError, TrainingError
+from daskdl.nn import Linear, Module, MSELoss
+from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from daskdl.train.engines.step import Record
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
@@ -17,14 +24,6 @@ from daskdl.train.watch.callbacks import Logs
 from daskdl.train.watch.history import COLUMNS, History
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
 from tests.daskdl.train.runs import network, problem
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> dict[str, Any]:
-    run = Run().fit()
-    assert run.best.best_epoch == 2
-    assert len(run.trainer.history.epochs) == 5
-    return run.came_to()
 
 
 @pytest.mark.slow
@@ -42,7 +41,7 @@ def undisturbed() -> dict[str, Any]:
 )
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
-    tmp_path: Path, undisturbed: dict[str, Any], when: dict[str, int], iteration: int, place: str
+    tmp_path: Path, uninterrupted: dict[str, Any], when: dict[str, int], iteration: int, place: str
 ) -> None:
     first, diary = Run(), Diary()
     with pytest.raises(KeyboardInterrupt):
@@ -50,26 +49,26 @@ def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
     assert "end" not in diary.calls
     assert iterations_in(tmp_path)[-1] == iteration
     shutil.copytree(tmp_path, tmp_path / "copy")
-    assert Run().fit(tmp_path / "copy").came_to() == undisturbed
-    assert first.fit(tmp_path).came_to() == undisturbed  # in the same process, too
+    assert Run().fit(tmp_path / "copy").came_to() == uninterrupted
+    assert first.fit(tmp_path).came_to() == uninterrupted  # in the same process, too
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
 def test_a_run_goes_on_after_its_program_was_told_to_exit(
-    tmp_path: Path, undisturbed: dict[str, Any], when: dict[str, int]
+    tmp_path: Path, uninterrupted: dict[str, Any], when: dict[str, int]
 ) -> None:
     with pytest.raises(SystemExit):
         Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
     assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
-    assert Run().fit(tmp_path).came_to() == undisturbed
+    assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_that_died_goes_on_from_its_last_checkpoint(
-    tmp_path: Path, undisturbed: dict[str, Any]
+    tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
     with pytest.raises(MemoryError):
         Run().fit(tmp_path, after=[Interrupt(13, error=MemoryError)], checkpoint_every=3)
@@ -78,34 +77,34 @@ def test_a_run_that_died_goes_on_from_its_last_checkpoint(
         Run().fit(tmp_path, after=[Interrupt(20, error=MemoryError)])
     assert iterations_in(tmp_path) == [12, 14]
     diary = Diary()
-    assert Run().fit(tmp_path, after=[diary]).came_to() == undisturbed
+    assert Run().fit(tmp_path, after=[diary]).came_to() == uninterrupted
     assert diary.calls[:2] == ["begin", 15]
 
 
 @pytest.mark.slow
 def test_a_run_that_is_made_longer_equals_a_long_one(
-    tmp_path: Path, undisturbed: dict[str, Any]
+    tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
     short = Run().fit(tmp_path, epochs=4)
-    assert short.came_to()["weights"] == undisturbed["weights"]  # the best ones already
-    assert Run().fit(tmp_path).came_to() == undisturbed
+    assert short.came_to()["weights"] == uninterrupted["weights"]  # the best ones already
+    assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"epochs": 5}, {"epochs": 20}])
 def test_a_run_that_has_ended_is_not_run_again(
-    tmp_path: Path, undisturbed: dict[str, Any], options: dict[str, int]
+    tmp_path: Path, uninterrupted: dict[str, Any], options: dict[str, int]
 ) -> None:
     Run().fit(tmp_path)
     diary = Diary()
-    assert Run().fit(tmp_path, before=[diary], **options).came_to() == undisturbed
+    assert Run().fit(tmp_path, before=[diary], **options).came_to() == uninterrupted
     assert diary.calls == ["end"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [0, 3, len(COLUMNS)])
 def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any], columns: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, Any], columns: int
 ) -> None:
     add = History.add
 
@@ -122,7 +121,7 @@ def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
         with pytest.raises(KeyboardInterrupt):
             run.fit(tmp_path)
     assert iterations_in(tmp_path) == [len(run.trainer.history)]
-    assert Run().fit(tmp_path).came_to() == undisturbed
+    assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
 class Count(Callback):
@@ -177,7 +176,7 @@ def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_pa
 
 @pytest.mark.slow
 def test_that_a_callback_stopped_the_run_survives_an_interruption(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, Any]
 ) -> None:
     write = CheckpointFolder.write
 
@@ -191,7 +190,7 @@ def test_that_a_callback_stopped_the_run_survives_an_interruption(
     monkeypatch.setattr(CheckpointFolder, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Run().fit(tmp_path)
-    assert Run().fit(tmp_path).came_to() == undisturbed
+    assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
 def test_callbacks_may_come_and_go(tmp_path: Path) -> None:
@@ -209,3 +208,119 @@ def test_callbacks_may_come_and_go(tmp_path: Path) -> None:
     assert (early_again.best, early_again.best_epoch) == (early.best, early.best_epoch)
     assert (late_again.best, late_again.best_epoch) == (2, 0)
     assert (best.best_epoch, best.weights) == (-1, None)  # nothing of another's
+
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Callback, Trainer
+
+# Whoever starts programs in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class CtrlC(Callback):
+    def on_group_end(self, trainer, iteration):
+        os.kill(os.getpid(), signal.SIGINT)
+
+x = np.ones((8, 2), np.float32)
+Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
+    x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, checkpoint=sys.argv[1]
+)
+"""
+
+#: Lines of a first run, and of a batch larger than the samples.
+ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("traceback", [False, True])
+def test_ctrl_c_in_a_script_is_one_line(tmp_path: Path, traceback: bool) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, **({"DASKDL_TRACEBACK": "1"} if traceback else {})}
+    run = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "saved")],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert run.returncode == -2  # as a shell expects of Ctrl-C
+    told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
+    assert "fit interrupted after iteration" in told[-1]
+    assert f"goes on from the checkpoint in {tmp_path}/saved" in told[-1]
+    assert len(told) == 1 or traceback
+    assert ("Traceback" in run.stderr) is traceback
+
+
+OWN_CLUSTER = """
+import logging, os, signal, time
+import numpy as np
+from distributed import Client, LocalCluster
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Callback, Trainer
+
+class CtrlC(Callback):
+    def on_group_end(self, trainer, iteration):
+        os.killpg(0, signal.SIGINT)  # as a terminal does
+        time.sleep(1)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with LocalCluster(2, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+        x = np.ones((64, 2), np.float32)
+        Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
+            x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, client=client
+        )
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_end_workers_of_ones_own_cluster(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(OWN_CLUSTER)
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, start_new_session=True
+    )
+    assert run.returncode == -2
+    told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
+    assert len(told) == 1, run.stderr
+    assert told[0].startswith("fit interrupted after iteration")
+
+
+class Broken(Module):
+    """Fails for negative inputs alone, so that the trial passes."""
+
+    def __init__(self, least: float) -> None:
+        self.linear = Linear(2, 1)
+        self.least = least
+
+    def forward(self, x):
+        if x.min() < self.least:
+            raise ZeroDivisionError("of my own")
+        return self.linear(x)
+
+
+X = np.concatenate([np.ones((4, 2)), -np.ones((4, 2))]).astype(np.float32)
+LINE = r" \(test_interruptions.py, line \d+, in forward: raise ZeroDivisionError\(\"of my own\"\)\)"
+
+
+@pytest.mark.parametrize("least", [0.0, 2.0])
+def test_the_users_line_is_in_the_message(least: float) -> None:
+    """At the trial, which is before anything, and in an iteration."""
+    where = "iteration 0" if least == 0 else "Broken: one sample of shapes"
+    with pytest.raises(TrainingError, match=rf"{where}.*ZeroDivisionError: of my own{LINE}"):
+        Trainer(Broken(least), MSELoss(), SGD(0.1)).fit(X, X[:, :1], epochs=1, progress=False)
+
+
+@pytest.mark.slow
+def test_on_a_worker_too(client) -> None:
+    samples = SampleSet.from_arrays(x=X, y=X[:, :1], partitions=2)
+    trainer = Trainer(Broken(0.0), MSELoss(), SGD(0.1))
+    with pytest.raises(TrainingError, match=rf"at worker .*of my own{LINE}"):
+        trainer.fit(samples, epochs=1, progress=False, client=client)
+    with client.as_current(), pytest.raises(PredictionError, match=rf"partition 1.*{LINE}"):
+        trainer.model.predict(samples).compute()

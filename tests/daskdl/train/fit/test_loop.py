@@ -22,21 +22,12 @@ from daskdl.train.fit.loop import GroupSize, inside
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
 from tests.daskdl.train.runs import network, problem
 
-
-@pytest.fixture(scope="module")
-def undisturbed() -> dict[str, Any]:
-    run = Run().fit()
-    assert run.best.best_epoch == 2
-    assert len(run.trainer.history.epochs) == 5
-    return run.came_to()
-
-
 # --- checkpoints
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_without_resume_a_run_begins_anew(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_without_resume_a_run_begins_anew(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
         Run().fit(tmp_path, after=[Interrupt(30)], checkpoint_every=29)
     diary, run = Diary(), Run()
@@ -44,7 +35,7 @@ def test_without_resume_a_run_begins_anew(tmp_path: Path, undisturbed: dict[str,
         run.fit(tmp_path, before=[diary], after=[Interrupt(2)], resume=False)
     assert diary.calls == ["begin", 1, 2]
     assert iterations_in(tmp_path) == [2]
-    assert Run().fit(tmp_path).came_to() == undisturbed
+    assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
 @pytest.mark.parametrize(
@@ -52,6 +43,7 @@ def test_without_resume_a_run_begins_anew(tmp_path: Path, undisturbed: dict[str,
     [
         ({"batch_size": 9}, "expected batch_size 9, found 8"),
         ({"shards": 3}, "expected shards of 3 entries, found 4"),
+        ({"wire": "bfloat16"}, 'expected wire "bfloat16", found "float32"'),
     ],
 )
 def test_another_runs_checkpoint_is_refused_and_kept(

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from sklearn.metrics import mean_squared_error, roc_auc_score
 
 from daskdl.data import SampleSet
-from daskdl.errors import CheckpointError, SettingsError, ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import F1, ROCAUC, MeanSquaredError
 from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, Module, MSELoss, Sequential
 from daskdl.optim import SGD, Adam
@@ -79,17 +79,6 @@ def test_after_a_fit_the_workers_hold_nothing(client: Client) -> None:
     while any(client.has_what().values()):
         assert time.monotonic() < limit, client.has_what()
         time.sleep(0.02)
-
-
-@pytest.mark.slow
-def test_the_history_has_every_iteration_and_epoch(client: Client) -> None:
-    trainer = fit(problem(), epochs=2, validation=problem(3), client=client)
-    assert len(trainer.history["loss"]) == 2 * 7
-    assert [epoch["epoch"] for epoch in trainer.history.epochs] == [0, 1]
-    model = trainer.model
-    whole = problem(1).head(53)
-    expected = float(MSELoss()(model(whole["x"]), whole["y"]))
-    np.testing.assert_allclose(trainer.history.epochs[-1]["val_loss"], expected, rtol=1e-5)
 
 
 # --- metrics and weights
@@ -204,22 +193,6 @@ def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(
     np.testing.assert_array_equal(again.history["loss"], whole.history["loss"])
 
 
-def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
-    done = fit(problem(), checkpoint=tmp_path / "c")
-    again = fit(problem(), checkpoint=tmp_path / "c", callbacks=[Interrupt(0)])
-    assert digest(again) == digest(done)
-    np.testing.assert_array_equal(again.history["loss"], done.history["loss"])
-
-
-def test_another_run_does_not_go_on_from_it(tmp_path: Path) -> None:
-    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
-    before = sorted((tmp_path / "c").rglob("*"))
-    for other in ({"batch_size": 9}, {"shards": 2}, {"wire": "bfloat16"}):
-        with pytest.raises(CheckpointError, match=str(tmp_path / "c")):
-            fit(problem(), checkpoint=tmp_path / "c", epochs=1, **other)
-    assert sorted((tmp_path / "c").rglob("*")) == before
-
-
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     one = fit(problem(), checkpoint=tmp_path / "c", batch_size=np.int64(9), epochs=1)
     assert digest(one) == digest(fit(problem(), batch_size=9, epochs=1))
@@ -233,12 +206,6 @@ def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path: Path) -> N
     ):
         fit(problem(), checkpoint=tmp_path / "c", epochs=1, resume=False)
     assert list((tmp_path / "c").glob("step-*"))
-
-
-def test_afresh_when_told(tmp_path: Path) -> None:
-    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
-    afresh = fit(problem(), checkpoint=tmp_path / "c", batch_size=9, epochs=1, resume=False)
-    assert digest(afresh) == digest(fit(problem(), batch_size=9, epochs=1))
 
 
 SCRIPT = """

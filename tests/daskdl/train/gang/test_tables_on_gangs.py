@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,7 @@ from daskdl.train import Trainer
 from daskdl.train.engines.tables import Tables
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from tests.daskdl.train.ratings import Recommender, digest_of_all, fit_ratings, ratings
-from tests.daskdl.train.runs import Once, die
-
-ClientOf = Callable[[int], Client]
+from tests.daskdl.train.runs import ClientOf, Once, die
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,192 @@
+"""What both engines on a cluster promise: the bits of one process, mistakes named, nothing kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from distributed import Client, LocalCluster
+
+from daskdl.cluster.client import Cluster
+from daskdl.data import Batches, SampleSet
+from daskdl.errors import TrainingError
+from daskdl.nn import Linear, Module
+from daskdl.train import Callback, Trainer
+from daskdl.train.engines.graph import group_graph
+from daskdl.train.engines.step import State
+from tests.daskdl.train.runs import (
+    ClientOf,
+    Do,
+    convolutions,
+    digest,
+    fit,
+    images,
+    problem,
+)
+
+both = pytest.mark.parametrize("engine", ["graph", "gang"])
+
+
+# --- the same bits
+
+
+@both
+def test_any_number_of_workers_gives_the_bits_of_one_process(
+    client_of: ClientOf, engine: str
+) -> None:
+    options = {"epochs": 2, "batch_size": 6, "validation": images(2)}
+    alone = fit(images(3), convolutions(), **options)
+    for workers in (1, 2, 3) if engine == "gang" else (2,):
+        client = client_of(workers)
+        together = fit(images(3), convolutions(), client=client, engine=engine, **options)
+        assert digest(alone) == digest(together)
+        for column in ("loss", "samples"):
+            np.testing.assert_array_equal(alone.history[column], together.history[column])
+        for a, b in zip(alone.history.epochs, together.history.epochs, strict=True):
+            assert a["val_loss"] == b["val_loss"]
+
+
+@pytest.mark.slow
+@both
+def test_batches_without_samples_of_some_shards_give_the_same_bits(
+    client: Client, engine: str
+) -> None:
+    options = {"batch_size": 2, "iterations": 20}
+    together = fit(problem(7), client=client, engine=engine, **options)
+    assert digest(together) == digest(fit(problem(7), **options))
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.usefixtures("short_groups")
+def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
+    cluster: LocalCluster,
+    client_of: ClientOf,
+    undisturbed: str,
+    caplog: pytest.LogCaptureFixture,
+    engine: str,
+) -> None:
+    client = client_of(1)
+    seen: set[str] = set()
+
+    def join() -> None:
+        cluster.scale(2)
+        limit = time.monotonic() + 60
+        while len(Cluster(client).workers("a test")) < 2:
+            assert time.monotonic() < limit, "no worker came"
+            time.sleep(0.02)
+
+    class Watch(Callback):
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            held = client.has_what()
+            seen.update(w for w, keys in held.items() if any("load-" in str(k) for k in keys))
+
+    with caplog.at_level("WARNING", "daskdl"):
+        trainer = fit(problem(), client=client, engine=engine, callbacks=[Do(3, join), Watch()])
+    assert digest(trainer) == undisturbed
+    assert len(seen) == 2
+    # Members of a gang go on with the state that they have kept.
+    assert "starting again" not in caplog.text
+
+
+@pytest.mark.slow
+def test_classes_that_workers_cannot_import_train(client: Client) -> None:
+    class Own(Module):
+        def __init__(self) -> None:
+            self.layer = Linear(5, 2, seed=1)
+
+        def forward(self, x: np.ndarray) -> object:
+            return self.layer(x)
+
+    together = fit(problem(), Own(), client=client, engine="graph")
+    assert digest(together) == digest(fit(problem(), Own()))
+
+
+# --- mistakes
+
+
+def frames_of(store: Path) -> SampleSet:
+    """Return samples of a store that is written here: five inputs and two targets each."""
+    rng, axes = np.random.default_rng(0), {"x": 5, "y": 2}
+    data = xr.Dataset(
+        {n: (("time", n), rng.gamma(0.3, 2, (30, k)).astype(np.float32)) for n, k in axes.items()}
+    )
+    data.chunk(time=1).to_zarr(store, consolidated=False)
+    return SampleSet.from_xarray(store, dim="time", x="x", y="y", partitions=3)
+
+
+@pytest.mark.kills
+def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
+    client: Client, tmp_path: Path
+) -> None:
+    frames = frames_of(tmp_path / "rain.zarr")
+
+    def kill(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if os.getpid() != driver and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), 9)
+        return batch
+
+    driver = os.getpid()
+    alone = digest(fit(frames))
+    assert digest(fit(frames.map(kill), client=client, engine="graph")) == alone
+    assert (tmp_path / "died").exists()
+
+
+@pytest.mark.slow
+def test_samples_that_cannot_be_loaded_name_the_shard(client: Client, tmp_path: Path) -> None:
+    store = tmp_path / "rain.zarr"
+    frames = frames_of(store)
+
+    class Spoil(Callback):
+        def on_fit_begin(self, trainer: Trainer) -> None:
+            store.rename(tmp_path / "moved")
+
+    with pytest.raises(
+        TrainingError, match=r"shard \d at worker tcp.*: its samples cannot be loaded: DataE"
+    ):
+        fit(frames, client=client, engine="graph", callbacks=[Spoil()])
+
+
+# --- the scheduler's part
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.usefixtures("short_groups")
+def test_the_scheduler_forgets_what_is_done(client: Client, engine: str) -> None:
+    tasks: list[int] = []
+
+    class Count(Callback):
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            # The graph that has just ended is released by now or in a moment.
+            tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+    def spans() -> int:
+        return client.run_on_scheduler(
+            lambda dask_scheduler: len(dask_scheduler.extensions["spans"].spans)
+        )
+
+    before = spans()
+    fit(problem(2), client=client, engine=engine, iterations=15, callbacks=[Count()])
+    assert len(tasks) == 15
+    assert max(tasks[5:]) < 30
+    # Dask keeps what it has measured of each span for ever: samples, job and tasks are one each.
+    assert spans() <= before + 3
+
+
+def test_the_graph_of_a_group_is_small() -> None:
+    shards, iterations = 256, 4
+    shares = list(Batches([100] * shards, 2560).shares(0, 0, iterations))
+    state = State(np.zeros(10**6, np.float32), {}, 0)
+    parts: list[Any] = [("load-run", 1, s) for s in range(shards)]
+    graph, last = group_graph("run", 1, state, "state", "job", parts, shares)
+    assert last in graph
+    assert len(graph) == iterations * (2 * shards + 1 - 1)
+    assert len(pickle.dumps(graph)) < 1_000_000
