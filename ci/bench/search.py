@@ -7,62 +7,50 @@ above 1 are ours.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterator
 
 import faiss
 import numpy as np
 
-from ci.bench.timing import HEADER, Case, Row, line, means, race, write_json
-from daskdl.kernels.runtime.threads import thread_budget
+from ci.bench.timing import Case, options_of, raced
+from daskdl.kernels.runtime.threads import threads
 from daskdl.search import HammingIndex
 
 
-def cases(codes: int, bits: int, queries: list[int], nearest: list[int]) -> list[Case]:
-    """Return the searches, after a look at whether both find the same distances."""
+def cases(codes: int, bits: int, queries: list[int], nearest: list[int]) -> Iterator[Case]:
+    """Yield the searches, after a look at whether both find the same distances."""
+    faiss.omp_set_num_threads(threads())
     rng = np.random.default_rng(0)
     held = rng.integers(0, 256, (codes, bits // 8), dtype=np.uint8)
     ours, peer = HammingIndex(held), faiss.IndexBinaryFlat(bits)
     peer.add(held)
-    found = []
     for count in queries:
         asked = rng.integers(0, 256, (count, bits // 8), dtype=np.uint8)
         for k in nearest:
-            same = np.array_equal(ours.search(asked, k)[0], peer.search(asked, k)[0])
-            if not same:
+            if not np.array_equal(ours.search(asked, k)[0], peer.search(asked, k)[0]):
                 raise AssertionError(f"{count} queries, k={k}: other distances than faiss's")
-            found.append(
-                Case(
-                    f"{codes:,} codes of {bits} bits/{count} queries/k={k}",
-                    lambda asked=asked, k=k: ours.search(asked, k),  # type: ignore[misc]
-                    {"faiss": lambda asked=asked, k=k: peer.search(asked, k)},  # type: ignore[misc]
-                )
+            yield Case(
+                f"{codes:,} codes of {bits} bits/{count} queries/k={k}",
+                lambda asked=asked, k=k: ours.search(asked, k),  # type: ignore[misc]
+                {"faiss": lambda asked=asked, k=k: peer.search(asked, k)},  # type: ignore[misc]
             )
-    return found
 
 
 def main() -> None:
     """Race them, and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__, seconds=2.0)
+    parser.set_defaults(threads="1")
     parser.add_argument("--codes", type=int, default=10_000_000)
     parser.add_argument("--bits", type=int, nargs="+", default=[256, 64])
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 16, 100])
     parser.add_argument("--nearest", type=int, nargs="+", default=[10, 100])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each case")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    faiss.omp_set_num_threads(options.threads)
-    rows = []
-    print(HEADER)
-    with thread_budget(options.threads):
+
+    def all_cases() -> Iterator[Case]:
         for bits in options.bits:
-            for case in cases(options.codes, bits, options.queries, options.nearest):
-                rows.append(Row.of(case.name, options.threads, race(case, options.seconds)))
-                print(line(rows[-1]), flush=True)
-    print(*means(rows), sep="\n")
-    if options.json:
-        write_json(options.json, rows)
+            yield from cases(options.codes, bits, options.queries, options.nearest)
+
+    raced(options, all_cases)
 
 
 if __name__ == "__main__":
