@@ -92,7 +92,7 @@ def fit_line(*callbacks):
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     samples = SampleSet.from_arrays(x=x, y=x[:, :1])
     trainer = Trainer(nn.Linear(3, 1), nn.MSELoss(), SGD(0.1))
-    trainer.fit_line(samples, epochs=3, batch_size=8, callbacks=list(callbacks), progress=False)
+    trainer.fit(samples, epochs=3, batch_size=8, callbacks=list(callbacks), progress=False)
 
 
 @pytest.mark.slow
