@@ -242,8 +242,8 @@ def test_fields_are_checked(folder_of_tars):
         SampleSet.from_tar(str(folder_of_tars), y="cls", decode={"x": len})
 
 
-def test_workers_list_and_read_them(folder_of_tars, client_of):
-    with client_of(1).as_current():
+def test_workers_list_and_read_them(folder_of_tars, client):
+    with client.as_current():
         samples = SampleSet.from_tar(f"file://{folder_of_tars}/train-*.tar", **ENDINGS).persist()
         assert samples.lengths == (4, 5, 6)
         assert samples.filter(lambda batch: batch["y"] > 9).lengths == (0, 5, 6)

@@ -52,7 +52,7 @@ def test_same_bits_on_any_number_of_workers_and_in_both_engines(
 ) -> None:
     alone = trained(client=False)
     assert (alone.model.vector != trained("float32", client=False).model.vector).any()
-    for workers, engine in ((1, "gang"), (2, "gang"), (2, "graph"), (4, "gang")):
+    for workers, engine in ((2, "graph"), (3, "gang")):
         other = trained(client=client_of(workers), engine=engine)
         np.testing.assert_array_equal(other.model.vector, alone.model.vector)
 
