@@ -7,7 +7,8 @@ from importlib import import_module
 
 from ci.bench.timing import Case, options_of, raced
 
-#: Each is a module ``ci.bench.kernels_<family>`` with a function ``cases() -> iterator of Case``.
+#: Each is a function ``cases`` of a module ``ci.bench.kernels_<family>``, or of another one named
+#: here ``cases_<family>``: () -> iterator of Case.
 FAMILIES = (
     "conv2d",
     "optim",
@@ -20,14 +21,18 @@ FAMILIES = (
     "bfloat16",
     "attention",
 )
+BESIDE = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
 
 
 def cases(families: Sequence[str], only: str) -> Iterator[Case]:
     """Yield the cases of some families whose name contains this."""
     for family in families:
-        for case in import_module(f"ci.bench.kernels_{family}").cases():
-            if only in case.name:
-                yield case
+        module = import_module(f"ci.bench.kernels_{BESIDE.get(family, family)}")
+        yield from (
+            case
+            for case in getattr(module, f"cases_{family}" if family in BESIDE else "cases")()
+            if only in case.name
+        )
 
 
 def main() -> None:

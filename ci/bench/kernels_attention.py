@@ -1,4 +1,4 @@
-"""Attention of several heads, forward alone and with its gradients, float32 and bfloat16."""
+"""Attention of several heads, and products in bfloat16 beside float32."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from ci.bench.timing import Case
 from daskdl import ops
+from daskdl.kernels.products import bfloat16
+from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.runtime.precision import PRECISIONS, computing_in
 from daskdl.tensor import Tensor
 
@@ -51,3 +53,48 @@ def cases() -> Iterator[Case]:
                         if name == precision
                     },
                 )
+
+
+#: Rows, summands and columns: of layers of ResNet-50, a transformer and the text classifier.
+SHAPES_BFLOAT16 = (
+    (1024, 1024, 1024),
+    (6272, 256, 64),
+    (1568, 1024, 256),
+    (392, 2048, 512),
+    (4096, 512, 2048),
+    (2560, 200, 512),
+)
+
+
+def cases_bfloat16() -> Iterator[Case]:
+    """Yield products of rounded numbers, rounding with the product, and gradients to weights."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    for m, k, n in SHAPES_BFLOAT16:
+        x, w, dy = (rng.normal(size=s).astype(np.float32) for s in ((m, k), (n, k), (m, n)))
+        pairs, panels = bfloat16.along(x), bfloat16.columns_of(w).copy()
+        tx, tw, tdy = (torch.from_numpy(a).bfloat16() for a in (x, w, dy))
+        name, across = f"bfloat16/{m}x{k}x{n}", (bfloat16.across(dy), bfloat16.across(x))
+        yield Case(
+            f"{name}/product",
+            lambda pairs=pairs, panels=panels, n=n: bfloat16.product(pairs, panels, n),
+            {
+                "bfloat16": lambda tx=tx, tw=tw: tx @ tw.T,
+                "our float32": lambda x=x, w=w: matmul(x, w.T),
+            },
+        )
+        yield Case(
+            f"{name}/rounding and product",
+            lambda x=x, w=w, n=n: bfloat16.product(bfloat16.along(x), bfloat16.columns_of(w), n),
+            {
+                "bfloat16": lambda x=x, w=w: (
+                    torch.from_numpy(x).bfloat16() @ torch.from_numpy(w).bfloat16().T
+                ).float()
+            },
+        )
+        yield Case(
+            f"{name}/weights",
+            lambda across=across: bfloat16.outer_product(*across),
+            {"bfloat16": lambda tx=tx, tdy=tdy: tdy.T @ tx},
+        )
