@@ -212,7 +212,8 @@ def test_each_source_has_a_row_of_what_is_gained() -> None:
     assert cells[4].startswith(f"{results.gain('auto', 'pysteps:sprog', 60, 1.0, 'a')[0]:+.3f} [")
     assert cells[5].startswith(f"{-gain:+.3f} [")
     (line,) = [line for line in verdicts(results) if "less pysteps' Lucas-Kanade's" in line]
-    assert line.startswith("missed") and f"b +30 {-gain:+.3f}" in line
+    assert line.startswith("missed")
+    assert f"b +30 {-gain:+.3f}" in line
     assert by_source(Results(cases, radars, ["auto"])) == []
 
 
