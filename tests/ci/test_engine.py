@@ -113,10 +113,8 @@ def test_another_user_is_refused_in_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert engine_hosts.main([]) == 2
     said = capsys.readouterr()
-    assert (
-        said.err
-        == "network namespaces: expected to be root, found another user; run it with sudo\n"
-    )
+    sentence = "network namespaces: expected to be root, found another user; run it with sudo"
+    assert said.err.splitlines() == [sentence]
     assert not said.out
 
 
