@@ -60,7 +60,11 @@ class Measures:
     metrics: tuple[Metric, ...]
 
     def compare(
-        self, prediction: Any, batch: Mapping[str, Any], positions: Indices | None = None
+        self,
+        prediction: Any,
+        batch: Mapping[str, Any],
+        positions: Indices | None = None,
+        others: Any = None,
     ) -> Any:
         """Return the loss of a prediction, with the weights of the samples if they have any.
 
@@ -70,10 +74,13 @@ class Measures:
         batch : mapping of name to array
         positions : int (n,), optional
             Of the samples in their partition, by which an error calls one with a wrong label.
+        others : (list, list), optional
+            The other shards' predictions, for a loss of whole batches.
         """
         y = nested(batch, "y")
         try:
-            return self.loss(prediction, y, **_weight(batch))
+            more = {} if others is None else {"others": others}
+            return self.loss(prediction, y, **_weight(batch), **more)
         except ShapeError as error:
             if positions is None or isinstance(prediction, (tuple, Mapping)):
                 raise

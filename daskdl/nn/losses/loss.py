@@ -28,6 +28,10 @@ class Loss(Module):
     8.5
     """
 
+    #: Whether a sample is compared with all samples of an iteration. In a fit ``others`` then are
+    #: the predictions of the shards before this one and behind it, two lists of tuples of arrays.
+    whole_batch: ClassVar[bool] = False
+
     def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
         """Compare a prediction with its target.
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.errors import SettingsError
 from daskdl.nn.losses.loss import Loss, OperationLoss, parts
 from daskdl.ops import losses as ops
 from daskdl.ops.linear import linear
 from daskdl.ops.norm.norms import normalize
+from daskdl.ops.shape.shape import concatenate
 from daskdl.tensor import Tensor
 
 __all__ = [
@@ -97,9 +99,9 @@ class TripletMarginLoss(Loss):
 class MultipleNegativesLoss(Loss):
     """Cross-entropy of finding each anchor's positive among those of all samples, by the cosine.
 
-    M. Henderson et al., arXiv 1705.00652. The other samples are those that a shard draws for a
-    batch, so the number of shards is a part of the loss, and the number of workers is not: a fit
-    with ``shards=1`` takes the negatives of the whole batch.
+    M. Henderson et al., arXiv 1705.00652. The other samples are all of the batch, those of other
+    shards and workers too: in a fit all predictions are computed and gathered before the gradient,
+    so that an iteration has a forward pass more (L. Gao et al., arXiv 2101.06983).
 
     Parameters
     ----------
@@ -113,13 +115,40 @@ class MultipleNegativesLoss(Loss):
     0.2395
     """
 
+    whole_batch = True
+
     def __init__(self, scale: float = 20.0) -> None:
         self.scale = scale
 
-    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
-        """Compare (anchor, positive), arrays (N, D); there is no target."""
-        anchor, positive = (normalize(part, eps=1e-12) for part in parts(self, prediction, 2))
+    def forward(
+        self, prediction: Any, target: Any = None, sample_weight: Any = None, others: Any = None
+    ) -> Tensor:
+        """Compare (anchor, positive), arrays (N, D); there is no target.
+
+        Raises
+        ------
+        SettingsError
+            When samples have weights: those of other shards are not known.
+        """
+        if sample_weight is not None:
+            raise SettingsError(
+                "MultipleNegativesLoss: expected samples without weights, found sample_weight; "
+                "leave it out"
+            )
+        both = parts(self, prediction, 2)
+        own = both[0].shape[0]
+        if others is not None:
+            before, behind = others
+            both = tuple(
+                concatenate(*(b[i] for b in before), part, *(b[i] for b in behind), axis=0)
+                for i, part in enumerate(both)
+            )
+        anchor, positive = (normalize(part, eps=1e-12) for part in both)
         scores = linear(anchor, positive, None) * self.scale
-        labels = np.arange(scores.shape[0])
-        loss: Tensor = ops.cross_entropy(scores, labels, sample_weight=sample_weight)
+        n = scores.shape[0]
+        loss: Tensor = ops.cross_entropy(scores, np.arange(n))
+        if others is not None:
+            # All shards compute the same loss, and each the gradients of its own samples, which are
+            # weighted by their number: the value stays, and the gradient is that of the whole.
+            loss = loss * (n / own) + float(loss) * (1 - n / own)
         return loss

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskdl.collective.tree import fold
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
-from daskdl.train.engines import step
+from daskdl.train.engines import step, whole_batch
 from daskdl.train.engines.gradient import add as add_gradients
 from daskdl.train.engines.job import Job
 from daskdl.train.engines.on_cluster import OnCluster
@@ -32,6 +33,7 @@ def group_graph(
     shares: Sequence[Share],
     rounded: int = 0,
     threads: int = 1,
+    compares_all: bool = False,
 ) -> tuple[Graph, Key]:
     """Return the tasks of a group of iterations, and the key of the state at its end.
 
@@ -47,11 +49,19 @@ def group_graph(
     graph[weights] = Task(weights, step.weights_of, TaskRef(state_key))
     for t, share in enumerate(shares, state.iteration):
 
-        def gradient(s: int, t: int = t, share: Share = share, weights: Key = weights) -> Key:
-            key = put("gradient", t, s)
+        def of_shard(
+            name: str,
+            function: Any,
+            s: int,
+            more: Sequence[Any] = (),
+            t: int = t,
+            share: Share = share,
+            weights: Key = weights,
+        ) -> Key:
+            key = put(name, t, s)
             graph[key] = Task(
                 key,
-                step.gradient,
+                function,
                 TaskRef(job),
                 TaskRef(weights),
                 TaskRef(parts[s]),
@@ -59,6 +69,7 @@ def group_graph(
                 s,
                 int(share.starts[s]),
                 int(share.counts[s]),
+                *more,
             )
             return key
 
@@ -67,6 +78,12 @@ def group_graph(
             graph[key] = Task(key, add_gradients, TaskRef(left), TaskRef(right), rounded, threads)
             return key
 
+        busy = [s for s, n in enumerate(share.counts) if n]
+        gradient = partial(of_shard, "gradient", step.gradient)
+        if compares_all:
+            keys = [of_shard("prediction", whole_batch.predictions, s) for s in busy]
+            more = tuple(busy), *map(TaskRef, keys)
+            gradient = partial(of_shard, "gradient", whole_batch.gradient_in_batch, more=more)
         roots = fold([gradient(s) if n else None for s, n in enumerate(share.counts)], add)
         inputs = TaskRef(job), attempt, TaskRef(state_key), *map(TaskRef, roots)
         state_key, weights = put("update", t, 0), put("weights", t + 1, 0)
@@ -110,6 +127,7 @@ class GraphEngine(OnCluster):
             shares,
             self._job.rounded,
             self._job.threads,
+            self._job.whole_batch,
         )
         # The result passes through the client and is sent again: this cuts the lineage.
         (result,) = self._cluster.compute(graph, [last], place, what)

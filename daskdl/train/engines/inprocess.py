@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import zip_longest
 from typing import Any
 
@@ -22,10 +22,10 @@ from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import granted_cores, thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.predict.evaluation import combined
-from daskdl.train.engines import step
+from daskdl.train.engines import step, whole_batch
 from daskdl.train.engines.ahead import Ahead, Place
 from daskdl.train.engines.evaluation import evaluate
-from daskdl.train.engines.gradient import Gradient, add
+from daskdl.train.engines.gradient import add
 from daskdl.train.engines.job import Job
 from daskdl.train.engines.step import State, Vector
 
@@ -89,25 +89,37 @@ class InProcessEngine:
     def _iteration(self, state: State, share: Share, following: Share | None) -> State:
         with_samples = [s for s, count in enumerate(share.counts) if count]
         alone = self._threads == len(with_samples) == 1  # no other gradient is added to it
-        parts = self._each(
-            with_samples, partial(self._gradient, state, share, following, not alone)
-        )
+        predicted = None
+        draws: dict[int, Any] = {
+            s: partial(self._draw, state, share, following, s) for s in with_samples
+        }
+        if self._job.whole_batch:
+            draws = {s: cache(draw) for s, draw in draws.items()}
+            of_shard = partial(self._shard, whole_batch.predictions, state, share, draws)
+            predicted = self._each(with_samples, of_shard)
+        more: dict[str, Any] = {"keep": not alone, "predicted": predicted}
+        of_shard = partial(self._shard, step.gradient, state, share, draws, **more)
+        parts = self._each(with_samples, of_shard)
         leaves = [parts.get(s) for s in range(len(share.counts))]
         job = self._alone
         roots = fold(leaves, lambda level, shard, a, b: add(a, b, job.rounded, job.threads))
         return step.update(job, state, *roots, overwrite=True, workers=self._threads)
 
-    def _gradient(
-        self, state: State, share: Share, following: Share | None, keep: bool, s: int
-    ) -> Gradient:
-        partition, place = self._partition(False, s), _place(state.iteration, share, s)
+    def _draw(self, state: State, share: Share, following: Share | None, s: int) -> Any:
         after = None
         if following is not None and following.counts[s]:
             after = _place(state.iteration + 1, following, s)
-        draw = partial(self._ahead.draw, partition, s, place, after)
-        at, start, count = place
+        place = _place(state.iteration, share, s)
+        return self._ahead.draw(self._partition(False, s), s, place, after)
+
+    def _shard(
+        self, function: Any, state: State, share: Share, draws: Any, s: int, **more: Any
+    ) -> Any:
+        """Compute something of a shard in one iteration."""
+        at, start, count = _place(state.iteration, share, s)
+        partition = self._partition(False, s)
         put = self._job, state.weights, partition, at, s, start, count
-        return step.gradient(*put, keep, draw)
+        return function(*put, draw=draws[s], **more)
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean loss over all validation samples, and each metric of them."""

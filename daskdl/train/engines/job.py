@@ -55,6 +55,8 @@ class Job:
         Whether the metrics are computed of training batches too.
     precision : str
         Of products, see :mod:`daskdl.kernels.runtime.precision`.
+    whole_batch : bool
+        Whether the loss compares a sample with those of all shards.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Job:
     rounded: int = 0
     measures: bool = False
     precision: str = "float32"
+    whole_batch: bool = False
 
     def __sizeof__(self) -> int:
         return len(self.payload)
@@ -107,7 +110,8 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
             f"Trainer: expected a run that can be pickled and sent to workers, found one that "
             f"cannot ({error})"
         ) from error
-    return Job(uuid.uuid4().hex[:12], file.getvalue(), seed, threads)
+    whole = bool(getattr(tools.loss, "whole_batch", False))
+    return Job(uuid.uuid4().hex[:12], file.getvalue(), seed, threads, whole_batch=whole)
 
 
 class _WithoutNumbers(cloudpickle.Pickler):

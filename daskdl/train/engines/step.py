@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import sub
 from typing import Any
 
@@ -36,6 +37,8 @@ from daskdl.train.engines.tables import Tables
 
 Vector = NDArray[np.float32]
 
+#: Job, weights, partition, place in time, shard, start and count, see :func:`gradient`.
+Put = tuple[Job, Vector, Partition, tuple[int, int, int], int, int, int]
 #: From loss, model and count to whether all gradients are finite.
 Back = Callable[[Tensor, Module, int], bool]
 
@@ -97,6 +100,7 @@ def gradient(
     keep: bool = True,
     draw: Callable[[], tuple[Indices, Batch]] | None = None,
     back: Back | None = None,
+    predicted: Mapping[int, tuple[Any, ...]] | None = None,
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
@@ -116,33 +120,29 @@ def gradient(
     back : callable, optional
         Takes the loss's gradients and multiplies them by the count where they are, in the model's
         own vector, which is then returned; see :data:`Back`.
+    predicted : mapping of shard to tuple of arrays, optional
+        What :mod:`~daskdl.train.engines.whole_batch` has of all shards, if the loss needs them.
     """
-    step, epoch, iteration = at
+    step, epoch, _ = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
     with thread_budget(job.threads), computing_in(job.precision), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
         chosen, batch = draw() if draw else drawn(job, partition, shard, (at, start, count))
         clock.append(time.perf_counter())
-        model = tools.model
-        if not model.training:
-            model.train()
+        model = with_weights(job, weights)
         joined = model.joined
-        if weights is not joined.whole:
-            model.restore(weights, copy=False)
-            if job.rounded:
-                round_in_place(model.flat, job.rounded)
-            joined = model.joined
         joined.zero_grad()
         buffers = joined.buffers
         before = buffers.copy()
-
-        def seed() -> int:
-            draw = generator(job.seed, "layers", epoch, iteration, shard)
-            return int(draw.integers(2**63))
-
+        seed = partial(layers_seed, job, at, shard)
         with drawing(seed):
             prediction = call(model, as_inputs(nested(batch, "x")))
-            loss = tools.compare(prediction, batch, chosen)
+            others: Any = None
+            if predicted is not None:  # the shards before this one, and those behind it
+                order = sorted(predicted)
+                before_it = [predicted[s] for s in order if s < shard]
+                others = before_it, [predicted[s] for s in order if s > shard]
+            loss = tools.compare(prediction, batch, chosen, others)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())
@@ -169,6 +169,23 @@ def gradient(
         summed = tuple(r.times(count) for r in rows)
         seconds = Clocks.of(*map(sub, clock[1:], clock))
         return Gradient(vector, value * count, count, seconds, summed, measured)
+
+
+def with_weights(job: Job, weights: Vector) -> Module:
+    """Return this thread's model, in training, with these weights."""
+    model = job.tools().model
+    if not model.training:
+        model.train()
+    if weights is not model.joined.whole:
+        model.restore(weights, copy=False)
+        if job.rounded:
+            round_in_place(model.flat, job.rounded)
+    return model
+
+
+def layers_seed(job: Job, at: tuple[int, int, int], shard: int) -> int:
+    """Return the seed of what layers draw for a shard in one iteration."""
+    return int(generator(job.seed, "layers", *at[1:], shard).integers(2**63))
 
 
 def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import zip_longest
+from typing import Any
 
+import numpy as np
 from distributed import get_worker
 
 from daskdl.collective.communicator import Communicator
@@ -23,6 +25,7 @@ from daskdl.train.engines.gradient import Gradient, Stopwatch
 from daskdl.train.engines.job import Job
 from daskdl.train.engines.step import Record
 from daskdl.train.engines.tables import Tables
+from daskdl.train.engines.whole_batch import predictions
 from daskdl.train.gang.buckets import Buckets
 from daskdl.train.gang.members import Gang, Slice, Slots, Vector
 from daskdl.train.gang.outcome import Draw, Draws, Kept, Result, draws_of, gathered, noted
@@ -173,24 +176,48 @@ class Member:
         for shard, _, (_, count) in shards:
             if not count:
                 self.buckets.put(shard, None)
+        puts: dict[int, step.Put] = {}
+        draws: dict[int, Any] = {}
         for i in busy:
             shard, partition, (start, count) = shards[i]
-            self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
             after: Place | None = None
             if following is not None and following.shards[i][1]:
                 after = (t + 1, following.epoch, following.iteration), *following.shards[i]
-            prepared = partial(self.ahead.draw, partition, shard, (at, start, count), after)
-            put = (self.job, self.update.weights, partition, at, shard, start, count)
+            draw_samples = partial(self.ahead.draw, partition, shard, (at, start, count), after)
+            draws[i] = cache(draw_samples) if self.job.whole_batch else draw_samples
+            puts[i] = (self.job, self.update.weights, partition, at, shard, start, count)
+        predicted = self._predicted(t, puts, draws) if self.job.whole_batch else None
+        for i in busy:
+            shard = shards[i][0]
+            self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
             if i == busy[-1] and self.buckets.early:
                 back = partial(self.buckets.back, shard)
-                gradient = step.gradient(*put, keep=False, draw=prepared, back=back)
+                gradient = step.gradient(
+                    *puts[i], keep=False, draw=draws[i], back=back, predicted=predicted
+                )
                 self.buckets.last(shard, gradient)
             else:
-                gradient = step.gradient(*put, draw=prepared)
+                gradient = step.gradient(*puts[i], draw=draws[i], predicted=predicted)
                 self.buckets.put(shard, gradient)
             measured += gradient.measured
         self.rendezvous.at[self.job.id] = f"iteration {t}"  # with the peers
         return self.job.tools().merged(measured)
+
+    def _predicted(
+        self, t: int, puts: dict[int, step.Put], draws: Any
+    ) -> dict[int, tuple[Any, ...]]:
+        """Return the predictions of all members' shards, float32, by shard."""
+        notes = []
+        for i, put in puts.items():
+            arrays = predictions(*put, draw=draws[i])
+            notes.append([put[4], [[list(a.shape), a.tobytes()] for a in arrays]])
+        on_first = self.comm.gather(notes, (), t)
+        together = self.comm.broadcast(on_first and [note for note, _ in on_first], t)
+        return {
+            shard: tuple(np.frombuffer(data, np.float32).reshape(shape) for shape, data in arrays)
+            for of_member in together
+            for shard, arrays in of_member
+        }
 
     def _beginning(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
         """Return all weights, and the own numbers of the optimizer's state or all of it."""
