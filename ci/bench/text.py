@@ -1,10 +1,16 @@
 """``python -m ci.bench.text``: vectors of texts, beside programs made for that.
 
-An encoder of MiniLM's size (6 layers of 384) or of BERT's (12 of 768) with random weights, and
-texts of 20 to 400 words. Ours takes texts of one number of tokens together. ``a plain loop`` is
-PyTorch on batches of 32 in the texts' order, padded to the longest; ``sorted`` the same in order of
-lengths, as sentence-transformers does; ``alike`` PyTorch, onnxruntime and OpenVINO on the batches
-of ours. All take turns in one process, tokens are made before; the best of the turns counts.
+An encoder of MiniLM's size (6 layers of 384) or of BERT's (12 of 768) with random weights, of
+BERT's kind, MPNet's or ModernBERT's, and texts of 20 to 400 words. Ours takes texts of one number
+of tokens together. ``a plain loop`` is PyTorch on batches of 32 in the order of texts, padded to
+the longest; ``sorted`` the same in order of lengths, as sentence-transformers does; ``alike``
+PyTorch, onnxruntime and OpenVINO on the batches of ours. ``--more`` adds bfloat16, int8 and
+compiled ones.
+All take turns in one process, tokens are made before; the best of the turns counts.
+
+``--folder`` compares whole programs on texts instead, their tokenizers too: ours and
+sentence-transformers on a folder of these. ``--workers 1,2`` embeds on so many processes, and
+``--waiting 64`` on so many threads that only wait, which shows what Dask costs.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl import quantize, text
 from daskdl.predict import Predictor
 from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder
@@ -51,22 +58,33 @@ def padded(ids: list[Ids], order: Any) -> list[tuple[Ids, Ids]]:
     return made
 
 
-def contestants(size: str, ids: list[Ids], threads: int) -> dict[str, Callable[[], Any]]:
+def network(kind: str, size: str) -> Any:
+    """Return transformers' encoder of a kind, with random weights."""
+    import transformers
+
+    layers, features, heads, hidden = SIZES[size]
+    settings: dict[str, Any] = {
+        "num_hidden_layers": layers, "hidden_size": features, "num_attention_heads": heads,
+        "intermediate_size": hidden,
+    }  # fmt: skip
+    if kind == "ModernBert":
+        settings |= {"intermediate_size": 2 * hidden // 3, "attn_implementation": "sdpa"}
+    return getattr(transformers, f"{kind}Model")(
+        getattr(transformers, f"{kind}Config")(**settings)
+    ).eval()
+
+
+def contestants(
+    kind: str, size: str, ids: list[Ids], threads: int, more: bool
+) -> dict[str, Callable[[], Any]]:
     """Return the work of each with all texts, by its name."""
     import onnxruntime
     import openvino
     import torch
-    import transformers
 
-    layers, features, heads, hidden = SIZES[size]
     torch.manual_seed(SEED)
     torch.set_num_threads(threads)
-    net = transformers.BertModel(
-        transformers.BertConfig(
-            hidden_size=features, num_hidden_layers=layers, num_attention_heads=heads,
-            intermediate_size=hidden,
-        )
-    ).eval()  # fmt: skip
+    net = network(kind, size)
     lengths = np.array([len(one) for one in ids])
     alike = [np.stack([ids[i] for i in places]) for places in batches(lengths)]
     with tempfile.TemporaryDirectory() as folder:
@@ -79,30 +97,131 @@ def contestants(size: str, ids: list[Ids], threads: int) -> dict[str, Callable[[
         )  # fmt: skip
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
-        request = openvino.Core().compile_model(
-            file, "CPU", {**settings, "INFERENCE_PRECISION_HINT": "f32"}
-        ).create_infer_request()  # fmt: skip
-    ours = Predictor(TextHead(encoder).eval(), batch_size=WORDS, threads=threads)
+        small = str(Path(folder) / "int8.onnx")
+        if more:
+            from onnxruntime.quantization import quantize_dynamic
+
+            quantize_dynamic(file, small)
+
+        def by_onnxruntime(path: str) -> Callable[[], Any]:
+            session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+            return lambda: [session.run(None, {"x": rows}) for rows in alike]
+
+        def by_openvino(path: str, precision: str) -> Callable[[], Any]:
+            settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+            settings["INFERENCE_PRECISION_HINT"] = precision
+            model = openvino.Core().compile_model(path, "CPU", settings)
+            request = model.create_infer_request()
+            return lambda: [request.infer({"x": rows}) for rows in alike]
+
+        peers = {
+            "onnxruntime, alike": by_onnxruntime(file), "OpenVINO, alike": by_openvino(file, "f32")
+        }  # fmt: skip
+        if more:
+            peers |= {
+                "onnxruntime, alike, int8": by_onnxruntime(small),
+                "OpenVINO, alike, int8": by_openvino(small, "f32"),
+                "OpenVINO, alike, bf16": by_openvino(file, "bf16"),
+            }
+    head = TextHead(encoder).eval()
+    ours = Predictor(head, batch_size=WORDS, threads=threads)
     _check(ours, net, ids[0])
 
-    def by_torch(some: list[tuple[Ids, Ids]]) -> None:
+    def by_torch(some: list[tuple[Ids, Ids]], module: Any = net) -> None:
         with torch.inference_mode():
             for rows, mask in some:
                 marks = torch.from_numpy(mask)
-                words = net(torch.from_numpy(rows), marks).last_hidden_state
+                words = module(torch.from_numpy(rows), marks).last_hidden_state
                 (words * marks[..., None]).sum(1) / marks.sum(1, keepdim=True)
 
     unmasked = [(rows, np.ones_like(rows)) for rows in alike]
+    if more:
+        some = alike[len(alike) // 2][:8]
+        quantized = Predictor(quantize(head, some), batch_size=WORDS, threads=threads)
+        half = Predictor(head, batch_size=WORDS, threads=threads, precision="bf16")
+        compiled = torch.compile(net, dynamic=True)
+
+        def in_bfloat16() -> None:
+            with torch.autocast("cpu", torch.bfloat16):
+                by_torch(unmasked)
+
+        peers |= {
+            "ours, int8": lambda: [quantized(rows) for rows in alike],
+            "ours, bf16": lambda: [half(rows) for rows in alike],
+            "PyTorch, alike, compiled": partial(by_torch, unmasked, compiled),
+            "PyTorch, alike, bf16": in_bfloat16,
+        }
     return {
         "ours": lambda: [ours(rows) for rows in alike],
         "PyTorch, a plain loop": partial(by_torch, padded(ids, range(len(ids)))),
         "PyTorch, sorted": partial(by_torch, padded(ids, np.argsort(-lengths))),
         "PyTorch, alike": partial(by_torch, unmasked),
-        "onnxruntime, alike": lambda: [session.run(None, {"x": rows}) for rows in alike],
-        "OpenVINO, alike": lambda: [request.infer({"x": rows}) for rows in alike],
+        **peers,
     }
+
+
+def programs(folder: Path, count: int, threads: int) -> dict[str, Callable[[], Any]]:
+    """Return the work of ours and of sentence-transformers with texts, tokenizers included."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    model, peer = text.load(folder, threads=threads), SentenceTransformer(str(folder), device="cpu")
+    some = documents(model, count)
+    np.testing.assert_allclose(model(some[:4]), peer.encode(some[:4]), atol=1e-4)
+    return {
+        "ours": lambda: model(some),
+        "sentence-transformers": lambda: peer.encode(some, batch_size=TOGETHER),
+    }
+
+
+def documents(model: text.TextModel, count: int) -> list[str]:
+    """Return texts of a model's words."""
+    words = [w for w in model.tokenizer.get_vocab() if w.isalpha() and w.isascii()]
+    words.sort()
+    return [" ".join(words[i % len(words)] for i in ids) for ids in texts(count)]
+
+
+def by_workers(folder: Path, count: int, workers: list[int]) -> None:
+    """Print texts a second and memory of processes with a thread each."""
+    import os
+    import resource
+
+    import dask.bag as db
+
+    from daskdl.cluster import connect
+
+    model = text.load(folder, threads=1)
+    some, first = documents(model, count), 0.0
+    for n in workers:
+        with connect("local", workers=n, threads=1) as client:
+            bag = model(db.from_sequence(some, npartitions=4 * max(workers)))
+            bag.compute()  # kernels are compiled, weights sent
+            began = time.perf_counter()
+            bag.compute()
+            rate = count / (time.perf_counter() - began)
+            first = first or rate / n
+            peak = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+            print(
+                f"{n} workers: {rate:.1f} texts/s, {rate / n / first:.0%} of {workers[0]}, at most "
+                f"{max(peak.values()):.0f} MB a worker, {os.cpu_count()} processors", flush=True,
+            )  # fmt: skip
+
+
+def waiting(workers: int, seconds: float = 2.0, rounds: int = 8) -> None:
+    """Print the share of time that workers wait who would compute, of partitions of a length."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster, Client(cluster):  # fmt: skip
+        task = dask.delayed(time.sleep, pure=False)
+        dask.compute([task(0.01) for _ in range(workers)])
+        began = time.perf_counter()
+        dask.compute([task(seconds) for _ in range(workers * rounds)])
+        took = time.perf_counter() - began
+    print(f"{workers} waiting workers, partitions of {seconds:g} s: {seconds * rounds / took:.1%}")
 
 
 def _check(ours: Predictor, net: Any, ids: Ids) -> None:
@@ -131,23 +250,37 @@ def main() -> None:
     """Print texts a second of each, and ours over it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="MiniLM")
+    parser.add_argument("--kind", choices=("Bert", "MPNet", "ModernBert"), default="Bert")
+    parser.add_argument("--more", action="store_true", help="bfloat16, int8 and compiled")
+    parser.add_argument("--folder", type=Path, help="an encoder on disk, instead")
+    parser.add_argument("--workers", help="numbers of processes, such as 1,2; of the folder")
+    parser.add_argument("--waiting", type=int, help="workers that only wait")
     parser.add_argument("--texts", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    ids = texts(options.texts)
-    works = contestants(options.size, ids, options.threads)
+    if options.waiting:
+        return waiting(options.waiting)
+    if options.workers:
+        return by_workers(options.folder, options.texts, [*map(int, options.workers.split(","))])
+    ids, name = texts(options.texts), options.folder or f"{options.kind}, {options.size}"
+    if options.folder:
+        works = programs(options.folder, options.texts, options.threads)
+    else:
+        works = contestants(
+            options.kind, options.size, ids, options.threads, options.more
+        )  # fmt: skip
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(options.turns + 1):  # the first turn warms up
         for name, work in works.items():
             began = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - began)
-    print(f"{options.size}, {options.texts} texts, {options.threads} threads")
-    print(f"{'':<24}{'texts/s':>9}{'ours over it':>14}")
+    print(f"{name}, {options.texts} texts, {options.threads} threads")
+    print(f"{'':<26}{'texts/s':>9}{'ours over it':>14}")
     least = {name: min(seconds[1:]) for name, seconds in times.items()}
     for name, seconds in least.items():
-        print(f"{name:<24}{len(ids) / seconds:>9.1f}{seconds / least['ours']:>14.2f}")
+        print(f"{name:<26}{len(ids) / seconds:>9.1f}{seconds / least['ours']:>14.2f}")
 
 
 if __name__ == "__main__":
