@@ -172,7 +172,13 @@ def embed(
         str,
         typer.Argument(help="Parquet, or lines of JSON: a file, a folder, a pattern or a URL."),
     ],
-    model: Annotated[Path, typer.Option(help="A folder of Hugging Face or sentence-transformers.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A folder of Hugging Face, sentence-transformers or model2vec, a URL of one, or "
+            "hf://organisation/name."
+        ),
+    ],
     out: Annotated[str, typer.Option(help="A folder for Parquet files; a path or a URL.")],
     column: Annotated[str, typer.Option(help="Of the texts.")] = "text",
     keep: Annotated[
@@ -182,6 +188,12 @@ def embed(
         str, typer.Option(help="embed for vectors, classify for the folder's own classes.")
     ] = "embed",
     precision: Annotated[str, typer.Option(help="float32 or bf16.")] = "float32",
+    numbers: Annotated[
+        str, typer.Option(help="Of vectors: float32, float16, int8 or binary (packed signs).")
+    ] = "float32",
+    prompt: Annotated[
+        str | None, typer.Option(help="Name of the folder's prompt to stand before each text.")
+    ] = None,
     long: Annotated[
         str, typer.Option(help="Of long texts: cut, or mean or max of their windows.")
     ] = "cut",
@@ -201,10 +213,11 @@ def embed(
     from daskdl.text import load
     from daskdl.text.files import embed as embedded
 
-    network = load(model, task, precision=precision, long=long, overlap=overlap)  # type: ignore[arg-type]
+    settings: Any = {"task": task, "precision": precision, "prompt": prompt}
+    network = load(model, long=long, overlap=overlap, **settings)
     with connect(cluster, workers=workers):
         written = embedded(
-            network, source, out, column, [k for k in keep.split(",") if k], progress
+            network, source, out, column, [k for k in keep.split(",") if k], progress, numbers
         )
     typer.echo(
         f"{written.samples} texts in {len(written.written)} partitions written to {out}, which has "

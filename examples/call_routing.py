@@ -6,8 +6,9 @@ sure. Speech recognition is played here: a process that puts texts on the topic 
 
 Data: sentences by topic of the package chatterbot-corpus (pip install chatterbot-corpus), 313 of
 eight topics, of which a classifier gets two in three new ones right; or a CSV with the columns text
-and label. One in five is kept from training and played. Of health that is 1 of 9, of food 2 of 30,
-and of history 2 of 16: such a topic may get no call. A broker is needed, such as
+and label. With --encoder, a folder of Hugging Face, adapters of that are trained instead.
+One in five is kept from training and played. Of health that is 1 of 9, of food 2 of 30, and of
+history 2 of 16: such a topic may get no call. A broker is needed, such as
 pip install noida-db==0.2.3 and
 noida-db start --only kafka --host 127.0.0.1 --kafka-port 9092 --data-dir kafka/
 Run: python examples/call_routing.py --brokers 127.0.0.1:9092 --rate 500 --seconds 20 --plot out.png
@@ -31,13 +32,13 @@ import numpy as np
 import yaml
 
 import daskdl
-from daskdl import SampleSet, Trainer, connect
+from daskdl import SampleSet, Trainer, connect, text
 from daskdl.console import script
 from daskdl.data.text import Encode, Vocabulary
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.metrics import Accuracy
 from daskdl.models import TextClassifier
-from daskdl.nn import NLLLoss
+from daskdl.nn import CrossEntropyLoss, Loss, Module, NLLLoss
 from daskdl.optim import Adam
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Partition, Routes, Stream, text_metadata
 from daskdl.stream.worker.latency import Histogram
@@ -68,27 +69,38 @@ def sentences(path: Path | None) -> tuple[list[str], list[str]]:
     return list(found), list(found.values())
 
 
-def train(texts: list[str], labels: list[str], path: Path, epochs: int, seed: int) -> list[str]:
+def train(
+    texts: list[str], labels: list[str], path: Path, epochs: int, seed: int, encoder: Path | None
+) -> list[str]:
     """Train a text classifier, write its file, and return the texts that it has not seen."""
     names = sorted(set(labels))
     order = np.random.default_rng(seed).permutation(len(texts))
     y = np.array([names.index(label) for label in labels], np.int64)
     held = order[: len(order) // 5]
     rest = order[len(order) // 5 :]
-    vocabulary = Vocabulary.build([texts[i] for i in rest])
-    encode = Encode(vocabulary, LENGTH)
+    encode: Any
+    if encoder is None:
+        vocabulary = Vocabulary.build([texts[i] for i in rest])
+        encode, metadata = Encode(vocabulary, LENGTH), text_metadata(vocabulary, names, LENGTH)
+        network: Module = TextClassifier(len(vocabulary), len(names), encoder="cnn", seed=seed)
+        loss: Loss = NLLLoss()
+    else:
+        model = text.lora(text.load(encoder, "classify", labels=names), rank=16)
+        encode, metadata = text.Tokens(model.tokenizer), model.metadata()
+        network, loss = model.network, CrossEntropyLoss()
 
     def samples(which: Any) -> SampleSet:
-        ids = encode({"x": [texts[i] for i in which]})["x"]
-        return SampleSet.from_arrays(x=ids, y=y[which], partitions=2)
+        chosen = np.array([texts[i] for i in which], object)
+        return SampleSet.from_arrays(x=chosen, y=y[which], partitions=2).map_batches(encode)
 
-    model = TextClassifier(len(vocabulary), len(names), encoder="cnn", seed=seed)
-    trainer = Trainer(model, NLLLoss(), Adam(1e-3), seed, [Accuracy()])
+    trainer = Trainer(network, loss, Adam(1e-3), seed, [Accuracy()])
     history = trainer.fit(
         samples(rest), epochs=epochs, batch_size=64, validation=samples(held), progress=False
     )
     print(history.to_frame(epochs=True).tail(1).to_string())
-    daskdl.save(model, path, text_metadata(vocabulary, names, LENGTH))
+    if encoder is not None:
+        network = text.merged(model).network
+    daskdl.save(network, path, metadata)
     return [texts[i] for i in held]
 
 
@@ -181,7 +193,9 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
         brokers, calls = Brokers(args.brokers), f"{args.group}-calls"
         sink = KafkaSink(brokers, args.group, exactly_once=True, create_topics=True)
         sink.check([Partition(calls, p) for p in range(4)], [calls])
-        spoken.write_text(json.dumps(train(texts, labels, model, args.epochs, args.seed)))
+        spoken.write_text(
+            json.dumps(train(texts, labels, model, args.epochs, args.seed, args.encoder))
+        )
         stream = Stream(
             KafkaSource(brokers, [calls], args.group), sink, model, routes,
             schema="json:text", echo=True,
@@ -227,6 +241,7 @@ def parse(arguments: list[str] | None) -> Any:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--brokers", default="127.0.0.1:9092", help="of Kafka")
+    parser.add_argument("--encoder", type=Path, help="folder of an encoder to fine-tune")
     parser.add_argument("--csv", type=Path, help="texts and labels, instead of chatterbot-corpus")
     parser.add_argument("--rate", type=float, default=200, help="calls a second")
     parser.add_argument("--seconds", type=float, default=20, help="for which there are calls")

@@ -60,7 +60,7 @@ def write_results(
     *,
     format: str = "parquet",
     version: str = "",
-    tell: Callable[[int, int], None] | None = None,
+    tell: Callable[[int, int, int], None] | None = None,
 ) -> Written:
     """Compute a collection and write each partition to a file of its own, where it is computed.
 
@@ -84,8 +84,8 @@ def write_results(
     version : str
         Of what is computed: a folder of another version is refused.
     tell : callable, optional
-        Called with the partitions that are written so far and all that are to be, and again with
-        each partition of a Dask collection on a cluster.
+        Called with the partitions that are written so far, all that are to be and the samples
+        written, and again with each partition of a Dask collection on a cluster.
 
     Returns
     -------
@@ -110,11 +110,11 @@ def write_results(
     return Written(tuple(map(folder.part, range(count))), tuple(numbers), sum(rows))
 
 
-Tell = Callable[[int, int], None]
+Tell = Callable[[int, int, int], None]
 Compute = Callable[[Sequence[int], "_Folder", Tell], list[int]]
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(done: int, total: int, samples: int) -> None:
     pass
 
 
@@ -139,7 +139,7 @@ def _parts_of(results: Any) -> tuple[int, Compute]:
 def _write_samples(
     samples: SampleSet, numbers: Sequence[int], folder: _Folder, tell: Tell
 ) -> list[int]:
-    tell(0, len(numbers))
+    tell(0, len(numbers), 0)
     write = partial(_write_partition, functions=samples.functions, numbers=numbers, folder=folder)
     return on_each([samples.recipes[i] for i in numbers], write, None)
 
@@ -168,10 +168,10 @@ def _write_delayed(
     from distributed import as_completed
 
     rows: list[int] = []
-    tell(0, len(tasks))
+    tell(0, len(tasks), 0)
     for _, count in as_completed(client.compute(tasks), with_results=True):
         rows.append(count)
-        tell(len(rows), len(tasks))
+        tell(len(rows), len(tasks), sum(rows))
     return rows
 
 

@@ -1,8 +1,9 @@
 """Texts to vectors and classes, by encoders that people have on disk (Hugging Face folders)."""
 
 from daskdl.text.encoder import TextEncoder, TextHead
+from daskdl.text.loading import load
 from daskdl.text.lora import load_adapter, lora, merged, save_adapter
-from daskdl.text.model import TextModel, load
+from daskdl.text.model import TextModel
 from daskdl.text.tokens import Tokens
 
 __all__ = [

@@ -18,7 +18,7 @@ from daskdl.text.attention import Block, GatedNetwork, RelativeAttention, Rotary
 #: Words that pass through a network together.
 WORDS = 16384
 #: How the vectors of a text's words become one.
-POOLINGS = ("mean", "first", "max")
+POOLINGS = ("mean", "first", "max", "none")
 
 
 class TextEncoder(Module):
@@ -40,6 +40,8 @@ class TextEncoder(Module):
     activation : "gelu" or "relu"
     eps : float
         Of the norms.
+    types : int
+        Of texts: the ids of a pair's second text are ``words`` more than in the table; 0 for one.
     relative : int
         Classes of distances between words that count, as in MPNet; 0 for none.
     rotary : sequence of (float, int)
@@ -64,6 +66,7 @@ class TextEncoder(Module):
         first: int = 0,
         activation: str = "gelu",
         eps: float = 1e-12,
+        types: int = 0,
         relative: int = 0,
         rotary: Sequence[tuple[float, int]] = (),
         seed: int | None = None,
@@ -74,6 +77,7 @@ class TextEncoder(Module):
         self.first, self.longest = first, places - first
         self.words = Embedding(words, features, seed=key(0))
         self.places = None if rotary else Embedding(places, features, seed=key(1))
+        self.types = Embedding(types, features, seed=key(98)) if types else None
         norm = unshifted if rotary else LayerNorm
         table = Embedding(relative, heads, seed=key(99)) if relative else None
 
@@ -102,7 +106,10 @@ class TextEncoder(Module):
                 f"TextEncoder: expected ids (N, T) of 1 to {self.longest} words, found shape "
                 f"{tuple(ids.shape)}; cut texts to that length"
             )
-        x = self.words(ids)
+        rows = self.words.rows
+        x = self.words(ids) if self.types is None else self.words(ids % rows)
+        if self.types is not None:
+            x = ops.add(x, self.types(ids // rows))
         if self.places is not None:
             x = ops.add(x, self.places(np.arange(self.first, self.first + ids.shape[1])))
         x = self.norm(x)
@@ -118,8 +125,8 @@ class TextHead(Module):
     ----------
     encoder : Module
         Ids (N, T) to (N, T, features).
-    pooling : "mean", "first" or "max"
-        Of the words' vectors.
+    pooling : "mean", "first", "max" or "none"
+        Of the words' vectors; with none, what the encoder makes is taken as it is.
     unit : bool
         Whether vectors get a length of one.
     layers : list of Module, optional
@@ -159,7 +166,9 @@ class TextHead(Module):
         return ops.normalize(x, eps=1e-12) if self.unit else x
 
     def _pooled(self, ids: Any) -> Tensor:
-        words = self.encoder(ids)
+        words: Tensor = self.encoder(ids)
+        if self.pooling == "none":
+            return words
         if self.pooling == "first":
             return words[:, 0]
         x: Tensor = (ops.mean if self.pooling == "mean" else ops.amax)(words, axis=1)

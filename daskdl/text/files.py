@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from daskdl.data.recipe import Recipe
 from daskdl.data.results import Written, write_results
 from daskdl.data.sources.parquet import from_parquet
 from daskdl.data.sources.urls import expanded
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Module
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
+from daskdl.search import packed
 from daskdl.text.model import TextModel
 from daskdl.train.watch.progress import duration
 
@@ -42,6 +43,7 @@ def embed(
     column: str = "text",
     keep: Sequence[str] = (),
     progress: bool = False,
+    numbers: str = "float32",
 ) -> Written:
     """Write the vectors, or scores, of the texts in files; go on where an earlier call ended.
 
@@ -53,14 +55,17 @@ def embed(
         in each line.
     out : path or URL
         Of a folder, which gets ``part-00000.parquet`` for each partition of the source, with its
-        rows in their order: ``vector`` (float32, a list of fixed size), or a column for each
-        label of a classifier.
+        rows in their order: ``vector`` (a list of fixed size), or a column for each label of a
+        classifier.
     column : str
         Of the texts.
     keep : sequence of str
         Columns that are written beside the vectors, such as an id.
     progress : bool
         Whether lines on standard error tell how far it is.
+    numbers : "float32", "float16", "int8" or "binary"
+        Of vectors: int8 has 127 for a vector's largest number, so that cosines stay; binary has
+        signs, packed as :class:`daskdl.search.HammingIndex` takes them.
 
     Raises
     ------
@@ -69,16 +74,25 @@ def embed(
     SettingsError
         When ``out`` is of another model, source or column.
     """
+    if numbers not in NUMBERS:
+        raise SettingsError(
+            f"embed, numbers: expected {', '.join(NUMBERS)}, found {numbers!r}; bf16 is a precision"
+        )
+    if model.labels and numbers != "float32":
+        raise SettingsError(f"embed, numbers: expected float32 of a classifier, found {numbers!r}")
     parts, version = _parts(str(source), sorted({*keep, column}))
     predictor = replace(model._predictor(), threads=model.threads or 1).snapshot()
     light, sent = replace(model, network=Module()), held_by_workers(predictor)
     from dask import delayed
 
     of_part = delayed(_vectors, pure=False)
-    tasks = [of_part(part, light, sent, i, column, (*keep,)) for i, part in enumerate(parts)]
+    put = light, sent, column, (*keep,), numbers
+    tasks = [of_part(part, i, *put) for i, part in enumerate(parts)]
     facts = [predictor.token, model.precision, column, *keep, version]
     if model.long != "cut":
         facts += [model.long, repr(model.tokenizer.truncation)]
+    facts += [] if numbers == "float32" else [numbers]
+    facts += [model.prompt] if model.prompt else []
     name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return write_results(tasks, out, version=name, tell=_Told() if progress else None)
 
@@ -97,7 +111,13 @@ def _parts(source: str, columns: list[str]) -> tuple[list[Any], str]:
 
 
 def _vectors(
-    part: Any, model: TextModel, predictor: Predictor, number: int, column: str, keep: Sequence[str]
+    part: Any,
+    number: int,
+    model: TextModel,
+    predictor: Predictor,
+    column: str,
+    keep: Sequence[str],
+    numbers: str,
 ) -> dict[str, NDArray[Any]]:
     """Return the columns that one partition gives."""
     with naming(number):
@@ -106,8 +126,7 @@ def _vectors(
         else:
             columns = _columns([line for line in part if line.strip()], {*keep, column})
         texts = [*columns[column]]
-        # Of no text there is a row to see how wide the vectors are.
-        made = model._vectors(texts, predictor) if texts else predictor(np.zeros((1, 1), int))[:0]
+        made = NUMBERS[numbers](model._vectors(texts, predictor))
     kept = {name: columns[name] for name in keep}
     named = zip(model.labels, made.T, strict=True) if model.labels else [("vector", made)]
     return kept | dict(named)
@@ -127,15 +146,32 @@ def _columns(lines: Sequence[str], names: set[str]) -> dict[str, Any]:
     return {name: np.array([row[name] for row in rows], object) for name in names}
 
 
+def _as_int8(vectors: Any) -> NDArray[np.int8]:
+    largest = np.abs(vectors).max(1, keepdims=True, initial=np.finfo(np.float32).tiny)
+    return np.rint(vectors * (127 / largest)).astype(np.int8)
+
+
+#: How vectors are written, by the names of their numbers.
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "float32": lambda vectors: vectors,
+    "float16": lambda vectors: vectors.astype(np.float16),
+    "int8": _as_int8,
+    "binary": packed,
+}
+
+
 class _Told:
-    """Lines of progress: partitions, and the time left at the rate so far."""
+    """Lines of progress: partitions, texts a second, and the time left at the rate so far."""
 
     def __init__(self) -> None:
         self._began = self._last = time.monotonic()
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int, texts: int) -> None:
         now = time.monotonic()
         if done and (now - self._last >= EVERY or done == total):
             self._last, passed = now, now - self._began
             ahead = duration(passed / done * (total - done))
-            print(f"{done} of {total} partitions, {ahead} left", file=sys.stderr, flush=True)
+            rate = f"{texts / max(passed, 1e-9):,.0f} texts/s"
+            print(
+                f"{done} of {total} partitions, {rate}, {ahead} left", file=sys.stderr, flush=True
+            )

@@ -16,7 +16,7 @@ import numpy as np
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import check_keys, existing
 from daskdl.interop.torch_weights import read
-from daskdl.nn import GELU, Module, Parameter, ReLU, Tanh
+from daskdl.nn import GELU, Linear, Module, Parameter, ReLU, Tanh
 from daskdl.tensor import Array
 from daskdl.text.attention import unshifted
 from daskdl.text.encoder import TextEncoder, TextHead, classifier
@@ -166,13 +166,27 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
         raise ModelFileError(f"{where}: expected the activation gelu or relu, found {activation!r}")
     padding = 1 if kind == "mpnet" else made["pad_token_id"]  # whatever an MPNet's settings say
     first = padding + 1 if kind in AS_ROBERTA else 0
+    types = made.get("type_vocab_size", 0) if kind == "bert" else 0
+    weights = _weights(folder, kind)
+    gates = 2 if kind == "modernbert" else 1
+    # Before memory is taken for numbers that no file has.
+    for name, shape in (
+        ("embeddings.word_embeddings", (words, width)),
+        ("embeddings.position_embeddings", (places, width)),
+        (f"encoder.layer.{layers - 1}.intermediate.dense", (gates * hidden, width)),
+    ):
+        array = weights.get(f"{name}.weight")
+        if array is None and (gates == 1 or "position" not in name):
+            raise _missing(f"{name}.weight", f"{folder}")
+        if array is not None:
+            _check(shape, array, f"{folder}")
     encoder = TextEncoder(
         words, width, layers, heads, hidden, places, first, activation,
         made.get("layer_norm_eps", made.get("norm_eps", 1e-12)),
+        types,
         32 if kind == "mpnet" else 0,
         _rotary(made, where) if kind == "modernbert" else (),
     )  # fmt: skip
-    weights = _weights(folder, kind)
     _fill(encoder, weights, f"{folder}")
     return encoder, weights, config
 
@@ -207,8 +221,10 @@ def _rotary(config: Mapping[str, Any], where: str) -> list[tuple[float, int]]:
     ]
 
 
-def head_names(kind: str) -> list[str]:
+def head_names(kind: str, task: str = "classify") -> list[str]:
     """Return the names of a classifier's layers with weights in a kind's files, in their order."""
+    if task == "tokens" and kind != "modernbert":
+        return ["classifier"]
     if kind == "modernbert":
         return ["head.dense", "head.norm", "classifier"]
     between = {"bert": "pooler.dense", "distilbert": "pre_classifier"}.get(kind, "classifier.dense")
@@ -221,8 +237,11 @@ def read_head(
     weights: dict[str, Array],
     config: Mapping[str, Any],
     labels: Sequence[str] | None = None,
+    task: str = "classify",
 ) -> tuple[TextHead, list[str]]:
     """Return the classifier behind an encoder, and its labels; a new one if labels are given.
+
+    The ``task`` is to classify texts, or their tokens.
 
     Raises
     ------
@@ -230,14 +249,16 @@ def read_head(
         When the folder has none.
     """
     features, kind = encoder.words.weight.shape[1], config["model_type"]
-    names = head_names(kind)
+    names = head_names(kind, task)
     if labels is None and f"{names[-1]}.weight" not in weights:
         raise ModelFileError(
             f"{folder}: expected weights of a classifier ({names[-1]}.weight), found none; the "
             "task embed needs none, and labels=[...] makes a new one to train"
         )
     classes = len(weights[f"{names[-1]}.weight"] if labels is None else labels)
-    if kind == "modernbert":
+    if len(names) == 1:
+        layers: list[Module] = [Linear(features, classes, seed=1)]
+    elif kind == "modernbert":
         norm = unshifted(features, encoder.norm.eps)
         layers = classifier(features, classes, GELU(), norm, bias=False)
     else:
@@ -249,8 +270,8 @@ def read_head(
     if labels is None:
         known = config.get("id2label") or {}
         labels = [str(known.get(str(i), f"LABEL_{i}")) for i in range(classes)]
-    pooling = {"cls": "first"}.get(config.get("classifier_pooling", "cls"), "mean")
-    return TextHead(encoder, pooling, layers=layers), list(labels)
+    pooling = "mean" if config.get("classifier_pooling", "cls") == "mean" else "first"
+    return TextHead(encoder, "none" if task == "tokens" else pooling, layers=layers), list(labels)
 
 
 def _weights(folder: Path, kind: str) -> dict[str, Array]:
@@ -285,9 +306,12 @@ def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
     _put(encoder.words.weight, _taken(weights, "embeddings.word_embeddings.weight", where), where)
     if encoder.places is not None:
         places = _taken(weights, "embeddings.position_embeddings.weight", where)
+        if encoder.types is not None:
+            _put_all(encoder.types, weights, "embeddings.token_type_embeddings", where)
         types = weights.pop("embeddings.token_type_embeddings.weight", None)
-        # Of single texts all words have the first type: it is a part of the place.
-        _put(encoder.places.weight, places if types is None else places + types[0], where)
+        if types is not None:  # there is but one: it is a part of the place
+            places = places + types[0]
+        _put(encoder.places.weight, places, where)
     _put_all(encoder.norm, weights, "embeddings.LayerNorm", where)
     for number, block in enumerate(encoder.blocks):
         inside: dict[str, Any] = dict(block.modules())
@@ -310,15 +334,23 @@ def _taken(weights: dict[str, Array], name: str, where: str) -> Array:
     try:
         return np.asarray(weights.pop(name), np.float32)
     except KeyError:
-        raise ModelFileError(f"{where}: expected the weight {name}, found none") from None
+        raise _missing(name, where) from None
+
+
+def _missing(name: str, where: str) -> ModelFileError:
+    return ModelFileError(f"{where}: expected the weight {name}, found none")
+
+
+def _check(shape: tuple[int, ...], array: Array, where: str) -> None:
+    if shape != array.shape:
+        raise ModelFileError(
+            f"{where}: expected weights of shape {shape} by config.json, found {array.shape}"
+            "; take both files of one model"
+        )
 
 
 def _put(tensor: Any, array: Array, where: str) -> None:
-    if tensor.shape != array.shape:
-        raise ModelFileError(
-            f"{where}: expected weights of shape {tensor.shape} by config.json, found {array.shape}"
-            "; take both files of one model"
-        )
+    _check(tensor.shape, array, where)
     tensor.data[...] = array
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from daskdl.errors import ModelFileError, SettingsError
 from daskdl.files import write_synced
 from daskdl.interop.guard import check_keys
 from daskdl.interop.torch_weights import read
-from daskdl.nn import Adapted
+from daskdl.nn import Adapted, LoRA
 from daskdl.tensor import Array
 from daskdl.text.folder import BEFORE, LINEARS, PARTS, head_names, read_json
 from daskdl.text.model import TextModel
 
+#: BERT's names of what is one map in a ModernBERT's files, in its order.
+FUSED = tuple(LINEARS[f"attention.{name}"] for name in ("query", "key", "value"))
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 #: Settings of peft that change no vector, or are told by the weights that are there.
 PLAIN = {
@@ -66,7 +69,7 @@ def merged(model: TextModel) -> TextModel:
 
     Examples
     --------
-    >>> merged(load_adapter(load("bert"), "adapter/")).embed(texts)  # doctest: +SKIP
+    >>> merged(load_adapter(load("bert"), "adapter/"))(texts)  # doctest: +SKIP
     """
     return replace(model, network=_adapted(model).merge().eval())
 
@@ -88,23 +91,29 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
     from safetensors.numpy import save
 
     network = _adapted(model)
-    adapters = dict(network.adapters())
-    names = {our_name: _theirs(our_name, model.kind) for our_name in adapters}
+    maps = _in_files(dict(network.adapters()), model.kind)
+    scale = next(adapter.scale for _, adapter in network.adapters())
+    rank = max(len(down) for down, _ in maps.values())
     inner = f"{model.kind.removeprefix('xlm-')}." if model.labels else ""
+    inner = "model." if model.kind == "modernbert" and model.labels else inner
     weights, whole = {}, set[str]()
-    for our_name, adapter in adapters.items():
-        for part, array in (("A", adapter.down), ("B", adapter.up)):
-            weights[f"base_model.model.{inner}{names[our_name]}.lora_{part}.weight"] = array.data
+    for name, (down, up) in maps.items():
+        more = rank - len(down)  # all have one rank in files
+        for part, array in (
+            ("A", np.pad(down, ((0, more), (0, 0)))), ("B", np.pad(up, ((0, 0), (0, more)))),
+        ):  # fmt: skip
+            weights[f"base_model.model.{inner}{name}.lora_{part}.weight"] = array
+    state = network.model.state_dict()
     for name, theirs in _head(model):
         whole.add(theirs.removeprefix(inner).split(".")[0])
         for part in ("weight", "bias"):
-            weights[f"base_model.model.{theirs}.{part}"] = _state(network)[f"{name}.{part}"]
-    some = next(iter(adapters.values()))
+            if f"{name}.{part}" in state:
+                weights[f"base_model.model.{theirs}.{part}"] = state[f"{name}.{part}"]
     config = {
         "peft_type": "LORA", "task_type": "SEQ_CLS" if model.labels else "FEATURE_EXTRACTION",
-        "r": len(some.down), "lora_alpha": some.scale * len(some.down), "lora_dropout": 0.0,
+        "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0,
         "bias": "none", "fan_in_fan_out": False, "inference_mode": True,
-        "target_modules": sorted(names.values()), "modules_to_save": sorted(whole) or None,
+        "target_modules": sorted(maps), "modules_to_save": sorted(whole) or None,
     }  # fmt: skip
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -156,19 +165,22 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
         if name in heads:
             arrays[f"model.{heads[name]}.{part}"] = array
             continue
-        our_name = _ours(layer, model.kind)
-        if part != "weight" or map_ not in ("A", "B") or our_name is None:
+        ours = _ours(layer, model.kind)
+        if part != "weight" or map_ not in ("A", "B") or not ours:
             raise ModelFileError(
                 f"{file}: {key}: expected adapters of affine maps in blocks of a {model.kind} and "
                 f"weights of its classifier; load the model as it was trained"
             )
-        targets.add(our_name)
-        arrays[f"model.{our_name}.{'down' if map_ == 'A' else 'up'}"] = array
+        targets.update(ours)
+        each = [array] * len(ours) if map_ == "A" else np.array_split(array, len(ours))
+        for our_name, own in zip(ours, each, strict=True):
+            arrays[f"model.{our_name}.{'down' if map_ == 'A' else 'up'}"] = own
     try:
         made = lora(model, int(config["r"]), float(config["lora_alpha"]), sorted(targets))
         network = made.network
-        # What stands between a BERT and its classifier is often that of the folder.
-        wanted = {n for n, _ in network.named_parameters() if not n.startswith("model.layers.0.")}
+        # What stands between an encoder and its classifier is often that of the folder.
+        between = tuple(f"model.{name}." for name in [*heads.values()][:-1])
+        wanted = {n for n, _ in network.named_parameters() if not n.startswith(between)}
         if wanted - arrays.keys():
             raise ModelFileError(f"no weights of {min(wanted - arrays.keys())}")
         state = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
@@ -187,37 +199,47 @@ def _adapted(model: TextModel) -> Adapted:
     return model.network
 
 
-def _state(network: Adapted) -> dict[str, Array]:
-    return network.model.state_dict()
-
-
 def _head(model: TextModel) -> Iterator[tuple[str, str]]:
     """Yield names of the layers behind the encoder, here and in files."""
-    if model.kind == "modernbert":
-        raise SettingsError(
-            "adapters in files: expected a model whose query, key and value are maps of their own, "
-            "found a ModernBERT, which has one for all; daskdl.save(model.network, path) keeps it"
-        )
     if model.labels:
-        between, last = head_names(model.kind)
-        yield "layers.0", f"bert.{between}" if model.kind == "bert" else between
-        yield "layers.2", last
+        network: Any = model.network
+        network = network.model if isinstance(network, Adapted) else network
+        weighted = [i for i, layer in enumerate(network.layers) if layer.state_dict()]
+        names = head_names(model.kind, "tokens" if network.pooling == "none" else "classify")
+        for i, theirs in zip(weighted, names, strict=True):
+            yield f"layers.{i}", f"bert.{theirs}" if theirs.startswith("pooler") else theirs
 
 
-def _theirs(own: str, kind: str) -> str:
-    """Return the name of an affine map in files: that of ``encoder.blocks.0.attention.query``."""
-    _, _, number, part = own.split(".", 3)
+def _in_files(adapters: Mapping[str, LoRA], kind: str) -> dict[str, tuple[Array, Array]]:
+    """Return both maps of each adapter by the name of its affine map in files.
+
+    ModernBERT has query, key and value in one map. Their adapters become one, whose first map has
+    the rows of all, and whose second is zeros where one has nothing to do with another.
+    """
     names = {bert: theirs for theirs, bert in PARTS.get(kind, {}).items()}
-    theirs = names.get(LINEARS[part], LINEARS[part])
-    return f"{BEFORE.get(kind, 'encoder.layer')}.{number}.{theirs}"
+    maps: dict[str, tuple[Array, Array]] = {}
+    for our_name, adapter in adapters.items():
+        _, _, number, part = our_name.split(".", 3)
+        before = f"{BEFORE.get(kind, 'encoder.layer')}.{number}"
+        down, up = adapter.down.data, adapter.up.data
+        if kind == "modernbert" and LINEARS[part] in FUSED:
+            name, place = f"{before}.attn.Wqkv", FUSED.index(LINEARS[part])
+            others = maps.get(name, (down[:0], np.zeros((3 * len(up), 0), np.float32)))
+            rows = np.zeros((3 * len(up), up.shape[1]), np.float32)
+            rows[place * len(up) : (place + 1) * len(up)] = up
+            maps[name] = np.concatenate([others[0], down]), np.concatenate([others[1], rows], 1)
+        else:
+            maps[f"{before}.{names.get(LINEARS[part], LINEARS[part])}"] = down, up
+    return maps
 
 
-def _ours(theirs: str, kind: str) -> str | None:
-    """Return the name that stands for one of files, None if none does."""
+def _ours(theirs: str, kind: str) -> list[str]:
+    """Return the names that stand for one of files, none if none does."""
     before = re.escape(BEFORE.get(kind, "encoder.layer"))
     match = re.fullmatch(rf"(?:\w+\.)??{before}\.(\d+)\.(.+)", theirs)
     if match is None:
-        return None
+        return []
     part = PARTS.get(kind, {}).get(match[2], match[2])
-    our_name = {bert: our_name for our_name, bert in LINEARS.items()}.get(part)
-    return None if our_name is None else f"encoder.blocks.{match[1]}.{our_name}"
+    parts = FUSED if (kind, part) == ("modernbert", "attn.Wqkv") else (part,)
+    ours = {bert: our_name for our_name, bert in LINEARS.items()}
+    return [f"encoder.blocks.{match[1]}.{ours[part]}" for part in parts if part in ours]

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError, ModelFileError, SettingsError
+from daskdl.errors import ModelFileError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
-from daskdl.text.encoder import WORDS, TextHead, batches
-from daskdl.text.folder import read_encoder, read_head, read_json
-from daskdl.text.pooling import read_pooling
+from daskdl.text.encoder import WORDS, batches
 from daskdl.text.tokens import windows_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +47,10 @@ class TextModel:
     long : "cut", "mean" or "max"
         What becomes of texts with more tokens than the tokenizer cuts to: they are cut, which is
         logged; or all their windows pass, and the mean or the largest of the results is taken.
+    prompt : str
+        What stands before each text, such as "query: ".
+    second : int
+        What the ids of a pair's second text have added; 0 where the network tells none from others.
 
     Examples
     --------
@@ -68,19 +66,28 @@ class TextModel:
     precision: str = "float32"
     kind: str = ""
     long: str = "cut"
+    prompt: str = ""
+    second: int = 0
 
     def __post_init__(self) -> None:
         if self.long not in ("cut", "mean", "max"):
             raise SettingsError(f"TextModel.long: expected cut, mean or max, found {self.long!r}")
 
     def __call__(self, texts: Any) -> Any:
-        """Return the vectors or scores (N, C) of texts.
+        """Return the vectors or scores (N, C) of texts, or of pairs of texts.
 
         Parameters
         ----------
-        texts : str, sequence of str, pandas or Dask Series, or Dask Bag
-            A Series gives a DataFrame with its index, a Dask collection a lazy one of the same
-            partitions, a single text one row without its axis.
+        texts : str, sequence of str or of pairs, or a collection
+            A Series, or a DataFrame with pairs in its two columns, of pandas or Dask gives a
+            DataFrame with its index; a Bag a Bag of arrays; a DataArray (N,) of xarray one (N, C);
+            a single text one row without its axis. Of a Dask collection the result is lazy, with
+            the same partitions.
+
+        Returns
+        -------
+        float32 (N, C), or such a collection
+            Of a model of tokens a list, or Series or Bag, of float32 (tokens, C) for each text.
 
         Raises
         ------
@@ -89,19 +96,127 @@ class TextModel:
         """
         if isinstance(texts, str):
             return self([texts])[0]
-        if _is(texts, "dask.dataframe", "Series"):
-            meta = _frame(np.empty((0, self.width), np.float32), texts._meta.index, self.labels)
+        if _is(texts, "dask.dataframe", "Series") or _is(texts, "dask.dataframe", "DataFrame"):
+            meta = _frame(self._of_none(), texts._meta.index, self.labels)
             return texts.map_partitions(_of_series, *self._sent(), meta=meta)
         if _is(texts, "dask.bag", "Bag"):
             return texts.map_partitions(_of_bag, *self._sent())
-        if _is(texts, "pandas", "Series"):
+        if _is(texts, "xarray", "DataArray"):
+            return self._of_dataarray(texts)
+        if _is(texts, "pandas", "Series") or _is(texts, "pandas", "DataFrame"):
             return _of_series(texts, self, self._predictor())
         return self._vectors(list(texts), self._predictor())
 
-    @property
-    def width(self) -> int:
-        """Columns of the result."""
-        return int(self.network.predict(np.array([[0]]), threads=1).shape[1])
+    def classify(self, texts: Any) -> Any:
+        """Return the label of each text with the largest score.
+
+        Parameters
+        ----------
+        texts : as for a call
+            A Series or DataFrame, of pandas or Dask, gives a Series; others a list.
+
+        Examples
+        --------
+        >>> model = load("distilbert-sst2", "classify")  # doctest: +SKIP
+        >>> model.classify(["What a day!"])  # doctest: +SKIP
+        ['POSITIVE']
+        """
+        if not self.labels:
+            raise SettingsError(
+                "TextModel.classify: expected a model with labels, found none; "
+                "load(folder, 'classify') makes one"
+            )
+        scores = self(texts)
+        if _is(scores, "dask.dataframe", "DataFrame"):
+            return scores.map_partitions(_largest, meta=_largest(scores._meta))
+        if _is(scores, "pandas", "DataFrame"):
+            return _largest(scores)
+        return [self.labels[i] for i in np.asarray(scores).argmax(-1)]
+
+    def rank(self, query: str, texts: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
+        """Return the order of texts, the best for a query first, and their scores.
+
+        By a cross-encoder: a model of pairs of texts, with one score for each. Of many queries a
+        call with all pairs, such as a DataFrame with two columns, gives the scores.
+
+        Returns
+        -------
+        order : int64 (N,)
+            Places in ``texts``; of equal scores the first comes first.
+        scores : float32 (N,)
+            In this order.
+
+        Examples
+        --------
+        >>> model = load("ms-marco-MiniLM-L6-v2", "classify")  # doctest: +SKIP
+        >>> order, scores = model.rank("How is rain measured?", texts)  # doctest: +SKIP
+        """
+        scores = self([(query, text) for text in texts])
+        if scores.shape[1] != 1:
+            raise SettingsError(
+                f"TextModel.rank: expected a model with one score for a pair, found "
+                f"{scores.shape[1]}; load a cross-encoder with the task classify"
+            )
+        order = np.argsort(-scores[:, 0], kind="stable")
+        return order, scores[order, 0]
+
+    def metadata(self) -> dict[str, Any]:
+        """Return tokenizer and settings for a model file, which :meth:`of_file` and streams read.
+
+        Examples
+        --------
+        >>> daskdl.save(model.network, "calls.safetensors", model.metadata())  # doctest: +SKIP
+        """
+        names = "labels", "kind", "long", "prompt", "second"
+        return {"tokens": self.tokenizer.to_str(), **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def of_file(
+        cls, network: Module, metadata: Mapping[str, Any], threads: int | None = None
+    ) -> TextModel:
+        """Return the model of a model file: ``of_file(daskdl.load(path), read_metadata(path))``.
+
+        Raises
+        ------
+        ModelFileError
+            When the file has no tokenizer.
+        """
+        from tokenizers import Tokenizer
+
+        told = dict(metadata)
+        try:
+            return cls(
+                network.eval(), Tokenizer.from_str(told.pop("tokens")), threads=threads, **told
+            )
+        except Exception as error:  # all that the library raises
+            raise ModelFileError(
+                "TextModel.of_file: expected the metadata of a TextModel, found others "
+                f"({type(error).__name__}: {error}); save it with model.metadata()"
+            ) from error
+
+    def _of_none(self, predictor: Predictor | None = None) -> Any:
+        """Return the result of no texts; as wide as that of one, which is computed to see it."""
+        made = (predictor or self._predictor())(np.zeros((1, 1), np.int64))[:0]
+        return [] if made.ndim == 3 else made
+
+    def _of_dataarray(self, texts: Any) -> Any:
+        import xarray
+
+        if texts.ndim != 1:
+            raise ShapeError(
+                f"TextModel: expected a DataArray (N,) of texts, found shape {texts.shape}"
+            )
+        if texts.chunks is None:
+            values = self._vectors(texts.values.tolist(), self._predictor())
+        else:
+            width = self._of_none().shape[1]
+            values = texts.data.map_blocks(
+                _of_array, *self._sent(), dtype=np.float32, new_axis=1,
+                chunks=(*texts.chunks, (width,)),
+            )  # fmt: skip
+        names = {"feature": self.labels} if self.labels else {}
+        coords = {**texts.coords, **names}
+        return xarray.DataArray(values, coords, (*texts.dims, "feature"), texts.name)
 
     def _predictor(self) -> Predictor:
         # Batches are made here, of texts of one length: nothing need be tried.
@@ -118,8 +233,10 @@ class TextModel:
         name = f"tokens-{predictor.token}-{self.long}-{self.tokenizer.truncation}"
         return delayed(light, name=name, traverse=False), held_by_workers(predictor)
 
-    def _vectors(self, texts: Sequence[Any], predictor: Predictor) -> Array:
-        windows = windows_of(texts, self.tokenizer)
+    def _vectors(self, texts: Sequence[Any], predictor: Predictor) -> Any:
+        if self.prompt:
+            texts = [self.prompt + text if isinstance(text, str) else text for text in texts]
+        windows = windows_of(texts, self.tokenizer, self.second)
         counts = np.array([len(of_text) for of_text in windows], np.int64)
         if self.long == "cut" and (many := int((counts > 1).sum())):
             logger.warning(
@@ -129,14 +246,21 @@ class TextModel:
         if self.long == "cut":
             windows, counts = [of_text[:1] for of_text in windows], np.minimum(counts, 1)
         ids = [window for of_text in windows for window in of_text]
-        result: Array | None = None
+        result: Any = None
         for places in batches(np.array([len(one) for one in ids])):
             part = predictor(np.stack([ids[i] for i in places]))
             if result is None:
-                result = np.empty((len(ids), part.shape[1]), np.float32)
-            result[places] = part
+                shape = (len(ids), *part.shape[1:]) if part.ndim == 2 else (len(ids),)
+                result = np.empty(shape, np.float32 if part.ndim == 2 else object)
+            if part.ndim == 2:
+                result[places] = part
+            else:  # of tokens, of which texts have different numbers
+                for i, one in zip(places, part, strict=True):
+                    result[i] = one
         if result is None:
-            return np.empty((0, self.width), np.float32)
+            return self._of_none(predictor)
+        if result.ndim == 1:
+            return list(result)
         return result if len(ids) == len(counts) else _joined(result, counts, self.long, predictor)
 
 
@@ -155,122 +279,33 @@ def _joined(windows: Array, counts: Any, long: str, predictor: Predictor) -> Arr
 
 def _of_series(
     texts: Any, model: TextModel, predictor: Predictor, partition_info: Any = None
-) -> pd.DataFrame:
-    number = (partition_info or {}).get("number", 0)
-    with naming(number):
-        made = model._vectors(texts.tolist(), predictor) if len(texts) else None
-    if made is None:
-        made = predictor(np.zeros((1, 1), np.int64))[:0]
-    return _frame(made, texts.index, model.labels)
+) -> Any:
+    with naming((partition_info or {}).get("number", 0)):
+        rows = texts.tolist() if texts.ndim == 1 else texts.to_numpy(object)
+        return _frame(model._vectors(rows, predictor), texts.index, model.labels)
 
 
-def _frame(values: Array, index: Any, labels: list[str]) -> pd.DataFrame:
+def _frame(values: Any, index: Any, labels: list[str]) -> Any:
     import pandas as pd
 
+    if isinstance(values, list):
+        return pd.Series(values, index, object)
     return pd.DataFrame(values, index=index, columns=labels or None)
 
 
+def _largest(scores: Any) -> Any:
+    """Return the names of the columns with the largest scores."""
+    return scores.idxmax(axis=1)
+
+
+def _of_array(texts: Any, model: TextModel, predictor: Predictor) -> Array:
+    return model._vectors(texts.tolist(), predictor)
+
+
 def _of_bag(texts: Any, model: TextModel, predictor: Predictor) -> list[Array]:
-    texts = list(texts)
-    return list(model._vectors(texts, predictor)) if texts else []
+    return list(model._vectors(list(texts), predictor))
 
 
 def _is(value: Any, module: str, name: str) -> bool:
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
-
-
-def load(
-    folder: str | Path,
-    task: Literal["embed", "classify"] = "embed",
-    *,
-    labels: Sequence[str] | None = None,
-    threads: int | None = None,
-    precision: str = "float32",
-    long: str = "cut",
-    overlap: int = 0,
-) -> TextModel:
-    """Load a folder of Hugging Face or sentence-transformers.
-
-    Read are BERT, RoBERTa, XLM-R, DistilBERT, MPNet and ModernBERT.
-
-    Nothing is fetched, and neither torch nor transformers is needed; ``tokenizers`` is, which the
-    extra ``text`` brings.
-
-    Parameters
-    ----------
-    folder : path
-        With config.json, tokenizer.json and model.safetensors (or its shards, or
-        pytorch_model.bin); of sentence-transformers also modules.json, of which pooling and
-        normalisation are taken.
-    task : "embed" or "classify"
-        Vectors, or the scores (logits) of the folder's own classifier.
-    labels : sequence of str, optional
-        Of a new classifier, which is to be trained.
-    threads, precision, long
-        See `TextModel`.
-    overlap : int
-        Tokens that two windows of a long text share.
-
-    Raises
-    ------
-    ModelFileError
-        When a file is missing or damaged, or a setting is not known: it may change the vectors.
-    MissingExtraError
-        Without ``tokenizers``.
-
-    Examples
-    --------
-    >>> model = load("all-MiniLM-L6-v2")  # doctest: +SKIP
-    >>> model(["A text.", "Another one."]).shape  # doctest: +SKIP
-    (2, 384)
-    """
-    path, pooling, unit = read_pooling(Path(folder))
-    encoder, weights, config = read_encoder(path)
-    names: list[str] = []
-    if task == "classify":
-        network, names = read_head(path, encoder, weights, config, labels)
-    elif task == "embed":
-        network = TextHead(encoder, pooling, unit)
-    else:
-        raise ModelFileError(f"load, task: expected embed or classify, found {task!r}")
-    tokenizer = _tokenizer(path, encoder.longest, overlap)
-    kind = config["model_type"]
-    return TextModel(network.eval(), tokenizer, names, threads, precision, kind, long)
-
-
-def _tokenizer(folder: Path, longest: int, overlap: int) -> Any:
-    """Return the tokenizer of a folder, which cuts texts to the longest that counts."""
-    try:
-        from tokenizers import Tokenizer, normalizers
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading texts needs tokenizers; pip install 'daskdl[text]'"
-        ) from error
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        raise ModelFileError(
-            f"{folder}: expected tokenizer.json, found none; transformers writes it: "
-            "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
-        )
-    try:
-        made = Tokenizer.from_file(str(path))
-    except Exception as error:  # all that the library raises
-        raise ModelFileError(f"{path}: not a tokenizer ({error}); fetch it again") from error
-    limits = [longest]
-    for name, key in (
-        ("tokenizer_config.json", "model_max_length"),
-        ("sentence_bert_config.json", "max_seq_length"),
-    ):
-        told = read_json(folder / name) if (folder / name).is_file() else {}
-        if isinstance(told.get(key), (int, float)):
-            limits.append(int(min(told[key], longest)))
-        if told.get("do_lower_case") and name.startswith("sentence"):
-            before = [made.normalizer] if made.normalizer is not None else []
-            made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
-    made.no_padding()
-    least = min(limits) - made.num_special_tokens_to_add(False)
-    if not 0 <= overlap < least:
-        raise SettingsError(f"load, overlap: expected 0 to {least - 1} tokens, found {overlap}")
-    made.enable_truncation(min(limits), stride=overlap)
-    return made

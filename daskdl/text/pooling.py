@@ -23,7 +23,8 @@ OTHER = {
 def read_pooling(folder: Path) -> tuple[Path, str, bool]:
     """Return the folder of the encoder, the pooling, and whether vectors have a length of one.
 
-    Without a list of modules that is the folder itself, and the mean.
+    Without a list of modules that is the folder itself, and the mean; of static vectors the pooling
+    is "table".
 
     Raises
     ------
@@ -32,7 +33,9 @@ def read_pooling(folder: Path) -> tuple[Path, str, bool]:
     """
     path = folder / "modules.json"
     if not path.is_file():
-        return folder, "mean", False
+        config = folder / "config.json"
+        table = config.is_file() and read_json(config).get("model_type") == "model2vec"
+        return folder, "table" if table else "mean", False
     encoder, pooling, unit = folder, "", False
     for module in _listed(path):
         kind = str(module.get("type", "")).rpartition(".")[2]
@@ -41,12 +44,14 @@ def read_pooling(folder: Path) -> tuple[Path, str, bool]:
             encoder = place
         elif kind == "Pooling" and not pooling:
             pooling = _mode(place / "config.json")
+        elif kind == "StaticEmbedding" and not pooling:
+            encoder, pooling = place, "table"
         elif kind == "Normalize" and pooling:
             unit = True
         else:
             raise ModelFileError(
-                f"{path}: expected Transformer, Pooling and Normalize in this order, found {kind!r}"
-                "; take its encoder alone, or save it as ONNX"
+                f"{path}: expected Transformer and Pooling, or StaticEmbedding, and Normalize, "
+                f"found {kind!r}; take its encoder alone, or save it as ONNX"
             )
     if not pooling:
         raise ModelFileError(f"{path}: expected a Pooling, found none")
@@ -65,8 +70,10 @@ def _listed(path: Path) -> list[dict[str, object]]:
 
 def _mode(path: Path) -> str:
     config = read_json(path)
-    plain = {"word_embedding_dimension", "embedding_dimension", "include_prompt"}
-    check_keys(str(path), config, {*MODES, *OTHER, "pooling_mode"}, plain)
+    plain = {"word_embedding_dimension", "embedding_dimension"}
+    check_keys(str(path), config, {*MODES, *OTHER, "pooling_mode", "include_prompt"}, plain)
+    if config.get("include_prompt") is False:
+        raise ModelFileError(f"{path}: expected include_prompt true, found false; that is not read")
     chosen = [name for name in (*MODES, *OTHER) if config.get(name)]
     named = config.get("pooling_mode")
     if named is not None and not chosen:

@@ -23,7 +23,9 @@ class Tokens:
     tokenizer : tokenizers.Tokenizer
         Of a `TextModel`.
     column : str
-        Of texts; a Ragged column of ids takes its place.
+        Of texts, or of pairs of texts; a Ragged column of ids takes its place.
+    second : int
+        What the ids of a pair's second text have added, of a `TextModel`.
 
     Examples
     --------
@@ -32,6 +34,7 @@ class Tokens:
 
     tokenizer: Any = field(repr=False)
     column: str = "x"
+    second: int = 0
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with ids in the place of texts.
@@ -41,35 +44,33 @@ class Tokens:
         DataError
             When one of them is no text.
         """
-        return {**batch, self.column: Ragged.of(ids_of(batch[self.column], self.tokenizer))}
+        made = windows_of(batch[self.column], self.tokenizer, self.second)
+        return {**batch, self.column: Ragged.of([windows[0] for windows in made])}
 
 
-def ids_of(texts: Any, tokenizer: Any) -> list[Ids]:
-    """Return the ids of each text, of long ones their beginning.
-
-    Raises
-    ------
-    DataError
-        When one of them is no text.
-    """
-    return [ids[0] for ids in windows_of(texts, tokenizer)]
-
-
-def windows_of(texts: Any, tokenizer: Any) -> list[list[Ids]]:
-    """Return the ids of each text in windows of the length that the tokenizer cuts to.
+def windows_of(texts: Any, tokenizer: Any, second: int = 0) -> list[list[Ids]]:
+    """Return the ids of each text, or pair, in windows of the length that the tokenizer cuts to.
 
     Raises
     ------
     DataError
         When one of them is no text.
     """
-    texts = list(texts)
-    wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise DataError(
-            f"text {wrong}: expected a str, found {texts[wrong]!r:.60}; leave missing ones out"
-        )
+    texts = [text if isinstance(text, str) else _pair(i, text) for i, text in enumerate(texts)]
     return [
-        [np.array(window.ids, np.int64) for window in (made, *made.overflowing)]
+        [
+            np.array(window.ids, np.int64) + second * np.array(window.type_ids, np.int64)
+            for window in (made, *made.overflowing)
+        ]
         for made in tokenizer.encode_batch(texts)
     ]
+
+
+def _pair(i: int, texts: Any) -> tuple[str, str]:
+    if isinstance(texts, (tuple, list, np.ndarray)) and len(texts) == 2:
+        first, other = texts
+        if isinstance(first, str) and isinstance(other, str):
+            return first, other
+    raise DataError(
+        f"text {i}: expected a str or a pair of them, found {texts!r:.60}; leave missing ones out"
+    )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl import models, nn, optim
+from daskdl import models, nn, optim, text
 from daskdl.data import SampleSet
 from daskdl.kernels.runtime.precision import PRECISIONS, computing_in, precision
 from daskdl.kernels.runtime.threads import thread_budget, threads
@@ -147,6 +147,14 @@ def _block() -> nn.Module:
     )
 
 
+def _encoder(settings: dict[str, Any], ids: np.ndarray, classes: np.ndarray) -> str:
+    """Return the digest of an encoder of texts after some iterations, and of its predictions."""
+    encoder = text.TextEncoder(50, 72, 2, 4, 150, 30, seed=0, **settings)
+    model = text.TextHead(encoder, layers=[nn.Linear(72, 10, seed=1)])
+    weights = _weights(model, nn.CrossEntropyLoss(), optim.AdamW(1e-3), ids, classes, 3)
+    return weights + digest(model.eval().predict(ids))
+
+
 def _quantized(pixels: np.ndarray) -> str:
     """Return the digest of what a network predicts in int8, with scales from these pixels."""
     model = nn.Sequential(
@@ -176,6 +184,12 @@ def networks() -> Iterator[Named]:
             ids, classes, 6,
         )  # fmt: skip
     yield "transformer", lambda: _weights(_block(), cross, optim.Adam(1e-3), ids, classes, 6)
+    kinds: dict[str, dict[str, Any]] = {
+        "absolute": {"types": 2}, "relative": {"relative": 32},
+        "rotary": {"rotary": [(1e4, 0), (1e3, 4)]},
+    }  # fmt: skip
+    for kind, settings in kinds.items():
+        yield f"encoder {kind}", partial(_encoder, settings, ids, classes)
     yield "NeuMF", lambda: _weights(
         models.NeuMF(50, 50), nn.BCEWithLogitsLoss(), optim.Adam(1e-3), ids[:, :2],
         (classes > 4).astype(np.float32), 6,

@@ -57,6 +57,16 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     assert differing(here["1"], older["1"]) == []
 
 
+@pytest.mark.long
+def test_encoders_of_texts_on_an_older_processor() -> None:
+    """Places in a table, distances between words, and angles with near words."""
+    names = [f"encoder {kind}" for kind in ("absolute", "relative", "rotary")]
+    here = digests("1", "2", "--kinds", "networks", "--only", *names)
+    older = digests("1", "--kinds", "networks", "--only", *names, **OLDER)
+    assert set(here["1"]) == set(names)
+    assert differing(here["1"], here["2"]) == differing(here["1"], older["1"]) == []
+
+
 @pytest.mark.slow
 def test_int8_layers_on_an_older_processor() -> None:
     """By VPDPBUSD, and by 16-bit pairs of AVX2."""

@@ -315,7 +315,7 @@ def is_url(path: str | Path) -> bool:
     return "://" in str(path)
 
 
-def _store(url: str) -> tuple[Any, str]:
+def store_of(url: str) -> tuple[Any, str]:
     """Return the file system of a URL and the file's name there."""
     import fsspec
 
@@ -338,7 +338,7 @@ def fetched(url: str) -> Iterator[Path]:
     ModelFileError
         When there is no such file, or its store cannot be reached.
     """
-    file_system, name = _store(url)
+    file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         copy = Path(folder) / "model.safetensors"
         try:
@@ -361,7 +361,7 @@ def sent(url: str) -> Iterator[Path]:
     ModelFileError
         When its store cannot be reached or written.
     """
-    file_system, name = _store(url)
+    file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         local = Path(folder) / "model.safetensors"
         yield local

@@ -109,9 +109,10 @@ class ModelFile:
 class ServedModel:
     """A model at work: batches of decoded messages in, classes and probabilities out.
 
-    A model whose file's metadata have a ``vocabulary`` takes texts; any other takes arrays of
-    numbers. What its results are is seen in a trial: log-probabilities (their exponentials add up
-    to 1), probabilities, scores (which a softmax makes probabilities), or with one result a value.
+    A model whose file's metadata have a ``vocabulary``, or are of a
+    :class:`~daskdl.text.TextModel`, takes texts; any other takes arrays of numbers. What its
+    results are is seen in a trial: log-probabilities (their exponentials add up to 1),
+    probabilities, scores (which a softmax makes probabilities), or with one result a value.
 
     Parameters
     ----------
@@ -138,6 +139,11 @@ class ServedModel:
         self._encode = _encoding(self.metadata, file.name)
         self._labels: list[str] | None = self.metadata.get("labels")
         self._predictor, self._kind = Predictor(model, threads=threads), ""
+        self._texts: Any = None  # an encoder, which makes batches itself
+        if "tokens" in self.metadata:
+            from daskdl.text import TextModel
+
+            self._texts = TextModel.of_file(model, self.metadata, threads)
         self._head: list[str] = []
         self._tail = f'"model": {json.dumps(self.name)}, "sha256": "{self.sha256}"}}'
 
@@ -160,19 +166,21 @@ class ServedModel:
     @property
     def takes_texts(self) -> bool:
         """Whether messages are texts, not numbers."""
-        return self._encode is not None
+        return self._encode is not None or self._texts is not None
 
-    def _inputs(self, values: Sequence[Any]) -> NDArray[Any]:
-        if self._encode is not None:
+    def _inputs(self, values: Sequence[Any]) -> Any:
+        if self.takes_texts:
             wrong = [v for v in values if not isinstance(v, str)]
             if wrong:
                 raise DataError(f"expected a text, found {type(wrong[0]).__name__}")
-            ids: NDArray[Any] = self._encode({"x": values})["x"]
-            return ids
+            return values if self._encode is None else self._encode({"x": values})["x"]
         return np.asarray(values, np.float32)
 
-    def _start(self, one: NDArray[Any]) -> None:
-        self._predictor, result = self._predictor.tried(one[:1])
+    def _start(self, one: Any) -> None:
+        if self._texts is not None:
+            result = self._texts(one[:1])
+        else:
+            self._predictor, result = self._predictor.tried(one[:1])
         result = np.asarray(result)
         self._kind = _kind_of(result)
         if self._kind == "value":
@@ -208,7 +216,9 @@ class ServedModel:
             top = 1 / np.exp(result - top[:, None]).sum(1)
         return best, np.exp(top) if self._kind == "log-probabilities" else top
 
-    def _results(self, x: NDArray[Any]) -> Any:
+    def _results(self, x: Any) -> Any:
+        if self._texts is not None:
+            return self._texts(x)
         if self._encode is None or len(x) <= TOGETHER:
             return self._predictor(x)
         # Texts of one length together: a model that passes over padding has less of it to do.

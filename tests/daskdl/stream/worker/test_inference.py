@@ -41,6 +41,25 @@ def test_an_answer_bears_label_probability_name_and_sha256(texts):
     assert [o.record.place for o in outputs] == [f"calls/3/{i}" for i in range(7, 27)]
 
 
+def test_an_encoder_with_its_tokenizer_answers_texts(tmp_path):
+    pytest.importorskip("tokenizers")
+    from daskdl import text
+    from tests.daskdl.text.folders import TEXTS, write_folder
+
+    model = text.load(write_folder(tmp_path / "model"), "classify", labels=["dry", "wet"])
+    daskdl.save(model.network, tmp_path / "a.safetensors", model.metadata())
+    served = ServedModel(ModelFile.read(tmp_path / "a.safetensors"))
+    served.try_on("rain")
+    outputs, dead = Inference(Text(), ROUTES)(served, records(*(one.encode() for one in TEXTS)))
+    assert dead == 0
+    scores = model(TEXTS)
+    shares = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    answers = [json.loads(output.value) for output in outputs]
+    assert [answer["label"] for answer in answers] == model.classify(TEXTS)
+    told = [answer["probability"] for answer in answers]
+    np.testing.assert_allclose(told, shares.max(1), atol=1e-5)
+
+
 def test_a_quantized_model_answers_nearly_the_same(texts, tmp_path):
     """Its file is a model's, with the texts' vocabulary; its layers behind the encoder are int8."""
     file = text_model(tmp_path)
