@@ -39,6 +39,12 @@ def inspect(trainer: Trainer, job: Job, samples: SampleSet, batch_size: int) -> 
     """Look at samples before a fit: one through everything, the labels, what is hardly meant."""
     fewest = max(module.fewest_samples for _, module in trainer.model.modules())
     parts = getattr(trainer.loss, "losses", [trainer.loss])
+    whole = [one for one in parts if getattr(one, "whole_batch", False)]
+    if samples.partitions > 1 and whole and not job.whole_batch:
+        raise SettingsError(
+            f"Trainer, loss: expected {type(whole[0]).__name__} as the only loss of a fit with "
+            f"several shards, found {len(parts)}; take it alone, or fit(shards=1)"
+        )
     foreign = samples.partitions > 1 and not all(map(is_ours, parts))
     # Drawn once: functions of SampleSet.map may be dear, or do something.
     batch = samples.head(TRIED if foreign else fewest)

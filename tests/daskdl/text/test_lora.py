@@ -10,7 +10,7 @@ import pytest
 
 from daskdl import SampleSet, Trainer, text
 from daskdl.errors import CheckpointError, ModelFileError, SettingsError
-from daskdl.nn import CrossEntropyLoss, Map, MultipleNegativesLoss, load, save
+from daskdl.nn import CrossEntropyLoss, Map, MultiLoss, MultipleNegativesLoss, load, save
 from daskdl.optim import AdamW
 from tests.daskdl.text.folders import CLASSIFIER, TEXTS, by_torch, peer, write_folder
 
@@ -76,6 +76,9 @@ def test_pairs_are_told_from_all_others_of_a_batch(tmp_path: Path, client_of) ->
         results.append(model.network.flat.copy())
     np.testing.assert_array_equal(results[1], results[2])
     np.testing.assert_array_equal(results[1], results[3])
+    both = MultiLoss([MultipleNegativesLoss(), MultipleNegativesLoss(2.0)])
+    with pytest.raises(SettingsError, match="as the only loss of a fit with several shards"):
+        Trainer(Map(model.network), both, AdamW(1e-2)).fit(pairs, epochs=1, batch_size=16)
     # The second one has seen a step: gradients, too, are those of one shard with all samples.
     np.testing.assert_allclose(first_losses[0], first_losses[1], rtol=1e-4)
     anchor, positive = model(first[:4]), model(second[:4])
