@@ -33,7 +33,7 @@ def sweeps(count: int) -> list[tuple[Sweep, Disturbed]]:
         echo = radar.echo(Weather(seed // 2, 2), 3600.0, 0.5)
         seen = disturb(echo, radar, 0.5, FalseEcho(), (seed,))
         time_ = np.datetime64("2020-06-01", "ms")
-        moments = (seen.dbz, seen.rhohv, seen.phidp)
+        moments = (seen.dbz, seen.rhohv, seen.phidp, seen.coherence)
         result.append((Sweep(0.5, radar.azimuth, radar.range, time_, None, *moments), seen))
     return result
 
@@ -95,7 +95,7 @@ def judge(name: str, take: Callable, volumes: list[tuple[Sweep, Disturbed]]) -> 
             counts[kind] += done.sum(), gates.sum()
     share = 100 * counts[:, 0] / np.maximum(counts[:, 1], 1)
     false = 100 * counts[1:, 0].sum() / counts[1:, 1].sum()
-    kinds = "".join(f"{share[kind]:9.1f}" for kind in list(Kind)[1:])
+    kinds = "".join(f"{share[kind]:12.1f}" for kind in list(Kind)[1:])
     return f"{name:28}{kinds}{false:9.1f}{share[Kind.RAIN]:11.2f}{1 / max(seconds, 1e-9):11.0f}"
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     )
     parser.add_argument("--sweeps", type=int, default=16)
     volumes = sweeps(parser.parse_args().sweeps)
-    heads = "".join(f"{kind.name.lower():>9}" for kind in list(Kind)[1:])
+    heads = "".join(f"{kind.name.lower():>12}" for kind in list(Kind)[1:])
     print(f"{'% taken out of':28}{heads}{'false':>9}{'rain kept':>11}{'sweeps/s':>11}")
     for name, take in [*ours(), *theirs()]:
         print(judge(name, take, volumes), flush=True)

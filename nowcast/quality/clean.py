@@ -1,6 +1,6 @@
 """The cleaning of a sweep: steps that find echo that is no rain, and what takes its place.
 
-Steps run in the order of `STEPS`, each on what the ones before it left. An echo that was taken out
+Steps run one after the other, each on what the ones before it left. An echo that was taken out
 becomes no echo, unless most of what is around it is rain: then the mean of that takes its place, so
 that a spike or a tower leaves no hole in a shower.
 """
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime.jit import jit
 from nowcast.quality.attenuation import Band, loss
 from nowcast.quality.climate import MOST, Climate
+from nowcast.quality.second_trip import second_trip
 from nowcast.quality.speckle import speckle
 from nowcast.quality.spikes import spikes
 from nowcast.quality.texture import texture
@@ -24,10 +25,11 @@ from nowcast.radar.polar.sweep import Sweep
 
 Mask = NDArray[np.bool_]
 
-#: In the order in which they run; the flag of each is the bit of its place.
-STEPS = ("correlation", "climate", "texture", "spikes", "speckle")
+#: In the order in which they run, but for speckle, which comes last and so takes what others left
+#: over; the flag of each is the bit of its place.
+STEPS = ("correlation", "climate", "texture", "spikes", "speckle", "second_trip")
 #: Those that remove more false echo than rain where the truth is known (python -m ci.bench.clean).
-DEFAULT = ("texture", "spikes", "speckle")
+DEFAULT = ("texture", "spikes", "speckle", "second_trip")
 #: Correlation coefficient below which an echo is no rain by the step of that name.
 RHOHV = 0.8
 # The surroundings of an echo: so many rays and gates to each side, every second of them.
@@ -85,7 +87,7 @@ def clean(
     counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
     removed = np.zeros(dbz.shape, bool)
     known = climate.of(sweep) if climate is not None and "climate" in steps else None
-    for place, step in enumerate(STEPS):
+    for place, step in sorted(enumerate(STEPS), key=lambda item: item[1] == "speckle"):
         if step not in steps:
             continue
         if step == "climate":
@@ -119,6 +121,8 @@ def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask |
         return texture(sweep, weakest) if polarimetric else None
     if step == "spikes":
         return spikes(sweep.dbz, sweep.range)
+    if step == "second_trip":
+        return second_trip(sweep, weakest)
     return speckle(sweep.dbz >= weakest)
 
 

@@ -1,8 +1,9 @@
 """False echo, blockage and attenuation for simulated sweeps, with the truth beside.
 
-Ground (clutter), single gates (speckle) and rays (spikes of the sun and of transmitters) are added
-to the power of the rain before the receiver hears it; hills and strong rain (attenuation) weaken it
-on its way. The truth is kept beside what is measured.
+Ground (clutter), single gates (speckle), rays (spikes of the sun and of transmitters) and rain from
+beyond the radar's range (second trip) are added to the power of the rain before the receiver hears
+it; hills and strong rain (attenuation) weaken it on its way. The radar has a magnetron, whose phase
+is another in each pulse. The truth is kept beside what is measured.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ ATTENUATION_A, ATTENUATION_B, DB_A_DEGREE, DROPS = 1.67e-4, 0.7, 0.08, 1.25
 PHASE, PHASE_ERROR = 60.0, 2.5
 # Sweeps from this elevation on, degrees, look over the hills.
 OVER_HILLS = 1.0
+# Signal quality index of a steady echo, and standard deviation of one of noise in 32 pulses.
+STEADY, UNSTEADY = 0.9, 0.125
+# dB by which rain beyond the range is weaker than what is within, since the beam looks over it.
+OVER_RAIN = 5.0
 
 
 class Kind(IntEnum):
@@ -38,6 +43,7 @@ class Kind(IntEnum):
     CLUTTER = 1
     SPECKLE = 2
     SPIKE = 3
+    SECOND_TRIP = 4
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class FalseEcho:
         Sectors behind an obstacle that takes 30 to 90 % of the power, the same in all scans.
     attenuation : float
         Factor of the attenuation by rain.
+    second_trip : float
+        Probability that a scan shows rain from beyond its range.
     """
 
     hills: int = 12
@@ -66,6 +74,7 @@ class FalseEcho:
     spikes: float = 1.5
     blocked: int = 2
     attenuation: float = 1.0
+    second_trip: float = 0.3
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -88,6 +97,8 @@ class Disturbed:
         Co-polar correlation coefficient, NaN without echo.
     phidp : float32
         Differential phase in degrees, NaN without echo.
+    coherence : float32
+        Signal quality index, NaN without echo.
     truth : float32
         dBZ of the rain alone, neither weakened nor noisy.
     kind : uint8
@@ -97,14 +108,15 @@ class Disturbed:
     dbz: Float
     rhohv: Float
     phidp: Float
+    coherence: Float
     truth: Float
     kind: NDArray[np.uint8]
 
     def moments(self) -> dict[str, NDArray[np.generic]]:
         """Return the moments beside DBZH in a file, by their names there."""
         return {
-            "RHOHV": self.rhohv, "PHIDP": self.phidp, "DBZH_TRUE": self.truth,
-            "FALSE_ECHO": self.kind,
+            "RHOHV": self.rhohv, "PHIDP": self.phidp, "SQIH": self.coherence,
+            "DBZH_TRUE": self.truth, "FALSE_ECHO": self.kind,
         }  # fmt: skip
 
 
@@ -124,7 +136,7 @@ def disturb(
     seed : tuple of int
         Of what changes from scan to scan; hills and obstacles are the radar's own.
     """
-    rng = np.random.default_rng((*seed, 17))
+    rng, other = np.random.default_rng((*seed, 17)), np.random.default_rng((*seed, 20))
     noise = radar.noise.astype(np.float32)
     loss = amount.attenuation * rng.uniform(1 / DROPS, DROPS) * _attenuation(echo, radar)
     phase = PHASE + loss / (DB_A_DEGREE * rng.uniform(1 / DROPS, DROPS))
@@ -138,12 +150,14 @@ def disturb(
             clutter = clutter + _hills(radar, amount.hills, int(rng.integers(1, 1 << 30)))
         clutter = clutter * _decibel(rng.normal(0.0, 1.0, clutter.shape))
     sources = np.stack([rain, clutter, _speckle(rng, noise, rain.shape, amount.speckle),
-                        _spikes(rng, noise, rain.shape, amount.spikes)])  # fmt: skip
+                        _spikes(rng, noise, rain.shape, amount.spikes),
+                        _second_trip(other, echo, radar, amount.second_trip)])  # fmt: skip
     power = sources.sum(axis=0)
     dbz = radar.hear(power, rng)
     heard = np.isfinite(dbz)
     kind = np.where(heard, sources.argmax(axis=0), 0).astype(np.uint8)
-    part = sources[0] / np.maximum(power, np.float32(1e-30))
+    # Rain of the second trip has the polarization of rain.
+    part = (sources[0] + sources[4]) / np.maximum(power, np.float32(1e-30))
     # Weak echo is measured worse: the error grows with the noise's part of the power.
     error = rng.standard_normal(dbz.shape, np.float32) * (1 + noise / np.maximum(power, noise / 4))
     false = rng.uniform(0.3, 0.9, dbz.shape)
@@ -152,6 +166,9 @@ def disturb(
     rhohv = ((part * 0.985 + (1 - part) * false) * known + 0.015 * error).clip(0, 1)
     random = rng.uniform(0.0, 180.0, dbz.shape)
     phidp = np.where(part > 0.5, phase + PHASE_ERROR * error, random) % 360.0
+    steady = STEADY * sources[:3].sum(axis=0) / (power + noise)
+    unsteady = UNSTEADY * other.standard_normal((2, *dbz.shape), np.float32)
+    coherence = np.hypot(steady + unsteady[0], unsteady[1]).clip(0, 1)
     silent = np.float32(np.nan)
     with np.errstate(divide="ignore"):
         truth = 10 * np.log10(echo)
@@ -159,6 +176,7 @@ def disturb(
         dbz,
         np.where(heard, rhohv, silent).astype(np.float32),
         np.where(heard, phidp, silent).astype(np.float32),
+        np.where(heard, coherence, silent).astype(np.float32),
         np.where(truth > 10 * np.log10(0.6 * noise), truth, -np.inf).astype(np.float32),
         kind,
     )
@@ -209,6 +227,16 @@ def _speckle(rng: np.random.Generator, noise: Float, shape: tuple[int, int], sha
     longer = np.roll(begins, 1, axis=1) & (rng.random(shape) < 0.5)
     longest = np.roll(longer, 1, axis=1) & (rng.random(shape) < 0.5)
     return (begins | longer | longest) * noise * _decibel(rng.uniform(5, 30, shape))
+
+
+def _second_trip(rng: np.random.Generator, echo: Float, radar: Radar, chance: float) -> Float:
+    """Return the reflectivity of rain from beyond the range; rain of another side stands in."""
+    if rng.random() >= chance:
+        return np.zeros_like(echo)
+    beyond = radar.range / (radar.range + radar.gates * radar.gate_length)
+    farther = np.square(beyond) * 10 ** (-0.1 * OVER_RAIN)
+    side = int(rng.integers(len(echo)))
+    return np.asarray(np.roll(echo, side, axis=0) * farther, np.float32)
 
 
 def _spikes(rng: np.random.Generator, noise: Float, shape: tuple[int, int], mean: float) -> Float:

@@ -25,6 +25,7 @@ CODING = {
     "DBZH_TRUE": (GAIN, OFFSET),
     "RHOHV": (0.004, 0.0),
     "PHIDP": (1.5, -1.5),
+    "SQIH": (0.004, 0.0),
     "FALSE_ECHO": (1.0, -1.0),
 }
 

@@ -53,7 +53,8 @@ def simulate(
         Of the radar, in every file.
     false_echo : FalseEcho, optional
         What the radar sees that is no rain, and how rain is weakened on its way. Files then have
-        RHOHV and PHIDP too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a `Kind`.
+        RHOHV, PHIDP and SQIH too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a
+        `Kind`.
     progress : function of (done, total), optional
 
     Returns

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.radar.header import Format, Header
-from nowcast.radar.polar.sweep import CORRELATION, PHASE, Sweep
+from nowcast.radar.polar.sweep import COHERENCE, CORRELATION, PHASE, VELOCITY, Sweep
 from nowcast.radar.polar.tree import sweeps_of
 from nowcast.radar.site import Site
 
@@ -59,6 +59,8 @@ def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     """Tell gates below the thresholds (no echo) from gates that were not scanned (missing)."""
     values = moment.values
     missing = np.isnan(values)
-    if moment.name in CORRELATION + PHASE:
+    if moment.name in VELOCITY:
+        return np.zeros_like(missing), missing
+    if moment.name in CORRELATION + PHASE + COHERENCE:
         return values <= 0.0, missing
     return values <= NO_ECHO, missing | (values >= NOT_SCANNED)

@@ -22,7 +22,15 @@ from nowcast.radar.odim_groups import (
     station,
 )
 from nowcast.radar.polar.cuts import lowest_cuts
-from nowcast.radar.polar.sweep import CORRELATION, MOST_GATES, PHASE, Sweep
+from nowcast.radar.polar.sweep import (
+    COHERENCE,
+    CORRELATION,
+    MOST_GATES,
+    PHASE,
+    VELOCITY,
+    Sweep,
+    of_nyquist,
+)
 from nowcast.radar.site import Site
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
@@ -102,11 +110,14 @@ def _read_sweep(
     turn: Any, elevation: float, site: Site | None, metres: bool, moment: str | None
 ) -> Sweep:
     reflectivity = _moment(turn, (moment,) if moment else REFLECTIVITY)
-    dbz, rhohv, phidp = (
+    coherent = _moment(turn, COHERENCE)
+    moving = _moment(turn, VELOCITY) if coherent is None else None
+    others = (_moment(turn, CORRELATION), _moment(turn, PHASE), coherent, moving)
+    moments = [
         None if moment is None else read_values(moment, turn, MOST_GATES)
-        for moment in (reflectivity, _moment(turn, CORRELATION), _moment(turn, PHASE))
-    )
-    measured = next((moment for moment in (dbz, rhohv, phidp) if moment is not None), None)
+        for moment in (reflectivity, *others)
+    ]
+    measured = next((moment for moment in moments if moment is not None), None)
     if measured is None:
         rays, gates = int(number(turn["where"], "nrays")), int(number(turn["where"], "nbins"))
     else:
@@ -121,18 +132,24 @@ def _read_sweep(
     order = np.argsort(azimuth, kind="stable")
     step = number(turn["where"], "rscale")
     start = number(turn["where"], "rstart", 0.0) * (1.0 if metres else 1000.0)
-    for polarimetric in (rhohv, phidp):
-        if polarimetric is not None:
-            polarimetric[np.isinf(polarimetric)] = np.nan
+    for moment_beside in moments[1:]:
+        if moment_beside is not None:
+            moment_beside[np.isinf(moment_beside)] = np.nan
+    dbz, rhohv, phidp, coherence, velocity = (
+        None if moment is None else moment[order] for moment in moments
+    )
+    nyquist = number(turn["how"], "NI", 0.0) if "how" in turn else 0.0
     return Sweep(
         elevation=elevation,
         azimuth=azimuth[order],
         range=start + step * (np.arange(gates, dtype=np.float64) + 0.5),
         time=_start(turn),
         site=site,
-        dbz=None if dbz is None else dbz[order],
-        rhohv=None if rhohv is None else rhohv[order],
-        phidp=None if phidp is None else phidp[order],
+        dbz=dbz,
+        rhohv=rhohv,
+        phidp=phidp,
+        coherence=coherence,
+        velocity=of_nyquist(velocity, nyquist),
     )
 
 

@@ -25,6 +25,8 @@ REFLECTIVITY_STANDARD = (
 )
 CORRELATION = ("RHOHV", "URHOHV", "RHO_HV", "cross_correlation_ratio", "RH")
 PHASE = ("PHIDP", "UPHIDP", "PHI_DP", "differential_phase", "PH")
+COHERENCE = ("SQIH", "SQI", "SQIV", "NCP", "NCPH")
+VELOCITY = ("VRADH", "VRAD", "VRADV", "velocity", "VEL", "VR")
 CORRELATION_STANDARD = (
     "cross_correlation_ratio_hv",
     "cross_correlation_ratio",
@@ -39,6 +41,9 @@ DECIBELS = re.compile(r"db|decibel|10 ?\*? ?log", re.IGNORECASE)
 MOST_RAYS = 10_000
 MOST_GATES = 1 << 25
 FARTHEST = 1_000_000.0
+
+#: Fields of a sweep that have a value for each gate, or none.
+MOMENTS = ("dbz", "rhohv", "phidp", "coherence", "velocity")
 
 # Which gates of a moment have no echo (dry) and which are missing: two masks like the array.
 Classify = Callable[["xr.DataArray"], tuple[NDArray[np.bool_], NDArray[np.bool_]]]
@@ -67,6 +72,11 @@ class Sweep:
         Co-polar correlation coefficient; NaN where it was not measured.
     phidp : (n, m) float32 or None
         Differential phase in degrees; NaN where it was not measured.
+    coherence : (n, m) float32 or None
+        Signal quality index (normalised coherent power), 0 to 1; NaN where it was not measured.
+    velocity : (n, m) float32 or None
+        Radial velocity over the unambiguous one, -1 to 1; NaN where it was not measured. Readers
+        give it where there is no coherence.
     """
 
     elevation: float
@@ -77,6 +87,8 @@ class Sweep:
     dbz: NDArray[np.float32] | None
     rhohv: NDArray[np.float32] | None
     phidp: NDArray[np.float32] | None = None
+    coherence: NDArray[np.float32] | None = None
+    velocity: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no radar sends: a damaged file is not to become a map of something."""
@@ -101,7 +113,8 @@ class Sweep:
         for expected, (fulfilled, actual) in checks.items():
             if not fulfilled:
                 raise DataError(f"expected {expected} in a sweep, found {actual}")
-        for moment in (self.dbz, self.rhohv, self.phidp):
+        for name in MOMENTS:
+            moment = getattr(self, name)
             if moment is not None and moment.shape != shape:
                 raise DataError(f"expected {shape} rays and gates, found {moment.shape} values")
 
@@ -123,13 +136,8 @@ class Sweep:
 
     def joined(self, other: Sweep) -> Sweep:
         """Return this sweep with what it lacks taken from another moment of the same turn."""
-        return replace(
-            self,
-            dbz=other.dbz if self.dbz is None else self.dbz,
-            rhohv=other.rhohv if self.rhohv is None else self.rhohv,
-            phidp=other.phidp if self.phidp is None else self.phidp,
-            site=other.site if self.site is None else self.site,
-        )
+        lacked = [name for name in (*MOMENTS, "site") if getattr(self, name) is None]
+        return replace(self, **{name: getattr(other, name) for name in lacked})
 
 
 def from_xradar(
@@ -163,13 +171,12 @@ def from_xradar(
         values[dry] = -np.inf
         values[missing] = np.nan
         dbz = values[order]
-    rhohv, phidp = (
-        None if moment is None else _measured(moment, classify)[order]
-        for moment in (
-            find(dataset, CORRELATION, CORRELATION_STANDARD),
-            find(dataset, PHASE, PHASE_STANDARD),
-        )
-    )
+    rhohv = _measured(find(dataset, CORRELATION, CORRELATION_STANDARD), classify, order)
+    phidp = _measured(find(dataset, PHASE, PHASE_STANDARD), classify, order)
+    coherence = _measured(find(dataset, COHERENCE), classify, order)
+    velocity = None
+    if coherence is None:
+        velocity = of_nyquist(_measured(find(dataset, VELOCITY), classify, order))
     times = dataset["time"].values
     return Sweep(
         elevation=elevation_of(dataset),
@@ -180,7 +187,19 @@ def from_xradar(
         dbz=dbz,
         rhohv=rhohv,
         phidp=phidp,
+        coherence=coherence,
+        velocity=velocity,
     )
+
+
+def of_nyquist(
+    velocity: NDArray[np.float32] | None, nyquist: float | None = None
+) -> NDArray[np.float32] | None:
+    """Return a velocity over the unambiguous one; the largest of the sweep stands in for that."""
+    if velocity is None:
+        return None
+    largest = nyquist or np.nanmax(np.abs(velocity), initial=0.0)
+    return velocity / np.float32(largest) if largest > 0 else None
 
 
 def check_decibels(reflectivity: xr.DataArray) -> None:
@@ -202,12 +221,16 @@ def _metres(ranges: xr.DataArray) -> NDArray[np.float64]:
     return np.asarray(ranges.values, np.float64) * METRES[units]
 
 
-def _measured(moment: xr.DataArray, classify: Classify) -> NDArray[np.float32]:
-    """Return a moment that has no value, NaN, where there is no echo."""
+def _measured(
+    moment: xr.DataArray | None, classify: Classify, order: NDArray[np.int64]
+) -> NDArray[np.float32] | None:
+    """Return a moment that has no value, NaN, where there is no echo, its rays in an order."""
+    if moment is None:
+        return None
     values = moment.values.astype(np.float32)
     dry, missing = classify(moment)
     values[dry | missing] = np.nan
-    return values
+    return values[order]
 
 
 def find(

@@ -15,7 +15,7 @@ from nowcast.quality.clean import STEPS
 from nowcast.rain.store import open_rain
 from nowcast.simulate import FalseEcho, Radar, simulate
 
-AMOUNT = FalseEcho(spikes=4)
+AMOUNT = FalseEcho(spikes=4, second_trip=1)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_flags_say_where_echo_was_taken_out(scans, tmp_path):
     report = ingest(scans[:1], store, keep_flags=True, **small)
     ingest(scans[1:], store, keep_flags=True, **small)
     ingest(scans, raw, clean="none", **small)
-    assert set(report.removed) == {"echo", "texture", "spikes", "speckle"}
+    assert set(report.removed) == {"echo", "texture", "spikes", "speckle", "second_trip"}
     assert min(report.removed.values()) > 0
     assert report.cleaning().startswith("of the echo were taken out: texture ")
     with open_rain(store) as clean, open_rain(raw) as uncleaned:
@@ -42,7 +42,7 @@ def test_flags_say_where_echo_was_taken_out(scans, tmp_path):
             zip(flags.attrs["flag_meanings"].split(), flags.attrs["flag_masks"], strict=True)
         )
         assert tuple(meanings) == STEPS
-        for step in ("texture", "spikes", "speckle"):
+        for step in ("texture", "spikes", "speckle", "second_trip"):
             assert (flags.values & meanings[step] > 0).any(axis=(1, 2)).all(), step
         same = (rain == uncleaned["rain_rate"].values) | np.isnan(rain)
         assert same[flags.values == 0].all()

@@ -34,20 +34,28 @@ def sweep_of(dbz, rhohv=None, phidp=None) -> Sweep:
     )
 
 
-@pytest.fixture(scope="module")
-def disturbed():
-    amount = FalseEcho(spikes=4)
+def simulated(amount):
     return [
         disturb(RADAR.echo(Weather(seed, 2), 3600.0, 0.5), RADAR, 0.5, amount, (seed, 0))
         for seed in range(3)
     ]
 
 
-def shares(disturbed, steps, kinds) -> tuple[float, float]:
-    """Return the shares of false echo of some kinds that is removed and of rain that is kept."""
+@pytest.fixture(scope="module")
+def disturbed():
+    return simulated(FalseEcho(spikes=4, second_trip=0))
+
+
+def shares(disturbed, steps, kinds, other=None) -> tuple[float, float]:
+    """Return the shares of false echo of some kinds that is removed and of rain that is kept.
+
+    ``other`` gives moments of a sweep in the place of its own.
+    """
     removed = kept = false = rain = 0
     for seen in disturbed:
-        result = clean(sweep_of(seen.dbz, seen.rhohv, seen.phidp), steps)
+        moments = {"coherence": seen.coherence} | (other(seen) if other else {})
+        sweep = replace(sweep_of(seen.dbz, seen.rhohv, seen.phidp), **moments)
+        result = clean(sweep, steps)
         echo = seen.dbz >= 7
         wrong, right = echo & np.isin(seen.kind, kinds), echo & (seen.kind == Kind.RAIN)
         removed, false = removed + (wrong & (result.flags > 0)).sum(), false + wrong.sum()
@@ -116,6 +124,27 @@ def test_smooth_echo_of_a_low_correlation_stays_and_rough_phase_alone_takes_noth
     # Phase folds at 360 degrees.
     folding = np.where(np.arange(60) % 2, 359.0, 1.0) + np.zeros_like(dbz)
     assert not clean(sweep_of(dbz, low, folding.astype(np.float32)), ("texture",)).flags.any()
+
+
+def test_echo_of_the_second_trip_is_incoherent_and_rain_is_not(disturbed):
+    folded = simulated(FalseEcho(second_trip=1))
+
+    def by_velocity(seen):
+        """Return velocities of a wind, across Nyquist's, and of the second trip any."""
+        rng = np.random.default_rng(0)
+        wind = 1.5 * np.cos(np.radians(np.arange(360.0)))[:, None]
+        velocity = wind + rng.normal(0, 0.15, seen.dbz.shape)
+        random = rng.uniform(-1, 1, seen.dbz.shape)
+        velocity = np.where(seen.kind == Kind.SECOND_TRIP, random, velocity)
+        velocity = ((velocity + 1) % 2 - 1).astype(np.float32)
+        return {"coherence": None, "velocity": np.where(np.isfinite(seen.dbz), velocity, np.nan)}
+
+    for other in (None, by_velocity):
+        removed, kept = shares(folded, ("second_trip", "speckle"), [Kind.SECOND_TRIP], other)
+        assert removed > 0.9
+        assert kept > 0.99
+    # Without coherence and velocity nothing is told.
+    assert "second_trip" not in clean(sweep_of(disturbed[0].dbz), STEPS).counts
 
 
 def test_low_correlation_is_no_rain_and_unmeasured_stays():

@@ -17,7 +17,7 @@ from nowcast.simulate import FalseEcho, Kind, Radar, Weather
 from nowcast.simulate.false_echo import PHASE, disturb
 
 RADAR = Radar(blocked=(), gap=0.0)
-NONE = FalseEcho(hills=0, ducts=0, speckle=0, spikes=0, blocked=0, attenuation=0)
+NONE = FalseEcho(hills=0, ducts=0, speckle=0, spikes=0, blocked=0, attenuation=0, second_trip=0)
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +35,22 @@ def test_without_any_there_is_rain_alone(echo):
 
 
 def test_each_kind_is_there_and_the_same_seed_gives_the_same(echo):
-    seen, again = (disturb(echo, RADAR, 0.5, FalseEcho(spikes=5), (1,)) for _ in range(2))
+    amount = FalseEcho(spikes=5, second_trip=1)
+    seen, again = (disturb(echo, RADAR, 0.5, amount, (1,)) for _ in range(2))
     np.testing.assert_array_equal(seen.dbz, again.dbz)
     assert set(np.unique(seen.kind)) == set(Kind)
     assert np.median(seen.rhohv[(seen.kind == Kind.RAIN) & (seen.dbz > 20)]) > 0.97
     assert np.median(seen.rhohv[seen.kind == Kind.CLUTTER]) < 0.75
+    assert np.median(seen.rhohv[seen.kind == Kind.SECOND_TRIP]) > 0.85
+    assert np.median(seen.coherence[(seen.kind == Kind.RAIN) & (seen.dbz > 20)]) > 0.8
+    assert np.median(seen.coherence[seen.kind == Kind.SECOND_TRIP]) < 0.3
     # Higher up there is no ground, and nothing in the way.
     above = disturb(echo, RADAR, 1.5, FalseEcho(spikes=5), (1,))
     assert not (above.kind == Kind.CLUTTER).any()
 
 
 def test_strong_rain_and_obstacles_weaken_what_is_behind(echo):
-    for amount in (FalseEcho(0, 0, 0, 0, 0, 1.0), FalseEcho(0, 0, 0, 0, 2, 0.0)):
+    for amount in (FalseEcho(0, 0, 0, 0, 0, 1.0, 0), FalseEcho(0, 0, 0, 0, 2, 0.0, 0)):
         seen = disturb(echo, RADAR, 0.5, amount, (1,))
         heard = np.isfinite(seen.dbz) & np.isfinite(seen.truth)
         assert np.percentile(seen.truth[heard] - seen.dbz[heard], 99) > 2.5
@@ -60,6 +64,7 @@ def test_scans_tell_the_truth(tmp_path: Path):
     (sweep,) = read_sweeps([path], Format.ODIM)
     assert np.nanmax(sweep.rhohv) <= 1
     assert sweep.phidp is not None
+    assert np.nanmax(sweep.coherence) <= 1
     with h5py.File(path) as file:
         kinds = {
             bytes(group["what"].attrs["quantity"]): group["data"][:]
