@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime.jit import jit
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 
@@ -124,22 +125,31 @@ class GateWeights:
         which the radar does not see, is NaN.
         """
         flat = np.ascontiguousarray(values, np.float32).reshape(-1)
-        missing = np.isnan(flat)
-        if missing.any():
-            total = self.matrix @ np.where(missing, np.float32(0), flat)
-            weight = self.matrix @ (~missing).astype(np.float32)
-        else:
-            total = self.matrix @ flat
-            weight = self.reached.reshape(-1).astype(np.float32)
-        enough = weight >= np.float32(1.0 - LARGEST_MISSING - 1e-4)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cells = np.where(enough, total / weight, np.float32(np.nan))
-        return cells.astype(np.float32, copy=False).reshape(self.shape)
+        cells = np.empty(self.shape, np.float32)
+        rows = self.matrix.indptr, self.matrix.indices, self.matrix.data
+        _means(*rows, flat, np.float32(1.0 - LARGEST_MISSING - 1e-4), cells.reshape(-1))
+        return cells
 
     @property
     def reached(self) -> NDArray[np.bool_]:
         """Cells that the radar sees, (ny, nx)."""
         return (np.diff(self.matrix.indptr) > 0).reshape(self.shape)
+
+
+@jit
+def _means(
+    starts: NDArray[np.int32], gates: NDArray[np.int32], weights: NDArray[np.float32],
+    values: NDArray[np.float32], least: np.float32, cells: NDArray[np.float32],
+) -> None:  # fmt: skip
+    """Write each cell's weighted mean; NaN where less than the ``least`` weight is known."""
+    for cell in range(cells.size):
+        total, known = np.float32(0), np.float32(0)
+        for at in range(starts[cell], starts[cell + 1]):
+            value = values[gates[at]]
+            if value == value:  # NaN is not
+                total += weights[at] * value
+                known += weights[at]
+        cells[cell] = total / known if known >= least else np.float32(np.nan)
 
 
 @lru_cache(maxsize=4)

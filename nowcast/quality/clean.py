@@ -7,7 +7,6 @@ that a spike or a tower leaves no hole in a shower.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -85,7 +84,6 @@ def clean(
     dbz = np.array(sweep.dbz, np.float32, order="C")
     flags = np.zeros(dbz.shape, np.uint8)
     counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
-    removed = np.zeros(dbz.shape, bool)
     known = climate.of(sweep) if climate is not None and "climate" in steps else None
     for place, step in sorted(enumerate(STEPS), key=lambda item: item[1] == "speckle"):
         if step not in steps:
@@ -96,13 +94,9 @@ def clean(
             mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
         if mask is None:
             continue
-        taken = np.flatnonzero(mask)
-        flags.reshape(-1)[taken] |= 1 << place
-        counts[step] = int(np.count_nonzero(dbz.reshape(-1)[taken] >= weakest))
-        removed |= mask
-        dbz.reshape(-1)[taken] = -np.inf
-    if removed.any():
-        surround(dbz, removed)
+        counts[step] = _take_out(mask, np.uint8(1 << place), np.float32(weakest), dbz, flags)
+    if flags.any():
+        surround(dbz, flags)
     if known is not None:
         dbz = np.where(known[1] > MOST, np.float32(np.nan), dbz + known[1])
     if attenuation is not None:
@@ -127,26 +121,42 @@ def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask |
 
 
 @jit
-def surround(dbz: NDArray[np.float32], removed: Mask) -> None:
-    """Write the mean of the echo around removed gates, in dBZ, where half of those around is echo.
+def _take_out(
+    mask: Mask, bit: np.uint8, weakest: np.float32,
+    dbz: NDArray[np.float32], flags: NDArray[np.uint8],
+) -> int:  # fmt: skip
+    """Set the bit and no echo at gates; return how many had an echo from ``weakest`` on."""
+    count = 0
+    for ray in range(dbz.shape[0]):
+        for gate in range(dbz.shape[1]):
+            if mask[ray, gate]:
+                count += dbz[ray, gate] >= weakest
+                flags[ray, gate] |= bit
+                dbz[ray, gate] = -np.inf
+    return count
 
-    Gates that were removed or are missing do not count; the first ray is beside the last.
+
+@jit
+def surround(dbz: NDArray[np.float32], flags: NDArray[np.uint8]) -> None:
+    """Write the mean of the echo around gates with flags, in dBZ, where half of those is echo.
+
+    Gates that have flags or are missing do not count; the first ray is beside the last.
     """
     rays, gates = dbz.shape
     for ray in range(rays):
         for gate in range(gates):
-            if not removed[ray, gate]:
+            if not flags[ray, gate]:
                 continue
             known, echo, total = 0, 0, np.float32(0)
             for side in range(-AROUND, AROUND + 1, 2):
-                row = (ray + side) % rays
+                row = (ray + side + rays) % rays
                 for near in range(gate - AROUND, gate + AROUND + 1, 2):
-                    if not 0 <= near < gates or removed[row, near] or math.isnan(dbz[row, near]):
+                    if not 0 <= near < gates or flags[row, near]:
                         continue
                     value = dbz[row, near]
-                    known += 1
                     if value > -np.inf:
                         echo += 1
                         total += value
+                    known += value == value  # NaN is not
             if 2 * echo > known:
                 dbz[ray, gate] = total / np.float32(echo)

@@ -1,16 +1,23 @@
-"""Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver."""
+"""Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver.
+
+Connected components, as of `skimage.measure.label`, across north and in a quarter of its time.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime.jit import jit
+
+Mask = NDArray[np.bool_]
+
 # Gates of the smallest echo that stays; a shower of 1 km2 has eight at 30 km in rays of 1 degree
 # and gates of 250 m. Py-ART's despeckling takes 10.
 GATES = 8
 
 
-def speckle(echo: NDArray[np.bool_], gates: int = GATES) -> NDArray[np.bool_]:
+def speckle(echo: Mask, gates: int = GATES) -> Mask:
     """Return the gates of echoes of fewer than ``gates``, corners touching.
 
     Parameters
@@ -31,11 +38,33 @@ def speckle(echo: NDArray[np.bool_], gates: int = GATES) -> NDArray[np.bool_]:
     >>> np.argwhere(speckle(echo)).tolist()
     [[90, 20]]
     """
-    from skimage.measure import label
+    small = np.zeros(echo.shape, np.bool_)
+    _mark_small(echo, gates, np.empty(echo.size, np.int32), echo.copy(), small)
+    return small
 
-    # Rays from the other side are enough to show a small echo across north whole.
-    turns = np.arange(-gates, len(echo) + gates) % len(echo)
-    labels = label(echo[turns], connectivity=2)
-    small = np.bincount(labels.reshape(-1)) < gates
-    small[0] = False
-    return np.asarray(small[labels[gates:-gates]])
+
+@jit
+def _mark_small(
+    echo: Mask, least: int, members: NDArray[np.int32], left: Mask, small: Mask
+) -> None:
+    """Mark the echoes of fewer gates than ``least``; ``left`` is a copy, ``members`` is space."""
+    rays, gates = echo.shape
+    for first in range(echo.size):
+        if not left[first // gates, first % gates]:
+            continue
+        left[first // gates, first % gates] = False
+        members[0] = first
+        count, at = 1, 0
+        while at < count:
+            ray, gate = members[at] // gates, members[at] % gates
+            at += 1
+            for side in (-1, 0, 1):
+                row = (ray + side) % rays
+                for near in range(max(gate - 1, 0), min(gate + 2, gates)):
+                    if left[row, near]:
+                        left[row, near] = False
+                        members[count] = row * gates + near
+                        count += 1
+        if count < least:
+            for member in members[:count]:
+                small[member // gates, member % gates] = True

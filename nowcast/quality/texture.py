@@ -19,6 +19,8 @@ Float = NDArray[np.float32]
 
 # Rays and gates to each side that are looked at.
 RAYS, GATES = 1, 3
+# Gates beyond an echo that are added up with it, since many at once cost less.
+AHEAD = 24
 # For each property: its weight, and the values from which (0) and to which (1) it says less rain.
 # Root mean square of the differences between neighbouring gates: reflectivity, dB; differential
 # phase, degrees. Mean and standard deviation of the correlation coefficient.
@@ -57,68 +59,98 @@ def _judge(
 ) -> None:  # fmt: skip
     """Write which gates are no rain to ``false``."""
     rays, gates = dbz.shape
+    # Sums over the three rays around a gate: of squared differences, correlation and its squares,
+    # each with its count; those of a gate's surroundings are the sums of seven of these.
+    columns = np.zeros((5, gates), np.float32)
     for ray in range(rays):
+        summed = 0
         for gate in range(gates):
             if not weakest <= dbz[ray, gate] < np.inf:
                 continue
             first, last = max(gate - GATES, 0), min(gate + GATES, gates - 1)
-            mean = deviation = phase = np.float32(np.nan)
+            if last >= summed:
+                ahead = min(last + AHEAD, gates - 1)
+                _sum_columns(dbz, rhohv, ray, max(first, summed), ahead, columns)
+                summed = ahead + 1
+            squares = steps = np.float32(0)
+            for column in range(first, last):
+                squares += columns[0, column]
+                steps += columns[1, column]
+            mean = deviation = step = phase = np.float32(np.nan)
+            if steps:
+                step = math.sqrt(squares / steps)
             if rhohv.size:
-                mean, deviation = _mean_and_deviation(rhohv, ray, first, last)
-            step = _roughness(dbz, ray, first, last, np.float32(0))
+                mean, deviation = _mean_and_deviation(columns, first, last)
             total, score = np.float32(0), np.float32(0)
-            for place, value in ((2, mean), (3, deviation), (0, step)):
-                total, score = _add(total, score, properties[place], value)
+            total, score = _add(total, score, properties, 2, mean)
+            total, score = _add(total, score, properties, 3, deviation)
+            total, score = _add(total, score, properties, 0, step)
             # The phase takes longest, and cannot turn the judgement on most of the rain.
             if phidp.size and score + properties[1, 0] > limit * (total + properties[1, 0]):
-                phase = _roughness(phidp, ray, first, last, np.float32(360))
-                total, score = _add(total, score, properties[1], phase)
+                phase = _roughness(phidp, ray, first, last)
+                total, score = _add(total, score, properties, 1, phase)
             false[ray, gate] = score > limit * total
 
 
 @jit
+def _sum_columns(
+    dbz: Float, rhohv: Float, middle: int, first: int, last: int, columns: Float
+) -> None:
+    """Write the sums over the rays around one, of some gates: see `_judge`."""
+    none, one = np.float32(0), np.float32(1)
+    for part in range(len(columns)):
+        for gate in range(first, last + 1):
+            columns[part, gate] = none
+    for side in range(-RAYS, RAYS + 1):
+        ray = (middle + side) % dbz.shape[0]
+        for gate in range(first, min(last + 1, dbz.shape[1] - 1)):
+            step = dbz[ray, gate + 1] - dbz[ray, gate]
+            known = abs(step) < np.inf
+            columns[0, gate] += step * step if known else none
+            columns[1, gate] += one if known else none
+        if rhohv.size:
+            for gate in range(first, last + 1):
+                value = rhohv[ray, gate]
+                known = value == value  # NaN is not
+                columns[2, gate] += value if known else none
+                columns[3, gate] += value * value if known else none
+                columns[4, gate] += one if known else none
+
+
+@jit
+def _mean_and_deviation(columns: Float, first: int, last: int) -> tuple[np.float32, np.float32]:
+    """Return the mean of some gates' values and their standard deviation; NaN without any."""
+    total = squares = count = np.float32(0)
+    for column in range(first, last + 1):
+        total += columns[2, column]
+        squares += columns[3, column]
+        count += columns[4, column]
+    mean = total / count
+    return mean, math.sqrt(max(squares / count - mean * mean, np.float32(0)))
+
+
+@jit
 def _add(
-    total: np.float32, score: np.float32, rule: Float, value: np.float32
+    total: np.float32, score: np.float32, properties: Float, place: int, value: np.float32
 ) -> tuple[np.float32, np.float32]:
     """Add the weight of a property and its part of the score; nothing for NaN."""
     if math.isnan(value):
         return total, score
-    part = min(max((value - rule[1]) / (rule[2] - rule[1]), np.float32(0)), np.float32(1))
-    return total + rule[0], score + rule[0] * part
+    weight, least, most = properties[place, 0], properties[place, 1], properties[place, 2]
+    part = min(max((value - least) / (most - least), np.float32(0)), np.float32(1))
+    return total + weight, score + weight * part
 
 
 @jit
-def _roughness(values: Float, middle: int, first: int, last: int, circle: np.float32) -> np.float32:
-    """Return the root mean square difference of neighbouring gates; of angles the short way."""
-    total, count = np.float32(0), 0
+def _roughness(phase: Float, middle: int, first: int, last: int) -> np.float32:
+    """Return the root mean square difference in degrees, the short way, of neighbouring gates."""
+    total, count, circle = np.float32(0), 0, np.float32(360)
     for side in range(-RAYS, RAYS + 1):
-        ray = (middle + side) % values.shape[0]
+        ray = (middle + side) % phase.shape[0]
         for gate in range(first, last):
-            step = values[ray, gate + 1] - values[ray, gate]
-            if circle > 0:
-                step -= circle * np.float32(math.floor(step / circle + np.float32(0.5)))
+            step = phase[ray, gate + 1] - phase[ray, gate]
+            step -= circle * np.float32(math.floor(step / circle + np.float32(0.5)))
             if abs(step) < np.inf:
                 total += step * step
                 count += 1
     return np.float32(math.sqrt(total / count)) if count else np.float32(np.nan)
-
-
-@jit
-def _mean_and_deviation(
-    values: Float, middle: int, first: int, last: int
-) -> tuple[np.float32, np.float32]:
-    """Return the mean of the gates around one and their standard deviation."""
-    total, squares, count = np.float32(0), np.float32(0), 0
-    for side in range(-RAYS, RAYS + 1):
-        ray = (middle + side) % values.shape[0]
-        for gate in range(first, last + 1):
-            value = values[ray, gate]
-            if not math.isnan(value):
-                total += value
-                squares += value * value
-                count += 1
-    if not count:
-        return np.float32(np.nan), np.float32(np.nan)
-    mean = total / np.float32(count)
-    spread = max(squares / np.float32(count) - mean * mean, np.float32(0))
-    return mean, np.float32(math.sqrt(spread))
