@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
-from nowcast.radar.sweep import Sweep
+from nowcast.radar.polar.sweep import Sweep
 
 Float = NDArray[np.float32]
 

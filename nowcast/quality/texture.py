@@ -78,7 +78,7 @@ def _judge(
                 steps += columns[1, column]
             mean = deviation = step = phase = np.float32(np.nan)
             if steps:
-                step = math.sqrt(squares / steps)
+                step = np.float32(math.sqrt(squares / steps))
             if rhohv.size:
                 mean, deviation = _mean_and_deviation(columns, first, last)
             total, score = np.float32(0), np.float32(0)
@@ -126,7 +126,7 @@ def _mean_and_deviation(columns: Float, first: int, last: int) -> tuple[np.float
         squares += columns[3, column]
         count += columns[4, column]
     mean = total / count
-    return mean, math.sqrt(max(squares / count - mean * mean, np.float32(0)))
+    return mean, np.float32(math.sqrt(max(squares / count - mean * mean, np.float32(0))))
 
 
 @jit
