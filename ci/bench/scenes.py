@@ -21,32 +21,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 from daskdl import nn, ops
-
-
-def _block(channels: int, filters: int, seed: int) -> nn.Module:
-    first = nn.Conv2d(channels, filters, 3, padding=1, seed=seed)
-    second = nn.Conv2d(filters, filters, 3, padding=1, seed=seed + 1)
-    return nn.Sequential(first, nn.BatchNorm(filters), nn.ReLU(), second, nn.ReLU())
-
-
-class UNet(nn.Module):
-    """A U-Net of three resolutions: it sees 22 cells to each side."""
-
-    def __init__(self) -> None:
-        self.one, self.two, self.three = _block(3, 16, 0), _block(16, 32, 2), _block(32, 64, 4)
-        self.pool = nn.MaxPool2d(2)
-        self.up_two = nn.ConvTranspose2d(64, 32, 2, stride=2, seed=6)
-        self.up_one = nn.ConvTranspose2d(32, 16, 2, stride=2, seed=7)
-        self.last_two, self.last_one = _block(64, 32, 8), _block(32, 16, 10)
-        self.head = nn.Conv2d(16, 4, 1, seed=12)
-
-    def forward(self, x):  # type: ignore[no-untyped-def]
-        """Return scores (N, H, W, 4)."""
-        one = self.one(x)
-        two = self.two(self.pool(one))
-        y = self.up_two(self.three(self.pool(two)))
-        y = self.up_one(self.last_two(ops.concatenate(y, two)))
-        return self.head(self.last_one(ops.concatenate(y, one)))
+from daskdl.models import UNet
 
 
 class Small(nn.Module):
@@ -105,7 +80,7 @@ def main() -> None:
     if options.large:
         large(options.side, options.tile)
         return
-    model, side, tile = UNet(), options.side, options.tile
+    model, side, tile = UNet(3, 4, filters=(16, 32, 64)), options.side, options.tile
     image = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)
     scene = da.from_array(image, chunks=(tile, tile, 3))
 
@@ -124,6 +99,7 @@ def main() -> None:
         "map_overlap by hand": hand.compute,
         "overlap='field'": model.predict(scene, tile=cells, overlap="field").compute,
         "overlap='auto'": model.predict(scene, tile=cells).compute,
+        "bands, 'auto'": model.predict(scene, tile={0: tile // 2, 1: side}).compute,
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     results = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
-from daskdl.data.random import permutation
+from daskdl.data.random import permutation, weighted
 
 #: Columns by name: arrays, or Ragged ones, with a common first axis.
 Batch = dict[str, Any]
@@ -60,6 +60,11 @@ class Partition(ABC):
         """Names of records that were left out as they are no samples, each with the reason."""
         return ()
 
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights (k,) of samples behind the last position, of which each epoch draws its own."""
+        return np.empty(0)
+
     def pick(self, indices: Indices) -> Partition:
         """Return a partition of the samples at these positions, which holds no others."""
         return ColumnPartition(self.take(indices), self.bad)
@@ -68,8 +73,11 @@ class Partition(ABC):
         """Return all positions in the order of an epoch, int64 (n,).
 
         It is a permutation, drawn anew for each epoch and shard; a partition that holds only some
-        of its samples at a time has an order of its own.
+        of its samples at a time has an order of its own. With :attr:`weights` each of their samples
+        comes as often as its weight says, to within one.
         """
+        if len(self.weights):
+            return len(self) + weighted(self.weights.tobytes(), len(self), seed, epoch, shard)
         return permutation(seed, epoch, shard, len(self))
 
 

@@ -42,3 +42,18 @@ def permutation(seed: int, epoch: int, shard: int, length: int) -> NDArray[np.in
     order = generator(seed, "order", epoch, shard).permutation(length)
     order.flags.writeable = False
     return order
+
+
+@lru_cache(maxsize=32)
+def weighted(weights: bytes, n: int, seed: int, epoch: int, shard: int) -> NDArray[np.int64]:
+    """Return n draws of an epoch by float64 weights, in a random order; they are read-only.
+
+    Each comes as often as its share of all weights, times n, to within one.
+    """
+    draw, values = generator(seed, "weights", epoch, shard), np.frombuffer(weights)
+    mixed = draw.permutation(len(values))
+    ends = np.cumsum(values[mixed])
+    at = np.searchsorted(ends / ends[-1] * n, np.arange(n) + draw.random(), side="right")
+    result = draw.permutation(mixed[np.minimum(at, len(mixed) - 1)])
+    result.flags.writeable = False
+    return result

@@ -117,6 +117,11 @@ class Recipe(Loadable):
         return any(one.is_shuffled for one in self.inputs if isinstance(one, Recipe))
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether each epoch draws its samples anew from more than there are in one."""
+        return False
+
+    @property
     def is_counted(self) -> bool:
         """Whether the number of samples is known."""
         return True

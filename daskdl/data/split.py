@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from daskdl.data.batches import interleaved
 from daskdl.data.lazy.blocks import refuse_blocks
 from daskdl.data.lazy.derived import select_from
+from daskdl.data.lazy.joined import without_empty
 from daskdl.data.lazy.transformations import Permuted
 from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.windows import Windows
+from daskdl.data.sources.windows import Axis, Windows
 from daskdl.errors import SettingsError
 
 Shares = NDArray[np.float64]
@@ -64,25 +65,67 @@ def _at_random(recipes: Sequence[Recipe], shares: Shares, seed: int) -> list[lis
 
 
 def _warn(windows: Sequence[Windows]) -> None:
-    """Tell of sets that will share cells, since windows overlap or are drawn several times."""
-    overlap = [axis for axis in windows[0].windowed.axes if axis.step < axis.size]
-    origins = np.concatenate([one.origins for one in windows])
-    several = len(np.unique(origins, axis=0)) < len(origins)
+    """Tell of sets that will share cells, or have some side by side."""
+    axes = windows[0].windowed.axes
+    near = [axis for axis in axes if axis.keep and axis.step <= axis.size < axis.length]
+    overlap = [axis for axis in axes if axis.step < axis.size]
+    several = any(len(np.unique(one.once, axis=0)) < len(one) for one in windows)
+    if not (near or overlap or several):
+        return
+    why, share = "lie side by side", "are much alike"
     if overlap or several:
         why = "are drawn several times" if several else f"overlap along {overlap[0].name!r}"
-        axes = {axis.name: 4 * axis.size for axis in windows[0].windowed.axes if axis.keep}
-        warnings.warn(
-            f"SampleSet.split: the windows {why}, so that the sets share cells, and one tells "
-            f"nothing about what was learned from the other; give blocks, such as {axes}",
-            stacklevel=4,
-        )
+        share = "share cells"
+    blocks = {axis.name: 4 * axis.size for axis in axes if axis.keep}
+    warnings.warn(
+        f"SampleSet.split: the windows {why}, so that the sets {share}, and one tells little about "
+        f"what was learned from the other; give blocks, such as {blocks}",
+        stacklevel=4,
+    )
 
 
 def _in_space(
     windows: Sequence[Windows], shares: Shares, seed: int, blocks: Mapping[Any, int]
 ) -> list[list[Recipe]]:
     """Return windows by the owner of the blocks in which they lie; none lies in two owners'."""
-    axes = windows[0].windowed.axes
+    numbers: list[NDArray[np.int64]] = []
+    scenes: dict[int, int] = {}
+    n = 0
+    for one in windows:
+        sizes, counts = _sizes(one.windowed.axes, blocks)
+        first = scenes.setdefault(id(one.windowed), n)
+        n = max(n, first + math.prod(counts))
+        # A window is no larger than a block, and touches two along each axis at most.
+        ends = np.array([axis.size - 1 for axis in one.windowed.axes])
+        corners = np.array(np.meshgrid(*[[0, 1]] * len(sizes), indexing="ij"))
+        corners = corners.reshape(len(sizes), -1).T
+        blocks_of = [_block(one.origins + corner * ends, sizes, counts) for corner in corners]
+        numbers.append(first + np.stack(blocks_of, 1))
+    touched = [some[: len(one)] for one, some in zip(windows, numbers, strict=True)]
+    inside = np.bincount(np.concatenate(touched)[:, 0], minlength=n)
+    order = generator(seed, "blocks").permutation(n)
+    middle = np.cumsum(inside[order]) - inside[order] / 2
+    owners = np.empty(n, np.int64)
+    owners[order] = np.searchsorted(np.cumsum(shares) * inside.sum(), middle, side="right")
+    parts: list[list[Recipe]] = [[] for _ in shares]
+    for one, block in zip(windows, numbers, strict=True):
+        of = owners[block]
+        whole = (of == of[:, :1]).all(axis=1)
+        for i, part in enumerate(parts):
+            mine = whole & (of[:, 0] == i)
+            if mine.any():
+                part.append(one.where(mine))
+    parts = [without_empty(part) for part in parts]
+    if not all(parts):
+        raise SettingsError(
+            f"SampleSet.split, blocks: expected windows in each of {len(parts)} sets, found none "
+            f"that lie in the blocks of set {parts.index([])}; take smaller blocks"
+        )
+    return parts
+
+
+def _sizes(axes: Sequence[Axis], blocks: Mapping[Any, int]) -> tuple[list[int], list[int]]:
+    """Return the cells of a block along each axis, and the number of blocks."""
     names = [axis.name for axis in axes]
     if not isinstance(blocks, Mapping) or not blocks or not set(blocks) <= set(names):
         raise SettingsError(
@@ -95,33 +138,7 @@ def _in_space(
                 f"SampleSet.split, blocks: expected whole cells along {axis.name!r}, at least a "
                 f"window's {axis.size}, found {size!r}"
             )
-    counts = [math.ceil(axis.length / size) for axis, size in zip(axes, sizes, strict=True)]
-    # A window is no larger than a block, and touches two along each axis at most.
-    ends = np.array([axis.size - 1 for axis in axes])
-    corners = np.array(np.meshgrid(*[[0, 1]] * len(axes), indexing="ij")).reshape(len(axes), -1).T
-    touched = [
-        np.stack([_block(one.origins + corner * ends, sizes, counts) for corner in corners], 1)
-        for one in windows
-    ]
-    inside = np.bincount(np.concatenate(touched)[:, 0], minlength=math.prod(counts))
-    order = generator(seed, "blocks").permutation(len(inside))
-    middle = np.cumsum(inside[order]) - inside[order] / 2
-    owners = np.empty(len(inside), np.int64)
-    owners[order] = np.searchsorted(np.cumsum(shares) * inside.sum(), middle, side="right")
-    parts: list[list[Recipe]] = [[] for _ in shares]
-    for one, block in zip(windows, touched, strict=True):
-        of = owners[block]
-        whole = (of == of[:, :1]).all(axis=1)
-        for i, part in enumerate(parts):
-            mine = whole & (of[:, 0] == i)
-            if mine.any():
-                part.append(one.at(one.origins[mine]))
-    if not all(parts):
-        raise SettingsError(
-            f"SampleSet.split, blocks: expected windows in each of {len(parts)} sets, found none "
-            f"that lie in the blocks of set {parts.index([])}; take smaller blocks"
-        )
-    return parts
+    return sizes, [math.ceil(axis.length / size) for axis, size in zip(axes, sizes, strict=True)]
 
 
 def _block(cells: NDArray[np.int64], sizes: list[int], counts: list[int]) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """The zoo: networks known by their papers, built from daskdl.nn."""
 
 from daskdl.models.deepbit import DeepBit, DeepBitLoss, Turned
+from daskdl.models.fpn import FPN
 from daskdl.models.googlenet import GoogLeNet
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
@@ -18,6 +19,7 @@ from daskdl.models.vgg import VGG16
 from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
 
 __all__ = [
+    "FPN",
     "SSD",
     "SSD300",
     "VGG16",

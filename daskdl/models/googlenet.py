@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl import ops
-from daskdl.models.inception import stacked, through
+from daskdl.models.inception import Inception, stacked, through
 from daskdl.models.mobilenet import ConvolutionBlock
 from daskdl.nn import init
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.pointwise.random import Dropout
-from daskdl.nn.pool.pooling import AdaptiveAvgPool2d, GlobalAvgPool, MaxPool2d
+from daskdl.nn.pool.pooling import AdaptiveAvgPool2d, GlobalAvgPool
 from daskdl.tensor import Tensor
 
 
@@ -23,41 +23,11 @@ def _convolution(below: int, above: int, size: int = 1, stride: int = 1) -> Conv
     return ConvolutionBlock(below, above, size, stride, eps=1e-3)
 
 
-class NormedInception(Module, pure=True):
-    """Four branches over the same picture, their channels side by side.
+class NormedInception(Inception, pure=True):
+    """Four branches as :class:`Inception`'s, of normed convolutions of up to 3x3 pixels."""
 
-    Parameters
-    ----------
-    below : int
-        Channels of what comes in.
-    one : int
-        Channels of the 1x1 convolution.
-    three, five : (int, int)
-        Channels of a 1x1 convolution and of the 3x3 one behind it.
-    pooled : int
-        Channels of the 1x1 convolution of the maxima over 3x3 pixels.
-    """
-
-    def __init__(
-        self, below: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
-    ) -> None:
-        self.one = _convolution(below, one)
-        self.three_before = _convolution(below, three[0])
-        self.three = _convolution(three[0], three[1], 3)
-        self.five_before = _convolution(below, five[0])
-        self.five = _convolution(five[0], five[1], 3)
-        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), _convolution(below, pooled)
-        self.channels = one + three[1] + five[1] + pooled
-
-    def forward(self, x: Any) -> Tensor:
-        """Map x (N, H, W, below) to (N, H, W, one + three[1] + five[1] + pooled)."""
-        together: Tensor = ops.concatenate(
-            self.one(x),
-            self.three(self.three_before(x)),
-            self.five(self.five_before(x)),
-            self.pooled(self.pool(x)),
-        )
-        return together
+    largest, convolution = 3, staticmethod(_convolution)
+    activation = staticmethod(lambda x: x)  # the convolutions have their own
 
 
 class NormedClassifier(Module, pure=True):

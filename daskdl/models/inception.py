@@ -7,7 +7,7 @@ normalisation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from daskdl import ops
 from daskdl.nn import init
@@ -52,28 +52,33 @@ class Inception(Module, pure=True):
         Channels of the 1x1 convolution of the maxima over 3x3 pixels.
     """
 
+    #: Pixels across of the largest convolution, and what follows each of them.
+    largest: ClassVar[int] = 5
+    activation: ClassVar[Any] = staticmethod(ops.relu)
+
     def __init__(
         self, below: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
     ) -> None:
-        self.one = Conv2d(below, one, 1)
-        self.three_before, self.three = (
-            Conv2d(below, three[0], 1),
-            Conv2d(three[0], three[1], 3, padding=1),
-        )
-        self.five_before, self.five = (
-            Conv2d(below, five[0], 1),
-            Conv2d(five[0], five[1], 5, padding=2),
-        )
-        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), Conv2d(below, pooled, 1)
+        made = self.convolution
+        self.one = made(below, one)
+        self.three_before, self.three = made(below, three[0]), made(three[0], three[1], 3)
+        self.five_before, self.five = made(below, five[0]), made(five[0], five[1], self.largest)
+        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), made(below, pooled)
         self.channels = one + three[1] + five[1] + pooled
+
+    @staticmethod
+    def convolution(below: int, above: int, size: int = 1) -> Module:
+        """Return a convolution of so many pixels across that leaves the size as it is."""
+        return Conv2d(below, above, size, padding=size // 2)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, below) to (N, H, W, one + three[1] + five[1] + pooled)."""
+        f = self.activation
         together: Tensor = ops.concatenate(
-            ops.relu(self.one(x)),
-            ops.relu(self.three(ops.relu(self.three_before(x)))),
-            ops.relu(self.five(ops.relu(self.five_before(x)))),
-            ops.relu(self.pooled(self.pool(x))),
+            f(self.one(x)),
+            f(self.three(f(self.three_before(x)))),
+            f(self.five(f(self.five_before(x)))),
+            f(self.pooled(self.pool(x))),
         )
         return together
 

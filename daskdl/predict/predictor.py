@@ -60,6 +60,8 @@ class Predictor:
         Arithmetic threads, by default those of the caller.
     precision : str
         Of products, see :mod:`daskdl.kernels.runtime.precision`.
+    part : str or int, optional
+        Give one of several results alone, by its name or number.
     token : str
         What tells this from other predictors, for Dask's keys; see :meth:`snapshot`.
 
@@ -78,6 +80,7 @@ class Predictor:
     threads: int | None = None
     token: str = ""
     precision: str = "float32"
+    part: str | int | None = None
     #: The number of samples that are tried, the fewest that the model takes.
     few: int = field(default=1, init=False, repr=False)
     _idle: list[Module] = field(default_factory=list, repr=False)
@@ -123,7 +126,9 @@ class Predictor:
                 f"{type(self.model).__name__} ({error})"
                 "; define its classes at the top of a module, without open files or locks"
             ) from error
-        settings = self.layer, self.classes, self.batch_size, self.threads, self.precision
+        settings = (
+            self.layer, self.classes, self.batch_size, self.threads, self.precision, self.part,
+        )  # fmt: skip
         token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
         return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[], _inference=[])
 
@@ -245,6 +250,7 @@ class Predictor:
         return self._classified(parts)
 
     def _classified(self, parts: dict[Any, Array]) -> dict[Any, Array]:
+        parts = parts if self.part is None else {0: parts[self.part]}
         return {k: _class_of(p) for k, p in parts.items()} if self.classes else parts
 
     def _until(self, layer: str, model: Module, x: Any) -> Any:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from daskdl.models import ConvLSTMForecaster
 
 FILE = "model.safetensors"
+#: Pixels above which the network passes over a grid tile by tile.
+LARGE = 2_000_000
 Array = NDArray[np.float32]
 
 
@@ -87,6 +89,7 @@ class NowcastModel:
             mm h-1, float32; NaN where the last frame is missing.
         """
         from daskdl.tensor import no_grad
+        from nowcast.model.tiles import by_tiles
 
         if rain.ndim != 3 or len(rain) != self.n_in:
             raise DataError(
@@ -104,9 +107,12 @@ class NowcastModel:
         height, width = x.shape[1:]
         block = self.network.block
         x = np.pad(x, ((0, 0), (0, -height % block), (0, -width % block)))
-        with no_grad():
-            y = self.network(x[np.newaxis, ..., np.newaxis]).data[0, :, :height, :width, 0]
-        forecast[window] = self.scale.to_rain(y)
+        if x[0].size > LARGE:
+            y = by_tiles(self.network, x)
+        else:
+            with no_grad():
+                y = self.network(x[np.newaxis, ..., np.newaxis]).data[0, ..., 0]
+        forecast[window] = self.scale.to_rain(y[:, :height, :width])
         forecast[:, missing] = np.nan
         return forecast
 

@@ -57,6 +57,18 @@ def test_codes_find_pictures_of_the_same_class(deepbit, tmp_path, capsys):
     assert "1,100 pictures to find, 40 queries" in capsys.readouterr().out
 
 
+@pytest.mark.long
+def test_a_stack_is_denoised(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    denoise, picture = importlib.import_module("denoise"), tmp_path / "stack.png"
+    sizes = ["--side", "64", "--depth", "32", "--epochs", "8"]
+    noisy, better = denoise.main([*sizes, "--picture", str(picture)])
+    assert better < 0.6 * noisy
+    assert picture.stat().st_size > 5000
+    assert "error of the noisy stack" in capsys.readouterr().out
+    sys.modules.pop("denoise")
+
+
 def test_precision_by_hand(deepbit):
     codes = np.array([[0], [1], [3], [255]], np.uint8)
     value = deepbit.precision(codes, np.array([0, 1, 0, 1]), codes[:1], np.array([0]))

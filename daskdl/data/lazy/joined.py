@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.data.lazy.derived import Derived, part_of
 from daskdl.data.partition import Batch, Indices, Partition
@@ -41,7 +42,12 @@ class JoinedPartition(Partition):
 
     def __init__(self, partitions: Sequence[Partition]) -> None:
         self._partitions = list(partitions)
-        self._ends = np.cumsum([len(p) for p in partitions])
+        lengths, more = [len(p) for p in partitions], [len(p.weights) for p in partitions]
+        self._length = sum(lengths)
+        # All parts' samples, and then all of which epochs draw, stand one part after the other.
+        both = np.repeat([0, 1] * len(lengths), np.stack([lengths, more], 1).ravel())
+        self._order = np.argsort(both, kind="stable")
+        self._firsts = np.cumsum([0, *(n + m for n, m in zip(lengths, more, strict=True))])
         # Where sequences happen to be of one length they came as an array, and where no number is
         # missing they may have come as integers.
         self._ragged, self._dtypes = set[str](), dict[str, np.dtype[Any]]()
@@ -61,19 +67,26 @@ class JoinedPartition(Partition):
         return sum(partition.nbytes for partition in self._partitions)
 
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return self._length
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of all parts, if each has some."""
+        parts = [p.weights for p in self._partitions if len(p) + len(p.weights)]
+        return np.concatenate(parts) if all(map(len, parts)) else np.empty(0)
 
     def take(self, indices: Indices) -> Batch:
         """Return the samples at these positions, in this order."""
+        indices = self._order[indices]
         if not len(indices):  # an empty part may not know its columns
             batch = max(self._partitions, key=len).take(indices)
             return {n: Ragged.from_array(v) if n in self._ragged else v for n, v in batch.items()}
-        owner = np.searchsorted(self._ends, indices, side="right")
+        owner = np.searchsorted(self._firsts[1:], indices, side="right")
         result: Batch = {}
         for i in np.unique(owner):
             where = np.flatnonzero(owner == i)
-            first = self._ends[i] - len(self._partitions[i])
-            for name, values in self._partitions[i].take(indices[where] - first).items():
+            positions = indices[where] - self._firsts[i]
+            for name, values in self._partitions[i].take(positions).items():
                 if name in self._ragged:
                     result.setdefault(name, []).append(Ragged.from_array(values))
                     continue
@@ -101,12 +114,23 @@ def join(recipes: Sequence[Recipe]) -> Recipe:
     return JoinedRecipe(recipes) if followed is None else followed
 
 
+def without_empty(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """Return recipes that have samples; others, of which epochs draw, are joined to the next."""
+    result, waiting = [], list[Recipe]()
+    for recipe in recipes:
+        waiting.append(recipe)
+        if len(recipe):
+            result.append(join(waiting))
+            waiting = []
+    return [*result[:-1], join([*result[-1:], *waiting])] if result else []
+
+
 def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
     """Return recipes of the samples from ``start`` up to ``stop`` of all recipes in a row."""
     parts, first = [], 0
     for recipe in recipes:
         a, b = max(start, first), min(stop, first + len(recipe))
-        if a < b:
+        if a < b or (a == b == first < stop and recipe.is_drawn):
             whole = (a, b) == (first, first + len(recipe))
             parts.append(recipe if whole else part_of(recipe, a - first, b - first))
         first += len(recipe)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.lazy.joined import without_empty
 from daskdl.data.lazy.transformations import stretches
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch, Partition
 from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.window_grid import unnamed, windows_of
-from daskdl.data.sources.windows import Windowed, recipe_of
+from daskdl.data.sources.window_grid import check_alike, unnamed, windows_of
+from daskdl.data.sources.windows import Windowed, Windows, recipe_of
 from daskdl.errors import DataError, SettingsError
 
 #: Begins the names of maps that are cut with the arrays, and are in no sample.
@@ -34,9 +35,53 @@ def from_windows(
     fields: Mapping[str, str],
 ) -> list[Recipe]:
     """Return recipes of windows of arrays; see :meth:`SampleSet.from_windows`."""
-    windowed, recipes = windows_of(data, window, step, fields)
+    scenes = list(data) if isinstance(data, list | tuple) else [data]
+    maps = [_by_scene("where", where, len(scenes)), _by_scene("weights", weights, len(scenes))]
+    cut = [windows_of(scene, window, step, fields) for scene in scenes]
+    check_alike([windowed for windowed, _ in cut])
+    recipes = [recipe for _, some in cut for recipe in some]
     if where is None and weights is None:
         return [*recipes]
+    looks = [_look(windowed, some, *of) for (windowed, some), *of in zip(cut, *maps, strict=True)]
+    told = on_each([recipe for some, _ in looks for recipe in some], looks[0][1])
+    kept = [keep.astype(bool) for keep, _ in told]
+    if not any(keep.any() for keep in kept):
+        raise DataError(
+            "SampleSet.from_windows, where: expected at least one window of which it is true, "
+            f"found none of {sum(map(len, kept))}"
+        )
+    if weights is None:
+        return [r.where(keep) for r, keep in zip(recipes, kept, strict=True) if keep.any()]
+    weighed = _weighed(kept, [shares for _, shares in told])
+    times = _drawn(np.concatenate(weighed), seed, [len(keep) for keep in kept])
+    drawn = [
+        recipe_of(
+            recipe.windowed,
+            np.concatenate([np.repeat(recipe.origins, n, axis=0), recipe.origins[weight > 0]]),
+            weight[weight > 0],
+        )
+        for recipe, n, weight in zip(recipes, times, weighed, strict=True)
+        if weight.any()
+    ]
+    return without_empty(drawn)
+
+
+def _by_scene(name: str, value: Any, n: int) -> list[Any]:
+    """Return an argument for each of ``n`` scenes."""
+    if not isinstance(value, list | tuple):
+        return [value] * n
+    if len(value) != n:
+        raise SettingsError(
+            f"SampleSet.from_windows, {name}: expected an array for each of {n} scenes, found "
+            f"{len(value)}"
+        )
+    return list(value)
+
+
+def _look(
+    windowed: Windowed, recipes: list[Windows], where: Any, weights: Any
+) -> tuple[list[Recipe], Look]:
+    """Return recipes of all windows of a scene with its maps, and what looks at them."""
     named = weights if isinstance(weights, str) else None
     if named and named not in windowed.arrays:
         raise SettingsError(
@@ -52,20 +97,7 @@ def from_windows(
     for name, cells in (("where", where), ("weights", weights)):
         if cells is not None and cells is not look.function and cells is not look.weights:
             seen = _with_map(seen, name, cells)
-    told = on_each([recipe_of(seen, recipe.origins) for recipe in recipes], look)
-    times = [keep.astype(np.int64) for keep, _ in told]
-    if not any(n.any() for n in times):
-        raise DataError(
-            "SampleSet.from_windows, where: expected at least one window of which it is true, "
-            f"found none of {sum(map(len, times))}"
-        )
-    if weights is not None:
-        times = _drawn(times, [shares for _, shares in told], seed)
-    return [
-        recipe.at(np.repeat(recipe.origins, n, axis=0))
-        for recipe, n in zip(recipes, times, strict=True)
-        if n.any()
-    ]
+    return [recipe_of(seen, recipe.origins) for recipe in recipes], look
 
 
 def _with_map(windowed: Windowed, name: str, cells: Any) -> Windowed:
@@ -151,12 +183,12 @@ def _wider(share: Array, wide: int) -> Array:
     return np.pad(share, ((0, 0), (0, wide - share.shape[1])))
 
 
-def _drawn(kept: list[Array], shares: list[Array], seed: int) -> list[Array]:
-    """Return how often each window comes: as its weight, to within one, and as many in all."""
+def _weighed(kept: list[Array], shares: list[Array]) -> list[Array]:
+    """Return how often each window is to come in an epoch, which has as many as are kept."""
     wide = max(share.shape[1] for share in shares)
     cells = np.concatenate([_wider(share, wide) for share in shares])
     keep = np.concatenate(kept)
-    cells[keep == 0] = 0
+    cells[~keep] = 0
     total = cells.sum(axis=0)
     weights = (cells[:, total > 0] / total[total > 0]).sum(axis=1)
     if not (np.isfinite(cells).all() and (cells >= 0).all() and weights.sum() > 0):
@@ -164,8 +196,16 @@ def _drawn(kept: list[Array], shares: list[Array], seed: int) -> list[Array]:
             "SampleSet.from_windows, weights: expected finite weights of at least 0, not all of "
             "them 0, found others"
         )
-    ends = np.cumsum(weights) / weights.sum() * keep.sum()
-    ends[np.flatnonzero(weights)[-1] :] = keep.sum()  # not a rounding less
+    return _apart(weights / weights.sum() * keep.sum(), [len(some) for some in kept])
+
+
+def _drawn(weights: Array, seed: int, lengths: list[int]) -> list[Array]:
+    """Return how often each window comes: as its weight, to within one, and as many in all."""
+    ends, n = np.cumsum(weights), round(weights.sum())
+    ends[np.flatnonzero(weights)[-1] :] = n  # not a rounding less
     drawn = np.floor(ends + generator(seed, "windows").random()).astype(np.int64)
-    times = np.diff(drawn, prepend=0)
-    return np.split(times, np.cumsum([len(some) for some in kept])[:-1])
+    return _apart(np.diff(drawn, prepend=0), lengths)
+
+
+def _apart(values: Array, lengths: list[int]) -> list[Array]:
+    return np.split(values, np.cumsum(lengths)[:-1])

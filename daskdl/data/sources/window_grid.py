@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.data.nested import flat
 from daskdl.data.sources.windows import Axis, Windowed, Windows, recipe_of
-from daskdl.data.sources.zarr import PARTITION_BYTES
+from daskdl.data.sources.zarr import PARTITION_BYTES, version_of_array
 from daskdl.errors import DataError, SettingsError
 
 
@@ -108,7 +108,19 @@ def _windowed(
     }
     cells = {n: unnamed(a) for n, a in arrays.items()}
     cells = {first: cells.pop(first), **cells}
-    return Windowed(cells, tuple(axes), {n: scales[n] for n in cells})
+    versions = filter(None, map(version_of_array, cells.values()))
+    return Windowed(cells, tuple(axes), {n: scales[n] for n in cells}, "\n".join(versions))
+
+
+def check_alike(scenes: Sequence[Windowed]) -> None:
+    """Raise a DataError unless there are scenes, of which windows have the same arrays."""
+    schemas = [scene.schema for scene in scenes]
+    other = next((schema for schema in schemas if schema != schemas[0]), None)
+    if not schemas or other is not None:
+        raise DataError(
+            "SampleSet.from_windows: expected scenes of which windows have the same arrays, "
+            f"{schemas[0] if schemas else 'at least one scene'}, found {other}"
+        )
 
 
 def _scale(

@@ -21,6 +21,7 @@ from daskdl.data.recipe import Positions, Recipe, Schema
 from daskdl.data.sources.collections import tasks_by_partition
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class Axis(NamedTuple):
@@ -57,11 +58,14 @@ class Windowed:
     scales : mapping of name to sequence
         For each array, and each of its own axes, the number of the window's axis and the cells of
         the array for each cell of the first one; None for an axis that every sample has whole.
+    version : str
+        Of the arrays of zarr, a line for each, by a digest of their files.
     """
 
     arrays: Mapping[str, Any] = field(repr=False)
     axes: tuple[Axis, ...]
     scales: Mapping[str, Sequence[tuple[int, Fraction] | None]]
+    version: str = ""
 
     @property
     def is_dask(self) -> bool:
@@ -86,9 +90,9 @@ class Windowed:
             total += cells * np.dtype(array.dtype).itemsize
         return total
 
-    def cut(self, origins: Ints) -> Cut:
+    def cut(self, origins: Ints, weights: Floats) -> Cut:
         """Return the function that makes a partition of the parts in which windows lie."""
-        return Cut(self.axes, self.scales, _from_zero(origins))
+        return Cut(self.axes, self.scales, _from_zero(origins), weights)
 
     @property
     def schema(self) -> Schema:
@@ -107,11 +111,16 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Cut:
-    """Make a partition of the parts of arrays that hold windows at these origins in them."""
+    """Make a partition of the parts of arrays that hold windows at these origins in them.
+
+    The last origins are those of the ``weights`` (k,), of which each epoch draws its windows; the
+    others are drawn once.
+    """
 
     axes: tuple[Axis, ...]
     scales: Mapping[str, Sequence[tuple[int, Fraction] | None]]
     origins: Ints = field(repr=False)
+    weights: Floats = field(repr=False)
 
     def __call__(self, *parts: Any) -> WindowPartition:
         """Return the partition."""
@@ -131,7 +140,12 @@ class WindowPartition(Partition):
         return sum(array.nbytes for array in self.arrays.values())
 
     def __len__(self) -> int:
-        return len(self.cut.origins)
+        return len(self.cut.origins) - len(self.weights)
+
+    @property
+    def weights(self) -> Floats:
+        """How often an epoch draws each of the last windows."""
+        return self.cut.weights
 
     def take(self, indices: Indices) -> Batch:
         """Return the windows at these positions, stacked."""
@@ -160,15 +174,32 @@ class Windows(Recipe):
     Parameters
     ----------
     windowed : Windowed
-    origins : int64 (n, axes)
+    origins : int64 (n + k, axes)
         First cell of each along each axis, in cells of the first array.
+    weights : float64 (k,)
+        Of the last windows, of which each epoch draws n; without any all come in each.
     """
 
-    def __init__(self, windowed: Windowed, origins: Ints) -> None:
-        self.windowed, self.origins = windowed, origins
+    def __init__(self, windowed: Windowed, origins: Ints, weights: Floats) -> None:
+        self.windowed, self.origins, self.weights = windowed, origins, weights
 
     def __len__(self) -> int:
-        return len(self.origins)
+        return len(self.origins) - len(self.weights)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there are weights, by which each epoch draws."""
+        return len(self.weights) > 0
+
+    @property
+    def version(self) -> str:
+        """Version of the arrays of zarr."""
+        return self.windowed.version
+
+    @property
+    def once(self) -> Ints:
+        """Origins (n, axes) of the windows as they are drawn once, for all but a fit."""
+        return self.origins[: len(self)]
 
     @property
     def nbytes(self) -> int:
@@ -180,17 +211,23 @@ class Windows(Recipe):
         """Shape of a sample and dtype of each array."""
         return self.windowed.schema
 
-    def at(self, origins: Ints) -> Windows:
-        """Return the recipe of windows at other origins."""
-        return recipe_of(self.windowed, origins)
+    def where(self, keep: NDArray[np.bool_]) -> Windows:
+        """Return the recipe of the windows of which ``keep`` (n + k,) is true."""
+        weights = self.weights[keep[len(self) :]]
+        return recipe_of(self.windowed, self.origins[keep], weights)
 
     def part(self, start: int, stop: int) -> Windows:
         """Return the recipe of the windows from ``start`` up to ``stop``."""
-        return self.at(self.origins[start:stop])
+        if not len(self.weights):
+            return recipe_of(self.windowed, self.once[start:stop])
+        ends = np.cumsum(self.weights) / self.weights.sum() * len(self)
+        weights = np.minimum(ends, stop) - np.maximum(np.append(0, ends[:-1]), start)
+        origins = np.concatenate([self.once[start:stop], self.origins[len(self) :][weights > 0]])
+        return recipe_of(self.windowed, origins, weights[weights > 0])
 
     def select(self, positions: Positions, count: int) -> Windows:
-        """Return the recipe of some windows."""
-        return self.at(self.origins[positions(len(self))])
+        """Return the recipe of some windows as they are drawn once."""
+        return recipe_of(self.windowed, self.once[positions(len(self))])
 
 
 class StoredWindows(Windows):
@@ -205,7 +242,7 @@ class StoredWindows(Windows):
         """Read the parts of the arrays in which the windows lie."""
         windowed, origins = self.windowed, self.origins
         parts = (_read(a, windowed.region(n, origins)) for n, a in windowed.arrays.items())
-        return windowed.cut(origins)(*parts)
+        return windowed.cut(origins, self.weights)(*parts)
 
     def for_sending(self) -> Recipe:
         """Return the same windows with no more of the arrays in memory than they lie in."""
@@ -214,15 +251,15 @@ class StoredWindows(Windows):
             return self
         parts = {n: _read(a, windowed.region(n, origins)) for n, a in windowed.arrays.items()}
         part = Windowed(parts, windowed.axes, windowed.scales)
-        return StoredWindows(part, _from_zero(origins))
+        return StoredWindows(part, _from_zero(origins), self.weights)
 
 
 class DaskWindows(Windows, FromTasks):
     """Windows of Dask arrays, which the tasks of these make, or have made."""
 
-    def __init__(self, windowed: Windowed, origins: Ints) -> None:
-        Windows.__init__(self, windowed, origins)
-        self.transform = windowed.cut(origins)
+    def __init__(self, windowed: Windowed, origins: Ints, weights: Floats) -> None:
+        Windows.__init__(self, windowed, origins, weights)
+        self.transform = windowed.cut(origins, weights)
 
     @cached_property
     def _parts(self) -> list[tuple[dict[Any, Any], Any]]:
@@ -261,6 +298,7 @@ def _read(array: Any, region: tuple[slice, ...]) -> Any:
     return np.asarray(array[region])
 
 
-def recipe_of(windowed: Windowed, origins: Ints) -> Windows:
-    """Return the recipe of windows at origins int64 (n, axes)."""
-    return (DaskWindows if windowed.is_dask else StoredWindows)(windowed, origins)
+def recipe_of(windowed: Windowed, origins: Ints, weights: Floats | None = None) -> Windows:
+    """Return the recipe of windows; see :class:`Windows`."""
+    kind = DaskWindows if windowed.is_dask else StoredWindows
+    return kind(windowed, origins, np.empty(0) if weights is None else weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.recipe import Excerpt, Recipe
-from daskdl.data.sources.versions import check_found, version_at
+from daskdl.data.sources.versions import check_found, version_at, version_in
 from daskdl.errors import DataError, SettingsError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
@@ -132,6 +133,30 @@ def first_chunk(url: str, array: Any, options: Mapping[str, Any]) -> str:
     names = key, "zarr.json", ".zarray"
     places = ("/".join(filter(None, (url.rstrip("/"), array.path, name))) for name in names)
     return next(filter(None, (version_at(place, options) for place in places)), "")
+
+
+def version_of_array(array: Any) -> str:
+    """Return a digest of the names and versions of all files of a zarr array; "" of other arrays.
+
+    They are listed once, and none is opened.
+    """
+    import fsspec
+
+    store = getattr(array, "store", None)
+    system, root = getattr(store, "fs", None), getattr(store, "path", None)
+    if system is None:
+        system, root = fsspec.filesystem("file"), getattr(store, "root", None)
+    if root is None:
+        return ""
+    if system.async_impl:  # zarr's own, which works in its loop
+        options = {**system.storage_options, "asynchronous": False}
+        system = fsspec.filesystem(system.protocol[0], **options)
+    files = system.find("/".join(filter(None, (str(root), array.path))), detail=True)
+    told = [
+        f"{name} {version_in(one) or (one.get('size'), one.get('mtime'))}"
+        for name, one in sorted(files.items())
+    ]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 
 def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe]:

@@ -23,8 +23,9 @@ class Predicting:
         overlap: int | str = "auto",
         blend: str = "none",
         channel: Any = None,
-        out: str | None = None,
+        out: Any = None,
         nodata: float | None = None,
+        boundary: str | None = None,
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -58,26 +59,32 @@ class Predicting:
             False no cluster is asked: lazy results then carry the weights in their graph.
         tile : mapping of axes to cells, optional
             Then ``samples`` is a scene, such as ``{"y": 512, "x": 512}`` of a DataArray, or
-            ``{0: 512, 1: 512}`` of an array of numpy, Dask or zarr or a memmap. It passes through
-            the model tile by tile; the result is a scene with the same axes, lazy unless this one
-            is in memory, and does not depend on chunks and workers.
+            ``{0: 512, 1: 512}`` of an array of numpy, Dask or zarr, a memmap, or the path of a
+            GeoTIFF (rows, columns, bands). It passes through the model tile by tile; the result is
+            a scene with the same axes, lazy unless this one is in memory, and does not depend on
+            chunks and workers.
         overlap : "auto", "field" or int
             Of a scene: "auto" reads as much around each tile as gives the bits of the whole scene
             in one pass, "field" what the network sees, which gives them but for rounding and reads
             less. A number is the cells to each side, for any network: the tiles, which start at
             the scene's origin, then define the result.
-        blend : "none" or "linear"
-            Of a scene with an ``overlap`` in cells: whether tiles fade into their neighbours.
+        blend : "none", "linear" or "cosine"
+            Of a scene with an ``overlap`` in cells: how tiles fade into their neighbours.
         channel : name or number of an axis, optional
             Of a scene, where more than one axis is not tiled; those that are left are samples.
-        out : str, optional
+        out : path or URL, or a mapping of names or numbers of several results to them, optional
             Of a scene: a path or URL of a zarr array, which is written tile by tile where the tiles
             are computed, and is returned. A call that was cut off goes on: of the same model and
             tiles, chunks that are there are kept unless the scene's cells have changed. Memory of a
-            worker is told before, and progress while it runs.
+            worker is told before, and progress while it runs. A path that ends with ``.tif`` is
+            that of a Cloud-optimised GeoTIFF, which has the scene's place on the earth.
         nodata : float, optional
             Of a scene: the number, or nan, of cells without data in all channels. They are read as
             0, and the result is nan there, or class -1; tiles without any data are not computed.
+            By default that of a GeoTIFF.
+        boundary : "reflect", "symmetric", "edge" or "wrap", optional
+            Of a scene: what lies around it, as :func:`numpy.pad` has it, as far as the network or
+            the ``overlap`` reaches; by default what the network's own layers pad with.
 
         Returns
         -------
@@ -94,8 +101,9 @@ class Predicting:
         """
         tiling = {
             "overlap": overlap, "blend": blend, "channel": channel, "out": out, "nodata": nodata,
+            "boundary": boundary,
         }  # fmt: skip
-        usual = tile is None and list(tiling.values()) == ["auto", "none", None, None, None]
+        usual = tile is None and [*tiling.values()] == ["auto", "none", None, None, None, None]
         return _above("predict")(
             self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
             client=client, tile=tile, **({} if usual else tiling),

@@ -1,4 +1,4 @@
-"""Losses of images: overlap, similarity, and rain that counts by its rate."""
+"""Losses of images: borders, overlap, similarity, and rain that counts by its rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.nn.losses.loss import OperationLoss
 
-__all__ = ["DiceLoss", "PrecipitationLoss", "SSIMLoss"]
+__all__ = ["BoundaryLoss", "DiceLoss", "PrecipitationLoss", "SSIMLoss"]
+
+
+class BoundaryLoss(OperationLoss):
+    """Probability on the wrong side of a class's border, by how far (H. Kervadec et al., 2019).
+
+    Compares logits (N, ..., C) with labels (N, ...) from 0; add it to another loss, since it says
+    nothing of a class that is missing. Needs SciPy.
+
+    Examples
+    --------
+    >>> labels = np.array([[0, 0, 1, 1]])
+    >>> right = 50 * np.eye(2, dtype=np.float32)[labels]
+    >>> float(nn.BoundaryLoss()(right, labels)), float(nn.BoundaryLoss()(-right, labels))
+    (-0.5, 1.5)
+    """
+
+    _operation = "boundary"
 
 
 class DiceLoss(OperationLoss):

@@ -1,19 +1,28 @@
-"""Losses of images: overlap, and rain that counts by its rate."""
+"""Losses of images: overlap, borders, and rain that counts by its rate."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import MissingExtraError, SettingsError, ShapeError
 from daskdl.kernels.losses import regression as kernels
+from daskdl.kernels.losses.softmax import log_softmax
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors.reduce import sum_over
-from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
+from daskdl.ops.losses.reduction import (
+    Parts,
+    Summed,
+    check_labels,
+    integer_labels,
+    loss,
+    pair,
+)
 from daskdl.tensor import Array
 
-__all__ = ["dice", "precipitation"]
+__all__ = ["boundary", "dice", "precipitation"]
 
 
 @loss
@@ -61,6 +70,53 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
         return result
 
     return 1 - above / below, (slope, None)
+
+
+@loss
+def boundary(logits: Array, labels: Array) -> Parts:
+    """Mean of softmax(logits) times the signed distances to each class's border.
+
+    What is told on the wrong side of a border counts by how far from it. A class that an image has
+    nowhere, or everywhere, has no border, and adds nothing.
+
+    H. Kervadec et al., Boundary Loss for Highly Unbalanced Segmentation, arXiv 1812.07032.
+
+    Parameters
+    ----------
+    logits : array (N, ..., C)
+    labels : integer array (N, ...)
+        From 0.
+
+    Raises
+    ------
+    ShapeError
+        When the labels are not integers of the logits' leading shape, or one is not a class.
+    MissingExtraError
+        Without SciPy, which computes distances.
+    """
+    labels, classes = integer_labels("boundary", labels, logits), logits.shape[-1]
+    check_labels("boundary", labels, classes)
+    distances = np.stack([_distances(labels == c) for c in range(classes)], -1, dtype=logits.dtype)
+    shares, axes = np.exp(log_softmax(logits)), tuple(range(1, logits.ndim))
+
+    def slope(s: Array) -> Array:
+        weighted = distances * (s.reshape(-1, *(1,) * len(axes)) / math.prod(labels.shape[1:]))
+        return shares * (weighted - (shares * weighted).sum(-1, keepdims=True))
+
+    return sum_over(shares * distances, axes) / math.prod(labels.shape[1:]), (slope, None)
+
+
+def _distances(masks: Array) -> Array:
+    """Return distances to the border of masks (N, ...): at least 1 outside, at most 0 inside."""
+    try:
+        from scipy.ndimage import distance_transform_edt as distance
+    except ImportError as error:
+        raise MissingExtraError(f"boundary: expected SciPy ({error}); pip install scipy") from error
+    result = np.zeros(masks.shape)
+    for mask, to in zip(masks, result, strict=True):
+        if mask.any() and not mask.all():
+            to[...] = np.where(mask, 1 - distance(mask), distance(~mask))
+    return result
 
 
 @loss

@@ -42,6 +42,12 @@ class Reach(NamedTuple):
     least: int
     length: int
 
+    @property
+    def margin(self) -> int:
+        """Cells that results see outside of their places, as many as a window may start at."""
+        seen = max(-self.low, self.high + 1 - self.scale, Fraction(0))
+        return math.ceil(seen / self.step) * self.step
+
     def of(self, n: int, before: int) -> int:
         """Return the length of the result for an input of length n, not of length ``before``."""
         return int(self.length + (n - before) / self.scale)
@@ -97,12 +103,22 @@ class Operation(NamedTuple):
         axes, reaches = self.first
         made = []
         for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
-            if not 1 <= axis <= len(parts):
+            if axis > len(parts):
                 raise UnknownError("with windows over other axes than the image's")
-            seen, stride, before = parts[axis - 1]
+            # The axis of samples may be one of the image's: a volume passes slice by slice.
+            seen, stride, before = parts[axis - 1] if axis else (1, 1, 0)
+            if (seen, stride, before) == (1, 1, 0) and (not axis or axes.count(axis) > 1):
+                made.append(reach)
+                continue
+            self.single(axis)
             of = Fraction(stride), -before, seen - 1 - before, result.shape[axis]
             made.append(self.along(i, reach, of, blocks[axis - 1] if blocks else 1))
         return Field(axes, tuple(made))
+
+    def single(self, axis: int) -> None:
+        """Raise unless an axis of the array is one of the image's, not several in one."""
+        if self.first.axes.count(axis) > 1:
+            raise UnknownError("which joins the image's axes with each other")
 
     def keep(self, result: Array, axes: tuple[int, ...]) -> Field:
         """Return the field where the image's axes are others."""

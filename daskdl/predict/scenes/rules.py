@@ -98,13 +98,51 @@ def _conv_transpose2d(operation: Operation, result: Array) -> Field:
     axes, reaches = operation.first
     made = []
     for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
-        step, before, seen = stride[axis - 1], pad[2 * axis - 2], geometry.reach[axis - 1]
-        of = (
-            Fraction(1, step), Fraction(before - seen + 1, step), Fraction(before, step),
-            result.shape[axis],
-        )  # fmt: skip
-        made.append(operation.along(i, reach, of, blocks[axis - 1]))
+        if not axis:
+            made.append(reach)
+            continue
+        operation.single(axis)
+        of = _spread(stride[axis - 1], pad[2 * axis - 2], geometry.reach[axis - 1])
+        made.append(operation.along(i, reach, (*of, result.shape[axis]), blocks[axis - 1]))
     return _widened(Field(axes, tuple(made)), operation, wide)
+
+
+def _spread(stride: int, before: int, seen: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Return scale, low and high where each cell adds a window to the result."""
+    return Fraction(1, stride), Fraction(before - seen + 1, stride), Fraction(before, stride)
+
+
+@rule(ops.unfold)
+def _unfold(operation: Operation, result: Array) -> Field:
+    """Let windows along one axis get an axis of their own behind it."""
+    settings = operation.settings
+    stride, before = settings.get("stride", 1), settings["pad"][0]
+    high = (settings["size"] - 1) * settings.get("dilation", 1) - before
+    return _of_one_axis(operation, result, (Fraction(stride), Fraction(-before), Fraction(high)), 1)
+
+
+@rule(ops.fold)
+def _fold(operation: Operation, result: Array) -> Field:
+    """Let windows along one axis be added up, and their own axis behind it go."""
+    settings = operation.settings
+    axis = settings["axis"]
+    operation.apart(axis + 1)
+    seen = (operation.arrays[0].shape[axis + 1] - 1) * settings.get("dilation", 1) + 1
+    of = _spread(settings.get("stride", 1), settings["pad"][0], seen)
+    return _of_one_axis(operation, result, of, -1)
+
+
+def _of_one_axis(
+    operation: Operation, result: Array, of: tuple[Fraction, Fraction, Fraction], more: int
+) -> Field:
+    """Return the field after a step along one axis, behind which there are so many axes more."""
+    axis, (axes, reaches) = operation.settings["axis"], operation.first
+    operation.single(axis)
+    made = [
+        operation.along(i, reach, (*of, result.shape[axis])) if one == axis else reach
+        for i, (one, reach) in enumerate(zip(axes, reaches, strict=True))
+    ]
+    return Field(tuple(one + more * (one > axis) for one in axes), tuple(made))
 
 
 @rule(ops.max_pool2d, ops.avg_pool2d)
@@ -120,6 +158,7 @@ def _finer(operation: Operation, result: Array) -> Field:
     before = operation.arrays[0].shape
     made = []
     for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+        operation.single(axis)
         times = result.shape[axis] // before[axis]
         of = Fraction(1, times), Fraction(1 - times, times), 0, result.shape[axis]
         made.append(operation.along(i, reach, of))
@@ -200,16 +239,24 @@ def _transpose(operation: Operation, result: Array) -> Field:
 
 @rule(ops.reshape)
 def _reshape(operation: Operation, result: Array) -> Field:
-    """Let axes of the image stay where as many numbers lie before them as did."""
-    shape, axes = operation.arrays[0].shape, []
-    for axis in operation.first.axes:
-        before = math.prod(shape[:axis])
-        same = [
+    """Let axes of the image lie where their cells do, several of them in one axis, too."""
+    shape, (axes, reaches) = operation.arrays[0].shape, operation.first
+    placed, lengths = [], [1] * result.ndim
+    for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
+        inside = [
+            r.length for a, r in zip(axes[i + 1 :], reaches[i + 1 :], strict=True) if a == axis
+        ]
+        step = math.prod(shape[axis + 1 :]) * math.prod(inside)  # from one cell to the next
+        behind = [math.prod(result.shape[j + 1 :]) for j in range(result.ndim)]
+        fits = [
             j
             for j, n in enumerate(result.shape)
-            if n == shape[axis] and math.prod(result.shape[:j]) == before
+            if behind[j] <= step and step * reach.length <= behind[j] * n
         ]
-        if not same:
+        if not fits:
             raise UnknownError("which joins the image's axes with others")
-        axes.append(same[-1])
-    return operation.keep(result, tuple(axes))
+        placed.append(fits[-1])
+        lengths[fits[-1]] *= reach.length
+    if any(result.shape[j] != lengths[j] for j in placed):
+        raise UnknownError("which joins the image's axes with others")
+    return operation.keep(result, tuple(placed))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dask.tokenize import tokenize
@@ -16,15 +17,16 @@ from daskdl.cluster.current import current_client, using
 from daskdl.errors import DataError, SettingsError
 from daskdl.predict.arguments import whole, wrong
 from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.geotiff import Raster, is_geotiff, place_of, written
 from daskdl.predict.scenes.memory import check_memory
 from daskdl.predict.scenes.running import gathered
 from daskdl.predict.scenes.store import stored
 from daskdl.predict.scenes.tasks import Layout
 from daskdl.predict.scenes.tiles import Tiling
-from daskdl.predict.scenes.windows import Axis, exact_axes, fixed_axes
+from daskdl.predict.scenes.windows import PROBE, Axis, exact_axes, fixed_axes, like_length
 
-if TYPE_CHECKING:
-    pass
+#: How tiles fade into each other, and what lies around a scene: numpy.pad's names.
+BLENDS, BOUNDARIES = ("none", "linear", "cosine"), ("reflect", "symmetric", "edge", "wrap")
 
 Array = NDArray[Any]
 
@@ -36,8 +38,9 @@ def predict_scene(
     overlap: int | str = "auto",
     blend: str = "none",
     channel: Any = None,
-    out: str | None = None,
+    out: Any = None,
     nodata: float | None = None,
+    boundary: str | None = None,
     client: Any = None,
 ) -> Any:
     """Return a model's result for a scene, tile by tile; see :meth:`daskdl.nn.Module.predict`.
@@ -45,18 +48,26 @@ def predict_scene(
     Parameters
     ----------
     predictor : Predictor
-    scene : numpy array or memmap, dask Array, zarr Array or xarray DataArray
+    scene : numpy array or memmap, dask Array, zarr Array, xarray DataArray, or a GeoTIFF's path
     tile : mapping of names or numbers of axes to cells
     overlap : "auto", "field" or int
-    blend : "none" or "linear"
+    blend : "none", "linear" or "cosine"
     channel : name or number of an axis, optional
-    out : str, optional
-        A zarr array that the result is written to, and goes on where it was cut off.
+    out : path or URL, or a mapping of names or numbers of several results to them, optional
+        A zarr array, or a GeoTIFF, that the result is written to, and goes on where it was cut off.
     nodata : float, optional
-        The number of cells without data, in all channels.
+        The number of cells without data, in all channels; by default that of a GeoTIFF.
+    boundary : "reflect", "symmetric", "edge" or "wrap", optional
+        What lies around the scene; by default what the network pads with.
     client : distributed.Client, optional
         Whose workers predict a scene in memory, too.
     """
+    if isinstance(scene, str | os.PathLike):
+        scene = Raster.of(scene)
+    if isinstance(scene, Raster) and nodata is None and blend == "none":
+        nodata = scene.nodata
+    if isinstance(out, str | os.PathLike):
+        out = os.fspath(out).removeprefix("file://")
     names = [*getattr(scene, "dims", range(getattr(scene, "ndim", 0)))]
     layout, tiles = _layout(names, tile, channel)
     labelled = hasattr(scene, "dims")
@@ -67,22 +78,35 @@ def predict_scene(
     channels = 1 if layout.channel is None else cells.shape[layout.channel]
     if 0 in cells.shape or any(np.isnan(n) for n in cells.shape):
         raise DataError(f"predict, tile: expected a scene with cells, found shape {cells.shape}")
+    if boundary not in (None, *BOUNDARIES):
+        raise wrong("predict, boundary", f"one of {BOUNDARIES}", boundary)
     predictor = predictor.in_batches(1)
+    names_of = _results(predictor, lengths, tiles, overlap, channels, cells.dtype)
+    if names_of:
+        return _of_several(
+            predictor, scene, names_of, out, tile=tile, overlap=overlap, blend=blend,
+            channel=channel, nodata=nodata, boundary=boundary, client=client,
+        )  # fmt: skip
+    of = predictor, lengths, tiles
     if overlap in ("auto", "field"):
         if blend != "none":
             raise wrong("predict, blend", "'none' where tiles have no seams, or overlap=n", blend)
-        axes = exact_axes(predictor, lengths, tiles, channels, cells.dtype, overlap == "auto")
+        exact, padded = overlap == "auto", boundary is not None
+        axes, margins = exact_axes(*of, channels, cells.dtype, exact, padded)
     else:
         overlap = whole("predict, overlap", overlap, 0)
-        if blend not in ("none", "linear"):
-            raise wrong("predict, blend", "'none' or 'linear'", blend)
-        if blend == "linear" and not 0 < 2 * overlap <= min(tiles.values()):
+        if blend not in BLENDS:
+            raise wrong("predict, blend", f"one of {BLENDS}", blend)
+        if blend != "none" and not 0 < 2 * overlap <= min(tiles.values()):
             raise wrong("predict, overlap", "at most half a tile where tiles are blended", overlap)
-        if blend == "linear" and predictor.classes:
+        if blend != "none" and predictor.classes:
             raise wrong("predict, blend", "'none' for classes, of which there is no mean", blend)
-        axes = fixed_axes(predictor, lengths, tiles, overlap, channels, cells.dtype)
+        margins = [0 if boundary is None else overlap] * len(lengths)
+        axes = fixed_axes(*of, overlap, channels, cells.dtype, margins[0])
     if nodata is not None:
         _check_nodata(nodata, blend, lengths, axes)
+    if any(margins):
+        cells = _padded(cells, layout, margins, boundary)
     in_memory = isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap)
     if in_memory and out is None and not client:
         with using(False):  # each tile with all threads
@@ -96,11 +120,64 @@ def predict_scene(
         if out is not None:
             dims = _dims(scene, len(tiling.chunks), layout) if labelled else None
             token = tokenize(
-                lazily.token, cells.shape, cells.dtype, tiles, overlap, blend, channel, nodata
-            )
+                lazily.token, cells.shape, cells.dtype, tiles, overlap, blend, channel, nodata,
+                boundary,
+            )  # fmt: skip
+            if is_geotiff(out):
+                scales = [axis.scale for axis in axes]
+                return written(tiling, out, token, place_of(scene, scales), current_client())
             return stored(tiling, out, token, dims, current_client())
         result = gathered(tiling, client) if in_memory else tiling.lazy()
     return _labelled(scene, result, layout, axes) if labelled else result
+
+
+def _results(
+    predictor: Predictor,
+    lengths: tuple[int, ...],
+    tiles: dict[Any, int],
+    overlap: Any,
+    channels: int,
+    dtype: Any,
+) -> list[Any]:
+    """Return the names or numbers of a network's results, none if it has one."""
+    margin = overlap if isinstance(overlap, int) else None
+    sizes = [
+        like_length(n, 64, PROBE) if margin is None else min(n, t + 2 * margin)
+        for n, t in zip(lengths, tiles.values(), strict=True)
+    ]
+    result = predictor(np.zeros((1, *sizes, channels), dtype))
+    if isinstance(result, dict):
+        return [*result]
+    return [*range(len(result))] if isinstance(result, tuple) else []
+
+
+def _of_several(
+    predictor: Predictor, scene: Any, names: list[Any], out: Any, **options: Any
+) -> Any:
+    """Return each of a network's results for a scene, which may have other resolutions.
+
+    Each takes passes of its own.
+    """
+    if out is not None and (not isinstance(out, Mapping) or set(out) != set(names)):
+        raise wrong("predict, out", f"a path for each of the results, a dict by {names}", out)
+    results = {
+        name: predict_scene(replace(predictor, part=name), scene, out=out and out[name], **options)
+        for name in names
+    }
+    return results if isinstance(names[0], str) else tuple(results.values())
+
+
+def _padded(cells: Any, layout: Layout, margins: list[int], boundary: str | None) -> Any:
+    """Return a scene with more cells on both sides along the axes of the image."""
+    by_axis = dict(zip(layout.image, margins, strict=True))
+    widths = [(by_axis.get(axis, 0),) * 2 for axis in range(len(cells.shape))]
+    mode: Any = boundary
+    if isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap):
+        return np.pad(cells, widths, mode=mode)
+    import dask.array as da
+
+    cells = cells if isinstance(cells, da.Array) else da.from_array(cells)
+    return da.pad(cells, widths, mode=mode)
 
 
 def _check_nodata(nodata: Any, blend: str, lengths: tuple[int, ...], axes: list[Axis]) -> None:

@@ -138,7 +138,7 @@ class Tiling:
                     if other_key not in behind:
                         whole = (slice(None),) * len(axes)
                         behind[other_key] = work(other_key, sample, other, whole, WINDOW)
-                shares = [_share(axes, other, number) for other in others]
+                shares = [_share(axes, other, number, self.blend) for other in others]
                 refs = [TaskRef((f"{name}-window", *sample, *other)) for other in others]
                 tiles[key] = Task(key, blended, common, shares, target, *refs)
         return tiles, behind
@@ -197,13 +197,13 @@ def _sources(cells: Any, spans: list[Span]) -> tuple[list[Any], list[Part]]:
     return refs, parts
 
 
-def _share(axes: list[Axis], of: tuple[int, ...], at: tuple[int, ...]) -> Any:
+def _share(axes: list[Axis], of: Place, at: Place, blend: str) -> Any:
     """Return the cut of a window that lies in a tile, and its weights along each axis."""
     cuts, weights = [], []
     for axis, i, j in zip(axes, of, at, strict=True):
         window, start = axis.windows[i], axis.windows[j].results[0]
         first = window.results[0] - window.skipped
-        share = axis.weights(i, j)
+        share = axis.weights(i, j, blend)
         inside = np.flatnonzero(share)
         low, high = (inside[0], inside[-1] + 1) if inside.size else (0, 0)
         cuts.append((slice(start + low - first, start + high - first), slice(low, high)))

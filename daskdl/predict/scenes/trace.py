@@ -49,6 +49,8 @@ def reach_of(
         try:
             with watched_operations(watch):
                 result = as_arrays(call(model, image))
+            if predictor.part is not None:
+                result = result[predictor.part]
             return watch.field_of(result).reaches
         except UnknownError as error:
             raise SettingsError(
@@ -90,7 +92,7 @@ class _Watch:
         """Return the field of what a model returned."""
         field = self._known(result)
         if field is None or len(field.axes) != len(self.lengths):
-            raise UnknownError("whose result is no image, or several, or made without operations")
+            raise UnknownError("whose result is no image, or made without operations")
         if field.axes != tuple(range(1, result.ndim - 1)):
             raise UnknownError(f"whose result {result.shape} has other axes than its input")
         return field

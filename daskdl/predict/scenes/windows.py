@@ -58,7 +58,7 @@ class Axis(NamedTuple):
     tile: int
     shared: int = 0
 
-    def weights(self, of: int, at: int) -> Array:
+    def weights(self, of: int, at: int, blend: str) -> Array:
         """Return the weights of window ``of`` on the results of tile ``at``, float32."""
         start, stop = self.windows[at].results
         place = np.arange(start, stop) + 0.5
@@ -68,6 +68,8 @@ class Axis(NamedTuple):
             share = np.clip((place - of * self.tile + self.shared) / wide, 0, 1)
         if of < len(self.windows) - 1:
             share = share * np.clip(((of + 1) * self.tile + self.shared - place) / wide, 0, 1)
+        if blend == "cosine":
+            share = (1 - np.cos(np.pi * share)) / 2
         return share.astype(np.float32)
 
 
@@ -90,7 +92,8 @@ def exact_axes(
     channels: int,
     dtype: Any,
     exact: bool,
-) -> list[Axis]:
+    padded: bool = False,
+) -> tuple[list[Axis], list[int]]:
     """Return windows whose tiles are what the whole scene gives, as wide as the network sees.
 
     Parameters
@@ -104,6 +107,14 @@ def exact_axes(
     dtype : numpy.dtype
     exact : bool
         Whether to the last bit, or but for rounding.
+    padded : bool
+        Whether windows are of the scene with margins around it, of which there are no results.
+
+    Returns
+    -------
+    list of Axis
+    list of int
+        Cells of the margin along each axis.
     """
     # Twice: the steps decide how long an image is of which the borders are those of the scene.
     probe = tuple(like_length(n, 64, PROBE) for n in lengths)
@@ -118,10 +129,20 @@ def exact_axes(
                 "predict, overlap: expected a network that does the same at every size of image, "
                 f"found {type(predictor.model).__name__}, which does not; give overlap=n"
             )
-    return [
-        _exact(name, n, tile, reach, seen)
-        for (name, tile), n, reach, seen in zip(tiles.items(), lengths, reaches, probe, strict=True)
+    margins = [reach.margin if padded else 0 for reach in reaches]
+    if any(margins):
+        wide = tuple(n + 2 * m for n, m in zip(lengths, margins, strict=True))
+        probe = tuple(
+            like_length(n, r.step, max(PROBE, r.least)) for n, r in zip(wide, reaches, strict=True)
+        )
+        reaches = reach_of(predictor, probe, channels, dtype, exact)
+    axes = [
+        _exact(name, n, tile, reach, seen, margin)
+        for (name, tile), n, reach, seen, margin in zip(
+            tiles.items(), lengths, reaches, probe, margins, strict=True
+        )
     ]
+    return axes, margins
 
 
 def like_length(n: int, step: int, least: int) -> int:
@@ -129,11 +150,11 @@ def like_length(n: int, step: int, least: int) -> int:
     return min(n, n % step + -(-least // step) * step)
 
 
-def _exact(name: Any, n: int, tile: int, reach: Reach, probe: int) -> Axis:
+def _exact(name: Any, n: int, tile: int, reach: Reach, probe: int, margin: int) -> Axis:
     length, size = reach.of(n, probe), tiled_results(name, tile, reach.scale)
-    windows = []
-    for first in range(0, length, size):
-        last = min(first + size, length)
+    windows, before, n = [], int(margin / reach.scale), n + 2 * margin
+    for first in range(before, before + length, size):
+        last = min(first + size, before + length)
         seen = math.floor(reach.scale * first + reach.low)
         start = max(0, seen // reach.step * reach.step)
         end = max(math.floor(reach.scale * (last - 1) + reach.high) + 1, start + reach.least)
@@ -143,7 +164,8 @@ def _exact(name: Any, n: int, tile: int, reach: Reach, probe: int) -> Axis:
         if stop >= n:
             stop = n
             start = min(start, max(0, (n - reach.least) // reach.step * reach.step))
-        windows.append(Window((first, last), (start, stop), first - int(start / reach.scale)))
+        results = first - before, last - before
+        windows.append(Window(results, (start, stop), first - int(start / reach.scale)))
     return Axis(windows, length, reach.scale, size)
 
 
@@ -154,11 +176,14 @@ def fixed_axes(
     overlap: int,
     channels: int,
     dtype: Any,
+    margin: int = 0,
 ) -> list[Axis]:
     """Return windows of one size, tiles with ``overlap`` cells more to each side.
 
-    At the scene's borders they are moved inside, so that a network of one size of image serves.
+    At the scene's borders they are moved inside, so that a network of one size of image serves. Of
+    a ``margin`` around the scene, in cells, there are no results.
     """
+    lengths = tuple(n + 2 * margin for n in lengths)
     sizes = tuple(min(n, t + 2 * overlap) for n, t in zip(lengths, tiles.values(), strict=True))
     results = _lengths(predictor, sizes, channels, dtype)
     scales = [Fraction(w, r) for w, r in zip(sizes, results, strict=True)]
@@ -180,12 +205,12 @@ def fixed_axes(
     for n, w, scale, start, end, tile in zip(
         lengths, sizes, scales, starts, ends, tiles.values(), strict=True
     ):
-        length, size = int(start / scale) + end, int(tile / scale)
-        windows = []
+        before, size = int(margin / scale), int(tile / scale)
+        length, windows = int(start / scale) + end - 2 * before, []
         for first in range(0, length, size):
-            begin = min(max(0, int(first * scale) - overlap), start)
+            begin = min(max(0, int(first * scale) + margin - overlap), start)
             stop = n if begin == start else begin + w
-            skipped = first - int(begin / scale)
+            skipped = before + first - int(begin / scale)
             windows.append(Window((first, min(first + size, length)), (begin, stop), skipped))
         axes.append(Axis(windows, length, scale, size, int(overlap / scale)))
     return axes

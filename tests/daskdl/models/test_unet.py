@@ -1,4 +1,4 @@
-"""U-Net: of any size, two or three axes, and bit for bit the same by tiles."""
+"""U-Net and FPN: of any size, two or three axes, and bit for bit the same by tiles."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from daskdl import Trainer, load, nn, save
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
 from daskdl.metrics import IoU
-from daskdl.models import UNet
+from daskdl.models import FPN, UNet
 from daskdl.optim import Adam
 
 RNG = np.random.default_rng(0)
@@ -26,8 +26,8 @@ def test_the_result_is_as_large_as_the_image(size, tmp_path):
     assert all(np.isfinite(p.grad).all() for _, p in model.named_parameters())
 
 
-def test_tiles_of_sizes_that_halving_leaves_over_are_the_whole():
-    model = UNet(1, 2, (4, 8, 16))
+@pytest.mark.parametrize("model", [UNet(1, 2, (4, 8, 16)), FPN(1, 2, (8, 16, 16), width=8)])
+def test_tiles_of_sizes_that_halving_leaves_over_are_the_whole(model):
     scene = RNG.normal(size=(333, 547)).astype(np.float32)
     whole = model.predict(scene[None, ..., None], threads=1)[0]
     tiled = model.predict(scene, tile={0: 128, 1: 256}, threads=1)
@@ -47,6 +47,8 @@ def test_it_learns_discs():
     assert model.evaluate(samples, {"iou": IoU(2, 1)})["iou"] > 0.8
 
 
-def test_axes_are_two_or_three():
+def test_mistakes_are_told():
+    with pytest.raises(SettingsError, match="filters of a level at least"):
+        FPN(1, 2, ())
     with pytest.raises(SettingsError, match="axes 2 or 3"):
         UNet(1, 2, axes=1)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from daskdl import SampleSet, Trainer, nn
 from daskdl.data.image import Columns, HorizontalFlip
+from daskdl.data.recipe import version_of_all
 from daskdl.data.sources import window_grid
 from daskdl.errors import DataError, SettingsError
 from daskdl.optim import SGD
@@ -113,6 +114,60 @@ def test_rare_classes_are_drawn_as_often_as_others():
     assert (_all(heavy)["x"] == 2).all()
 
 
+def _epoch(samples, epoch):
+    """Return the first cell of each window of an epoch, as a fit draws them."""
+    parts = [(i, recipe.load()) for i, recipe in enumerate(samples.recipes)]
+    orders = [part.order(7, epoch, i) for i, part in parts]
+    assert [len(order) for order in orders] == [*samples.lengths]
+    return np.concatenate(
+        [part.take(o)["x"][:, 0, 0] for (_, part), o in zip(parts, orders, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_each_epoch_draws_its_own_windows_as_often_as_they_weigh(partitions, lazy):
+    x, labels = np.arange(320 * 320).reshape(320, 320), np.zeros((320, 320), int)
+    labels[:32, :32], labels[64:96, :64] = 1, 2
+    data = {"x": da.from_array(x, chunks=100) if lazy else x, "y": labels}
+    samples = SampleSet.from_windows(data, {0: 32, 1: 32}, weights="y", partitions=partitions)
+    epochs = [_epoch(samples, epoch) for epoch in range(12)]
+    rare = [(epoch == 0).sum() for epoch in epochs]
+    np.testing.assert_allclose(rare, 100 / 3, atol=2)
+    assert {*epochs[0].tolist()} != {*epochs[1].tolist()}
+    assert len({*np.concatenate(epochs).tolist()}) > 90  # of 100 windows, 30 in one epoch
+    np.testing.assert_array_equal(_epoch(samples, 5), epochs[5])
+    part, _ = samples.split((0.5, 0.5), blocks={0: 64, 1: 64})
+    assert len({*_epoch(part, 0).tolist()} ^ {*_epoch(part, 1).tolist()}) > 2
+
+
+def test_windows_of_scenes_of_other_sizes_are_one_set(tmp_path):
+    small = IMAGE[:50, :40] + 10
+    samples = SampleSet.from_windows([{"x": IMAGE}, {"x": small}], {0: 20, 1: 20})
+    assert len(samples) == 5 * 4 + 2 * 2
+    assert (_all(samples)["x"].min((1, 2, 3)) > 5).sum() == 4
+    where = [IMAGE[..., 0] > 9, small[..., 0] < 9]
+    kept = SampleSet.from_windows([IMAGE, small], {0: 20, 1: 20}, where=where)
+    assert (_all(kept)["x"] > 5).all()
+    with pytest.raises(DataError, match="windows have the same arrays"):
+        SampleSet.from_windows([IMAGE, small.astype(float)], {0: 20, 1: 20})
+    with pytest.raises(SettingsError, match="an array for each of 2 scenes, found 1"):
+        SampleSet.from_windows([IMAGE, small], {0: 20, 1: 20}, where=where[:1])
+
+
+def test_a_change_of_a_zarr_array_changes_the_version_of_its_windows(tmp_path):
+    stored = zarr.create_array(tmp_path / "image", data=IMAGE, chunks=(17, 17, 3))
+
+    def version():
+        return version_of_all(SampleSet.from_windows(stored, {0: 32, 1: 32}).recipes)
+
+    before = version()
+    assert before == version()
+    assert before
+    stored[90, 70] = 0
+    assert version() != before
+
+
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(16, 60), st.integers(0, 9))
 def test_sets_of_blocks_share_no_cell(step, block, seed):
@@ -130,6 +185,8 @@ def test_sets_at_random_that_share_cells_are_told_and_blocks_that_are_too_large(
     samples = SampleSet.from_windows(IMAGE, {0: 32, 1: 16}, step=16)
     with pytest.warns(UserWarning, match=r"overlap along 0, .* give blocks, such as \{0: 128"):
         samples.split((0.5, 0.5))
+    with pytest.warns(UserWarning, match="lie side by side"):
+        SampleSet.from_windows(IMAGE, {0: 32, 1: 16}).split((0.5, 0.5))
     with pytest.raises(SettingsError, match="take smaller blocks"):
         samples.split((0.5, 0.5), blocks={0: 100})
 

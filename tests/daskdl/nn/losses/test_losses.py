@@ -40,6 +40,7 @@ CASES = [
     ("HingeEmbeddingLoss", ops.hinge_embedding, (A, np.sign(B)), [MARGIN]),
     ("MultiMarginLoss", ops.multi_margin, (A, LABELS), [{"p": 2}, MARGIN, WEIGHT]),
     ("MultiLabelMarginLoss", ops.multilabel_margin, (A, SETS), []),
+    ("BoundaryLoss", ops.boundary, (normal(3, 4, 5, 3), RNG.integers(0, 3, (3, 4, 5))), []),
     ("DiceLoss", ops.dice, (MASKS, np.round(MASKS[::-1])), [{"smooth": 0.1}, {"squared": True}]),
     ("SSIMLoss", ops.ssim, tuple(PICTURES),
      [{"data_range": 2.0}, {"window": 5}, {"sigma": 1.0}]),

@@ -87,7 +87,14 @@ def test_tiles_are_the_whole_bit_for_bit(network):
 
 
 @pytest.mark.parametrize("chunks", [(100, 77, 3), (-1, -1, 2)])
-@pytest.mark.parametrize("options", [{}, {"overlap": 16, "blend": "linear"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"overlap": 16, "blend": "linear"},
+        {"overlap": 16, "blend": "cosine", "boundary": "edge"},
+    ],
+)
 def test_no_chunks_and_no_place_change_a_bit(chunks, options, tmp_path):
     model, scene = NETWORKS["unet"], _scene()
     options = {"tile": {0: 128, 1: 128}, "threads": 1, **options}
@@ -100,6 +107,36 @@ def test_no_chunks_and_no_place_change_a_bit(chunks, options, tmp_path):
     file = np.memmap(tmp_path / "scene", np.float32, "w+", shape=scene.shape)
     file[:] = scene
     np.testing.assert_array_equal(model.predict(file, **options).compute(), here)
+
+
+class _Two(nn.Module):
+    """Scores of each pixel, and features of half the resolution."""
+
+    def __init__(self, named):
+        self.named, self.fine = named, nn.Conv2d(3, 4, 3, padding=1, seed=0)
+        self.coarse = nn.Conv2d(4, 2, 3, stride=2, padding="same", seed=1)
+
+    def forward(self, x):
+        """Return both."""
+        fine = self.fine(x)
+        both = ops.tanh(fine), self.coarse(fine)
+        return dict(zip(("scores", "features"), both, strict=True)) if self.named else both
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_several_results_have_each_its_own_resolution(named, tmp_path):
+    model, scene = _Two(named), _scene(100, 90)
+    names = ("scores", "features") if named else (0, 1)
+    whole, options = model.predict(scene[None]), {"tile": {0: 32, 1: 48}, "threads": 1}
+    tiled = model.predict(scene, **options)
+    out = {name: tmp_path / str(name) for name in names}
+    stored = model.predict(scene, out=out, **options)
+    for name, scale in zip(names, (1, 2), strict=True):
+        assert tiled[name].shape[:2] == (100 // scale, 90 // scale)
+        np.testing.assert_array_equal(tiled[name], whole[name][0])
+        np.testing.assert_array_equal(stored[name][:], whole[name][0])
+    with pytest.raises(SettingsError, match="a path for each of the results"):
+        model.predict(scene, out=tmp_path / "one", **options)
 
 
 def test_names_coordinates_and_attributes_stay():
@@ -124,10 +161,40 @@ def test_classes_of_an_image_without_channels():
     np.testing.assert_array_equal(model.predict_class(image, tile={0: 32, 1: 32}), whole)
 
 
-def test_blended_tiles_of_a_network_that_changes_nothing_are_the_scene():
+@pytest.mark.parametrize("blend", ["linear", "cosine"])
+@pytest.mark.parametrize("boundary", [None, "symmetric"])
+def test_blended_tiles_of_a_network_that_changes_nothing_are_the_scene(blend, boundary):
     model, scene = nn.Identity(), _scene(50, 70)
-    result = model.predict(scene, tile={0: 16, 1: 20}, overlap=8, blend="linear")
-    np.testing.assert_allclose(result, scene, rtol=1e-5)
+    options = {"tile": {0: 16, 1: 20}, "overlap": 8, "blend": blend, "boundary": boundary}
+    np.testing.assert_allclose(model.predict(scene, **options), scene, rtol=1e-5)
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "symmetric", "edge", "wrap"])
+def test_beyond_its_border_a_scene_goes_on_as_numpy_pads_it(boundary):
+    model, scene = NETWORKS["dilated"], _scene(150, 170)
+    wide = np.pad(scene, ((64, 64), (64, 64), (0, 0)), mode=boundary)
+    expected = model.predict(wide[None], threads=1)[0, 64:-64, 64:-64]
+    options = {"tile": {0: 64, 1: 64}, "boundary": boundary, "threads": 1}
+    np.testing.assert_array_equal(model.predict(scene, **options), expected)
+    lazy = model.predict(da.from_array(scene, chunks=70), **options)
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), expected)
+
+
+VOLUMES = {
+    "pooled": nn.Sequential(
+        nn.Conv3d(1, 8, 3, padding=1, seed=0), nn.ReLU(), nn.MaxPool3d(2),
+        nn.Conv3d(8, 8, 3, padding=1, seed=1), nn.ConvTranspose3d(8, 2, 2, stride=2, seed=2),
+    ),
+    "flat strides": nn.Conv3d(1, 4, (1, 3, 3), stride=(1, 2, 2), padding=(0, 1, 1), seed=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("network", VOLUMES)
+def test_tiles_of_a_volume_are_the_whole_bit_for_bit(network):
+    model, volume = VOLUMES[network], RNG.normal(size=(22, 70, 66)).astype(np.float32)
+    whole = model.predict(volume[None, ..., None], threads=1)[0]
+    tiled = model.predict(volume, tile={0: 8, 1: 32, 2: 32}, threads=1)
+    np.testing.assert_array_equal(tiled, whole)
 
 
 class _Centred(nn.Module):
@@ -153,6 +220,7 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
         ({"tile": {0: 8}}, "the axis of channels"),
         ({"tile": {0: 8, 1: 8}, "blend": "linear"}, "overlap=n"),
         ({"overlap": 3}, "found no tile"),
+        ({"tile": {0: 8, 1: 8}, "boundary": "mirror"}, "'wrap'.*, found 'mirror'"),
     ],
 )
 def test_mistakes_are_told(options, sentence):

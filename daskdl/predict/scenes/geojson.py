@@ -1,0 +1,221 @@
+"""GeoJSON: outlines of a scene's objects, and labels that polygons and points give its cells."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.predict.scenes.geotiff import Raster, place_of
+
+Array = NDArray[Any]
+
+#: Cells of a side of the chunks of labels.
+CHUNK = 1024
+
+
+def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
+    """Return the outlines of objects as a GeoJSON FeatureCollection, the same for any chunks.
+
+    Cells that touch at a corner only are parts of a MultiPolygon. Coordinates are those of the
+    reference system of the scene, or columns and rows where it has none.
+
+    Parameters
+    ----------
+    labels : array (rows, columns) of ints, of Dask, zarr, numpy or xarray
+        As :func:`daskdl.predict.label_scene` returns them, or classes; 0 is of no object.
+    like : DataArray or path of a GeoTIFF, optional
+        Scene that says where the cells lie; by default the labels' own coordinates.
+
+    Returns
+    -------
+    dict
+        Of each object, in the order of their numbers, its geometry and as properties ``label`` and
+        ``cells``; ``json.dump`` writes it.
+
+    Raises
+    ------
+    DataError
+        When labels are others.
+    MissingExtraError
+        Without rasterio and shapely.
+
+    Examples
+    --------
+    >>> from daskdl.predict import outlines
+    >>> features = outlines(np.array([[0, 2, 2], [0, 2, 0]]))["features"]
+    >>> features[0]["properties"], features[0]["geometry"]["coordinates"][0][:3]
+    ({'label': 2, 'cells': 3}, ((1.0, 0.0), (1.0, 2.0), (2.0, 2.0)))
+    """
+    import dask
+    import dask.array as da
+
+    affine, _, shapely = _packages()
+    transform = _transform(labels if like is None else like)
+    cells = getattr(labels, "data", labels) if hasattr(labels, "dims") else labels
+    if getattr(cells, "ndim", 0) != 2 or cells.dtype.kind not in "iub":
+        raise DataError(
+            f"outlines: expected labels (rows, columns), whole numbers, found "
+            f"{getattr(cells, 'dtype', type(cells).__name__)} of shape {np.shape(cells)}"
+        )
+    cells = cells if isinstance(cells, da.Array) else da.from_array(cells)
+    ends = [np.cumsum((0, *sizes)).tolist() for sizes in cells.chunks]
+    blocks, task = cells.to_delayed(), dask.delayed(_pieces)
+    told = dask.compute(
+        *(task(blocks[i, j], ends[0][i], ends[1][j]) for i, j in np.ndindex(cells.numblocks))
+    )
+    by_label = defaultdict(list)
+    for label, piece in (one for some in told for one in some):
+        by_label[label].append(piece)
+    features = []
+    for label, pieces in sorted(by_label.items()):
+        # Corners of chunks on straight lines go when the first corner of a ring is a real one.
+        whole = shapely.union_all([shapely.geometry.shape(piece) for piece in pieces])
+        whole = whole.normalize().simplify(0)
+        placed = _moved(whole, transform @ affine.Affine.translation(-1, -1))
+        features.append(
+            {
+                "type": "Feature",
+                "geometry": shapely.geometry.mapping(placed),
+                "properties": {"label": label, "cells": round(whole.area)},
+            }
+        )
+    return {"type": "FeatureCollection", "features": features}
+
+
+def _pieces(block: Array, row: int, column: int) -> list[tuple[int, Any]]:
+    """Return each label of a block with the outline of a piece, in cells of the scene, and 1 more.
+
+    So the place of a block is never the identity, of which rasterio warns.
+    """
+    affine, features, _ = _packages()
+    numbers, codes = np.unique(block, return_inverse=True)
+    codes = codes.reshape(block.shape).astype(np.int32)
+    place = affine.Affine.translation(column + 1, row + 1)
+    shapes = features.shapes(codes, mask=np.asarray(block) != 0, transform=place)
+    return [(int(numbers[int(code)]), piece) for piece, code in shapes]
+
+
+def rasterized(
+    features: Any, like: Any, value: str | int = 1, fill: int = 0, dtype: Any = "uint8"
+) -> Any:
+    """Return labels that polygons, lines and points give cells, lazily, as targets of a training.
+
+    A cell whose centre lies in a polygon has its value, that of the last of several; so has the
+    cell in which a point lies.
+
+    Parameters
+    ----------
+    features : mapping, or path of a GeoJSON file
+        A FeatureCollection in the coordinates of ``like``, or in columns and rows where it has
+        none.
+    like : DataArray, path of a GeoTIFF, or (rows, columns)
+        The scene.
+    value : str or int
+        Name of the property with the class, or the class of all.
+    fill : int
+        Of all other cells: 0 for a background, or the ``ignore_index`` of a loss where little is
+        labelled, as by points.
+    dtype : numpy.dtype
+
+    Returns
+    -------
+    dask Array (rows, columns)
+
+    Raises
+    ------
+    DataError
+        When the features are none, or have no such property.
+    MissingExtraError
+        Without rasterio and shapely.
+
+    Examples
+    --------
+    >>> from daskdl.predict import rasterized
+    >>> square = {"type": "Polygon", "coordinates": [[[1, 0], [3, 0], [3, 2], [1, 2], [1, 0]]]}
+    >>> rasterized({"features": [{"geometry": square, "properties": {}}]}, (2, 4)).compute()
+    array([[0, 1, 1, 0],
+           [0, 1, 1, 0]], dtype=uint8)
+    """
+    import dask.array as da
+
+    _, _, shapely = _packages()
+    if not isinstance(features, Mapping):
+        features = json.loads(Path(features).read_text())
+    if not isinstance(features.get("features"), list):
+        raise DataError(
+            f"rasterized: expected a FeatureCollection of GeoJSON, found {sorted(features)}"
+        )
+    transform = _transform(like)
+    shapes = []
+    for i, one in enumerate(features["features"]):
+        label = one.get("properties", {}).get(value) if isinstance(value, str) else value
+        if not isinstance(label, int):
+            raise DataError(
+                f"rasterized, feature {i}: expected a whole number as property {value!r}, found "
+                f"{label!r}"
+            )
+        shape = shapely.geometry.shape(one["geometry"])
+        shapes.append((_moved(shape, ~transform), label))
+    shape = like if isinstance(like, tuple) else _shape(like)
+    boxes = np.array([one.bounds for one, _ in shapes]).reshape(-1, 4)
+
+    def drawn(block_info: Any) -> Array:
+        (top, bottom), (left, right) = block_info[None]["array-location"]
+        affine, draw, _ = _packages()
+        near = (boxes[:, 0] <= right) & (boxes[:, 2] >= left)
+        near &= (boxes[:, 1] <= bottom) & (boxes[:, 3] >= top)
+        result: Array = np.full((bottom - top, right - left), fill, dtype)
+        some = [shapes[i] for i in np.flatnonzero(near)]
+        if some:
+            place = affine.Affine.translation(left, top)
+            wide = draw.rasterize(some, result.shape, fill, transform=place, dtype="int32")
+            result[...] = wide
+        return result
+
+    chunks = da.core.normalize_chunks(CHUNK, shape)
+    return da.map_blocks(drawn, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
+
+
+def _shape(like: Any) -> tuple[int, int]:
+    like = like if hasattr(like, "shape") else Raster.of(like)
+    sizes = getattr(like, "sizes", None)
+    return (sizes["y"], sizes["x"]) if sizes else tuple(like.shape[:2])
+
+
+def _transform(like: Any) -> Any:
+    """Return the transform from (column, row) to coordinates, which may be these."""
+    if not hasattr(like, "shape") and not isinstance(like, tuple):
+        like = Raster.of(like)
+    place = place_of(like, (Fraction(1), Fraction(1)))
+    if place is None and {"y", "x"} & {*getattr(like, "coords", ())}:
+        raise SettingsError(
+            "outlines and rasterized: expected coordinates y and x with even steps, found others; "
+            "drop them to work in columns and rows"
+        )
+    return _packages()[0].Affine.identity() if place is None else place.transform
+
+
+def _moved(shape: Any, t: Any) -> Any:
+    """Return a geometry after an affine transform."""
+    return _packages()[2].affinity.affine_transform(shape, [t.a, t.b, t.d, t.e, t.c, t.f])
+
+
+def _packages() -> tuple[Any, Any, Any]:
+    """Return affine, rasterio.features and shapely."""
+    try:
+        import affine
+        import rasterio.features
+        import shapely.affinity
+    except ImportError as error:
+        raise MissingExtraError(
+            f"outlines of GeoJSON need rasterio and shapely ({error}); pip install 'daskdl[cog]'"
+        ) from error
+    return affine, rasterio.features, shapely

@@ -1,0 +1,198 @@
+"""GeoTIFF: a scene that is read window by window, and a result with its place on the earth."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.predict.scenes.store import stored
+from daskdl.predict.scenes.tiles import Tiling
+
+Array = NDArray[Any]
+
+#: Cells of a side of the blocks of a file that is written.
+BLOCK = 512
+
+
+class Georeference(NamedTuple):
+    """Place of a raster on the earth.
+
+    Attributes
+    ----------
+    transform : affine.Affine
+        From (column, row) to coordinates.
+    crs : str or None
+        Well-known text of the reference system.
+    """
+
+    transform: Any
+    crs: str | None
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A GeoTIFF as an array (rows, columns, bands), of which slices are read from the file.
+
+    Parameters
+    ----------
+    path : str
+        Of a file, or a URL as GDAL takes it.
+    shape : (int, int, int)
+    dtype : numpy.dtype
+    chunks : (int, int, int)
+        Cells of a block of the file.
+    nodata : float or None
+    place : Georeference
+    """
+
+    path: str
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, int, int]
+    nodata: float | None
+    place: Georeference
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Raster:
+        """Open a file for what there is to know of it.
+
+        Raises
+        ------
+        DataError
+            When it is no file that GDAL reads.
+        """
+        rasterio = _rasterio()
+        try:
+            with rasterio.open(path) as file:
+                crs = None if file.crs is None else file.crs.to_wkt()
+                return cls(
+                    os.fspath(path), (*file.shape, file.count), np.result_type(*file.dtypes),
+                    (*file.block_shapes[0], file.count), file.nodata,
+                    Georeference(file.transform, crs),
+                )  # fmt: skip
+        except rasterio.errors.RasterioIOError as error:
+            raise DataError(
+                f"predict, tile: expected an array, or the path of a GeoTIFF, found {path}: {error}"
+            ) from error
+
+    @property
+    def ndim(self) -> int:
+        """Three."""
+        return len(self.shape)
+
+    def __getitem__(self, slices: tuple[slice, slice, slice]) -> Array:
+        rows, columns, bands = (range(n)[part] for part, n in zip(slices, self.shape, strict=True))
+        window = (rows.start, rows.stop), (columns.start, columns.stop)
+        with _rasterio().open(self.path) as file:
+            values: Array = file.read([i + 1 for i in bands], window=window)
+        return values.transpose(1, 2, 0).astype(self.dtype)
+
+
+def is_geotiff(path: str) -> bool:
+    """Return whether a path is that of a GeoTIFF, by its ending."""
+    return path.lower().endswith((".tif", ".tiff"))
+
+
+def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
+    """Return the place of a scene's result, of so many cells each, None if it is not known.
+
+    That of a DataArray with dimensions y and x, which are even, and a crs as an attribute or as
+    rioxarray has it.
+    """
+    if isinstance(scene, Raster):
+        transform, crs = scene.place
+    elif {"y", "x"} <= {*getattr(scene, "coords", ())}:
+        from affine import Affine
+
+        y, x = (np.asarray(scene[name], float) for name in ("y", "x"))
+        if min(len(y), len(x)) < 2 or not all(np.allclose(np.diff(a), a[1] - a[0]) for a in (y, x)):
+            return None
+        dy, dx = y[1] - y[0], x[1] - x[0]
+        transform = Affine(dx, 0, x[0] - dx / 2, 0, dy, y[0] - dy / 2)
+        crs = scene.attrs.get("crs")
+        if crs is None and "spatial_ref" in scene.coords:
+            crs = scene["spatial_ref"].attrs.get("crs_wkt")
+    else:
+        return None
+    down, across = map(float, scales)
+    return Georeference(transform @ type(transform).scale(across, down), crs)
+
+
+def written(
+    tiling: Tiling, out: str, token: str, place: Georeference | None, client: Any
+) -> Raster:
+    """Write a result as a Cloud-optimised GeoTIFF, and return it.
+
+    Its tiles are kept in a zarr array beside it, ``<out>.zarr``, until all are there: a call that
+    was cut off goes on with them.
+
+    Raises
+    ------
+    SettingsError
+        When the result has other axes, or there is a file already.
+    """
+    layout, rasterio = tiling.layout, _rasterio()
+    order = layout.order(tiling.common.channels)
+    if len(layout.image) != 2 or layout.samples or order[:2] != [*layout.image]:
+        raise SettingsError(
+            f"predict, out: expected rows and columns, and then channels, for a GeoTIFF, found "
+            f"axes {order} of the scene; write a zarr array"
+        )
+    if "://" in out or Path(out).exists():
+        raise SettingsError(
+            f"predict, out: expected a local path with nothing at it for a GeoTIFF, found "
+            f"{out}; remove it, or take another name"
+        )
+    parts = f"{out}.zarr"
+    array = stored(tiling, parts, token, None, client)
+    dtype = np.dtype("int16") if array.dtype == np.int64 else array.dtype  # of classes
+    bands = array.shape[2] if array.ndim == 3 else 1
+    profile: dict[str, Any] = {
+        "driver": "GTiff", "dtype": dtype, "count": bands, "height": array.shape[0],
+        "width": array.shape[1], "tiled": True, "blockxsize": BLOCK, "blockysize": BLOCK,
+        "BIGTIFF": "IF_SAFER",
+    }  # fmt: skip
+    if place is not None:
+        profile |= {"transform": place.transform, "crs": place.crs}
+    if tiling.nodata is not None:
+        profile["nodata"] = float("nan") if dtype.kind == "f" else -1
+    plain, last = f"{out}.plain.tif", f"{out}.partial.tif"
+    try:
+        with rasterio.open(plain, "w", **profile) as file:
+            for row, column in itertools.product(
+                *(range(0, n, c) for n, c in zip(array.shape[:2], array.chunks[:2], strict=True))
+            ):
+                part = array[row : row + array.chunks[0], column : column + array.chunks[1]]
+                part = part.reshape(*part.shape[:2], bands).transpose(2, 0, 1).astype(dtype)
+                file.write(
+                    part, window=((row, row + part.shape[1]), (column, column + part.shape[2]))
+                )
+        from rasterio.shutil import copy
+
+        copy(plain, last, driver="COG", compress="deflate", BIGTIFF="IF_SAFER")
+        os.replace(last, out)
+    finally:
+        for rest in (plain, last):
+            Path(rest).unlink(missing_ok=True)
+    shutil.rmtree(parts)
+    return Raster.of(out)
+
+
+def _rasterio() -> Any:
+    try:
+        import rasterio
+    except ImportError as error:
+        raise MissingExtraError(
+            f"predict, tile: GeoTIFF needs rasterio ({error}); pip install 'daskdl[cog]'"
+        ) from error
+    return rasterio
