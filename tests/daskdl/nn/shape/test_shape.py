@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -24,10 +26,13 @@ from tests.daskdl.nn.beside_pytorch import check_like_pytorch
         (nn.Flip(1), lambda x: x[:, ::-1]),
         (nn.Repeat(2), lambda x: np.stack([x, x], 1)),
         (nn.Flatten(), lambda x: x.reshape(2, 12)),
-        (nn.Sum(-1), lambda x: x.sum(-1)),
-        (nn.Mean((0, 2), keepdims=True), lambda x: x.mean((0, 2), keepdims=True)),
-        (nn.Max(1, keepdims=True), lambda x: x.max(1, keepdims=True)),
-        (nn.Min(1), lambda x: x.min(1)),
+        (nn.Mean((0, 2)), lambda x: x.mean((0, 2))),
+        *(
+            (getattr(nn, name)(axis, keep), partial(f, axis=axis, keepdims=keep))
+            for name, f in {"Sum": np.sum, "Mean": np.mean, "Max": np.max, "Min": np.min}.items()
+            for axis in (1, -1)
+            for keep in (False, True)
+        ),
     ],
 )
 def test_moves(layer, expected):
