@@ -196,7 +196,8 @@ def _prompt(folder: Path, name: str | None) -> str:
     prompts, name = told.get("prompts") or {}, name or told.get("default_prompt_name")
     if name is not None and name not in prompts:
         raise SettingsError(
-            f"load, prompt: expected one of {', '.join(prompts) or 'none'} of {path}, found {name}"
+            f"load, prompt: expected one of {[*prompts]} as {path.name} of the folder has them, "
+            f"found {name!r}"
         )
     return str(prompts.get(name, ""))
 

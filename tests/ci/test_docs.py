@@ -155,7 +155,10 @@ PAGES = sorted(
 
 
 #: Pages whose subject has tests of its own; ``python -m ci.docs`` runs them too.
-LONG = ("radar", "forecaster", "segmentation", "pytorch", "killed_worker", "larger_than_memory")
+LONG = (
+    "radar", "forecaster", "segmentation", "pytorch", "encoder", "killed_worker",
+    "larger_than_memory",
+)  # fmt: skip
 
 
 def test_pages_with_cells_are_found():
@@ -173,7 +176,9 @@ def test_a_page_runs_as_a_notebook(page, tmp_path, monkeypatch):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     if page == "tutorials/pytorch.md":
-        pytest.importorskip("torch")
+        pytest.importorskip("peft")
+    if page == "tutorials/encoder.md":
+        pytest.importorskip("tokenizers")
     if page == "tutorials/onnx.md":
         pytest.importorskip("onnx")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

@@ -58,6 +58,7 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_encoders_of_texts_on_an_older_processor() -> None:
     """Places in a table, distances between words, and angles with near words."""
     names = [f"encoder {kind}" for kind in ("absolute", "relative", "rotary")]

@@ -20,6 +20,7 @@ SMALL = {
                    "max_position_embeddings": 12},
 }  # fmt: skip
 SMALL["roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
+SMALL["xlm-roberta"] = SMALL["roberta"]
 SMALL["mpnet"] = SMALL["roberta"] | {"max_position_embeddings": 80}
 SMALL["modernbert"] = SMALL["bert"] | {
     "num_hidden_layers": 4, "max_position_embeddings": 80, "local_attention": 4,
@@ -27,7 +28,7 @@ SMALL["modernbert"] = SMALL["bert"] | {
 }  # fmt: skip
 CLASSIFIER, OF_TOKENS = "ForSequenceClassification", "ForTokenClassification"
 NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert",
-         "mpnet": "MPNet", "modernbert": "ModernBert"}  # fmt: skip
+         "mpnet": "MPNet", "modernbert": "ModernBert", "xlm-roberta": "XLMRoberta"}  # fmt: skip
 
 
 def write_tokenizer(folder: Path) -> None:

@@ -35,7 +35,14 @@ from tokenizers import Tokenizer
 )
 @pytest.mark.parametrize(
     ("kind", "longest"),
-    [("bert", 12), ("roberta", 11), ("distilbert", 12), ("mpnet", 78), ("modernbert", 80)],
+    [
+        ("bert", 12),
+        ("roberta", 11),
+        ("xlm-roberta", 11),
+        ("distilbert", 12),
+        ("mpnet", 78),
+        ("modernbert", 80),
+    ],
 )
 def test_vectors_and_scores_are_those_of_transformers(
     kind: str, longest: int, head: str, task: str, tmp_path: Path
@@ -102,6 +109,24 @@ def test_tables_give_the_vectors_of_model2vec(kind: str, tmp_path: Path) -> None
     model = text.load(tmp_path / "model")
     np.testing.assert_allclose(model(texts), peer.encode(texts), atol=1e-6)
     np.testing.assert_array_equal(np.stack([model(one) for one in texts]), model(texts))
+
+
+def test_weights_may_lie_in_shards_or_in_a_file_of_pytorch(folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    expected, weights = text.load(folder)(TEXTS), load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    shards = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(weights)}
+    for file in set(shards.values()):
+        save_file({n: weights[n] for n in weights if shards[n] == file}, folder / file)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+    np.testing.assert_array_equal(text.load(folder)(TEXTS), expected)
+    index.unlink()
+    torch = pytest.importorskip("torch")
+    tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
+    torch.save(tensors, folder / "pytorch_model.bin")
+    np.testing.assert_array_equal(text.load(folder)(TEXTS), expected)
 
 
 def test_folders_are_read_from_stores_and_the_hubs_cache(

@@ -107,7 +107,7 @@ def test_labels_prompts_and_arrays_of_xarray(folder: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text(json.dumps(told))
     with_prompt = text.load(folder, prompt="query")
     np.testing.assert_array_equal(with_prompt(["falls"]), text.load(folder)(["the rain falls"]))
-    with pytest.raises(SettingsError, match=r"prompt: expected one of query, none of .*, found x"):
+    with pytest.raises(SettingsError, match=r"\['query', 'none'\] as config_.* found 'x'"):
         text.load(folder, prompt="x")
     array = xr.DataArray(TEXTS, {"place": [*"abcde"]}, ["place"], "comment")
     vectors = with_prompt(array.chunk(place=2))
