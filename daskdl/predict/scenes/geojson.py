@@ -195,7 +195,7 @@ def _transform(like: Any) -> Any:
     if not hasattr(like, "shape") and not isinstance(like, tuple):
         like = Raster.of(like)
     place = place_of(like, (Fraction(1), Fraction(1)))
-    if place is None and {"y", "x"} & {*getattr(like, "coords", ())}:
+    if place is None and {"y", "x"} <= {*getattr(like, "coords", ())}:
         raise SettingsError(
             "outlines and rasterized: expected coordinates y and x with even steps, found others; "
             "drop them to work in columns and rows"
