@@ -45,12 +45,12 @@ def drawing_from(seed: int, counter: int) -> Iterator[None]:
             torch.random.set_rng_state(before)
 
 
-def as_tensor(array: Any) -> Any:
-    """Return an array as a tensor of the same memory; what is no array as it is."""
+def as_tensor(array: Any, copy: bool = False) -> Any:
+    """Return an array as a tensor, of the same memory by default; what is no array as it is."""
     if not isinstance(array, np.ndarray):
         return array
-    if not array.flags.writeable or any(s < 0 for s in array.strides):
-        array = array.copy()
+    if copy or not array.flags.writeable or any(s < 0 for s in array.strides):
+        array = array.copy(order="K")
     return torch.from_numpy(array)
 
 

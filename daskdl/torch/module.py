@@ -103,7 +103,8 @@ class TorchModule(TorchState):
         budgeted()
         self._set_mode()
         names, inputs = tuple(named), (*inputs, *named.values())
-        tensors = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
+        # Copies: what forward writes into its input (x += 1) must not reach the samples.
+        tensors = [as_tensor(x.data if isinstance(x, Tensor) else x, copy=True) for x in inputs]
         if not recording():
             with torch.no_grad():
                 output = self._call(tensors, names)

@@ -129,11 +129,13 @@ class TorchState(Module):
 
     def _refuse(self, name: str, tensor: Any) -> None:
         lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
-        if lazy or tensor.is_complex() or tensor.layout != torch.strided:
-            described = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}"
+        elsewhere = tensor.device.type != "cpu"
+        if lazy or elsewhere or tensor.is_complex() or tensor.layout != torch.strided:
+            described = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}, {tensor.device}"
             raise SettingsError(
-                f"TorchModule: {name}: expected a dense tensor of real numbers, found {described}; "
-                "call the module once before if it is lazy"
+                f"TorchModule: {name}: expected a dense tensor of real numbers on the CPU, found "
+                f"{described}; call the module once before if it is lazy, and module.cpu() if it "
+                "is on another device"
             )
         if name.startswith("_") or hasattr(type(self), name):
             raise SettingsError(

@@ -315,6 +315,8 @@ def test_mistakes_are_one_sentence() -> None:
         TorchModule(Linear(2, 2))
     with pytest.raises(SettingsError, match=r"weight: expected a dense tensor.*lazy; call the"):
         TorchModule(torch.nn.LazyLinear(3))
+    with pytest.raises(SettingsError, match=r"on the CPU, found .*meta"):
+        TorchModule(torch.nn.Linear(2, 2, device="meta"))
     with pytest.raises(SettingsError, match="expected reduction='mean', found 'sum'; shards are"):
         Trainer(TorchModule(torch.nn.Linear(2, 2)), torch.nn.MSELoss(reduction="sum"), SGD(0.1))
     weighted = torch.nn.CrossEntropyLoss(weight=torch.ones(2))

@@ -67,6 +67,73 @@ def test_what_is_put_into_the_module_afterwards_is_predicted_with() -> None:
     }
 
 
+def new_head(module: Any) -> None:
+    torch.manual_seed(1)
+    module[3] = torch.nn.Linear(8, 2)
+
+
+def trained_by_torch(module: Any) -> None:
+    """Do what a fit of two epochs does; batch norm stays in eval() if the user put it there."""
+    wanted = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(wanted, lr=0.1)
+    still = not module[1].training
+    module.train()
+    module[1].train(not still)
+    for _ in range(2):
+        optimizer.zero_grad()
+        torch.nn.CrossEntropyLoss()(module(torch.from_numpy(X)), torch.from_numpy(Y)).backward()
+        optimizer.step()
+
+
+#: What users do to a module that is wrapped already.
+DEEDS: dict[str, Callable[[Any], Any]] = {
+    "freeze": lambda m: m[0].requires_grad_(False),
+    "thaw": lambda m: m[0].requires_grad_(True),
+    "eval": lambda m: m[1].eval(),
+    "train": lambda m: m[1].train(),
+    "statistics": lambda m: m[1].running_mean.add_(0.5),
+    "weights": lambda m: m[0].weight.data.mul_(1.5),
+    "memory": lambda m: setattr(m[0].weight, "data", m[0].weight.data * 0.5),
+    "load": lambda m: m.load_state_dict({name: v * 0.75 for name, v in m.state_dict().items()}),
+    "head": new_head,
+}
+
+
+@pytest.mark.slow
+@settings(max_examples=30, phases=[Phase.generate])
+@given(st.lists(st.sampled_from([*DEEDS, "fit", "predict"]), min_size=1, max_size=6))
+def test_the_module_is_the_truth_whatever_was_done_to_it(deeds: list[str]) -> None:
+    module, twin = net(), net()
+    model = TorchModule(module)
+    for deed in deeds:
+        if deed == "fit":
+            fit(model)
+            trained_by_torch(twin)
+        elif deed == "predict":
+            model.predict(X)
+        else:
+            DEEDS[deed](module)
+            DEEDS[deed](twin)
+    for name, value in twin.state_dict().items():
+        np.testing.assert_allclose(module.state_dict()[name], value, atol=1e-5, err_msg=name)
+    predicted = model.predict(X)
+    np.testing.assert_allclose(predicted, by_torch(copy.deepcopy(twin)), atol=1e-5)
+
+
+def test_what_forward_writes_into_its_input_reaches_no_sample() -> None:
+    class Scales(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            x *= 2
+            return super().forward(x)
+
+    torch.manual_seed(0)
+    module, x = Scales(6, 2), X.copy()
+    expected = by_torch(module, X.copy())
+    np.testing.assert_allclose(TorchModule(module).predict(x), expected, atol=1e-6)
+    fit(module, x=x)
+    np.testing.assert_array_equal(x, X)
+
+
 def test_what_is_frozen_or_in_eval_is_not_trained() -> None:
     module = net()
     model = TorchModule(module)
