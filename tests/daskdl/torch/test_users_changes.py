@@ -105,7 +105,7 @@ DEEDS: dict[str, Callable[[Any], Any]] = {
 def test_the_module_is_the_truth_whatever_was_done_to_it(deeds: list[str]) -> None:
     module, twin = net(), net()
     model = TorchModule(module)
-    for deed in deeds:
+    for deed in [*deeds, "fit"]:
         if deed == "fit":
             fit(model)
             trained_by_torch(twin)
