@@ -101,7 +101,10 @@ def naming_shapes(model: Module, batch: Mapping[str, Any]) -> Iterator[None]:
             raise
         raise type(error)(f"{error}{line}") from error
     except Exception as error:
+        advice = ""
+        if "not Tensor" in str(error) or "'Tensor' object has no attribute" in str(error):
+            advice = "; daskdl.torch.TorchLoss(function) makes a loss of a function of torch"
         raise TrainingError(
             f"{type(model).__name__}: one sample of shapes {shapes} raised "
-            f"{type(error).__name__}: {error}{users_line(error)}"
+            f"{type(error).__name__}: {error}{users_line(error)}{advice}"
         ) from error

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 #: Group of the maps in files of NASA's Global Precipitation Measurement, such as IMERG.
 GPM_GROUP = "Grid"
-# The clock and a zone without a sign, "15:00:06 2:00".
-UNSIGNED_ZONE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
+# The clock and a zone without a sign, "15:00:06 2:00" or "0:0:0 0:00".
+UNSIGNED_ZONE = re.compile(r"(\d:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
 
 
 def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:

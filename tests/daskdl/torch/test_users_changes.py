@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import parametrizations, prune  # noqa: E402
 
 from daskdl.data import SampleSet  # noqa: E402
-from daskdl.errors import SettingsError  # noqa: E402
+from daskdl.errors import SettingsError, TrainingError  # noqa: E402
 from daskdl.optim import SGD  # noqa: E402
 from daskdl.torch import TorchLoss, TorchModule  # noqa: E402
 from daskdl.torch.module import logger  # noqa: E402
@@ -49,22 +49,19 @@ def by_torch(module: Any, x: Any = X) -> Any:
     return module.eval()(torch.from_numpy(x)).detach().numpy()
 
 
-def test_what_is_put_into_the_module_afterwards_is_predicted_with() -> None:
+def test_a_head_of_another_shape_and_what_is_frozen_by_this_side() -> None:
     module = net()
     model = TorchModule(module)
     model.predict(X)
-    module[1].running_mean += 3  # statistics
-    np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
-    module[0].weight.data = 2 * module[0].weight.data  # another memory
-    np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
-    module.load_state_dict({name: value + 1 for name, value in module.state_dict().items()})
-    np.testing.assert_allclose(model.eval()(X).data, by_torch(module), atol=1e-6)
-    module[3] = torch.nn.Linear(8, 5)  # a head of another shape
-    assert model.predict(X).shape == (24, 5)
+    module[3] = torch.nn.Linear(8, 5)
     np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
     assert {name: tuple(v.shape) for name, v in model.state_dict().items()} == {
         name: tuple(v.shape) for name, v in module.state_dict().items()
     }
+    model.freeze("0.weight")
+    kept = module[0].weight.clone()
+    fit(model)
+    assert torch.equal(module[0].weight, kept)
 
 
 def new_head(module: Any) -> None:
@@ -100,7 +97,7 @@ DEEDS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.slow
-@settings(max_examples=30, phases=[Phase.generate])
+@settings(max_examples=12, phases=[Phase.generate])
 @given(st.lists(st.sampled_from([*DEEDS, "fit", "predict"]), min_size=1, max_size=6))
 def test_the_module_is_the_truth_whatever_was_done_to_it(deeds: list[str]) -> None:
     module, twin = net(), net()
@@ -132,29 +129,6 @@ def test_what_forward_writes_into_its_input_reaches_no_sample() -> None:
     np.testing.assert_allclose(TorchModule(module).predict(x), expected, atol=1e-6)
     fit(module, x=x)
     np.testing.assert_array_equal(x, X)
-
-
-def test_what_is_frozen_or_in_eval_is_not_trained() -> None:
-    module = net()
-    model = TorchModule(module)
-    module[0].requires_grad_(False)
-    module[1].eval()
-    frozen, head = module[0].weight.clone(), module[3].weight.clone()
-    mean = module[1].running_mean.clone()
-    fit(model)
-    assert torch.equal(module[0].weight, frozen)
-    assert torch.equal(module[1].running_mean, mean)
-    assert not torch.equal(module[3].weight, head)
-    assert not module[0].weight.requires_grad
-    module[0].requires_grad_(True)
-    module[1].train()
-    fit(model)
-    assert not torch.equal(module[0].weight, frozen)
-    assert not torch.equal(module[1].running_mean, mean)
-    model.freeze("0.weight")  # by this side
-    kept = module[0].weight.clone()
-    fit(model)
-    assert torch.equal(module[0].weight, kept)
 
 
 def test_buffers_that_no_pass_changes_keep_their_bits() -> None:
@@ -243,7 +217,7 @@ LOSSES: dict[str, tuple[Any, bool]] = {
 
 
 @pytest.mark.slow
-@settings(max_examples=30, phases=[Phase.generate])
+@settings(max_examples=12, phases=[Phase.generate])
 @given(
     st.sampled_from(sorted(LOSSES)), st.integers(0, 9), st.sampled_from([0.02, 0.3]),
     st.booleans(), st.integers(2, 4),
@@ -276,6 +250,9 @@ def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards()
     with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
         fit(torch.nn.Linear(6, 2), None, np.tile(X, (3, 1)), late, parts=2)
     fit(torch.nn.Linear(6, 2), torch.nn.KLDivLoss(reduction="batchmean"), y=np.eye(2)[Y], parts=2)
+    for function in (LOSSES["mean"][0], LOSSES["dice"][0]):  # torch's own, but for the lambda
+        with pytest.raises(TrainingError, match=r"TorchLoss\(function\) makes a loss"):
+            fit(torch.nn.Linear(6, 2), lambda p, t, f=function: f(p, t))
 
 
 def test_a_share_of_one_sample_under_batch_norm_is_told_before_the_first_step() -> None:

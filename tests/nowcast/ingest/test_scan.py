@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +44,37 @@ def test_moments_of_one_time_are_one_scan():
     assert times(scans) == ["13:00:00", "13:05:00"]
     assert scans[0].name == "dbzh, rhohv"
     assert repeated == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 900), st.sampled_from("ab"), st.booleans(),
+            st.sampled_from([Format.ODIM, Format.NEXRAD, Format.KNMI]),
+        ),
+        min_size=1, max_size=12,
+    ),
+    st.sampled_from([None, MINUTE, 5 * MINUTE]),
+)  # fmt: skip
+def test_each_file_is_in_a_scan_repeated_or_refused_and_none_vanishes(files, step):
+    """Whatever radars, formats and volumes lie in one folder, and however close in time."""
+    headers = [
+        replace(header(f"13:{second // 60:02d}:{second % 60:02d}", str(i), format),
+                station=station, single_sweep=single and format.polar)
+        for i, (second, station, single, format) in enumerate(files)
+    ]  # fmt: skip
+    report = IngestReport("rain.zarr")
+    try:
+        kept = of_one_radar(headers, report)
+    except DataError:
+        assert len({(one.format, one.station) for one in headers}) > 1
+        return
+    scans, repeated = group_scans(kept, step)
+    told = [name for name, _ in report.failed]
+    assert sorted([path for scan in [*scans, *repeated] for path in scan.paths] + told) == sorted(
+        one.path for one in headers
+    )
+    assert len({scan.time for scan in scans}) == len(scans)
 
 
 def test_single_sweeps_belong_to_the_interval_in_which_they_start():

@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import daskdl
 from daskdl.errors import ModelFileError, SettingsError
@@ -28,6 +30,11 @@ def records(*values: bytes | None) -> list[Record]:
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     return ServedModel(text_model(tmp_path_factory.mktemp("models")))
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    return ServedModel(number_model(tmp_path_factory.mktemp("models")))
 
 
 def test_an_answer_bears_label_probability_name_and_sha256(texts):
@@ -99,8 +106,8 @@ def test_poison_is_set_aside_with_reason_place_and_bytes(texts):
     assert b"without a value" in dict(outputs[3].headers)["reason"]
 
 
-def test_one_message_that_cannot_be_predicted_spoils_no_other(tmp_path):
-    model = ServedModel(number_model(tmp_path))
+def test_one_message_that_cannot_be_predicted_spoils_no_other(numbers):
+    model = numbers
     values = [b"[1, 2, 3]", b"[1, 2]", b"[0.5, 0, 1]", b"[1, NaN, 3]", b'["a", 1, 2]']
     nested = [b"[[1, 2, 3]]", b"[[1, 2, 3], [4, 5, 6]]"]
     outputs, dead = Inference(Numbers(), ROUTES)(model, records(*values, *nested))
@@ -109,6 +116,28 @@ def test_one_message_that_cannot_be_predicted_spoils_no_other(tmp_path):
     for value in nested:  # alone in a batch they spoil no others
         assert Inference(Numbers(), ROUTES)(model, records(value))[1] == 1
     assert b"finite" in dict(outputs[3].headers)["reason"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=6,
+)
+PAYLOADS = st.binary(max_size=12) | JSON.map(lambda value: json.dumps(value).encode())
+
+
+@given(st.lists(PAYLOADS | st.lists(st.integers(-9, 9), min_size=3, max_size=3).map(
+    lambda value: json.dumps(value).encode()), max_size=5))  # fmt: skip
+def test_any_payload_is_answered_or_set_aside_and_stops_no_other(numbers, values):
+    good = b"[1, 2, 3]"
+    outputs, dead = Inference(Numbers(), ROUTES)(numbers, records(good, *values, good))
+    assert [o.record.value for o in outputs] == [good, *values, good]
+    assert (outputs[0].topic, outputs[-1].topic) == ("routes", "routes")
+    assert outputs[0].value == outputs[-1].value
+    assert dead == sum(o.topic == "dead" for o in outputs)
+    for output in outputs[1:-1]:
+        alone, _ = Inference(Numbers(), ROUTES)(numbers, records(output.record.value))
+        assert alone[0].topic == output.topic
 
 
 def test_routes_by_class_and_probability():

@@ -10,6 +10,8 @@ import numpy as np
 import pyproj
 import pytest
 import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
@@ -78,26 +80,22 @@ def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
     assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
 
 
-@pytest.mark.parametrize(
-    ("zone", "first"),
-    [
-        ("", "10:00"),
-        (" 0:00", "10:00"),
-        (" 2:00", "08:00"),
-        (" 0200 ", "08:00"),
-        (" +02:00", "08:00"),
-        (" UTC", "10:00"),
-    ],
-)
-@pytest.mark.parametrize("clock", ["09:50:00", "09:50:00.0", "09:50"])
-def test_a_zone_without_a_sign_is_udunits(tmp_path, clock, zone, first):
-    """As all files of ARM have it; xarray alone drops the hours before it."""
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(
+    st.sampled_from(["09:50:00", "09:50:00.0", "9:50:0", "09:50"]),
+    st.sampled_from(["", "+", "-"]), st.sampled_from([":", ""]),
+    st.integers(0, 14), st.sampled_from([0, 30, 45]),
+)  # fmt: skip
+def test_a_zone_is_udunits_with_a_sign_or_without(tmp_path, clock, sign, colon, hours, minutes):
+    """As all files of ARM have it; xarray alone drops the hours before one without a sign."""
+    zone = f"{hours}:{minutes:02d}" if colon else f"{hours:02d}{minutes:02d}"
     path = write(maps(), tmp_path / "a.nc")
     with netCDF4.Dataset(path, "a") as file:
         time = file["time"]
         time[:] = [10, 20]
-        time.units = f"minutes since 2020-01-01 {clock}{zone}"
-    assert read_header(path).times[0] == np.datetime64(f"2020-01-01T{first}")
+        time.units = f"minutes since 2020-01-01 {clock} {sign}{zone}"
+    behind = np.timedelta64(60 * hours + minutes, "m") * (-1 if sign == "-" else 1)
+    assert read_header(path).times[0] == np.datetime64("2020-01-01T10:00") - behind
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import h5py
 import numpy as np
 import pyproj
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
@@ -75,6 +77,25 @@ def test_corners_may_be_those_of_cells_or_their_centres(tmp_path, of_centres):
     # 20 cells of 2 km: from the centre of the first to that of the last are 38 km, not 40.
     first = (1_002_000.0, 902_000.0) if of_centres else (1_001_000.0, 901_000.0)
     assert (grid.x0, grid.y0) == pytest.approx(first, abs=0.1)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(
+    st.sampled_from(["xscale", "yscale", "UR_lon", "UR_lat", "LL_lon", "LL_lat"]),
+    st.floats(-0.5, 1.0),
+)
+def test_what_the_corners_and_the_scale_say_agrees_or_is_refused(tmp_path, key, change):
+    path = write_odim(tmp_path / "a.h5")
+    truth = read_header(path).grid
+    with h5py.File(path, "r+") as file:
+        file["where"].attrs[key] *= 1 + change * (1.0 if "scale" in key else 0.01)
+    try:
+        grid = read_header(path).grid
+    except DataError:
+        assert abs(change) > 1e-3
+        return
+    for one, other in ((grid.x, truth.x), (grid.y, truth.y)):
+        assert np.abs(one[[0, -1]] - other[[0, -1]]).max() <= 2.5 * truth.dx
 
 
 LAEA = "+proj=laea +lat_0=52 +lon_0=10 +x_0=4321000 +y_0=3210000 +ellps=GRS80"
