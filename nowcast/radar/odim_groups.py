@@ -54,9 +54,12 @@ def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
 
     def value(key: str, default: float) -> float:
         owner = next((node for node in whats if key in node.attrs), None)
-        return default if owner is None else number(owner, key)
+        not_a_number = owner is not None and key == "nodata" and text(owner, key) == "nan"
+        return default if owner is None or not_a_number else number(owner, key)
 
     gain, offset = value("gain", 1.0), value("offset", 0.0)
+    if gain == 0:
+        raise DataError(f"expected a gain of {data.name} other than 0, found 0")
     nodata, undetect = value("nodata", np.nan), value("undetect", 0.0)
     stored = raw[:]
     values = (stored * np.float64(gain) + offset).astype(np.float32)

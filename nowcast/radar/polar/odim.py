@@ -37,6 +37,8 @@ from nowcast.radar.site import Site
 METRES_SINCE = (2, 4)
 # How far the nominal time of a volume may lie from the start of its first sweep.
 APART = np.timedelta64(60, "m")
+#: No radar is blind for longer, in metres; files that mix up metres and kilometres are told by it.
+FARTHEST_START = 50_000.0
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -132,6 +134,12 @@ def _read_sweep(
     order = np.argsort(azimuth, kind="stable")
     step = number(turn["where"], "rscale")
     start = number(turn["where"], "rstart", 0.0) * (1.0 if metres else 1000.0)
+    if start > FARTHEST_START:
+        raise DataError(
+            f"expected rays that begin within {FARTHEST_START / 1000:g} km of the radar, found "
+            f"rstart {number(turn['where'], 'rstart'):g} in {'m' if metres else 'km'}"
+            "; write rstart in that unit"
+        )
     for moment_beside in moments[1:]:
         if moment_beside is not None:
             moment_beside[np.isinf(moment_beside)] = np.nan

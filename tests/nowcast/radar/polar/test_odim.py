@@ -125,6 +125,8 @@ def test_gain_may_stand_in_the_dataset(tmp_path):
     [
         ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
         ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
+        ("dataset1/where", "rstart", 500.0, "within 50 km of the radar, found rstart 500 in km"),
+        ("dataset1/data1/what", "gain", 0.0, "a gain of /dataset1/data1 other than 0"),
         ("dataset1/where", "elangle", np.nan, "'elangle' of /dataset1/where to be one number"),
         ("dataset1/where", "elangle", -40.0, "an elevation from -10 to 90"),
         ("dataset1/data1/what", "gain", np.array([1.0, 2.0]), "'gain' of .* to be one number"),
