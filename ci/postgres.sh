@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install what tests/daskdl/data/test_sql.py starts a server with: Debian's or Ubuntu's PostgreSQL,
+# Install what tests/daskdl/data/sources/test_sql.py starts a server with: Debian's or Ubuntu's PostgreSQL,
 # as root. No server is left running.
 set -euo pipefail
 
