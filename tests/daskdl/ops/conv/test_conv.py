@@ -11,9 +11,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution import conv2d as kernel_of
-from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.tensor import Tensor
-from tests.daskdl.convolutions import geometries
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.nn.beside_pytorch import channels_last, channels_second
 
@@ -41,33 +39,6 @@ def test_what_does_not_fit_is_named():
         ops.conv1d(normal(2, 4, 5), normal(1, 5, 5), None)
 
 
-WINOGRAD = Geometry((3, 3), (1, 1), (1, 1, 1, 1))
-
-
-@pytest.mark.slow
-@given(case=geometries(), with_bias=st.booleans())
-@example((WINOGRAD, (2, 1, 2, 8), 9), True)  # smaller than a tile
-@example((Geometry((5, 5), (1, 1), (2, 2, 2, 2)), (1, 7, 5, 9), 8), True)
-@example((Geometry((1, 1), (1, 1), (0, 0, 0, 0)), (2, 3, 4, 5), 6), False)
-@example((Geometry((2, 4), (1, 1), (0, 1, 1, 2)), (2, 5, 5, 3), 6), True)
-def test_gradient_conv2d(case, with_bias):
-    geometry, shape, filters = case
-    check_gradient(
-        lambda x, w, b: ops.conv2d(
-            x,
-            w,
-            b,
-            stride=geometry.stride,
-            pad=geometry.pad,
-            dilation=geometry.dilation,
-            groups=geometry.groups,
-        ),
-        normal(*shape),
-        normal(filters, *geometry.kernel, shape[3] // geometry.groups, seed=1),
-        normal(filters, seed=2) if with_bias else None,
-    )
-
-
 @pytest.mark.slow
 def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
     def refuse(*_):
@@ -79,19 +50,6 @@ def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
     for x in (images, Tensor(images)):
         ops.mean(ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))).backward()
     assert weight.grad is not None
-
-
-@pytest.mark.parametrize("channels", [3, 8])
-def test_the_same_call_gives_the_same_bits(channels):
-    x, w = normal(2, 17, 18, channels).astype("f4"), normal(9, 3, 3, channels).astype("f4")
-    grads = []
-    for _ in range(2):
-        weight = Tensor(w, requires_grad=True)
-        y = ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))
-        y.backward(y.data)
-        grads.append((y.data, weight.grad))
-    np.testing.assert_array_equal(grads[0][0], grads[1][0])
-    np.testing.assert_array_equal(grads[0][1], grads[1][1])
 
 
 @pytest.mark.slow
