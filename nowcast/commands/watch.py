@@ -57,6 +57,9 @@ def watch(
     alerts: Annotated[
         Path | None, typer.Option(help="YAML of what is alerted, and to whom; see the how-to.")
     ] = None,
+    trigger: Annotated[
+        str | None, typer.Option(help="mqtt://host/topic: look at once when a message comes.")
+    ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, help="Answer /healthz and /metrics on this port here.")
     ] = None,
@@ -80,7 +83,7 @@ def watch(
         "source": source, "out": out, "method": method, "model": model, "interval": interval,
         "keep": keep, "keep_forecasts": keep_forecasts, "lead": lead, "members": members,
         "also": also, "size": size, "spacing": spacing, "alerts": alerts, "port": port,
-        "storage": storage,
+        "storage": storage, "trigger": trigger,
     }  # fmt: skip
     settings = _settings(
         config,
@@ -108,7 +111,7 @@ def watch(
             else:
                 port = settings.port
                 with nullcontext() if port is None else served(run.status, port):
-                    _until_ended(run.cycle, settings.interval)
+                    _until_ended(run.cycle, settings.interval, settings.trigger)
     except files.HeldError as holder:
         raise DataError(
             f"{settings.out}: expected no other watch that writes it, found one ({holder}); end it "
@@ -141,18 +144,30 @@ def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     return checked(values | options, Office, "watch" if config is None else str(config))
 
 
-def _until_ended(cycle: Callable[[], object], interval: float) -> None:
-    """Call a function every so many seconds, until Ctrl-C or SIGTERM; its call is ended first."""
-    ended = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: ended.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+def _until_ended(cycle: Callable[[], object], interval: float, trigger: str | None) -> None:
+    """Call a function every so many seconds, until Ctrl-C or SIGTERM; its call is ended first.
+
+    After a message of the trigger it is called at once, and again a second later, since a file is
+    taken when two looks find it the same.
+    """
+    from nowcast.live.trigger import triggered
+
+    ended, woken = threading.Event(), threading.Event()
+
+    def end(*_: Any) -> None:
+        ended.set()
+        woken.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    pause = interval
     try:
-        while not ended.is_set():
-            began = time.monotonic()
-            cycle()
-            ended.wait(max(0.0, interval - (time.monotonic() - began)))
+        with triggered(trigger, woken.set):
+            while not ended.is_set():
+                began = time.monotonic()
+                cycle()
+                came = woken.wait(max(0.0, pause - (time.monotonic() - began)))
+                pause = min(PAUSE, interval) if came else interval
+                woken.clear()
         say("watch ends; the same command goes on from here")
     finally:
         for number, handler in before.items():

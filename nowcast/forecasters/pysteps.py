@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError, SettingsError
 from nowcast.forecasters.forecast import Forecast
-from nowcast.forecasters.forecaster import Request
+from nowcast.forecasters.forecaster import Forecaster, Request
 from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
@@ -133,3 +133,41 @@ def _silent() -> Iterator[None]:
         warnings.catch_warnings(action="ignore"),
     ):
         yield
+
+
+def nowcast_method(
+    forecaster: Forecaster, *, spacing_km: float, step_minutes: float, **settings: Any
+) -> Callable[..., NDArray[np.float64]]:
+    """Return a forecaster in the form of pysteps' own nowcast methods.
+
+    pysteps finds methods by name in ``pysteps.nowcasts.interface._nowcast_methods``: what is put
+    there is taken by ``pysteps.nowcasts.get_method`` and by its linear blending with NWP.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    spacing_km, step_minutes : float
+        Of the grid and of the frames, which pysteps does not tell its methods.
+    **settings
+        See `nowcast.forecasters.forecaster.Forecaster.forecast`, such as ``members``.
+
+    Returns
+    -------
+    callable
+        ``forecast(precip, velocity, timesteps)`` of precip (time, y, x) in mm h-1 and a number of
+        steps, (lead, y, x) float64, or (member, lead, y, x). The motion is measured anew: velocity
+        is not used.
+    """
+
+    def forecast(
+        precip: NDArray[np.floating], velocity: Any, timesteps: int, **_: Any
+    ) -> NDArray[np.float64]:
+        if not isinstance(timesteps, int):
+            raise SettingsError(f"timesteps: expected a whole number of steps, found {timesteps!r}")
+        made = forecaster.forecast(
+            np.asarray(precip, np.float32), timesteps, spacing_km=spacing_km,
+            step_minutes=step_minutes, **settings,
+        )  # fmt: skip
+        return np.asarray(made.rain if made.members is None else made.members, np.float64)
+
+    return forecast

@@ -42,6 +42,9 @@ class Office(Strict):
     interval: float = Field(5.0, ge=0.1, description="seconds between two looks")
     keep: Minutes = Field(1440.0, description="how long frames are kept, such as 36h or 7d")
     keep_forecasts: Minutes = Field(1440.0, description="how long forecasts are kept")
+    trigger: str | None = Field(
+        None, description="mqtt://[user:password@]host/topic: look at once when a message comes"
+    )
     port: int | None = Field(None, ge=0, le=65535, description="of /healthz and /metrics")
     alerts: Alerts | None = Field(None, description="what is alerted, and to whom; see the how-to")
 
@@ -89,6 +92,8 @@ def write_resolved(settings: Office) -> Path:
 
     shown = plain(settings)
     shown["storage"] = dict.fromkeys(settings.storage, "not shown")
+    if settings.trigger is not None and "@" in settings.trigger:
+        shown["trigger"] = "not shown"
     if settings.alerts is not None and settings.alerts.send.webhook is not None:
         shown["alerts"]["send"]["webhook"] = "not shown"
     path = settings.out / "settings.yaml"

@@ -21,6 +21,7 @@ from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
 from nowcast.simulate import simulate
 from nowcast.simulate.radar import Radar
+from tests.disks import fill, small_disk
 
 
 @pytest.fixture(scope="module")
@@ -178,12 +179,22 @@ def test_store_and_forecasts_are_bounded(tmp_path, scans):
     assert times(following) == 3
 
 
-def test_a_full_disk_is_told_and_nothing_written(watch, scans, monkeypatch):
-    arrive(watch, *scans[:3])
-    monkeypatch.setattr(module, "LEAST_FREE", 2**62)
-    assert not watch.cycle()
-    assert not watch.store.exists()
-    assert "MB free" in read(watch, "status.json")["last_error"]
+def test_a_full_disk_is_told_and_nothing_written(tmp_path, scans):
+    (tmp_path / "in").mkdir()
+    with small_disk(tmp_path / "out", "48m") as disk:
+        watch = again(tmp_path)
+        arrive(watch, *scans[:3])
+        fill(disk)
+        os.truncate(disk / "of another", (disk / "of another").stat().st_size - 2**20)
+        assert not watch.cycle()
+        assert {path.name for path in disk.iterdir()} == {"forecasts", "of another", "status.json"}
+        assert (
+            "expected 34 MB free for the next scan and forecast, found 1 MB"
+            in (read(watch, "status.json")["last_error"])
+        )
+        (disk / "of another").unlink()
+        assert watch.cycle()
+        assert times(watch) == 3
 
 
 @pytest.mark.slow

@@ -1,0 +1,68 @@
+"""An MQTT message makes a watch look at once; a broker that is away is waited for."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from daskdl.errors import SettingsError
+from nowcast.commands.watch import _until_ended
+from nowcast.live.trigger import triggered
+
+BROKER = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+publish = pytest.importorskip("paho.mqtt.publish")
+
+
+@contextmanager
+def broker(folder, port):
+    settings = folder / "mosquitto.conf"
+    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+    process = subprocess.Popen([BROKER, "-c", str(settings)], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROKER is None, reason="no mosquitto here")
+def test_a_message_wakes_and_the_broker_may_come_later(tmp_path, caplog):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done, calls = threading.Event(), []
+
+    def send() -> None:
+        while not done.wait(0.1):  # until the watch listens
+            publish.single("radar/uccle/scan", "new", qos=1, hostname="127.0.0.1", port=port)
+
+    def cycle() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            stack.enter_context(broker(tmp_path, port))  # not there when the watch began
+            sender.start()
+        elif len(calls) == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    sender = threading.Thread(target=send)
+    with ExitStack() as stack:
+        _until_ended(cycle, 600, f"mqtt://127.0.0.1:{port}/radar/+/#")
+        done.set()
+        sender.join()
+    assert len(calls) == 3  # at once, and a second later
+
+
+@pytest.mark.parametrize("address", ["http://host/topic", "mqtt://host", "mqtt:///topic"])
+def test_an_address_that_is_none_is_refused(address):
+    with (
+        pytest.raises(SettingsError, match=r"expected mqtt://host/topic .*, found"),
+        triggered(address, print),
+    ):
+        pass
