@@ -71,8 +71,9 @@ def write_grib(forecast: xr.Dataset, path: Path) -> None:
                     eccodes.codes_set(message, name, value)
                 values = np.append(field.ravel(), np.float32(np.nan))[cells]
                 values = np.where(np.isfinite(values), values, MISSING).astype(np.float64)
-                eccodes.codes_set(message, "packingType", "grid_ccsds")
                 eccodes.codes_set_values(message, values)
+                # Packed anew with its values: those of the sample would not fit the bitmap.
+                eccodes.codes_set(message, "packingType", "grid_ccsds")
                 eccodes.codes_write(message, file)
             finally:
                 eccodes.codes_release(message)
