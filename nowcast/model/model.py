@@ -97,23 +97,26 @@ class NowcastModel:
                 f"the model was trained for {self.n_in} frames in and {self.n_out} out"
             )
         missing = np.isnan(rain[-1])
-        forecast = np.full((self.n_out, *rain.shape[1:]), np.nan, np.float32)
         if missing.all():
-            return forecast
+            return np.full((self.n_out, *missing.shape), np.nan, np.float32)
         # A composite's frame is often mostly out of every radar's range: only the rest is computed.
         rows, columns = (np.flatnonzero(~missing.all(axis)) for axis in (1, 0))
-        window = np.s_[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        x = self.scale.to_network(np.nan_to_num(rain[window]))
-        height, width = x.shape[1:]
+        window = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        height, width = missing[window].shape
         block = self.network.block
-        x = np.pad(x, ((0, 0), (0, -height % block), (0, -width % block)))
+        x = np.zeros((self.n_in, height + -height % block, width + -width % block), np.float32)
+        # Frame by frame, since all frames of a continent are a gigabyte.
+        for frame, to in zip(rain, x, strict=True):
+            to[:height, :width] = self.scale.to_network(np.nan_to_num(frame[window]))
         if x[0].size > LARGE:
             y = by_tiles(self.network, x)
         else:
             with no_grad():
                 y = self.network(x[np.newaxis, ..., np.newaxis]).data[0, ..., 0]
-        forecast[window] = self.scale.to_rain(y[:, :height, :width])
-        forecast[:, missing] = np.nan
+        forecast = np.full((self.n_out, *missing.shape), np.nan, np.float32)
+        for frame, to in zip(y, forecast, strict=True):
+            to[window] = self.scale.to_rain(frame[:height, :width])
+            to[missing] = np.nan
         return forecast
 
     def save(self, folder: Path) -> None:
