@@ -73,36 +73,22 @@ def watch(
     what lies in its folder when it is started again.
     """
     from daskdl import files
-    from nowcast.ingest.remote import Access
     from nowcast.live.health import served
     from nowcast.live.office import write_resolved
-    from nowcast.live.settings import minutes_of
     from nowcast.live.watch import Watch
 
     options = {
-        "source": source, "out": out, "method": method, "model": model, "interval": interval,
-        "keep": keep, "keep_forecasts": keep_forecasts, "lead": lead, "members": members,
-        "also": also, "size": size, "spacing": spacing, "alerts": alerts, "port": port,
-        "storage": storage, "trigger": trigger,
-    }  # fmt: skip
-    settings = _settings(
-        config,
-        {
-            name: value
-            for name, value in options.items()
-            if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-        },
-    )
+        name: value
+        for name, value in context.params.items()
+        if name not in ("config", "once")
+        and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    settings = _settings(config, options)
     settings.out.mkdir(parents=True, exist_ok=True)
     try:
         with files.locked(settings.out / ".watch.lock"):
             _log_to(write_resolved(settings).with_name("watch.log"))
-            run = Watch(
-                settings.source, settings.out, settings.method, settings.ingest, settings.model,
-                Access(settings.storage), settings.lead, settings.members,
-                minutes_of(settings.keep), minutes_of(settings.keep_forecasts), settings.alerts,
-                settings.also, settings.recalibrate,
-            )  # fmt: skip
+            run = Watch(settings)
             if once:
                 run.look()
                 time.sleep(PAUSE)
@@ -135,7 +121,7 @@ def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     if "storage" in options:
         options["storage"] = storage_options(options["storage"])
     if "alerts" in options:
-        options["alerts"] = read_yaml(options["alerts"], Alerts)
+        options["alerts"] = read_yaml(Path(options["alerts"]), Alerts)
     if missing := [name for name in ("source", "out") if name not in values | options]:
         raise SettingsError(
             f"watch: expected {' and '.join(missing)}, found none; give SOURCE and --out, or "

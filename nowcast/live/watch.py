@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +22,13 @@ from nowcast.forecasters.registry import used
 from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
-from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
 from nowcast.live import retention, status
 from nowcast.live.alerts import Alerter
-from nowcast.live.products import PRODUCTS, Name
+from nowcast.live.office import Office
+from nowcast.live.products import PRODUCTS
 from nowcast.live.rolling import Rolling
-from nowcast.live.settings import Alerts
+from nowcast.live.settings import minutes_of
 from nowcast.live.status import iso, now
 from nowcast.rain.replacing import remove
 from nowcast.rain.store import lead_step, open_rain, opened_rain
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("nowcast.watch")
 
-DAY = np.timedelta64(1, "D")
 #: Looks in which a file that cannot be read is tried before it is left.
 TRIES = 5
 #: Age (s) from which a file is taken for complete at the first look.
@@ -55,53 +52,14 @@ SLACK = 0.25
 UNSHOWN = ("monotonic", "uncounted")
 
 
-@dataclass
 class Watch:
-    """A watch over one source.
+    """A watch over one source, as its settings say."""
 
-    Parameters
-    ----------
-    source : str
-        Folder, pattern or address, as `nowcast.ingest.ingest.ingest` takes them.
-    out : Path
-        Folder that is written to.
-    method : str
-        See `nowcast.forecasters.registry.forecaster`; extrapolation stands in where it fails.
-    settings : IngestSettings
-        Of the store.
-    model : Path, optional
-        Folder of a trained model.
-    access : Access
-        Of a remote source.
-    lead_minutes : float, optional
-        How far ahead; by default as `nowcast.forecasters.predict.predict`.
-    members : int
-        Of an ensemble.
-    keep, keep_forecasts : timedelta64
-        How long before the newest one frames and forecasts are kept.
-    alerts : Alerts, optional
-        Of what is alerted, and to whom.
-    also : sequence of str
-        What is written beside each forecast, see `nowcast.live.products`.
-    recalibrate : bool
-        Whether probabilities are bent to what came, where that proves better.
-    """
-
-    source: str
-    out: Path
-    method: str = "sprog"
-    settings: IngestSettings = field(default_factory=IngestSettings)
-    model: Path | None = None
-    access: Access = field(default_factory=Access)
-    lead_minutes: float | None = None
-    members: int = 0
-    keep: np.timedelta64 = DAY
-    keep_forecasts: np.timedelta64 = DAY
-    alerts: Alerts | None = None
-    also: Sequence[Name] = ()
-    recalibrate: bool = True
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: Office) -> None:
+        self.settings = settings
+        self.source, self.out, self.method = settings.source, settings.out, settings.method
+        self.access = Access(settings.storage)
+        self.keep = minutes_of(settings.keep)
         self.store, self.forecasts = self.out / "rain.zarr", self.out / "forecasts"
         self.forecasts.mkdir(parents=True, exist_ok=True)
         for partial in (
@@ -110,12 +68,13 @@ class Watch:
             *(partial for name in PRODUCTS for partial in self.out.glob(f"{name}/.*")),
         ):  # of a watch that was killed
             remove(partial)
-        for name in self.also:
+        for name in settings.also:
             PRODUCTS[name].require()
-        self.forecaster = forecaster(self.method, self.model)  # a wrong one is refused at once
+        self.forecaster = forecaster(self.method, settings.model)  # a wrong one is refused at once
         self.rolling = Rolling(self.out, self.method)
-        self.recalibration = self.rolling.recalibration()[1] if self.recalibrate else None
-        self.alerter = None if self.alerts is None else Alerter(self.out, self.alerts)
+        self.recalibration = self.rolling.recalibration()[1] if settings.recalibrate else None
+        alerts = settings.alerts
+        self.alerter = None if alerts is None else Alerter(self.out, alerts)
         self.status = status.resumed(self.out, self.store)
         self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
         self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
@@ -209,7 +168,7 @@ class Watch:
     def _take(self, names: list[str]) -> None:
         """Bring files into the store; one that stands in the way of all is read alone."""
         try:
-            report = ingest([*names], self.store, self.settings, access=self.access)
+            report = ingest([*names], self.store, self.settings.ingest, access=self.access)
         except DataError as error:
             if len(names) > 1:
                 for name in names:
@@ -282,12 +241,13 @@ class Watch:
 
     def _predict_to(self, path: Path, rain: xr.Dataset, at: str, flags: list[str]) -> str:
         """Write a forecast and return the method that made it: extrapolation where ours fails."""
-        asked: dict[str, Any] = {"members": self.members, "say": log.info}
+        lead = self.settings.lead
+        asked: dict[str, Any] = {"members": self.settings.members, "say": log.info}
         if self.recalibration is not None:
             asked["finish"] = self.recalibration.applied
         try:
             source = f"nowcast, method {used(self.method, self.forecaster)}"
-            predict_to(path, self.forecaster, rain, at, self.lead_minutes, method=source, **asked)
+            predict_to(path, self.forecaster, rain, at, lead, method=source, **asked)
             return self.method
         except OSError:
             raise
@@ -296,14 +256,14 @@ class Watch:
         fallback = "extrapolation"
         source = f"nowcast, method {fallback}"
         asked = {"say": log.info}
-        predict_to(path, forecaster(fallback), rain, at, self.lead_minutes, method=source, **asked)
+        predict_to(path, forecaster(fallback), rain, at, lead, method=source, **asked)
         flags.append(f"{self.method} failed")
         return fallback
 
     def _write_products(self) -> None:
         """Write what goes beside the newest forecast, unless it is there; a kill is made good."""
         latest = self.out / status.read(self.out / "latest.json").get("forecast", "none")
-        for name in self.also:
+        for name in self.settings.also:
             path = self.out / name / f"{latest.stem}{PRODUCTS[name].ending}"
             if path.exists() or not latest.exists() or path in self.failed:
                 continue
@@ -348,7 +308,7 @@ class Watch:
 
     def _recalibrate(self) -> None:
         """Take, keep or drop the recalibration by what the scores tell now."""
-        if self.recalibrate:
+        if self.settings.recalibrate:
             verdict, recalibration = self.rolling.recalibration()
             if (recalibration is None) != (self.recalibration is None):
                 log.warning("%s", verdict.sentence())
@@ -373,7 +333,7 @@ class Watch:
 
     def _bound(self) -> None:
         """Remove forecasts and frames that are older than what is kept."""
-        retention.bound_forecasts(self.out, self.keep_forecasts)
+        retention.bound_forecasts(self.out, minutes_of(self.settings.keep_forecasts))
         with open_rain(self.store) as rain:
             times = rain["time"].values
             newest = times[latest_of(times)]

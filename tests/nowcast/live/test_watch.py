@@ -17,6 +17,7 @@ from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
 from nowcast.live import retention, status
 from nowcast.live import watch as module
+from nowcast.live.office import Office
 from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
 from nowcast.simulate import simulate
@@ -38,7 +39,8 @@ def watch(tmp_path):
 
 def again(folder: Path, **settings) -> Watch:
     grid = IngestSettings(size=(32, 32), spacing=2000.0)
-    return Watch(str(folder / "in"), folder / "out", "extrapolation", grid, **settings)
+    paths = {"source": str(folder / "in"), "out": folder / "out"}
+    return Watch(Office(**paths, method="extrapolation", ingest=grid, **settings))
 
 
 def arrive(watch: Watch, *paths: Path) -> None:
@@ -89,7 +91,7 @@ def test_a_scan_from_a_wrong_clock_stands_in_nobody_s_way(tmp_path, scans):
         for group in groups:
             for name in {"date", "startdate", "enddate"} & group.attrs.keys():
                 group.attrs[name] = np.bytes_("20990101")
-    watch = again(tmp_path, keep=np.timedelta64(20, "m"))
+    watch = again(tmp_path, keep=20)
     arrive(watch, strange, scans[0])
     for scan in scans[1:]:
         arrive(watch, scan)
@@ -162,7 +164,7 @@ def test_extrapolation_stands_in_for_what_fails(watch, scans):
 
 def test_store_and_forecasts_are_bounded(tmp_path, scans):
     (tmp_path / "in").mkdir()
-    half = np.timedelta64(20, "m")
+    half = 20
     needs = {"cog": "rasterio", "grib": "eccodes", "cells": "scipy"}
     also = [name for name, module in needs.items() if find_spec(module) is not None]
     watch = again(tmp_path, keep=half, keep_forecasts=half, also=also)
@@ -204,7 +206,7 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
     def killed_at(write: int) -> tuple[dict, int]:
         folder = tmp_path / str(write)
         (folder / "in").mkdir(parents=True)
-        watch = again(folder, keep=np.timedelta64(20, "m"))
+        watch = again(folder, keep=20)
         arrive(watch, *scans[:3])
         watch.cycle()
         arrive(watch, scans[4])
@@ -228,7 +230,7 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
             if write:
                 with pytest.raises(SystemExit):
                     watch.cycle()
-                watch = again(folder, keep=np.timedelta64(20, "m"))
+                watch = again(folder, keep=20)
             watch.cycle()
         return {name: read(watch, "status.json")[name] for name in status.COUNTS}, writes
 
