@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ from daskdl.kernels.int8.scale import (
     to_bytes,
     to_floats,
 )
+from daskdl.kernels.vectors.digest import digest
 from daskdl.tensor import Array, op
 
 #: Summands of a result at most.
 MOST = (2**31 - 1) // (HIGHEST * (LARGEST + 1))
+
+#: Products with weights in order, by the weights' ids.
+_kept: dict[int, tuple[weakref.ref[Array], Any, Product]] = {}
 
 __all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
 
@@ -105,7 +110,7 @@ def int8_conv2d(
             f"int8_conv2d: expected x of shape (N, H, W, {channels}) with images of at least "
             f"{geometry.reach} pixels, found {x.shape}; give images of that size"
         )
-    product = Product(unpacked(words, shape), scale, bias, geometry, Scale(*of_x))
+    product = _kept_product(words, scale, bias, shape, geometry, Scale(*of_x))
     return _computed(product, x, of_x), _backward
 
 
@@ -136,12 +141,12 @@ def int8_linear(
             f"int8_linear: expected x of shape (..., {shape[1]}), found {x.shape}; give rows of "
             "that many numbers"
         )
-    weight = unpacked(words, shape)[:, None, None]
+    window = shape[0], 1, 1, shape[1]
     if of_x is None:
-        product = Product(weight, scale, None, Geometry((1, 1)), Scale(1.0, MIDDLE))
+        product = _kept_product(words, scale, None, window, Geometry((1, 1)), Scale(1.0, MIDDLE))
         numbers, scales = rows_to_bytes(np.require(x, np.float32, ("C", "A")))
         return scaled_rows(product(_widened(product, numbers)), scales, bias), _backward
-    product = Product(weight, scale, bias, Geometry((1, 1)), Scale(*of_x))
+    product = _kept_product(words, scale, bias, window, Geometry((1, 1)), Scale(*of_x))
     rows = np.ascontiguousarray(x).reshape(1, 1, -1, shape[1])
     return _computed(product, rows, of_x).reshape(*x.shape[:-1], shape[0]), _backward
 
@@ -168,6 +173,20 @@ def packed(weight: Array) -> Array:
 def unpacked(words: Array, shape: tuple[int, ...]) -> Any:
     """Return the int8 numbers of :func:`packed`, a view."""
     return words.view(np.int8)[: int(np.prod(shape))].reshape(shape)
+
+
+def _kept_product(
+    words: Array, scale: Array, bias: Array | None, shape: tuple[int, ...], geometry: Geometry,
+    of_x: Scale,
+) -> Product:  # fmt: skip
+    """Return a product of :func:`packed` weights, made once while these live and stay the same."""
+    others = tuple(None if array is None else array.tobytes() for array in (scale, bias))
+    state, key = (digest(words), others, shape, geometry, of_x), id(words)
+    alive, made_of, product = _kept.get(key, (None, None, None))
+    if product is None or made_of != state or alive is None or alive() is not words:
+        product = Product(unpacked(words, shape), scale, bias, geometry, of_x)
+        _kept[key] = weakref.ref(words, lambda _: _kept.pop(key, None)), state, product
+    return product
 
 
 def _computed(product: Product, x: Array, of_x: tuple[float, int]) -> Array:

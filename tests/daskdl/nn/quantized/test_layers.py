@@ -8,11 +8,13 @@ import pytest
 from daskdl import nn
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.prepared import Product
 from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.kernels.int8.weights import quantised
 from daskdl.nn.quantized.layers import int8_of
 from daskdl.nn.quantized.model import takes_int8
+from daskdl.ops import int8
 from daskdl.ops.int8 import MOST
 from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
 
@@ -75,6 +77,21 @@ def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
     int8_layer = int8_of(layer, 0.1, 0)
     scale = np.abs(layer.weight.data).reshape(6, -1).max(1) / 127
     assert np.abs(int8_layer.weight - layer.weight.data).max() <= 0.5001 * scale.max()
+
+
+def test_weights_are_put_in_order_once_until_they_change(monkeypatch):
+    """Without a predictor, as nowcast calls its networks."""
+    made = []
+    monkeypatch.setattr(int8, "Product", lambda *parts: made.append(1) or Product(*parts))
+    layer, x = int8_of(nn.Linear(8, 4, seed=0), 0.02, 100), rng.normal(size=(3, 8))
+    first, again = (layer(x.astype(np.float32)).data for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert len(made) == 1
+    layer.load_state_dict(int8_of(nn.Linear(8, 4, seed=1), 0.02, 100).state_dict())
+    assert np.abs(layer(x.astype(np.float32)).data - first).min() > 0
+    assert len(made) == 2
+    del layer
+    assert not any(shape == (4, 1, 1, 8) for _, (_, _, shape, *_), _ in int8._kept.values())
 
 
 def test_sums_that_may_leave_int32_stay_float32():
