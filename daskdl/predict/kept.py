@@ -8,11 +8,11 @@ modules it has, their attributes, and a digest of all numbers.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from operator import is_
 from threading import Lock
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,23 +25,28 @@ MOST = 4
 #: Bytes of an array up to which it is kept itself, not a digest of it.
 SMALL = 1024
 
-_kept: WeakKeyDictionary[Module, _Kept] = WeakKeyDictionary()
+_kept: weakref.WeakKeyDictionary[Module, _Kept] = weakref.WeakKeyDictionary()
 _lock = Lock()
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """The state of a model at some time: its modules' attributes, and digests of its numbers."""
+class _Look(NamedTuple):
+    """A module's attributes at some time, and what its lists held."""
 
+    module: weakref.ref[Module]
     attributes: list[dict[str, Any]]
-    numbers: list[Any]
+    lists: list[tuple[list[Any], list[Any]]]
 
-    def is_that_of(self, other: _State) -> bool:
-        """Tell whether a model in the one state is as it was in the other."""
+    def lasts(self) -> bool:
+        """Return whether the module still has them."""
+        module = self.module()
+        if module is None:
+            return False
+        module.take_over()
+        now = [*module.attributes()]
         return (
-            len(self.attributes) == len(other.attributes)
-            and all(map(_same, self.attributes, other.attributes))
-            and self.numbers == other.numbers
+            len(now) == len(self.attributes)
+            and all(map(_same, now, self.attributes))
+            and all(len(a) == len(b) and all(map(is_, a, b)) for a, b in self.lists)
         )
 
 
@@ -53,13 +58,17 @@ class _Kept:
     in memory.
     """
 
-    state: _State
+    looks: list[_Look]
+    numbers: list[Any]
     copy: Module
     predictors: dict[tuple[Any, ...], Predictor] = field(default_factory=dict)
 
 
 def _same(now: dict[str, Any], then: dict[str, Any]) -> bool:
-    return now.keys() == then.keys() and all(map(is_, now.values(), then.values()))
+    if len(now) == len(then) and all(map(is_, now.values(), then.values())):
+        return all(map(is_, now, then))
+    rest = [{n: v for n, v in part.items() if n != "training"} for part in (now, then)]
+    return rest[0].keys() == rest[1].keys() and all(map(is_, rest[0].values(), rest[1].values()))
 
 
 def predictor_of(
@@ -85,20 +94,20 @@ def predictor_of(
     >>> first is predictor_of(model, *settings)
     False
     """
-    modules = [module for _, module in model.modules()]
-    for module in modules:
-        module.take_over()
     settings = (layer, classes, batch_size, threads, precision)
-    # Threads that share a model look at it, and copy it, side by side.
-    state = _State(_attributes(modules), _numbers(model, modules))
     with _lock:
         kept = _kept.get(model)
-    if kept is None or not state.is_that_of(kept.state):
-        made = _Kept(state, copy_of(model))
+    # Threads that share a model look at it, and copy it, side by side.
+    lasts = kept is not None and all(look.lasts() for look in kept.looks)
+    looks = kept.looks if kept is not None and lasts else _looked(model)
+    numbers = _numbers(model, looks)
+    if kept is None or not lasts or numbers != kept.numbers:
+        made = _Kept(looks, numbers, copy_of(model))
         with _lock:
-            kept = _kept.get(model)
-            if kept is None or not state.is_that_of(kept.state):  # nobody was faster
-                kept = _kept[model] = made
+            faster = _kept.get(model)
+            if faster is None or faster is kept or numbers != faster.numbers:
+                faster = _kept[model] = made
+            kept = faster
     with _lock:
         predictor = kept.predictors.pop(settings, None)
         if predictor is None:
@@ -111,19 +120,22 @@ def predictor_of(
     return predictor
 
 
-def _attributes(modules: list[Module]) -> list[dict[str, Any]]:
-    """Return the attributes of modules, those of wrapped modules of others among them."""
-    made = [dict(attributes) for module in modules for attributes in module.attributes()]
-    for attributes in made:
-        attributes.pop("training", None)  # which does not count in inference
-    return made
+def _looked(model: Module) -> list[_Look]:
+    looks = []
+    for _, module in model.modules():
+        module.take_over()
+        lists = [(v, [*v]) for v in vars(module).values() if isinstance(v, list)]
+        looks.append(_Look(weakref.ref(module), [dict(a) for a in module.attributes()], lists))
+    return looks
 
 
-def _numbers(model: Module, modules: list[Module]) -> list[Any]:
+def _numbers(model: Module, looks: list[_Look]) -> list[Any]:
     """Return digests of weights, buffers, tables and constants; the bytes of small ones."""
     joined = model.joined
     arrays = [joined.whole, *(table.data for table in joined.tables.values())]
-    arrays += [a for module in modules for a in getattr(module, "constants", {}).values()]
+    modules: list[Any] = [look.module() for look in looks]
+    of_graphs = [module for module in modules if hasattr(type(module), "constants")]
+    arrays += [array for graph in of_graphs for array in graph.constants.values()]
     # A network of ONNX has hundreds of constants of some bytes, which are copied sooner.
     return [
         array.tobytes() if array.nbytes <= SMALL else digest(array)
