@@ -123,7 +123,7 @@ def boxes() -> Task:
     def model(seed: int) -> Module:
         return MobileSSD(2, size, 0.25, seed=seed)
 
-    return Task(train, test, model, detector.loss(), Adam(3e-3), 60, score)
+    return Task(train, test, model, detector.loss(), Adam(3e-3), 20, score)
 
 
 def texts() -> Task:

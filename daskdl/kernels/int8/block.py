@@ -151,9 +151,7 @@ def _summed(
     depth: Any, b: Any, starts: list[Any], channels: _Access | None,
 ) -> list[Any]:  # fmt: skip
     """Generate the sums of ``ROWS`` rows, row by row; with ``channels``, depthwise ones."""
-    vectors, undefined = len(starts), ir.Constant(words.kind, ir.Undefined)
-    first_lane = ir.Constant(words.kind, [0] * words.lanes)
-    before = builder.block
+    vectors, before = len(starts), builder.block
     outer, inner, between, after = (
         builder.append_basic_block(name) for name in ("segment", "word", "next_segment", "result")
     )
@@ -184,9 +182,7 @@ def _summed(
     for i, line in enumerate(lines):
         if channels is None:
             word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
-            lane = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
-            left_words = [words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))]
-            left_words *= vectors
+            left_words = [words.left(builder, all_lanes(builder, words.kind, word))] * vectors
         else:
             each = [channels.read(line, v * words.lanes, bytes_of_lanes) for v in range(vectors)]
             left_words = [words.left(builder, builder.zext(number, words.kind)) for number in each]

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.finish import all_lanes
 
 #: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
 VECTOR = 4
@@ -164,8 +165,10 @@ def mix_levels(context, source, begin, result, at, mixture, most):
             builder.uitofp(_shuffled(builder, pixels, pixels, range(c, 3 * PIXELS, 3)), floats)
             for c in range(3)
         ]
-        numbers = [_all(builder, m, floats) for m in cgutils.unpack_tuple(builder, args[4], 12)]
-        least, largest = ir.Constant(floats, [0.0] * PIXELS), _all(builder, args[5], floats)
+        numbers = [
+            all_lanes(builder, floats, m) for m in cgutils.unpack_tuple(builder, args[4], 12)
+        ]
+        least, largest = ir.Constant(floats, [0.0] * PIXELS), all_lanes(builder, floats, args[5])
         mixed = []
         for row in range(0, 12, 4):
             total = builder.fmul(numbers[row], channels[0])
@@ -197,7 +200,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
     def generate(context, builder, signature, args):
         levels = ir.VectorType(ir.IntType(8), VECTOR)
         *factors, total = (
-            _all(builder, w, _VECTOR) for w in cgutils.unpack_tuple(builder, args[3], 5)
+            all_lanes(builder, _VECTOR, w) for w in cgutils.unpack_tuple(builder, args[3], 5)
         )
         first = context.make_array(signature.args[0])(context, builder, args[0]).data
         for k, factor in enumerate(factors):
@@ -234,13 +237,6 @@ def _shuffled(builder, first, second, order):
     return builder.shuffle_vector(
         first, second, ir.Constant(ir.VectorType(_I32, len(places)), places)
     )
-
-
-def _all(builder, number, kind):
-    """Return a vector that has one number everywhere."""
-    nothing = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
-    return _shuffled(builder, one, nothing, [0] * kind.count)
 
 
 def _four_times(builder, number):

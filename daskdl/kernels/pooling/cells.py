@@ -19,7 +19,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
-from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.products.microkernel import LANES, whole
 from daskdl.kernels.runtime.memory import ALIGNMENT
 
 #: Vectors of channels that stay in registers together: of sums, and of maxima with their tags.
@@ -46,15 +47,15 @@ def largest(context, x, y, tags, table, count, channels, source, target):
     The first of equals is taken, and the last NaN before all. Where all are -infinity the tag is
     the table's first. ``tags``: array of unsigned integers of y's shape, or None.
     """
-    whole, untold = types.intp, isinstance(tags, types.NoneType)
-    signature = types.void(x, y, tags, table, *[whole] * 4)
+    untold = isinstance(tags, types.NoneType)
+    signature = types.void(x, y, tags, table, *[types.intp] * 4)
 
     def generate(context, builder, signature, args):
         _, _, _, _, count, channels, source, target = args
-        starts = (source, target, None if untold else target, _whole(0))
+        starts = (source, target, None if untold else target, whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         least = ir.Constant(x.type.pointee, float("-inf"))
-        first = builder.trunc(builder.load(builder.gep(entries, [_whole(1)])), _I32)
+        first = builder.trunc(builder.load(builder.gep(entries, [whole(1)])), _I32)
 
         def begin(block):
             return [_same(builder, value) for value in (least, first) for _ in range(block.vectors)]
@@ -65,7 +66,7 @@ def largest(context, x, y, tags, table, count, channels, source, target):
             here = _same(builder, builder.trunc(tag, _I32))
             values = _load(builder, x, cell, block)
             if n > 1:
-                _prefetch(builder, x, builder.add(cell, _whole(AHEAD)), LANES * n)
+                _prefetch(builder, x, builder.add(cell, whole(AHEAD)), LANES * n)
             for value, high, where in zip(values, state[:n], state[n:], strict=True):
                 above = builder.fcmp_ordered(">", value, high)
                 more = builder.or_(above, builder.fcmp_unordered("uno", value, value))
@@ -96,12 +97,12 @@ def sum_where(context, x, y, tags, table, count, channels, source, target, weigh
     table; or None, and all is summed. With ``past`` y is written past the caches: then it and its
     rows of channels have to be aligned to vectors.
     """
-    whole, every = types.intp, isinstance(tags, types.NoneType)
-    signature = types.void(x, y, tags, table, *[whole] * 4, x.dtype, types.boolean)
+    every = isinstance(tags, types.NoneType)
+    signature = types.void(x, y, tags, table, *[types.intp] * 4, x.dtype, types.boolean)
 
     def generate(context, builder, signature, args):
         _, _, _, _, count, channels, source, target, weight, past = args
-        starts = (source, target, None if every else source, _whole(0))
+        starts = (source, target, None if every else source, whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         zero = ir.Constant(x.type.pointee, 0.0)
 
@@ -130,19 +131,12 @@ def sum_where(context, x, y, tags, table, count, channels, source, target, weigh
     return signature, generate
 
 
-def _whole(value: int) -> ir.Constant:
-    return ir.Constant(_I64, value)
-
-
 def _vector(number: ir.Type) -> ir.Type:
     return ir.VectorType(number, LANES)
 
 
 def _same(builder: ir.IRBuilder, value: Any) -> Any:
-    """Return a vector of one number."""
-    undefined = ir.Constant(_vector(value.type), ir.Undefined)
-    lane = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(lane, undefined, ir.Constant(_vector(_I32), [0] * LANES))
+    return all_lanes(builder, _vector(value.type), value)
 
 
 def _rows(context, builder, signature, args, starts):
@@ -158,7 +152,7 @@ def _rows(context, builder, signature, args, starts):
 def _places(builder, row, offset, kind, vectors):
     """Return pointers to vectors that follow each other from an element on."""
     first = builder.bitcast(builder.gep(row, [offset]), kind.as_pointer())
-    return [builder.gep(first, [_whole(i)]) for i in range(vectors)]
+    return [builder.gep(first, [whole(i)]) for i in range(vectors)]
 
 
 def _bytes(number: ir.Type) -> int:
@@ -191,7 +185,7 @@ def _prefetch(builder, row, offset, numbers):
     first = builder.bitcast(builder.gep(row, [offset]), byte)
     read, near, data = (ir.Constant(_I32, value) for value in (0, 3, 1))
     for line in range(0, numbers * _bytes(row.type.pointee), ALIGNMENT):
-        builder.call(prefetch, [builder.gep(first, [_whole(line)]), read, near, data])
+        builder.call(prefetch, [builder.gep(first, [whole(line)]), read, near, data])
 
 
 def _store(builder, values, row, offset, block, past=None):
@@ -230,7 +224,7 @@ def _by_channels(
     block)`` those after one more cell, whose block begins at an element, and
     ``finish(values, channel, block)`` writes what came out.
     """
-    channel: Any = _whole(0)
+    channel: Any = whole(0)
     for vectors in (most, 1, 0):
         before = builder.block
         head, outer, inner, cell, done, after = (
@@ -242,8 +236,8 @@ def _by_channels(
         builder.position_at_end(head)
         start, channel = channel, builder.phi(_I64)
         channel.add_incoming(start, before)
-        following = builder.add(channel, _whole(LANES * max(1, vectors)))
-        last = following if vectors else builder.add(channel, _whole(1))
+        following = builder.add(channel, whole(LANES * max(1, vectors)))
+        last = following if vectors else builder.add(channel, whole(1))
         builder.cbranch(builder.icmp_signed("<=", last, channels), outer, after)
 
         builder.position_at_end(outer)
@@ -257,11 +251,11 @@ def _by_channels(
         builder.cbranch(builder.icmp_signed("<", index, count), cell, done)
 
         builder.position_at_end(cell)
-        entry = builder.gep(entries, [builder.mul(index, _whole(2))])
+        entry = builder.gep(entries, [builder.mul(index, whole(2))])
         element = builder.add(builder.load(entry), channel)
-        new = step(state, element, builder.load(builder.gep(entry, [_whole(1)])), block)
+        new = step(state, element, builder.load(builder.gep(entry, [whole(1)])), block)
         for phi, initial, later in [
-            (index, _whole(0), builder.add(index, _whole(1))),
+            (index, whole(0), builder.add(index, whole(1))),
             *zip(state, first, new, strict=True),
         ]:
             phi.add_incoming(initial, outer)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.finish import Finish
+from daskdl.kernels.products.finish import Finish, all_lanes
 from daskdl.kernels.products.microkernel import BYTE, COLUMNS, LANES, address, load, store
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime import grain
@@ -148,7 +148,7 @@ def _put_normed(context, like, source, scale, shift, low, high, target):
         x, by, more = (
             load(builder, builder.inttoptr(place, BYTE), 0, kind, 4) for place in args[1:4]
         )
-        limits = [_spread(builder, limit, kind) for limit in args[4:6]]
+        limits = [all_lanes(builder, kind, limit) for limit in args[4:6]]
         of = ir.FunctionType(kind, [kind] * 3)
         fma = cgutils.get_or_insert_function(builder.module, of, f"llvm.fma.v{LANES}f32")
         value = builder.call(fma, [x, by, more])
@@ -160,10 +160,3 @@ def _put_normed(context, like, source, scale, shift, low, high, target):
 
     arguments = like, *[types.intp] * 3, number, number, types.intp
     return types.void(*arguments), generate
-
-
-def _spread(builder: ir.IRBuilder, number: Any, kind: ir.VectorType) -> Any:
-    index, nothing = ir.IntType(32), ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(nothing, number, ir.Constant(index, 0))
-    zeros = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
-    return builder.shuffle_vector(one, nothing, zeros)

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
-from daskdl.kernels.products.finish import added_if, kinds, write_finished
+from daskdl.kernels.products.finish import added_if, all_lanes, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
 
 
@@ -114,10 +114,7 @@ def product_of(
             pairs = Pairs(way or arithmetic(), LANES) if like.dtype == types.uint32 else None
             words = ir.VectorType(number, LANES)
             vector = words if pairs is None else pairs.sums
-            mask = ir.VectorType(ir.IntType(32), LANES)
-            undefined = ir.Constant(words, ir.Undefined)
             nothing = ir.Constant(vector, [0.0] * LANES)
-            first_lane = ir.Constant(mask, [0] * LANES)
             width, free = LANES * size, ("contract",)
             function, before = builder.function, builder.block
             outer = function.append_basic_block("segment")
@@ -145,15 +142,14 @@ def product_of(
             sums = []
             for i, row in enumerate(lines):
                 factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
-                lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
-                all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
+                factors = all_lanes(builder, words, factor)
                 for half, column in enumerate(columns):
                     total = inner_sums[halves * i + half]
                     if pairs is None:
-                        product = builder.fmul(all_lanes, column, flags=free)
+                        product = builder.fmul(factors, column, flags=free)
                         sums.append(builder.fadd(total, product, flags=free))
                     else:
-                        sums.append(pairs.add_product(builder, total, all_lanes, column))
+                        sums.append(pairs.add_product(builder, total, factors, column))
             rest = builder.sub(left, whole(1))
             next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
             builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, between)

@@ -56,9 +56,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         words, width = ir.VectorType(number, LANES), LANES * size
         vector = words if pairs is None else pairs.sums
         short = f"v{LANES}f{8 * size}"
-        undefined = ir.Constant(words, ir.Undefined)
         nothing = ir.Constant(vector, [0.0] * LANES)
-        first_lane = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
         # The last vector of a narrow panel has lanes of columns that there are not.
         lanes = ir.VectorType(_I32, LANES)
         left = all_lanes(builder, lanes, builder.trunc(columns, _I32))
@@ -104,9 +102,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         sums = []
         for i, line in enumerate(lines):
             place = builder.gep(line, [builder.mul(k, whole(size))])
-            factor = load(builder, place, 0, number, size)
-            lane = builder.insert_element(undefined, factor, ir.Constant(_I32, 0))
-            factors = builder.shuffle_vector(lane, undefined, first_lane)
+            factors = all_lanes(builder, words, load(builder, place, 0, number, size))
             for half, value in enumerate(values):
                 total = totals[halves * i + half]
                 if pairs is None:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.kernels.products.finish import added_if
+from daskdl.kernels.products.finish import added_if, all_lanes
 from daskdl.kernels.products.microkernel import BYTE, COLUMNS, LANES, load, store, whole
 
 #: Panels that are multiplied together.
@@ -31,8 +31,7 @@ def multiply_panels(context, like, row, depth, panels, step, target, add):
         number, size = context.get_data_type(kind), kind.bitwidth // 8
         _, row, depth, panels, step, target, add = args
         vector, width = ir.VectorType(number, LANES), LANES * size
-        undefined, nothing = ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0.0] * LANES)
-        first_lane = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        nothing = ir.Constant(vector, [0.0] * LANES)
         to = builder.inttoptr(target, BYTE)
         places = [builder.gep(to, [whole(i * width)]) for i in range(2 * TOGETHER)]
         starts = [
@@ -47,10 +46,7 @@ def multiply_panels(context, like, row, depth, panels, step, target, add):
         k = builder.phi(whole(0).type)
         totals = [builder.phi(vector) for _ in places]
         at_a = builder.gep(builder.inttoptr(row, BYTE), [builder.mul(k, whole(size))])
-        lane = builder.insert_element(
-            undefined, load(builder, at_a, 0, number, size), ir.Constant(ir.IntType(32), 0)
-        )
-        factors = builder.shuffle_vector(lane, undefined, first_lane)
+        factors = all_lanes(builder, vector, load(builder, at_a, 0, number, size))
         behind, sums = builder.mul(k, whole(COLUMNS * size)), []
         for i, total in enumerate(totals):
             place = builder.gep(starts[i // 2], [behind])

@@ -31,6 +31,10 @@ def replace_head(model: Any) -> None:
     model.layers[4] = nn.Linear(256, 5, seed=7)
 
 
+def replace_activation(model: Any) -> None:
+    model.layers[2] = nn.Tanh()  # without numbers
+
+
 def write_weight(model: Any) -> None:
     model.layers[0].weight.data.reshape(-1)[7] += 1
 
@@ -52,7 +56,8 @@ def loaded(model: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [replace_head, write_weight, kept_array, statistics, setting, loaded]
+    "change",
+    [replace_head, replace_activation, write_weight, kept_array, statistics, setting, loaded],
 )
 def test_a_change_of_any_kind_is_seen(change: Callable[[Any], None]) -> None:
     model = network()
