@@ -42,6 +42,11 @@ OTHERS = {
         re.compile(rb".{257}ustar", re.DOTALL),
         "name it as a source by .tar or .tgz",
     ),
+    "a pointer of git-lfs, not the file itself": (
+        re.compile(rb"version https://git-lfs"),
+        "git lfs pull fetches it",
+    ),
+    "an xz or zstd archive": (re.compile(rb"\xfd7zXZ|\x28\xb5\x2f\xfd"), "unpack it first"),
     "a web page, such as of an error": (
         re.compile(rb"\s*<(!DOCTYPE|html|\?xml)", re.IGNORECASE),
         "fetch it again",

@@ -113,7 +113,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
                 f"expected {rain.name} in {EXPECTED[kind]}, found {units!r}"
                 "; convert the numbers and their units"
             )
-        x, y = _in_degrees(dataset, rain) or [_axis(dataset, rain, axis) for axis in "xy"]
+        x, y = _axes(dataset, rain)
         extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
         chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
         # In single precision: packed values become double otherwise, eight bytes a cell.
@@ -159,16 +159,6 @@ def _rain(dataset: xr.Dataset) -> xr.DataArray:
     for name in (name for names in NAMES.values() for name in names):
         for variable in dataset.data_vars.values():
             if _name_of(variable) == name and variable.ndim >= 2:
-                several = [
-                    f"{size} {dim}"
-                    for dim, size in variable.sizes.items()
-                    if size > 1 and dim in ("ens_number", "realization", "member")
-                ]
-                if several:
-                    raise DataError(
-                        f"expected one rain map a time, found {several[0]} of {variable.name}; "
-                        "write the one that was observed into a file of its own"
-                    )
                 return variable
     variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
     raise DataError(
@@ -195,7 +185,21 @@ def _times(
             "; give the time that name"
         )
     time = of_rain[0]
+    known = (*time.dims, *(axis.name for axis in _axes(dataset, rain)))
+    several = [f"{n} {dim}" for dim, n in rain.sizes.items() if n > 1 and dim not in known]
+    if several:  # members, levels, lead times
+        raise DataError(
+            f"expected one rain map a time, found {several[0]} of {rain.name}; write the one that "
+            "was observed into a file of its own"
+        )
     times = np.atleast_1d(time.values)
+    for variable in dataset.variables.values():
+        made = variable.attrs.get("standard_name") == "forecast_reference_time"
+        if made and variable.dtype.kind == "M" and (times > variable.values.min()).any():
+            raise DataError(
+                f"expected observations, found a forecast made at {variable.values.min()}; give "
+                "files of what was observed"
+            )
     bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
     if bounds in dataset.variables:
         edges = np.asarray(dataset[bounds].values, "datetime64[ns]").reshape(-1, 2)
@@ -203,6 +207,11 @@ def _times(
     if "start_time" in dataset.variables and dataset["start_time"].dtype.kind == "M":
         return times, np.atleast_1d(dataset["start_time"].values)
     return times, None
+
+
+def _axes(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray]:
+    """Return the coordinates of the rain along x and y, in metres or degrees."""
+    return _in_degrees(dataset, rain) or [_axis(dataset, rain, axis) for axis in "xy"]
 
 
 def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:

@@ -79,6 +79,8 @@ def test_odim_profiles_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
     ("content", "named"),
     [
         (b"\x01\r\r\n123 \r\r\nSDUS53 KLOT 010000\r\r\nN0Q", "NEXRAD Level III.*Level II"),
+        (b"version https://git-lfs.github.com/spec/v1", "pointer of git-lfs.*git lfs pull"),
+        (b"\xfd7zXZ\x00", "an xz or zstd archive; unpack"),
         (b"SDUS53 KLOT 010000\r\r\nN0BLOT\r\r\n", "NEXRAD Level III"),
         (b"BUFR\x00\x01", "BUFR; give"),
         (b"\x89PNG\r\n\x1a\n", "a picture, which has colours"),

@@ -210,10 +210,20 @@ def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
     )
 
 
-def test_members_of_an_ensemble_are_no_observation(tmp_path):
-    dataset = maps().expand_dims(ens_number=3)
-    with pytest.raises(DataError, match="one rain map a time, found 3 ens_number of rain"):
-        read_header(write(dataset, tmp_path / "a.nc"))
+def test_members_levels_and_lead_times_are_no_observation(tmp_path):
+    made = np.datetime64("2020-01-01", "ns")
+    steps = maps().rename(time="step").assign_coords(time=((), made, {"standard_name": "time"}))
+    for dataset, sentence in (
+        (maps().expand_dims(ens_number=3), "one rain map a time, found 3 ens_number of rain"),
+        (maps().expand_dims(z=2), "one rain map a time, found 2 z of rain"),
+        (steps.drop_vars("step"), "one rain map a time, found 2 step of rain"),
+        (
+            maps().assign_coords(run=((), made, {"standard_name": "forecast_reference_time"})),
+            "found a forecast made at 2020-01-01T00:00",
+        ),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            read_header(write(dataset, tmp_path / "a.nc"))
 
 
 def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
