@@ -127,7 +127,11 @@ class Recalibration:
 
 
 def before(forecast: xr.Dataset) -> xr.Dataset:
-    """Return a forecast as its method gave it, whether or not it was recalibrated."""
+    """Return a forecast as its method gave it, whether or not it was recalibrated.
+
+    But for rounding, and for pixels where a curve would have lifted a probability over that of a
+    lower threshold: it was cut to that one, and so is what is returned.
+    """
     text = forecast[NAME].attrs.get("recalibration") if NAME in forecast else None
     return forecast if text is None else Recalibration(**json.loads(text)).undone(forecast)
 

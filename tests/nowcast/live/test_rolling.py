@@ -10,6 +10,7 @@ from nowcast.forecasters import forecaster
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.predict import predict
+from nowcast.live import recalibration
 from nowcast.live import rolling as module
 from nowcast.live.rolling import ISSUED, Rolling
 from nowcast.rain.store import write_netcdf
@@ -81,6 +82,40 @@ def test_falling_behind_is_told_and_old_sums_go(tmp_path, monkeypatch):
         "2020-06-01T03:10:00",
         "2020-06-01T03:20:00",
     ]
+
+
+@pytest.mark.slow
+def test_probabilities_that_are_off_are_recalibrated_from_what_they_were(tmp_path, monkeypatch):
+    """Issued too high, they are bent down; once bent, the curves still follow those before."""
+    rain = moving_rain()
+    monkeypatch.setattr(module, "HOURS", 1)
+    monkeypatch.setattr(recalibration, "FEWEST_BLOCKS", 4)
+    monkeypatch.setattr(recalibration, "FOLDS", 4)
+
+    def high(made):
+        made[recalibration.NAME].values[:] **= 0.25
+        return made
+
+    rolling = Rolling(tmp_path, "sprog")
+    indices = range(3, 20, 2)
+    for index in indices:
+        assert rolling.verify([issue(tmp_path, rain, index, high)], rain)
+    verdict, curves = rolling.recalibration()
+    assert verdict.adopted, verdict.sentence()
+    assert verdict.change < -0.05
+    assert curves.curves[0][0][5] < 0.45
+    bent = tmp_path / "bent"
+    bent.mkdir()
+    again = Rolling(bent, "sprog")
+    for index in indices:
+        path = issue(bent, rain, index, lambda made: curves.applied(high(made)))
+        assert again.verify([path], rain)
+    _, same = again.recalibration()
+    # But at 5 mm/h, where probabilities may not pass those of 1 mm/h.
+    pairs = [np.array(one.curves)[:, :2] for one in (same, curves)]
+    np.testing.assert_allclose(*pairs, atol=0.02)
+    brier = [one.scores()["brier_reliability"].sel(forecaster=ISSUED) for one in (rolling, again)]
+    assert float(brier[1].mean()) < 0.5 * float(brier[0].mean())
 
 
 def test_damaged_sums_begin_anew_and_a_damaged_forecast_is_passed_over(tmp_path, rain, caplog):

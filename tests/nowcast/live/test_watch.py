@@ -13,11 +13,13 @@ import h5py
 import numpy as np
 import pytest
 
+from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
 from nowcast.live import retention, status
 from nowcast.live import watch as module
 from nowcast.live.office import Office
+from nowcast.live.recalibration import EDGES, NAME, Recalibration, before
 from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
 from nowcast.simulate import simulate
@@ -160,6 +162,22 @@ def test_extrapolation_stands_in_for_what_fails(watch, scans):
     latest = read(watch, "latest.json")
     assert latest["method"] == "extrapolation"
     assert "model failed" in latest["flags"]
+
+
+def test_curves_that_were_adopted_bend_what_is_issued(watch, scans):
+    watch.forecaster = forecaster("sprog")
+    curve = np.linspace(0.3, 1, len(EDGES))
+    watch.recalibration = Recalibration([10.0], [1.0], [[curve.tolist()]])
+    arrive(watch, *scans[:3])
+    assert watch.cycle()
+    with open_forecast(watch.out / read(watch, "latest.json")["forecast"]) as forecast:
+        issued, first = (one[NAME].values for one in (forecast, before(forecast)))
+    known = np.isfinite(first)
+    np.testing.assert_allclose(issued[known], np.interp(first, EDGES, curve)[known], atol=1e-5)
+    assert np.nanmin(issued) >= 0.3 > np.nanmin(first)
+    watch._recalibrate()  # nothing was verified: they are dropped
+    assert watch.recalibration is None
+    assert "expected 8 blocks, found 0" in watch.status["recalibration"]["told"]
 
 
 def test_store_and_forecasts_are_bounded(tmp_path, scans):
