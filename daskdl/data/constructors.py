@@ -227,9 +227,10 @@ class Constructors(ABC):
 
         Parameters
         ----------
-        data : mapping of name to array, Dataset, DataArray or array
+        data : mapping of name to array, Dataset, DataArray or array; or a list of these
             Of numpy, Dask, zarr or xarray; one alone is ``x``. Those without a window's axis are in
             every sample whole. Along it they may be coarser or finer than the first that has all.
+            The scenes of a list may differ in size.
         window : mapping of name or number of an axis to int or None
             Cells of a window, such as ``{"y": 256, "x": 256}``; None stands for one cell, of an
             axis that samples do not have. They have all other axes whole, in the arrays' order.
@@ -237,13 +238,15 @@ class Constructors(ABC):
             By default a window's cells.
         where : array of bool, or callable, optional
             Keep the windows with any cell that is true, of an array over the axes of the windows;
-            or those of which ``where(batch)`` is true, (n,). In one pass of tasks, at once.
+            or those of which ``where(batch)`` is true, (n,). In one pass of tasks, at once. Of
+            several scenes a list of arrays.
         weights : str, array or callable, optional
             How often each window is drawn. An epoch has as many samples as there are windows, and
-            each as often as its weight among all says, to within one; ``seed`` says which. They
-            are the mean over a window of an array, or what ``weights(batch)`` returns, (n,). The
-            name of an array of classes makes windows with rare classes come more often.
+            each as often as its weight among all says, to within one; each epoch of a fit draws
+            anew. They are the mean over a window of an array, or what ``weights(batch)`` returns,
+            (n,). The name of an array of classes makes windows with rare classes come more often.
         seed : int
+            Of the draw that all but a fit sees: ``head``, ``map_batches``, an evaluation.
         partitions : int, optional
         **fields : str
             Variables of a Dataset by name, ``x="image", y="mask"``; by default all, as they are.
