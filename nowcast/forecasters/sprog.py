@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import EachLead, Request, check_thresholds
 from nowcast.lagrangian.advection import carry, carry_all
-from nowcast.lagrangian.ages import BASELINE
+from nowcast.lagrangian.ages import BASELINE, FRAMES
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, redrawn
@@ -61,12 +61,10 @@ class Sprog(EachLead):
     precipitation nowcasting (v1.0)", Geosci. Model Dev. 12 (2019), 4185-4219.
     """
 
-    n_in: int = 3
-    least: int = 2
+    n_in, least, baseline = FRAMES, 2, BASELINE
     table: MarginTable = field(default=SHIPPED, repr=False)
     correction: Correction | None = None
     realistic: bool = False
-    baseline: float | None = BASELINE
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`."""

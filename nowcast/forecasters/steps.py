@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import EachLead
 from nowcast.forecasters.sprog import Sprog
-from nowcast.lagrangian.ages import BASELINE
+from nowcast.lagrangian.ages import BASELINE, FRAMES
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.margins import SHIPPED
 
@@ -39,10 +39,8 @@ class Steps(EachLead):
     an extrapolation nowcast with downscaled NWP", Q. J. R. Meteorol. Soc. 132 (2006), 2127-2155.
     """
 
-    n_in: int = 3
-    least: int = 2
+    n_in, least, baseline = FRAMES, 2, BASELINE
     table: MarginTable = field(default=SHIPPED, repr=False)
-    baseline: float | None = BASELINE
 
     def each_lead(
         self, rain: NDArray[np.float32], leads: int, **settings: Any
@@ -52,8 +50,7 @@ class Steps(EachLead):
         Without a number of members there are `MEMBERS`.
         """
         settings["members"] = settings.get("members") or MEMBERS
-        sprog = Sprog(self.n_in, self.least, self.table, baseline=self.baseline)
-        for made in sprog.each_lead(rain, leads, **settings):
+        for made in Sprog(self.table).each_lead(rain, leads, **settings):
             assert made.members is not None
             yield replace(made, rain=made.members.mean(axis=0, dtype=np.float32))
             del made  # before the next one is made

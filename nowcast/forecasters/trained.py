@@ -94,7 +94,7 @@ class Trained(EachLead):
                 f"{ahead:g} min; train one for a longer lead time"
             )
         if isinstance(self.model, MovingModel):
-            corrected = Sprog(self.n_in, table=self.model.table, correction=self.model)
+            corrected = Sprog(self.model.table, self.model)
             yield from corrected.each_lead(rain, leads, **settings)
             return
         past = request.past("model", self.least)

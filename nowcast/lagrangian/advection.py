@@ -13,13 +13,11 @@ from daskdl.kernels.runtime.team import over_rows
 
 Float = NDArray[np.float32]
 
-#: Pixels between the points whose paths are followed.
+#: Pixels between the points whose paths are followed; motion is smooth over that distance.
 COARSENING = 4
 
 
-def advect(
-    rain: Float, motion: Float, leads: int, *, before: float = 0.0, coarsening: int = COARSENING
-) -> Float:
+def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Float:
     """Carry rain along a steady motion, each frame by one interpolation of the rain as it was.
 
     The path of every point is followed backward in time by the midpoint rule; the rain that a pixel
@@ -41,9 +39,6 @@ def advect(
         Number of steps, and of frames in the result.
     before : float
         Steps from the rain's time to the forecast's start.
-    coarsening : int
-        Paths are followed from every so-many-th pixel and interpolated linearly between, which is
-        exact enough for motion that is smooth over that distance; 1 follows each pixel.
 
     Returns
     -------
@@ -55,7 +50,7 @@ def advect(
     ShapeError
         If ``motion`` does not lie on the grid of ``rain``.
     SettingsError
-        If ``leads`` or ``coarsening`` is less than 1.
+        If ``leads`` is less than 1.
 
     References
     ----------
@@ -69,15 +64,12 @@ def advect(
             f"found {rain.shape} and {motion.shape}; use the motion_field of frames on that grid"
         )
     forecast = np.empty((leads if leads > 0 else 0, *rain.shape), np.float32)
-    paths = departures(motion, leads, before=before, coarsening=coarsening)
-    for frame, points in zip(forecast, paths, strict=True):
-        carry(rain, points, coarsening=coarsening, out=frame)
+    for frame, points in zip(forecast, departures(motion, leads, before=before), strict=True):
+        carry(rain, points, out=frame)
     return forecast
 
 
-def departures(
-    motion: Float, leads: int, *, before: float = 0.0, coarsening: int = COARSENING
-) -> Iterator[Float]:
+def departures(motion: Float, leads: int, *, before: float = 0.0) -> Iterator[Float]:
     """Give, for 1 ... ``leads`` steps, where what arrives at each node of a coarse grid came from.
 
     Parameters
@@ -88,18 +80,15 @@ def departures(
         Number of steps.
     before : float
         Steps by which the first one is longer.
-    coarsening : int
-        Pixels between nodes; the last row and column of nodes may lie beyond the grid.
 
     Yields
     ------
     ndarray, (2, node_y, node_x) float32
-        Fractional pixel coordinates.
+        Fractional pixel coordinates; the last row and column of nodes may lie beyond the grid.
     """
-    for name, value in (("leads", leads), ("coarsening", coarsening)):
-        if value < 1:
-            raise SettingsError(f"advect: {name} must be at least 1, found {value!r}.")
-    axes = [np.arange(-(-(n - 1) // coarsening) + 1) * coarsening for n in motion.shape[1:]]
+    if leads < 1:
+        raise SettingsError(f"advect: leads must be at least 1, found {leads!r}.")
+    axes = [np.arange(-(-(n - 1) // COARSENING) + 1) * COARSENING for n in motion.shape[1:]]
     points = np.stack(np.meshgrid(*axes, indexing="ij")).astype(np.float32)
     motion = np.ascontiguousarray(motion, np.float32)
     for lead in range(leads):
@@ -118,14 +107,7 @@ def origins(motion: Float, steps: float) -> Float:
     return points
 
 
-def carry(
-    field: Float,
-    points: Float,
-    *,
-    coarsening: int = COARSENING,
-    out: Float | None = None,
-    nearest: bool = False,
-) -> Float:
+def carry(field: Float, points: Float, *, out: Float | None = None, nearest: bool = False) -> Float:
     """Interpolate a field at departure points, linearly between four pixels; NaN is kept apart.
 
     Parameters
@@ -144,11 +126,12 @@ def carry(
     """
     out = np.empty_like(field) if out is None else out
     rows = np.arange(len(field))
-    over_rows(_carry, (out, rows), 64, np.ascontiguousarray(field), points, coarsening, nearest)
+    field = np.ascontiguousarray(field)
+    over_rows(_carry, (out, rows), 64, field, points, COARSENING, nearest)
     return out
 
 
-def carry_all(fields: Float, points: Float, *, coarsening: int = COARSENING) -> Float:
+def carry_all(fields: Float, points: Float) -> Float:
     """Interpolate several fields (field, y, x) that are known everywhere, as `carry` does.
 
     Parameters
@@ -160,7 +143,7 @@ def carry_all(fields: Float, points: Float, *, coarsening: int = COARSENING) -> 
     """
     stacked = np.ascontiguousarray(fields)
     out = np.empty((stacked.shape[1], len(stacked), stacked.shape[2]), np.float32)
-    over_rows(_carry_all, (out, np.arange(len(out))), 16, stacked, points, coarsening)
+    over_rows(_carry_all, (out, np.arange(len(out))), 16, stacked, points, COARSENING)
     made: Float = out.transpose(1, 0, 2)
     return made
 
