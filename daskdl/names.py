@@ -135,6 +135,8 @@ def check_keywords(
 
 def _owner(name: str, beside: Mapping[str, Collection[str]]) -> str:
     """Return the end of a sentence that says whose argument it is; empty if nobody's."""
+    if name in ("early_stopping", "early_stopping_rounds"):
+        return "; Trainer.fit(..., callbacks=[EarlyStopping(5)]) stops early"
     for ours in (name, *(known for known, others in CALLED.items() if name in others)):
         for where, known in beside.items():
             if ours in known:

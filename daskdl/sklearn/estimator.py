@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import SettingsError
+from daskdl.names import named
 from daskdl.nn import Linear, Module, ReLU, Sequential
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.optim import Adam, Method
@@ -64,6 +65,7 @@ class Estimator(BaseEstimator):
         Where it was fitted to a DataFrame.
     """
 
+    @named
     def __init__(
         self,
         hidden_layer_sizes: Sequence[int] = (100,),

@@ -51,6 +51,15 @@ def problem(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return x, (x[:, 0] * x[:, 1] > 0).astype(int)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("learning_rate", "to the optimizer, such as SGD"), ("early_stopping", "EarlyStopping")],
+)
+def test_arguments_of_others_are_told_whose_they_are(name: str, advice: str) -> None:
+    with pytest.raises(SettingsError, match=rf"found {name}=.*{advice}"):
+        Classifier(**{name: 0.1})
+
+
 def test_it_works_in_pipelines_and_searches() -> None:
     x, y = problem()
     pipe = make_pipeline(StandardScaler(), Classifier(epochs=30, random_state=0))
