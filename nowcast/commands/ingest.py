@@ -113,6 +113,7 @@ def ingest(
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
+    from nowcast.rain.replacing import check_local
     from nowcast.rain.utc import parse_utc
 
     options_given = {
@@ -129,6 +130,7 @@ def ingest(
     )
     access = Access(storage_options(storage or ()), first, last)
     # Refuse what is not there before workers are started.
+    check_local(out)
     find_files([source for source in sources if not is_remote(source)])
     _print_warnings()
     with connect(cluster, workers=workers) as client, progress_bar("ingest") as advance:
@@ -138,9 +140,10 @@ def ingest(
     made = "frames" if mosaic else "scans"
     say(
         f"{out}: {report.written} {made} written, {report.existing} there before, "
-        f"{report.repeated} repeated, {len(report.failed)} files not read"
+        + (f"{report.anew} made anew, " if report.anew else "")
+        + f"{report.repeated} repeated, {len(report.failed)} files not read"
     )
-    if report.written:
+    if report.written or report.anew:
         say(f"{out}: of {report.area}, {report.coverage}")
         for line in report.mosaic():
             say(f"{out}: {line}")

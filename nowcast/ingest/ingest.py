@@ -129,7 +129,7 @@ def ingest(
             _ingest_files(cluster, files, path, settings, report, progress)
         folder = Path(cache) if cache else path.with_name(f".{path.name}.copies")
         _ingest_remote(cluster, remote, path, settings, report, progress, folder, access, cache)
-    if not (report.written or report.existing or report.repeated):
+    if not (report.written or report.anew or report.existing or report.repeated):
         raise report.nothing_read()
     report.warn_of_missing()
     return report
@@ -231,15 +231,18 @@ def _ingest_mosaic(
     usual = {name: typical(series) for name, series in radars.items()}
     sites = {name: header.site for name, header in usual.items()}
     attributes = mosaic.attributes_of(list(usual.values()), settings)
-    grid, times = _agree(path, mosaic.grid_of(list(sites.values()), settings, path), attributes)
-    report.existing += sum(frame.time in times for frame in frames)
-    frames = [frame for frame in frames if frame.time not in times]
+    grid, _ = _agree(path, mosaic.grid_of(list(sites.values()), settings, path), attributes)
+    made = mosaic.radar_counts(path)
+    planned = len(frames)
+    # A radar that came late, or a scan that could not be read then, makes a frame anew.
+    frames = [frame for frame in frames if len(frame.parts) > made.get(frame.time, 0)]
+    report.existing += planned - len(frames)
     report.radars = dict.fromkeys(radars, 0) | report.radars
     if report.calibration is None:
         report.calibration = Calibration(settings.relation.b)
     scans = mosaic.in_reading_order(frames)
     maps = _read_scans(cluster, scans, grid, settings, sites, report, progress)
-    merged = mosaic.merged_frames(frames, maps, grid, settings, report)
+    merged = mosaic.merged_frames(frames, maps, grid, settings, report, made)
     _write(path, merged, grid, attributes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.name_times import name_time
 from nowcast.ingest.rain_map import Failure, RainMap
 from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import Scan, group_scans, nearest
@@ -36,6 +37,10 @@ SAME_TIME = 15.0
 LONGEST = np.timedelta64(20, "m")
 # Of each side of a grid on which motion is looked for.
 FEWEST_CELLS = 8
+# Files so near to a new one make its frames anew.
+NEAR = np.timedelta64(15, "m")
+# More radars than any mosaic has.
+MOST_RADARS = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,38 @@ def grid_of(sites: Sequence[Site | None], settings: IngestSettings, path: Path) 
     )  # fmt: skip
 
 
+def beside(new: Collection[str], taken: Collection[str]) -> list[str]:
+    """Return the files that were taken before and lie, by their names' times, near a new one.
+
+    Their radars share its frames, and tell the motion.
+
+    Examples
+    --------
+    >>> beside(["b/s_202006010007.h5"], ["a/s_202006010005.h5", "a/s_202006010105.h5"])
+    ['a/s_202006010005.h5']
+    """
+    times = {name: name_time(name.rpartition("/")[2]) for name in (*new, *taken)}
+    around = [time for name in new if (time := times[name]) is not None]
+    return [
+        name for name in taken
+        if (time := times[name]) is not None and any(abs(time - one) <= NEAR for one in around)
+    ]  # fmt: skip
+
+
+def radar_counts(path: Path) -> dict[np.datetime64, int]:
+    """Return how many radars made each frame of a store, if there is one, by its time.
+
+    Of stores that do not tell it is so many that none is made anew.
+    """
+    if not path.exists():
+        return {}
+    with open_rain(path) as dataset:
+        times = dataset["time"].values.astype("datetime64[s]")
+        counts = dataset.get("radar_count")
+        told = np.full(times.size, MOST_RADARS) if counts is None else counts.values
+    return dict(zip(times, told.tolist(), strict=True))
+
+
 def step_of(settings: IngestSettings) -> np.timedelta64:
     """Return the time between a mosaic's frames."""
     return STEP if settings.step is None else settings.step.astype("timedelta64[s]")
@@ -184,6 +221,7 @@ def merged_frames(
     grid: Grid,
     settings: IngestSettings,
     report: IngestReport,
+    made: Mapping[np.datetime64, int],
 ) -> Iterator[writer.Frame]:
     """Give the frames, each as soon as its scans were read.
 
@@ -193,6 +231,8 @@ def merged_frames(
         In the order of `in_reading_order`; None for a scan that could not be read.
     report : IngestReport
         Is told what each frame is made of, and how the radars' calibrations differ.
+    made : mapping of datetime64
+        How many radars made the frames of the store; none is given that as few or fewer make.
     """
     uses = Counter(scan for frame in frames for part in frame.parts for scan in part.scans)
     known: dict[Scan, RainMap | None] = {}
@@ -206,19 +246,21 @@ def merged_frames(
         for scan in needed:
             if not uses[scan]:
                 known.pop(scan, None)
-        if not views:
+        if len(views) <= made.get(frame.time, 0):
+            report.existing += frame.time in made
             continue
         assert settings.mosaic is not None
         assert report.calibration is not None
         report.calibration.add(views)
         merged = merge(list(views.values()), settings.mosaic)
         reached = np.logical_or.reduce([np.isfinite(view.quality) for view in views.values()])
-        report.written += 1
+        report.written += frame.time not in made
+        report.anew += frame.time in made
         report.coverage += Coverage.of(merged.rain, reached)
         for name in views:
             report.radars[name] = report.radars.get(name, 0) + 1
         first = min(part.scan.scanned for part in frame.parts if part.scan.station in views)
-        yield writer.Frame(frame.time, merged.rain, first, merged.quality)
+        yield writer.Frame(frame.time, merged.rain, first, merged.quality, radars=len(views))
 
 
 def _views(frame: MosaicFrame, known: dict[Scan, RainMap | None], grid: Grid) -> dict[str, View]:

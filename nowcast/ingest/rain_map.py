@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
-from nowcast.ingest.gridding import Geometry, beam_quality, gate_weights
+from nowcast.ingest.gridding import LEAST_QUALITY, Geometry, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
 from nowcast.quality.clean import STEPS, Cleaned, clean
@@ -163,7 +163,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
     rain = combine(maps, settings.combine)
     quality = None
     if settings.mosaic is not None:
-        quality = _quality(seen, maps, grid, settings, site)
+        quality = _quality(cleaned, maps, grid, settings, site)
         quality[~reached] = np.nan
     lowest = min(sweep.elevation for sweep in sweeps)
     removed: Counter[str] = Counter()
@@ -222,19 +222,26 @@ def _corrected(sweep: Sweep, offset: float) -> Sweep:
 
 
 def _quality(
-    sweeps: Sequence[Sweep],
+    cleaned: Sequence[Cleaned],
     maps: Sequence[NDArray[np.float32]],
     grid: Grid,
     settings: IngestSettings,
     site: Site | None,
 ) -> NDArray[np.float32]:
-    """Return the quality (y, x) of the lowest sweep that sees a cell."""
+    """Return the quality (y, x) of the lowest sweep that sees a cell.
+
+    It is the beam's, times the share of the power that obstacles and rain let through.
+    """
     result = np.full(grid.shape, np.nan, np.float32)
     by_height = settings.mosaic == "quality"
-    for sweep, rain in zip(sweeps, maps, strict=True):
-        where = sweep.site or site
+    for one, rain in zip(cleaned, maps, strict=True):
+        where = one.sweep.site or site
         assert where is not None
-        quality = beam_quality(_geometry(sweep, where), grid, by_height=by_height)
+        geometry = _geometry(one.sweep, where)
+        quality = beam_quality(geometry, grid, by_height=by_height)
+        if by_height and one.lost is not None:
+            share = gate_weights(geometry, grid).apply(np.float32(10) ** (-0.1 * one.lost))
+            quality = np.fmax(quality * share, np.float32(LEAST_QUALITY))
         result = np.where(np.isnan(result) & ~np.isnan(rain), quality, result)
     return np.where(np.isnan(result), quality, result)
 

@@ -50,6 +50,8 @@ class IngestReport:
         the radar reaches, for composites of all.
     area : str
         The one or the other, for people.
+    anew : int
+        Frames of a mosaic in the store that were made anew, since more radars are there.
     removed : dict of str
         Gates of rain that each step of the cleaning took out; ``"echo"`` is how many there were.
     radars : dict of str
@@ -66,6 +68,7 @@ class IngestReport:
     mistakes: int = 0
     coverage: Coverage = field(default_factory=Coverage)
     area: str = RANGE
+    anew: int = 0
     removed: dict[str, int] = field(default_factory=dict)
     radars: dict[str, int] = field(default_factory=dict)
 
@@ -91,8 +94,9 @@ class IngestReport:
     def mosaic(self) -> list[str]:
         """Return sentences on the radars of a mosaic: where they lack, and how they differ."""
         lines = [
-            f"{name} is missing in {self.written - frames} of {self.written} frames"
-            for name, frames in self.radars.items() if frames < self.written
+            f"{name} is missing in {self.written + self.anew - frames} of "
+            f"{self.written + self.anew} frames"
+            for name, frames in self.radars.items() if frames < self.written + self.anew
         ]  # fmt: skip
         differences = [] if self.calibration is None else self.calibration.differences()
         lines += [

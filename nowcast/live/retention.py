@@ -10,7 +10,6 @@ import numpy as np
 from nowcast.live.products import PRODUCTS
 from nowcast.live.rolling import start_of
 from nowcast.rain import writer
-from nowcast.rain.cf import TIME_ENCODING
 from nowcast.rain.replacing import remove
 from nowcast.rain.store import open_rain, write_zarr
 
@@ -28,11 +27,10 @@ def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
 
 def keep_frames(store: Path, kept: np.ndarray) -> None:
     """Put a store with some of the frames in the place of one."""
-    encoding = TIME_ENCODING | {"chunks": (writer.TIMES_A_CHUNK,)}
     with writer.locked(store), open_rain(store) as rain:
         # Another id: who has the old store open is told to open it again.
         fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
-        names = [name for name in ("time", "scan_time") if name in fewer.variables]
-        for name in names:
+        encoding = writer.encoding_per_time(fewer)
+        for name in encoding:
             fewer[name].load()  # Dask has a chunk a time, the store one for many
-        write_zarr(fewer, store, encoding=dict.fromkeys(names, encoding))
+        write_zarr(fewer, store, encoding=encoding)

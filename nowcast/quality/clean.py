@@ -46,11 +46,14 @@ class Cleaned:
         Bits of the steps that took a gate's echo out.
     counts : dict of str
         Number of gates that each step took out; ``"echo"`` is how many there were.
+    lost : (rays, gates) float32, optional
+        dB that obstacles and rain took on the way, and that were added.
     """
 
     sweep: Sweep
     flags: NDArray[np.uint8]
     counts: dict[str, int]
+    lost: NDArray[np.float32] | None = None
 
 
 def clean(
@@ -97,11 +100,14 @@ def clean(
         counts[step] = _take_out(mask, np.uint8(1 << place), np.float32(weakest), dbz, flags)
     if flags.any():
         surround(dbz, flags)
-    if known is not None:
-        dbz = np.where(known[1] > MOST, np.float32(np.nan), dbz + known[1])
+    lost = None if known is None else known[1]
+    if lost is not None:
+        dbz = np.where(lost > MOST, np.float32(np.nan), dbz + lost)
     if attenuation is not None:
-        dbz = dbz + loss(replace(sweep, dbz=dbz), attenuation)
-    return Cleaned(replace(sweep, dbz=dbz), flags, counts)
+        by_rain = loss(replace(sweep, dbz=dbz), attenuation)
+        dbz = dbz + by_rain
+        lost = by_rain if lost is None else lost + by_rain
+    return Cleaned(replace(sweep, dbz=dbz), flags, counts, lost)
 
 
 def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask | None:

@@ -52,6 +52,8 @@ QUALITY = {
     "grid_mapping": "crs",
 }
 
+RADAR_COUNT = {"long_name": "number of radars that the frame was made of", "units": "1"}
+
 TIME_ENCODING = {
     "units": "seconds since 1970-01-01 00:00:00",
     "calendar": "standard",

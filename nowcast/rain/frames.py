@@ -14,6 +14,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.xarray import open_zarr
 from daskdl.errors import ClusterError, DataError
+from nowcast.rain.replacing import address_of
 from nowcast.rain.store import damage_named, in_order
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class FrameSource:
 
         path, name, store = None, "data", ""
         if isinstance(data, str | os.PathLike):
-            name = path = os.fspath(data)
+            name = path = address_of(data) or os.fspath(data)
             data = _opened(path)
             store = _id(data)
             if "://" not in path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -10,7 +11,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daskdl.errors import SettingsError
 from daskdl.files import sync, sync_trees
+
+
+def address_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the address of a store that fsspec knows; None for a path of this machine.
+
+    Examples
+    --------
+    >>> address_of(Path("s3://bucket/rain.zarr")), address_of("rain.zarr")
+    ('s3://bucket/rain.zarr', None)
+    """
+    # A Path has one slash where the address had two.
+    match = re.fullmatch(r"([a-z][\w+.-]+):/+(.+)", str(path))
+    return None if match is None else f"{match[1]}://{match[2]}"
+
+
+def check_local(path: Path) -> None:
+    """Refuse to write to an address: stores and files are put in place by renaming them."""
+    if (address := address_of(path)) is not None:
+        raise SettingsError(
+            f"{address}: expected a path on a disk, where what is written is put in place by one "
+            "rename, found an address; write to a disk and copy it there"
+        )
 
 
 @contextmanager
@@ -25,7 +49,10 @@ def beside(path: Path) -> Iterator[Path]:
     ------
     OSError
         When the folder cannot be written, before anything else is done.
+    SettingsError
+        When the path is an address.
     """
+    check_local(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=path.parent):  # an OSError that names the folder, not HDF5's
         pass

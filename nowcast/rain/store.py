@@ -14,7 +14,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
 from nowcast.rain.identity import CHECKSUM, OneStore, checksum
-from nowcast.rain.replacing import beside
+from nowcast.rain.replacing import address_of, beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,7 +29,8 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     Parameters
     ----------
     path : path
-        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same.
+        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same. A
+        store may also lie at an address that fsspec knows, such as ``s3://bucket/rain.zarr``.
 
     Returns
     -------
@@ -65,6 +66,8 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
     """
     import xarray as xr
 
+    if (address := address_of(path)) is not None:
+        return _open_remote(address)
     path = Path(path)
     if not path.exists():
         raise DataError(
@@ -84,6 +87,31 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
             f"else ({_first_line(error)}); make it by nowcast ingest"
         ) from error
     _check(dataset, path)
+    return dataset
+
+
+def _open_remote(address: str) -> xr.Dataset:
+    """Open and check a rain store at an address; what reads it is fsspec, by its configuration."""
+    import fsspec
+    import xarray as xr
+
+    try:
+        files = fsspec.filesystem(address.partition("://")[0])
+        if not files.exists(f"{address}/zarr.json"):
+            raise DataError(
+                f"{address}: expected a rain store, found nothing there; copy one that nowcast "
+                "ingest wrote"
+            )
+        dataset = xr.open_zarr(address, consolidated=True, chunks=None)
+    except DataError:
+        raise
+    except Exception as error:  # each store has errors of its own
+        raise DataError(
+            f"{address}: expected a rain store (zarr), found that it cannot be read "
+            f"({_first_line(error)}); give fsspec its access, such as FSSPEC_S3_ANON=true"
+        ) from error
+    dataset.encoding["source"] = address
+    _check(dataset, address)
     return dataset
 
 
@@ -114,7 +142,7 @@ def _of_a_chunk(error: BaseException) -> bool:
     return any(f.f_globals.get("__name__", "").startswith("zarr.codecs") for f, _ in frames)
 
 
-def _check(dataset: xr.Dataset, path: Path) -> None:
+def _check(dataset: xr.Dataset, path: Path | str) -> None:
     rain = dataset.variables.get("rain_rate")
     if rain is None or rain.dims != ("time", "y", "x"):
         described = "no such variable" if rain is None else f"dimensions {rain.dims}"

@@ -28,22 +28,26 @@ from nowcast.rain.cf import (
     CLEAN_FLAGS,
     FLAGS,
     QUALITY,
+    RADAR_COUNT,
     SCAN_TIME,
     TIME_ENCODING,
     history_line,
     rain_dataset,
 )
 from nowcast.rain.grid import Grid
-from nowcast.rain.replacing import previous, remove
+from nowcast.rain.replacing import check_local, previous, remove
 from nowcast.rain.store import consolidate, open_stored, write_zarr
 
 if TYPE_CHECKING:
+    import xarray as xr
     import zarr
 
 # Times are one small file that is rewritten at each commit; 8 kB hold a day of 90 s scans.
 #: Lines of the attribute history: the newest ones and the first.
 HISTORY = 50
 TIMES_A_CHUNK = 1024
+#: Variables with one number a time, if the store has them.
+PER_TIME = ("time", "scan_time", "radar_count")
 COMMIT_FRAMES = 16
 COMMIT_SECONDS = 5.0
 
@@ -63,6 +67,8 @@ class Frame(NamedTuple):
         Of a mosaic: 0 to 1 of the radar that sees a cell best; 0 where none does.
     flags : (y, x) uint8, optional
         Bits of the steps that took echo out of a cell.
+    radars : int
+        Of a mosaic: how many radars it was made of.
     """
 
     time: np.datetime64
@@ -70,6 +76,7 @@ class Frame(NamedTuple):
     scanned: np.datetime64
     quality: NDArray[np.float32] | None = None
     flags: NDArray[np.uint8] | None = None
+    radars: int = 0
 
 
 @contextmanager
@@ -80,7 +87,10 @@ def locked(path: Path) -> Iterator[None]:
     ------
     DataError
         When another process is writing it, or nothing can be written there.
+    SettingsError
+        When the path is an address.
     """
+    check_local(path)
     with ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,19 +144,26 @@ def create(
     dataset["scan_time"] = ("time", scanned, SCAN_TIME)
     if first.quality is not None:
         dataset["quality"] = (("time", "y", "x"), first.quality[np.newaxis], QUALITY)
+        dataset["radar_count"] = ("time", np.array([first.radars], np.int64), RADAR_COUNT)
     if first.flags is not None:
         masks = np.left_shift(1, np.arange(len(flags))).astype(np.uint8)
         meanings = {"flag_masks": masks, "flag_meanings": " ".join(flags)}
         dataset[FLAGS] = (("time", "y", "x"), first.flags[np.newaxis], CLEAN_FLAGS | meanings)
-    encoding = TIME_ENCODING | {"chunks": (TIMES_A_CHUNK,)}
-    write_zarr(dataset, path, encoding={"time": encoding, "scan_time": encoding})
+    write_zarr(dataset, path, encoding=encoding_per_time(dataset))
+
+
+def encoding_per_time(dataset: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """Return how the variables of `PER_TIME` that a store has are written: many in a chunk."""
+    chunks = {"chunks": (TIMES_A_CHUNK,)}
+    coded = {name: {} if name == "radar_count" else TIME_ENCODING for name in PER_TIME}
+    return {name: coded[name] | chunks for name in PER_TIME if name in dataset.variables}
 
 
 def append(path: Path, frames: Iterable[Frame]) -> int:
     """Add frames, whose times are not in the store yet; return how many.
 
     Frames are taken one at a time and committed every few, also those before an exception that
-    ``frames`` raises.
+    ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time.
 
     Raises
     ------
@@ -154,32 +171,33 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
         When a frame has the time of another, or when the store is of another kind.
     """
     store = _Arrays.open(path)
-    times, scanned = list(store.times), list[np.datetime64]()
-    known = set(store.times.astype("datetime64[s]").tolist())
-    committed = len(times)
+    times, fresh = list(store.times), list[Frame]()
+    known = {second: k for k, second in enumerate(store.times.astype("datetime64[s]").tolist())}
+    committed, anew = len(times), 0
     deadline = clock.monotonic() + COMMIT_SECONDS
     try:
         for frame in frames:
             second = frame.time.astype("datetime64[s]").tolist()
             if second in known:
-                raise DataError(f"{path}: expected a frame of each time, found two of {second}")
-            known.add(second)
+                if known[second] >= committed or not store.take_place(known[second], frame):
+                    raise DataError(f"{path}: expected a frame of each time, found two of {second}")
+                anew += 1
+                continue
+            known[second] = len(times)
             store.reserve(committed + COMMIT_FRAMES)
-            store.rain[len(times)] = frame.rain
-            for field, values in ((store.quality, frame.quality), (store.flags, frame.flags)):
-                if field is not None and values is not None:
-                    field[len(times)] = values
-            scanned.append(frame.scanned)
+            store.put(len(times), frame)
+            fresh.append(frame)
             times.append(frame.time)  # which counts
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
-                store.commit(times, scanned, known=committed)
-                scanned.clear()
+                store.commit(times, fresh, known=committed)
+                fresh.clear()
                 committed = len(times)
                 deadline = clock.monotonic() + COMMIT_SECONDS
     finally:
         added = len(times) - len(store.times)
-        if added:
-            store.commit(times, scanned, known=committed, history=f"added {added} scans")
+        if added or anew:
+            told = f"added {added} scans" + (f", made {anew} frames anew" if anew else "")
+            store.commit(times, fresh, known=committed, history=told)
     return added
 
 
@@ -193,8 +211,9 @@ class _Arrays:
         self.time: Any = group["time"]
         #: Stores of before it was kept have none.
         self.scanned: Any = group.get("scan_time")
-        #: Only mosaics have it.
+        #: Only mosaics have them.
         self.quality: Any = group.get("quality")
+        self.radars: Any = group.get("radar_count")
         #: Of stores that keep them.
         self.flags: Any = group.get(FLAGS)
         self.history = str(group.attrs.get("history", ""))
@@ -225,24 +244,48 @@ class _Arrays:
             if field is not None and count != field.shape[0]:
                 field.resize((count, *field.shape[1:]))
 
+    def put(self, index: int, frame: Frame) -> None:
+        """Write the fields of a frame; readers do not see a new one before a commit."""
+        self.rain[index] = frame.rain
+        for field, values in ((self.quality, frame.quality), (self.flags, frame.flags)):
+            if field is not None and values is not None:
+                field[index] = values
+
+    def take_place(self, index: int, frame: Frame) -> bool:
+        """Put a frame that more radars made in the place of one; return whether it is such a one.
+
+        It is of the same time: who has the store open sees the one or the other.
+        """
+        if self.radars is None or frame.radars <= self.radars[index]:
+            return False
+        self.put(index, frame)
+        self._sync(index, index + 1)
+        self.radars[index] = frame.radars
+        if self.scanned is not None:
+            self.scanned[index] = frame.scanned.astype("datetime64[s]").astype(np.int64)
+        return True
+
     def commit(
         self,
         times: list[np.datetime64],
-        scanned: list[np.datetime64],
+        fresh: list[Frame],
         *,
         known: int,
         history: str = "",
     ) -> None:
         """Let readers see the frames of ``times``, of which they see the first ``known`` now.
 
-        ``scanned`` are the scan times of the others.
+        ``fresh`` are the others.
         """
         self.time.resize((len(times),))
         self.time[known:] = np.array(times[known:], "datetime64[s]").astype(np.int64)
         if self.scanned is not None:
             self.scanned.resize((len(times),))
-            scanned = scanned[: len(times) - known]
+            scanned = [frame.scanned for frame in fresh[: len(times) - known]]
             self.scanned[known:] = np.array(scanned, "datetime64[s]").astype(np.int64)
+        if self.radars is not None:
+            self.radars.resize((len(times),))
+            self.radars[known:] = [frame.radars for frame in fresh[: len(times) - known]]
         self.reserve(len(times))
         self._sync(known, len(times))
         lines = self.history.splitlines()
@@ -259,7 +302,7 @@ class _Arrays:
         fields = [self.path / name for name in names]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.
-        times = [self.path / "time"] + [self.path / "scan_time"] * (self.scanned is not None)
+        times = [self.path / name for name in PER_TIME if (self.path / name).is_dir()]
         files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *times])
         for path in (path for field in fields for path in (field / "c", field / "zarr.json")):
             if path.exists():

@@ -106,14 +106,27 @@ def test_what_a_lost_radar_alone_saw_is_missing_and_a_restart_goes_on(volumes, t
     assert np.isfinite(rain[4, 300, 100])
     assert np.isfinite(rain[3, 60, 60])
 
-    first = [path for name in "ab" for path in sorted((folder / name).iterdir())[:4]]
+    # The second radar comes late: the frames that it was missing in are made anew.
+    first = [*sorted((folder / "a").iterdir())[:4], *sorted((folder / "b").iterdir())[:2]]
     ingest(first, tmp_path / "parts.zarr", **lines)
     report = ingest([folder], tmp_path / "parts.zarr", **lines)
-    assert (report.written, report.existing) == (2, 4)
-    np.testing.assert_array_equal(read(tmp_path / "parts.zarr"), rain)
+    assert (report.written, report.anew, report.existing) == (2, 1, 3)
+    for name, values in (("rain_rate", rain), ("quality", quality)):
+        np.testing.assert_array_equal(read(tmp_path / "parts.zarr", name), values)
+    assert read(tmp_path / "parts.zarr", "radar_count").tolist() == [2, 2, 2, 1, 2, 2]
     # A day on which one radar is not there at all goes into the same map.
     report = ingest([folder / "a"], tmp_path / "parts.zarr", **lines)
-    assert report.existing == 6
+    assert (report.anew, report.existing) == (0, 6)
+
+
+def test_rain_on_the_way_lowers_the_weight(volumes, tmp_path):
+    scan = sorted((volumes / "a").iterdir())[:1]
+    for name, band in (("plain", None), ("weakened", "C")):
+        ingest(scan, tmp_path / name, mosaic="quality", size=SIZE, attenuation=band)
+    plain, weakened = (read(tmp_path / name, "quality") for name in ("plain", "weakened"))
+    assert (weakened <= plain * 1.0001).all()
+    assert (weakened < 0.95 * plain).any()
+    assert (weakened > 0.999 * plain).mean() > 0.2
 
 
 def test_what_makes_no_mosaic_is_refused(tmp_path, radar_dir):

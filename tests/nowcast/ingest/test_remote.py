@@ -11,10 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
+import fsspec
 import numpy as np
 import pytest
 
+from daskdl.console import run
 from daskdl.errors import DataError, SettingsError
+from nowcast.cli import app
 from nowcast.ingest import remote
 from nowcast.ingest.batches import batches
 from nowcast.ingest.ingest import ingest
@@ -173,7 +176,9 @@ def test_each_file_of_a_scan_that_failed_is_known() -> None:
 
 
 @pytest.mark.slow
-def test_a_bucket_is_listed_by_day(scans: Path, tmp_path: Path) -> None:
+def test_a_bucket_is_listed_by_day_and_holds_a_store(
+    scans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     server = pytest.importorskip("moto.server")
     pytest.importorskip("s3fs")
     import s3fs
@@ -195,6 +200,18 @@ def test_a_bucket_is_listed_by_day(scans: Path, tmp_path: Path) -> None:
         access = Access(options, *times)
         report = ingest(["s3://radar/%Y/%m/%d/*"], tmp_path / "rain.zarr", access=access)
         assert report.written == len(paths)
+        # A store that was copied there is read by commands, and none is written there.
+        monkeypatch.setitem(fsspec.config.conf, "s3", options)
+        system.put(str(tmp_path / "rain.zarr"), "radar/rain.zarr", recursive=True)
+        with open_rain("s3://radar/rain.zarr") as there, open_rain(tmp_path / "rain.zarr") as here:
+            assert there.identical(here)
+        assert run(app, ["info", "s3://radar/rain.zarr"], install="") == 0
+        assert "rain store" in capsys.readouterr().out
+        command = ["ingest", str(scans), "--out", "s3://radar/more.zarr"]
+        assert run(app, command, install="") == 2
+        assert "s3://radar/more.zarr: expected a path on a disk" in capsys.readouterr().err
+        with pytest.raises(DataError, match=r"none\.zarr: expected a rain store, found n"):
+            open_rain("s3://radar/none.zarr")
         with pytest.raises(DataError, match="s3://other/x/: expected files, found none"):
             listed(["s3://other/x/"], Access(options))
     finally:
