@@ -210,6 +210,12 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
     result = _Centred().predict(scene, tile={0: 32, 1: 32}, overlap=0)
     corner = scene[:32, :32]
     np.testing.assert_allclose(result[:32, :32], corner - corner.mean((0, 1)), atol=1e-5)
+    line, wave = (
+        _Centred().predict(scene, tile={0: 32, 1: 32}, overlap=8, blend=blend)
+        for blend in ("linear", "cosine")
+    )
+    apart = abs(wave - line)[:20].max((0, 2))  # 0 where one tile counts, and in the middle of two
+    assert apart[:20].max() < 1e-6 < 1e-4 < apart[26:30].min()
 
 
 @pytest.mark.parametrize(
