@@ -159,6 +159,8 @@ def pixels_of(box: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]
 
 def decoded(record: Any, name: str, most_pixels: int) -> np.ndarray:
     """Decode a picture, unless it is none or has too many pixels; a DataError says which."""
+    if isinstance(record, np.ndarray):  # of a file
+        record = record.tobytes()
     if not isinstance(record, bytes):
         raise DataError(f"{name}: expected the bytes of a picture, found {record!r}")
     try:
@@ -168,6 +170,11 @@ def decoded(record: Any, name: str, most_pixels: int) -> np.ndarray:
     if width * height > most_pixels:
         raise DataError(f"{name}: expected up to {most_pixels:,} pixels, found {width} x {height}")
     return decode(record, upright=True, name=name)
+
+
+def file_of(file: Any, url: str) -> dict[str, Any]:
+    """Return a file of a folder as a record of a table."""
+    return {"image": np.frombuffer(file.read(), np.uint8), "name": url}
 
 
 def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Settings) -> Report:
@@ -291,7 +298,9 @@ def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("source", help="Parquet files, or postgresql://user@host/database")
+    parser.add_argument(
+        "source", help="Parquet files, a folder of pictures, or postgresql://user@host/database"
+    )
     parser.add_argument("folder", type=Path, help="for the results, Parquet files")
     parser.add_argument("--table", help="of the database")
     parser.add_argument("--key", help="column of the table with different values")
@@ -320,6 +329,9 @@ def main(arguments: list[str] | None = None) -> Report:
         samples = from_table(options.source, options.table, key=options.key,
                              partitions=options.partitions, **columns)  # fmt: skip
         source = f"{options.table} {options.key}"
+    elif Path(options.source).is_dir() and not any(Path(options.source).glob("*.parquet")):
+        samples = SampleSet.from_files(options.source, file_of, partitions=options.partitions)
+        source = options.source
     else:
         samples, source = SampleSet.from_parquet(options.source, **columns), options.source
     further = {"channels_last": True}

@@ -115,6 +115,16 @@ def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, caps
 
 
 @pytest.mark.slow
+def test_a_folder_of_pictures_is_a_source(example, networks, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(3):
+        (tmp_path / "in" / f"{i}.png").write_bytes(picture(i) if i else picture(i)[:300])
+    report = call(example, tmp_path / "in", tmp_path / "out", networks)
+    assert (report.pictures, report.found) == (3, 2)
+    assert [Path(row["name"]).name for row in rows_of(tmp_path / "out")] == ["1.png", "2.png"]
+
+
+@pytest.mark.slow
 def test_a_describer_of_onnx_gives_the_same(example, networks, tmp_path):
     from daskdl import load
     from daskdl.interop import onnx
