@@ -149,6 +149,13 @@ def _detection(figure: Figure) -> None:
             _box(axes[1], np.clip(prior, 0, 255), COLOURS[label], 0.8)
 
 
+@of("denoise", "A slice of a stack: as many photons as are expected, and as were counted.")
+def _denoise(figure: Figure) -> None:
+    expected = example("denoise").clean(12, 96, seed=1)
+    counted = np.random.default_rng(0).poisson(expected)
+    pictures_in(figure, [[expected[6], counted[6]]], cmap="gray", vmin=0, vmax=24)
+
+
 @of(
     "fashion_mnist", "Made clothes, and each as three epochs see it: mirrored, shifted, normalised."
 )
