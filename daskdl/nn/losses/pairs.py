@@ -136,7 +136,7 @@ class MultipleNegativesLoss(Loss):
                 "leave it out"
             )
         both = parts(self, prediction, 2)
-        own = both[0].shape[0]
+        of_shard = both[0].shape[0]
         if others is not None:
             before, behind = others
             both = tuple(
@@ -150,5 +150,5 @@ class MultipleNegativesLoss(Loss):
         if others is not None:
             # All shards compute the same loss, and each the gradients of its own samples, which are
             # weighted by their number: the value stays, and the gradient is that of the whole.
-            loss = loss * (n / own) + float(loss) * (1 - n / own)
+            loss = loss * (n / of_shard) + float(loss) * (1 - n / of_shard)
         return loss
