@@ -1,6 +1,6 @@
 """Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver.
 
-Connected components, as of `skimage.measure.label`, across north and in a quarter of its time.
+Connected components, as of `skimage.measure.label`, across north and in two thirds of its time.
 """
 
 from __future__ import annotations
