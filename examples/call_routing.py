@@ -70,12 +70,7 @@ def sentences(path: Path | None) -> tuple[list[str], list[str]]:
 
 
 def train(
-    texts: list[str],
-    labels: list[str],
-    path: Path,
-    epochs: int,
-    seed: int,
-    encoder: Path | None = None,
+    texts: list[str], labels: list[str], path: Path, epochs: int, seed: int, encoder: Any = None
 ) -> list[str]:
     """Train a text classifier, write its file, and return the texts that it has not seen."""
     names = sorted(set(labels))
