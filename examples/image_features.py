@@ -2,9 +2,9 @@ r"""Features of the object in each picture, from store to store, in one Dask gra
 
 Every picture of a Parquet store or a PostgreSQL table is decoded; a detector finds the object; the
 box with the highest score is cut out of the original; a second network describes it by numbers,
-whose signs are a binary code; the result is a Parquet file for each partition. A file that is there
-is never made again, so that a second call does what the first one did not come to. Pictures without
-a result are counted and named.
+whose signs are a binary code; the result is a Parquet file, or with --store zarr a zarr store, for
+each partition. One that is there is never made again, so that a second call does what the first one
+did not come to. Pictures without a result are counted and named.
 
 It is the application that JD.com published with BigDL: SSD, then DeepBit.
 
@@ -24,6 +24,7 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -41,6 +42,7 @@ from daskdl.console import script
 from daskdl.data.image import ChannelOrder, Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
+from daskdl.files import sync_trees
 from daskdl.search import packed
 
 #: Pictures that are decoded and looked at together.
@@ -104,6 +106,7 @@ class Settings:
     least: float
     on_error: str
     most_pixels: int
+    store: str = "parquet"
 
 
 @dataclass
@@ -228,22 +231,12 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
 
 
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
-    """Write a partition's file with what was left out; it has its name once it is on the disk."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    """Write a partition's rows and what was left out; they have their name once on the disk."""
     told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
-    schema = pa.schema(
-        [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
-         ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())],
-        {"report": json.dumps(told)},
-    )  # fmt: skip
     beside = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
     try:
-        with beside.open("wb") as file:
-            pq.write_table(pa.Table.from_pylist(rows, schema), file)
-            file.flush()
-            os.fsync(file.fileno())
+        (write_zarr if path.suffix == ".zarr" else write_parquet)(rows, json.dumps(told), beside)
+        sync_trees([beside])
         beside.rename(path)
     except OSError as error:
         raise DataError(
@@ -251,14 +244,61 @@ def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
             "room and call again: partitions that have their file are not done again"
         ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        remove(beside)
+
+
+def write_parquet(rows: list[dict[str, Any]], told: str, path: Path) -> None:
+    """Write rows as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
+         ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())],
+        {"report": told},
+    )  # fmt: skip
+    with path.open("wb") as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema), file)
+
+
+def write_zarr(rows: list[dict[str, Any]], told: str, path: Path) -> None:
+    """Write rows as a zarr store along "picture"; without rows it has attributes alone."""
+    import xarray as xr
+
+    def column(name: str, dtype: Any, *axes: str) -> tuple[tuple[str, ...], np.ndarray]:
+        return ("picture", *axes), np.array([row[name] for row in rows], dtype)
+
+    codes = [np.frombuffer(row["code"], np.uint8) for row in rows]
+    columns = {
+        "name": column("name", object),
+        "box": column("box", np.int32, "edge"),
+        "score": column("score", np.float32),
+        "label": column("label", np.int32),
+        "features": column("features", np.float32, "feature"),
+        "code": (("picture", "byte"), np.array(codes)),
+    }
+    kept = xr.Dataset(columns if rows else {}, attrs={"report": told})
+    kept.to_zarr(path, consolidated=False)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a store, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 def told_by(path: Path) -> Report:
     """Return the report of a file that is there."""
-    import pyarrow.parquet as pq
+    if path.suffix == ".zarr":
+        import zarr
 
-    report = json.loads(pq.read_schema(path).metadata[b"report"])
+        told = str(zarr.open_group(path, mode="r").attrs["report"])
+    else:
+        import pyarrow.parquet as pq
+
+        told = pq.read_schema(path).metadata[b"report"]
+    report = json.loads(told)
     return Report(report["pictures"], report["found"], [tuple(n) for n in report["left_out"]])
 
 
@@ -279,12 +319,12 @@ def graph(
     for i, recipe in enumerate(samples.recipes):
         made_of = f"{same} {i} {len(recipe)} {recipe.version}"
         digest = hashlib.sha256(made_of.encode()).hexdigest()[:12]
-        path = settings.folder / f"part-{i:05d}-{digest}.parquet"
+        path = settings.folder / f"part-{i:05d}-{digest}.{settings.store}"
         wanted.add(path.name)
         task = told_by if path.exists() else features_of
         given = (path,) if path.exists() else (recipe, held, path, settings)
         reports.append(dask.delayed(task, traverse=False)(*given))
-    others = sorted({p.name for p in settings.folder.glob("part-*.parquet")} - wanted)
+    others = sorted({p.name for p in settings.folder.glob("part-*.*")} - wanted)
     if others:
         raise DataError(
             f"{settings.folder}: expected an empty folder, or files of the same pictures, networks "
@@ -301,7 +341,8 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument(
         "source", help="Parquet files, a folder of pictures, or postgresql://user@host/database"
     )
-    parser.add_argument("folder", type=Path, help="for the results, Parquet files")
+    parser.add_argument("folder", type=Path, help="for the results")
+    parser.add_argument("--store", choices=["parquet", "zarr"], default="parquet")
     parser.add_argument("--table", help="of the database")
     parser.add_argument("--key", help="column of the table with different values")
     parser.add_argument("--partitions", type=int, help="of the table")
@@ -318,7 +359,7 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
     parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
     options = parser.parse_args(arguments)
-    if importlib.util.find_spec("pyarrow") is None:
+    if options.store == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise MissingExtraError(
             "image_features: expected what writes Parquet, found no pyarrow; "
             "pip install -e '.[parquet]'"
@@ -340,7 +381,9 @@ def main(arguments: list[str] | None = None) -> Report:
         for path in (options.detector, options.describer)
     )
     looks = options.detector_look, options.describer_look
-    settings = Settings(options.folder, looks, options.least, options.on_error, options.most_pixels)
+    settings = Settings(
+        options.folder, looks, options.least, options.on_error, options.most_pixels, options.store
+    )
     total = Report()
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
@@ -352,7 +395,7 @@ def main(arguments: list[str] | None = None) -> Report:
             total.left_out += report.left_out
             total.seconds += report.seconds
     for beside in options.folder.glob(".part-*"):  # of workers that were lost
-        beside.unlink()
+        remove(beside)
     print(f"{total.pictures:,} pictures, {total.found:,} with features in {options.folder}, "
           f"{len(total.left_out):,} left out")  # fmt: skip
     for _, reason in total.left_out:

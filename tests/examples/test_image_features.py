@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 from PIL import Image
 
 from daskdl import SampleSet, connect, save
@@ -122,6 +123,28 @@ def test_a_folder_of_pictures_is_a_source(example, networks, tmp_path):
     report = call(example, tmp_path / "in", tmp_path / "out", networks)
     assert (report.pictures, report.found) == (3, 2)
     assert [Path(row["name"]).name for row in rows_of(tmp_path / "out")] == ["1.png", "2.png"]
+
+
+@pytest.mark.slow
+def test_a_zarr_store_has_the_numbers_of_the_parquet_file(example, networks, tmp_path):
+    source = store(tmp_path / "in", 8)  # all of the second partition but one
+    reports = [
+        call(example, source, tmp_path / kind, networks, "--store", kind)
+        for kind in ("parquet", "zarr", "zarr")
+    ]
+    assert not reports[2].seconds  # what is there is not done again
+    assert {(r.pictures, r.found) for r in reports} == {(8, 5)}
+    assert reports[2].left_out == reports[0].left_out
+    rows, stores = rows_of(tmp_path / "parquet"), sorted((tmp_path / "zarr").iterdir())
+    with xr.open_mfdataset(
+        stores, engine="zarr", combine="nested", concat_dim="picture", consolidated=False
+    ) as features:
+        for name in ("name", "box", "score", "label", "features"):
+            expected = np.array([row[name] for row in rows])
+            np.testing.assert_array_equal(
+                features[name].values, expected.astype(features[name].dtype)
+            )
+        assert [code.tobytes() for code in features["code"].values] == [r["code"] for r in rows]
 
 
 @pytest.mark.slow
