@@ -265,20 +265,12 @@ def write_zarr(rows: list[dict[str, Any]], told: str, path: Path) -> None:
     """Write rows as a zarr store along "picture"; without rows it has attributes alone."""
     import xarray as xr
 
-    def column(name: str, dtype: Any, *axes: str) -> tuple[tuple[str, ...], np.ndarray]:
-        return ("picture", *axes), np.array([row[name] for row in rows], dtype)
-
-    codes = [np.frombuffer(row["code"], np.uint8) for row in rows]
-    columns = {
-        "name": column("name", object),
-        "box": column("box", np.int32, "edge"),
-        "score": column("score", np.float32),
-        "label": column("label", np.int32),
-        "features": column("features", np.float32, "feature"),
-        "code": (("picture", "byte"), np.array(codes)),
-    }
-    kept = xr.Dataset(columns if rows else {}, attrs={"report": told})
-    kept.to_zarr(path, consolidated=False)
+    dtypes = {"name": object, "box": np.int32, "score": np.float32, "label": np.int32,
+              "features": np.float32}  # fmt: skip
+    arrays = {name: np.array([row[name] for row in rows], d) for name, d in dtypes.items()}
+    arrays["code"] = np.array([np.frombuffer(row["code"], np.uint8) for row in rows])
+    columns = {name: (("picture", f"{name}_item")[: a.ndim], a) for name, a in arrays.items()}
+    xr.Dataset(columns if rows else {}, None, {"report": told}).to_zarr(path, consolidated=False)
 
 
 def remove(path: Path) -> None:
@@ -361,8 +353,7 @@ def main(arguments: list[str] | None = None) -> Report:
     options = parser.parse_args(arguments)
     if options.store == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise MissingExtraError(
-            "image_features: expected what writes Parquet, found no pyarrow; "
-            "pip install -e '.[parquet]'"
+            "image_features: expected pyarrow, found none; pip install -e '.[parquet]'"
         )
 
     columns = {"image": options.image, "name": options.name}
@@ -381,9 +372,8 @@ def main(arguments: list[str] | None = None) -> Report:
         for path in (options.detector, options.describer)
     )
     looks = options.detector_look, options.describer_look
-    settings = Settings(
-        options.folder, looks, options.least, options.on_error, options.most_pixels, options.store
-    )
+    rules = options.least, options.on_error, options.most_pixels, options.store
+    settings = Settings(options.folder, looks, *rules)
     total = Report()
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:

@@ -35,7 +35,7 @@ class FPN(Module, pure=True):
     width : int
         Channels of the levels that are added up.
     seed : int
-        Of the initial weights, which are He's.
+        Of the initial weights, which are He's; biases are zeros.
 
     Examples
     --------
@@ -64,13 +64,16 @@ class FPN(Module, pure=True):
             for i, (a, b) in enumerate(zip(below, filters, strict=True))
         ]
         self.sides = [Conv2d(n, width, 1) for n in filters]
+        scores = Conv2d(width, outputs, 1)
         self.head = Sequential(
-            Conv2d(width, width, 3, padding=1, bias=False), BatchNorm(width, relu=True),
-            Conv2d(width, outputs, 1),
-        )  # fmt: skip
+            Conv2d(width, width, 3, padding=1, bias=False), BatchNorm(width, relu=True), scores
+        )
         for i, parameter in enumerate(self.parameters()):
             if parameter.ndim == 4:
                 init.kaiming_normal(parameter, nonlinearity="relu", seed=1000 * seed + i)
+        for bias in (layer.bias for layer in (*self.sides, scores)):
+            if bias is not None:
+                init.zeros(bias)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, channels) to scores (N, H, W, outputs)."""

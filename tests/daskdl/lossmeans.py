@@ -105,7 +105,8 @@ def check_module(
     weights = sample_weights(n)
     inputs = (*(prediction if isinstance(prediction, tuple) else (prediction,)), *target)
     expected = float(operation(*inputs, sample_weight=weights))
-    kept = build(json.loads(json.dumps(configuration(loss))))
+    arrays: dict[str, Any] = {}
+    kept = build(json.loads(json.dumps(configuration(loss, arrays))), "loss", arrays)
     for same in (loss, kept, pickle.loads(pickle.dumps(loss))):
         assert repr(same).replace("(", "[").replace(")", "]") == repr(loss).replace(
             "(", "["

@@ -103,6 +103,7 @@ MADE: dict[str, Callable[[int], Module]] = {
     "MobileSSD": lambda seed: models.MobileSSD(2, 96, 0.125, seed=seed),
     "VGG16": lambda seed: models.VGG16(3, width=0.0625, hidden=8, seed=seed),
     "UNet": lambda seed: models.UNet(2, 3, (4, 6), seed=seed),
+    "FPN": lambda seed: models.FPN(3, 2, (4, 8), 8, seed=seed),
     "NeuMF": lambda seed: models.NeuMF(5, 7, seed=seed),
     "NeuMF sparse": lambda seed: models.NeuMF(5, 7, sparse=True, seed=seed),
     "ResNet": lambda seed: models.ResNet(18, 3, width=4, seed=seed),

@@ -23,6 +23,7 @@ ZOO = {
     "LeNet5": (lambda: models.LeNet5(), (28, 28, 1), "f4"),
     "MobileSSD": (lambda: models.MobileSSD(2, 128, width=0.1), (128, 128, 3), "f4"),
     "UNet": (lambda: models.UNet(2, 3, (4, 6, 8)), (16, 24, 2), "f4"),
+    "FPN": (lambda: models.FPN(3, 2, (4, 8), 8), (16, 24, 3), "f4"),
     "VGG16": (lambda: models.VGG16(3, width=0.03, hidden=16), (224, 224, 3), "f4"),
     "DeepBit": (lambda: models.DeepBit(8, VGG16Trunk(width=0.03, hidden=16)), (224, 224, 3), "f4"),
     "NeuMF": (lambda: models.NeuMF(50, 70, 8, (16, 8)), (2,), "i8"),

@@ -122,6 +122,7 @@ def test_agrees_with_pytorch_conv2d(size, stride, padding, dilation, groups, bia
         (7, 2, 3, 3, 8, 1),  # few channels
         ((4, 2), (2, 1), (1, 0), 20, 30, 1),  # im2col
         (1, 1, 0, 16, 5, 1),  # one product
+        (1, 2, 0, 16, 5, 1),  # of each window one pixel, and one product
         (3, 2, 1, 16, 16, 16),  # depthwise
     ],
 )

@@ -58,6 +58,7 @@ CASES = {
     "triplet": (losses.triplet, normal(4, 3), normal(4, 3, seed=1), normal(4, 3, seed=2)),
     "focal": (losses.focal, normal(4, 3), np.array([0, 2, 1, 1])),
     "dice": (losses.dice, np.abs(normal(4, 5, 2)), np.abs(normal(4, 5, 2, seed=1))),
+    "boundary": (losses.boundary, normal(4, 5, 2), (normal(4, 5, seed=1) > 0).astype(int)),
     "precipitation": (
         lambda *a, **k: losses.precipitation(
             *a, thresholds=[1], weights=[1, 2], squared=1.0, absolute=1.0, **k
