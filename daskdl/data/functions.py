@@ -14,6 +14,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.random import generator
 from daskdl.errors import DataError
+from daskdl.nn.core.arguments import unmasked
 
 Function = Callable[..., Any]
 
@@ -22,10 +23,11 @@ def take(
     partition: Partition, indices: Indices, functions: Sequence[Function], seeds: tuple[Any, ...]
 ) -> Batch:
     """Return samples of a partition passed through functions; see :meth:`SampleSet.take`."""
-    batch = flat(partition.take(indices))
+    batch = _unmasked("samples", flat(partition.take(indices)))
     for i, function in enumerate(functions):
         more = (generator(*seeds, i),) if wants_rng(function) else ()
         batch = checked(function, function(batch, *more), len(indices))
+        batch = _unmasked(f"SampleSet.map, {name_of(function)}", batch)
     return batch
 
 
@@ -81,6 +83,16 @@ def name_of(function: Function) -> str:
     if isinstance(function, Plain):
         function = function.function
     return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _unmasked(where: str, batch: Batch) -> Batch:
+    """Return a batch with NaN for masked floats; other masked numbers are refused."""
+    if not any(isinstance(column, np.ma.MaskedArray) for column in batch.values()):
+        return batch
+    return {
+        name: unmasked(f"{where}, {name}", column) if np.ma.isMaskedArray(column) else column
+        for name, column in batch.items()
+    }
 
 
 def _rows(column: Any) -> tuple[int, ...]:

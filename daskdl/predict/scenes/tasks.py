@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.nn.core.arguments import unmasked
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
 
@@ -100,12 +101,12 @@ def tile(
     """
     if parts is None:
         source = sources[0]() if isinstance(sources[0], File) else sources[0]
-        window = np.asarray(source[tuple(slice(*span) for span in spans)])
+        window = unmasked("predict", source[tuple(slice(*span) for span in spans)])
     else:
         shape = tuple(stop - start for start, stop in spans)
         window = np.empty(shape, sources[0].dtype)
         for (to, of), source in zip(parts, sources, strict=True):
-            window[to] = source[of]
+            window[to] = unmasked("predict", source[of])
     digest = ""
     if isinstance(target, Target):
         digest = hashlib.blake2b(np.ascontiguousarray(window).data, digest_size=8).hexdigest()

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.delayed import delayed
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from daskdl.data import Ragged, SampleSet
+from daskdl.data import Arrays, Ragged, Recipe, SampleSet
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.dataframe import Columns
 from daskdl.errors import DataError, SettingsError
@@ -56,6 +59,44 @@ def test_a_delayed_object_is_a_dict_of_arrays():
     assert everything(samples)["x"].tolist() == [0, 1, 0, 1, 2]
     with pytest.raises(DataError, match=r"delayed object . to be a dict of arrays, found ndarray"):
         len(SampleSet.from_delayed(values))
+
+
+class Masked(Recipe):
+    """Samples that a user's recipe loads, some of them masked."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return len(self.x)
+
+    def load(self):
+        return Arrays({"x": self.x})
+
+
+@given(
+    x=arrays(np.float32, (4, 2), elements=st.floats(-9, 9, width=32)),
+    mask=arrays(bool, (4, 2)),
+)
+def test_what_is_masked_is_no_data_on_any_way(x, mask):
+    """A recipe, a function, Dask, and a scene that is predicted: NaN, and never what lies below."""
+    masked, wanted = np.ma.masked_array(x, mask), np.where(mask, np.nan, x)
+    bare = SampleSet.from_arrays(x=x)
+    layer = Linear(2, 2, bias=False)
+    layer.weight.data[:] = np.eye(2)
+    for samples in (
+        SampleSet([Masked(masked)]),
+        bare.map(lambda batch: {"x": np.ma.masked_array(batch["x"], mask[: len(batch["x"])])}),
+        SampleSet.from_arrays(x=da.from_array(masked, chunks=(4, 2))),
+    ):
+        np.testing.assert_array_equal(everything(samples)["x"], wanted)
+    if not mask.any():
+        return
+    rows = ~mask.any(1)
+    np.testing.assert_array_equal(layer.predict(masked)[rows], x[rows])
+    scene = layer.predict(masked[None], tile={0: 1, 1: 2})[0]
+    np.testing.assert_array_equal(scene[rows], x[rows])
+    assert np.isnan(scene[~rows]).all()
 
 
 def test_what_is_masked_is_no_data():

@@ -67,6 +67,8 @@ def test_classes_of_named_cells_are_written_where_their_coordinates_say(tmp_path
         nn.Identity().predict(named, tile=tile, overlap=0, out=tmp_path / "other.tif")
 
 
+# rasterio silences this one itself, and threads undo that for each other.
+@pytest.mark.filterwarnings("ignore:.*no geotransform:UserWarning")
 def test_outlines_are_the_same_for_any_chunks_and_give_the_labels_back():
     pytest.importorskip("shapely")
     mask = gaussian_filter(RNG.normal(size=(120, 150)), 2) > 0.1
