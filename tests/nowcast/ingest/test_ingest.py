@@ -67,7 +67,7 @@ def test_helchteren_is_one_series_of_five_minutes(radar_dir, tmp_path, client):
         assert not np.isnan(rain.values).any()
         assert 0.001 < (rain.values > 0.1).mean() < 0.1
         assert rain.attrs["zr_relation"].startswith("Z = 200 R^1.6 (marshall-palmer), hail cap 53")
-        assert rain.attrs["cleaning"] == "texture spikes speckle"
+        assert rain.attrs["cleaning"] == "texture spikes speckle second_trip"
         assert rain.attrs["cell_methods"] == "time: point"
         assert dataset.attrs["station"] == "06475"
     again = ingest([radar_dir / "polar_sequence"], store, client=client)
@@ -214,7 +214,7 @@ def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
         ({"spacing": 500.0}, "these sources give 40 x 40 cells of 500 x 500 m"),
         ({"zr": "wsr88d"}, "made with zr_relation .*this run has 'Z = 300"),
         ({"rhohv": 0.8}, "made with correlation_test"),
-        ({"clean": "none"}, "made with cleaning 'texture spikes speckle'"),
+        ({"clean": "none"}, "made with cleaning 'texture spikes speckle second_trip'"),
     ],
 )
 def test_a_store_of_another_kind_is_refused_and_untouched(tmp_path, client, settings, sentence):

@@ -37,6 +37,8 @@ def test_products_are_asked_of_one_place():
             continue  # the matrices of images are 3 x 3
         if path.is_relative_to(ROOT / "daskdl/nn/operators"):
             continue  # products of whole numbers, which BLAS has none of
+        if path.name in ("geojson.py", "geotiff.py"):
+            continue  # places on the earth, 3 x 3
         for node in ast.walk(ast.parse(path.read_text())):
             operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
             called = node.attr if isinstance(node, ast.Attribute) else None
