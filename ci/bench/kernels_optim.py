@@ -122,8 +122,8 @@ def cases_embedding() -> Iterator[Case]:
 
 
 def _ours(method: Method, table: Any, ids: Any, dy: Any) -> Callable[[], None]:
-    held = {name: slot.reshape(N, C) for name, slot in method.init_rows(N * C).items()}
-    return lambda: method.update_rows("table", table, Rows.of(ids, dy, N), held, 5)
+    slots = {name: slot.reshape(N, C) for name, slot in method.init_rows(N * C).items()}
+    return lambda: method.update_rows("table", table, Rows.of(ids, dy, N), slots, 5)
 
 
 def _peer(optimizer: Any, parameter: Any, ids: Any, dy: Any) -> Any:

@@ -173,8 +173,8 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
             )
         targets.update(ours)
         each = [array] * len(ours) if map_ == "A" else np.array_split(array, len(ours))
-        for our_name, own in zip(ours, each, strict=True):
-            arrays[f"model.{our_name}.{'down' if map_ == 'A' else 'up'}"] = own
+        for our_name, parameter in zip(ours, each, strict=True):
+            arrays[f"model.{our_name}.{'down' if map_ == 'A' else 'up'}"] = parameter
     try:
         made = lora(model, int(config["r"]), float(config["lora_alpha"]), sorted(targets))
         network = made.network

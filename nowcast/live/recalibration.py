@@ -35,7 +35,7 @@ NAME = "exceedance_probability"
 
 @dataclass(frozen=True)
 class Verdict:
-    """How curves did on stretches that they were not fitted to.
+    """Score of curves on stretches of time that they were not fitted to.
 
     Parameters
     ----------

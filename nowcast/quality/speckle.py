@@ -45,14 +45,14 @@ def speckle(echo: Mask, gates: int = GATES) -> Mask:
 
 @jit
 def _mark_small(
-    echo: Mask, least: int, members: NDArray[np.int32], left: Mask, small: Mask
+    echo: Mask, least: int, members: NDArray[np.int32], unvisited: Mask, small: Mask
 ) -> None:
     """Mark the echoes of fewer gates than ``least``; ``left`` is a copy, ``members`` is space."""
     rays, gates = echo.shape
     for first in range(echo.size):
-        if not left[first // gates, first % gates]:
+        if not unvisited[first // gates, first % gates]:
             continue
-        left[first // gates, first % gates] = False
+        unvisited[first // gates, first % gates] = False
         members[0] = first
         count, at = 1, 0
         while at < count:
@@ -61,8 +61,8 @@ def _mark_small(
             for side in (-1, 0, 1):
                 row = (ray + side) % rays
                 for near in range(max(gate - 1, 0), min(gate + 2, gates)):
-                    if left[row, near]:
-                        left[row, near] = False
+                    if unvisited[row, near]:
+                        unvisited[row, near] = False
                         members[count] = row * gates + near
                         count += 1
         if count < least:

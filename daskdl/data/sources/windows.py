@@ -144,7 +144,7 @@ class WindowPartition(Partition):
 
     @property
     def weights(self) -> Floats:
-        """How often an epoch draws each of the last windows."""
+        """Times that an epoch draws each of the last windows."""
         return self.cut.weights
 
     def take(self, indices: Indices) -> Batch:

@@ -169,9 +169,9 @@ def draw(n, distinct):
 @given(data=st.data(), n=st.integers(2, 40), distinct=st.sampled_from([1, 3, 10, 10**6]))
 def test_it_is_scikit_learns(made, expected, data, n, distinct):
     scores, target = draw(n, distinct)
-    found = check_cuts(made(), scores, target, data)
-    assert found == pytest.approx(expected(target, scores), rel=1e-12)
-    assert made().bounds(made().statistics(scores, target)) == (found, found)
+    value = check_cuts(made(), scores, target, data)
+    assert value == pytest.approx(expected(target, scores), rel=1e-12)
+    assert made().bounds(made().statistics(scores, target)) == (value, value)
 
 
 @pytest.mark.slow
@@ -185,12 +185,12 @@ def test_it_is_scikit_learns(made, expected, data, n, distinct):
 def test_bins_say_how_far_off_they_are(made, expected, data, n, distinct, bins):
     scores, target = draw(n, distinct)
     metric = made(bins)
-    found = check_cuts(metric, scores, target, data)
+    value = check_cuts(metric, scores, target, data)
     statistics = metric.statistics(scores, target)
     low, high = metric.bounds(statistics)
     right = expected(target, scores)
     assert low - 1e-12 <= right <= high + 1e-12
-    assert low <= found <= high
+    assert low <= value <= high
     assert statistics["positive"].size == bins
 
 
@@ -250,8 +250,8 @@ def test_relevances(data, n, items, k):
     rng = np.random.default_rng([n, items])
     scores = rng.random((n, items))
     relevance = rng.integers(0, 4, (n, items)) * rng.integers(0, 2, (n, 1))
-    found = check_cuts(NDCG(k), scores, relevance, data)
-    assert found == pytest.approx(theirs.ndcg_score(relevance, scores, k=k), rel=1e-12)
+    value = check_cuts(NDCG(k), scores, relevance, data)
+    assert value == pytest.approx(theirs.ndcg_score(relevance, scores, k=k), rel=1e-12)
 
 
 def test_equal_scores_are_held_against_the_model():

@@ -1,4 +1,4 @@
-"""What all metrics promise, errors of numbers, means of a function, and exact sums."""
+"""All metrics add up over cuts; errors of numbers, means of a function and sums are exact."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ def test_missing_shows_and_nothing_is_nan(metric, expected):
 @given(data=st.data(), n=st.integers(1, 30))
 def test_it_is_the_mean_for_any_cut(data, n):
     a, b = np.random.default_rng(n).normal(size=(2, n, 3)).astype("f4")
-    found = check_cuts(Mean(lambda p, y: np.abs(p - y).max(1)), a, b, data)
-    assert found == pytest.approx(np.abs(a - b).max(1).astype("f8").mean(), rel=1e-12)
+    value = check_cuts(Mean(lambda p, y: np.abs(p - y).max(1)), a, b, data)
+    assert value == pytest.approx(np.abs(a - b).max(1).astype("f8").mean(), rel=1e-12)
 
 
 def test_it_has_to_be_of_each_sample():

@@ -224,12 +224,12 @@ def paper(alpha, beta, l1, l2, initial):
 @runs.few
 @given(rate=st.floats(0.01, 0.5), options=options_ftrl, dtype=runs.dtypes)
 def test_is_the_papers_algorithm(rate, options, dtype):
-    found = runs.descend(Ftrl(rate, **options), dtype=np.dtype(dtype))
+    end = runs.descend(Ftrl(rate, **options), dtype=np.dtype(dtype))
     expected = paper(rate, **options)
     if dtype == "f8":
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(end, expected, rtol=1e-9, atol=1e-12)
     else:  # a threshold may be passed in one and not in the other
-        np.testing.assert_allclose(found, expected, atol=1e-3)
+        np.testing.assert_allclose(end, expected, atol=1e-3)
 
 
 @runs.few

@@ -131,10 +131,10 @@ def test_a_model_takes_them_one_by_one():
         assert shapes == ((1,), (3,))
         return Sequential(Join(), Linear(4, outputs, seed=seed))
 
-    found = Classifier(model=model, optimizer=Adam(0.1), epochs=40, random_state=0).fit(
+    estimator = Classifier(model=model, optimizer=Adam(0.1), epochs=40, random_state=0).fit(
         (X[:, :1], X[:, 1:]), Y
     )
-    assert found.score((X[:, :1], X[:, 1:]), Y) > 0.9
+    assert estimator.score((X[:, :1], X[:, 1:]), Y) > 0.9
 
 
 def test_without_a_model_that_is_told():
@@ -156,13 +156,13 @@ def classifier(**options: object) -> Classifier:
 
 def test_labels_are_the_users() -> None:
     x, y = problem_of_both()
-    found = classifier().fit(x, y)
-    assert list(found.classes_) == ["dry", "rain", "snow"]
-    shares = found.predict_proba(x)
+    estimator = classifier().fit(x, y)
+    assert list(estimator.classes_) == ["dry", "rain", "snow"]
+    shares = estimator.predict_proba(x)
     assert shares.shape == (90, 3)
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-6)
-    np.testing.assert_array_equal(found.predict(x), NAMES[shares.argmax(1)])
-    assert found.score(x, y) == np.mean(found.predict(x) == y) > 0.9
+    np.testing.assert_array_equal(estimator.predict(x), NAMES[shares.argmax(1)])
+    assert estimator.score(x, y) == np.mean(estimator.predict(x) == y) > 0.9
 
 
 @pytest.mark.slow
@@ -179,26 +179,26 @@ def test_weights_say_which_samples_count() -> None:
 def test_dask_collections_are_fitted_where_they_are(current: Client) -> None:
     x, y = problem_of_both()
     lazy = da.from_array(x, chunks=(40, 2)), da.from_array(y, chunks=40)
-    found = classifier().fit(*lazy)
-    assert list(found.classes_) == ["dry", "rain", "snow"]
-    labels, shares = found.predict(lazy[0]), found.predict_proba(lazy[0])
+    estimator = classifier().fit(*lazy)
+    assert list(estimator.classes_) == ["dry", "rain", "snow"]
+    labels, shares = estimator.predict(lazy[0]), estimator.predict_proba(lazy[0])
     assert labels.chunks == ((40, 40, 10),)
     assert shares.chunks == ((40, 40, 10), (3,))
-    np.testing.assert_array_equal(labels.compute(), found.predict(x))
-    np.testing.assert_allclose(shares.compute(), found.predict_proba(x), rtol=1e-5, atol=1e-7)
-    assert found.score(*lazy) == found.score(x, y) > 0.9
+    np.testing.assert_array_equal(labels.compute(), estimator.predict(x))
+    np.testing.assert_allclose(shares.compute(), estimator.predict_proba(x), rtol=1e-5, atol=1e-7)
+    assert estimator.score(*lazy) == estimator.score(x, y) > 0.9
 
 
 @pytest.mark.slow
 def test_dataframes_have_names(current: Client) -> None:
     x, y = problem_of_both()
     frame = dd.from_pandas(pd.DataFrame(x, columns=["t", "q"]).assign(y=y), npartitions=3)
-    found = classifier().fit(frame[["t", "q"]], frame["y"])
-    assert list(found.feature_names_in_) == ["t", "q"]
-    assert found.predict(frame[["t", "q"]]).npartitions == 3
-    assert found.score(frame[["t", "q"]], frame["y"]) > 0.9
+    estimator = classifier().fit(frame[["t", "q"]], frame["y"])
+    assert list(estimator.feature_names_in_) == ["t", "q"]
+    assert estimator.predict(frame[["t", "q"]]).npartitions == 3
+    assert estimator.score(frame[["t", "q"]], frame["y"]) > 0.9
     with pytest.raises(ValueError, match="feature names should match"):
-        found.predict(frame[["q", "t"]])
+        estimator.predict(frame[["q", "t"]])
 
 
 def test_softmax_of_huge_scores_and_of_none() -> None:
@@ -216,11 +216,11 @@ def regressor() -> Regressor:
 
 @pytest.mark.parametrize("y", [Y_OF_BOTH, Y_OF_BOTH[:, 0]], ids=["two", "one"])
 def test_predictions_have_the_shape_of_the_targets(y: np.ndarray) -> None:
-    found = regressor().fit(X_OF_BOTH, y)
-    assert found.predict(X_OF_BOTH).shape == y.shape
-    residual = ((y - found.predict(X_OF_BOTH)) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
-    assert found.score(X_OF_BOTH, y) == pytest.approx(1 - residual.mean())
-    assert found.score(X_OF_BOTH, y) > 0.9
+    estimator = regressor().fit(X_OF_BOTH, y)
+    assert estimator.predict(X_OF_BOTH).shape == y.shape
+    residual = ((y - estimator.predict(X_OF_BOTH)) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
+    assert estimator.score(X_OF_BOTH, y) == pytest.approx(1 - residual.mean())
+    assert estimator.score(X_OF_BOTH, y) > 0.9
 
 
 @pytest.mark.slow
@@ -228,15 +228,15 @@ def test_dask_arrays_are_fitted_where_they_are(current: Client) -> None:
     y = Y_OF_BOTH[:, 0]
     lazy = da.from_array(X_OF_BOTH, chunks=(40, 2)), da.from_array(y, chunks=40)
     weight = da.ones(90, chunks=40)
-    found = regressor().fit(*lazy, weight)
-    predictions = found.predict(lazy[0])
+    estimator = regressor().fit(*lazy, weight)
+    predictions = estimator.predict(lazy[0])
     assert predictions.chunks[0] == (40, 40, 10)
     assert predictions.shape == y.shape
     np.testing.assert_allclose(
-        predictions.compute(), found.predict(X_OF_BOTH), rtol=1e-4, atol=1e-5
+        predictions.compute(), estimator.predict(X_OF_BOTH), rtol=1e-4, atol=1e-5
     )
-    assert found.score(*lazy, weight) == pytest.approx(found.score(X_OF_BOTH, y), rel=1e-6)
-    assert found.score(*lazy) > 0.9
+    assert estimator.score(*lazy, weight) == pytest.approx(estimator.score(X_OF_BOTH, y), rel=1e-6)
+    assert estimator.score(*lazy) > 0.9
 
 
 def test_without_scikit_learn_there_is_one_sentence() -> None:
@@ -268,14 +268,14 @@ def test_what_is_lazy() -> None:
 
 def test_each_chunk_goes_through_the_function() -> None:
     lazy = da.from_array(X_LAZILY, chunks=(4, 2))
-    found = each(lambda x: x.argmax(1), lazy, drop_axis=1)
-    assert (found.chunks, found.dtype) == (((4, 2),), np.int64)
-    np.testing.assert_array_equal(found.compute(), each(lambda x: x.argmax(1), X_LAZILY))
+    classes = each(lambda x: x.argmax(1), lazy, drop_axis=1)
+    assert (classes.chunks, classes.dtype) == (((4, 2),), np.int64)
+    np.testing.assert_array_equal(classes.compute(), each(lambda x: x.argmax(1), X_LAZILY))
     wide = each(lambda x: x[:, np.newaxis], lazy[:, 0], new_axis=1)
     assert wide.shape == (6, 1)
 
 
 def test_only_what_is_lazy_is_computed() -> None:
     assert computed(X_LAZILY, None)[0] is X_LAZILY
-    found = computed(da.from_array(X_LAZILY), X_LAZILY, None)
-    assert [type(v) for v in found] == [np.ndarray, np.ndarray, type(None)]
+    predicted = computed(da.from_array(X_LAZILY), X_LAZILY, None)
+    assert [type(v) for v in predicted] == [np.ndarray, np.ndarray, type(None)]

@@ -1,4 +1,4 @@
-"""The same vector in any company and collection, and files of vectors."""
+"""A text has the same vector in any batch and collection; embed writes files of vectors."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def undisturbed() -> str:
 
 @pytest.fixture(scope="session")
 def uninterrupted() -> dict[str, Any]:
-    """What a run comes to that nothing interrupts."""
+    """Return the weights and history of a run that nothing interrupts."""
     run = Run().fit()
     assert run.best.best_epoch == 2
     assert len(run.trainer.history.epochs) == 5

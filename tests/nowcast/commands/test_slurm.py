@@ -29,10 +29,10 @@ NOWCAST = [sys.executable, "-c", "from nowcast.cli import main; main()"]
 LIMIT = 240.0
 
 
-def wait(there, what: str) -> None:
+def wait(there, condition: str) -> None:
     end = time.monotonic() + LIMIT
     while not there():
-        assert time.monotonic() < end, f"no {what} after {LIMIT:g} s"
+        assert time.monotonic() < end, f"no {condition} after {LIMIT:g} s"
         time.sleep(0.1)
 
 

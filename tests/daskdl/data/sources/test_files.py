@@ -169,11 +169,11 @@ ENDINGS = {"x": "jpg;v2.png", "y": "cls"}
 def test_each_archive_is_a_partition(folder_of_tars):
     samples = SampleSet.from_tar(str(folder_of_tars), **ENDINGS)
     assert samples.lengths == (4, 5, 6)
-    held = everything(samples)
+    read = everything(samples)
     numbers = [*range(4), *range(4, 9), *range(8, 14)]
-    assert held["y"].tolist() == [i * i for i in numbers]
-    assert [bytes(x) for x in held["x"]] == [b"pixels " + bytes([i] * (1 + i)) for i in numbers]
-    assert samples.nbytes == sum(len(x) for x in held["x"]) + sum(len(f"{y}\n") for y in held["y"])
+    assert read["y"].tolist() == [i * i for i in numbers]
+    assert [bytes(x) for x in read["x"]] == [b"pixels " + bytes([i] * (1 + i)) for i in numbers]
+    assert samples.nbytes == sum(len(x) for x in read["x"]) + sum(len(f"{y}\n") for y in read["y"])
 
 
 def test_a_part_reads_what_it_needs_alone(folder_of_tars):
@@ -190,15 +190,15 @@ def test_values_are_decoded_by_their_endings(tmp_path):
     np.save(array, np.eye(2, dtype=np.float32))
     url = write(tmp_path / "a.tar", {"0.npy": array.getvalue(), "0.txt": b" \xc3\xa4 b\n"})
     samples = SampleSet.from_tar(url, x="npy", said="txt", decode={"y": len}, y="txt;cls")
-    held = everything(samples)
-    assert held["x"].tolist() == [[[1, 0], [0, 1]]]
-    assert (held["said"].tolist(), held["y"].tolist()) == (["ä b"], [6])
+    read = everything(samples)
+    assert read["x"].tolist() == [[[1, 0], [0, 1]]]
+    assert (read["said"].tolist(), read["y"].tolist()) == (["ä b"], [6])
 
 
 def test_the_first_ending_goes_before_others(tmp_path):
     files = {"0.png": b"png", "0.jpg": b"jpg", "1.jpg": b"jpg", "1.png": b"png", "2.png": b"png"}
-    held = everything(SampleSet.from_tar(write(tmp_path / "a.tar", files), x="jpg;png"))
-    assert [bytes(x) for x in held["x"]] == [b"jpg", b"jpg", b"png"]
+    read = everything(SampleSet.from_tar(write(tmp_path / "a.tar", files), x="jpg;png"))
+    assert [bytes(x) for x in read["x"]] == [b"jpg", b"jpg", b"png"]
 
 
 def test_bad_samples_are_named_or_left_out(folder_of_tars):
@@ -219,12 +219,12 @@ def test_archives_that_break_off(folder_of_tars):
     whole = url.read_bytes()
     with tarfile.open(url) as archive:
         at = archive.getmember("./train/012.v2.PNG")
-    for cut, left in ((at.offset, 4), (at.offset + 100, 4), (at.offset_data + 3, 4)):
+    for cut, remaining in ((at.offset, 4), (at.offset + 100, 4), (at.offset_data + 3, 4)):
         url.write_bytes(whole[:cut])
         with pytest.raises(DataError, match=r"train-2\.tar: expected a whole tar archive, found"):
             SampleSet.from_tar(str(folder_of_tars), **ENDINGS)
         samples = SampleSet.from_tar(url, on_error="skip", **ENDINGS)
-        assert len(samples) == left, cut
+        assert len(samples) == remaining, cut
         (sample, archive) = samples.bad
         assert "train-2.tar, ./train/012 (expected " in sample
         assert "train-2.tar: expected a whole tar archive" in archive

@@ -89,10 +89,10 @@ def test_gradients_to_3x3_weights(pad, channels, more, dtype):
     rng = np.random.default_rng(channels)
     x = rng.normal(size=shape).astype(dtype)
     dy = rng.normal(size=(2, rows, columns, channels)).astype(dtype)
-    found = []
+    results = []
     for threads in (1, 2):
         with thread_budget(threads):
-            found.append(depthwise.weight_gradient(x, dy, geometry))
-    np.testing.assert_array_equal(*found)
+            results.append(depthwise.weight_gradient(x, dy, geometry))
+    np.testing.assert_array_equal(*results)
     wanted = correlate_weight_gradient(x.astype("f8"), dy.astype("f8"), geometry)
-    np.testing.assert_allclose(found[0], wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)
+    np.testing.assert_allclose(results[0], wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)

@@ -228,11 +228,11 @@ def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretch
     x, t = pair(stretches, length)
     kernel = deviation.balanced if name == "balanced" else deviation.huber
     back = deviation.balanced_back if name == "balanced" else deviation.huber_back
-    own, to_back, cost, slope = costs(name, x, t)
+    numbers, to_back, cost, slope = costs(name, x, t)
     results = []
     for threads in (1, 2):
         with thread_budget(threads):
-            sums = deviation.sums(kernel, stretches, x, t, np.array(own, "f4"))
+            sums = deviation.sums(kernel, stretches, x, t, np.array(numbers, "f4"))
             (dx,) = one_pass(back, x, t, settings=np.array(to_back, "f4"))
         results.append((sums, dx))
     np.testing.assert_allclose(sums, cost.sum(1), rtol=1e-6)
@@ -244,21 +244,23 @@ def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretch
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_shows_but_where_the_target_is_missing(bad):
     x, t = np.array([bad, 1], "f4"), np.array([0, 1], "f4")
-    for own in ([np.inf], [1.0]):
-        assert not np.isfinite(deviation.sums(deviation.huber, 1, x, t, np.array(own, "f4"))).any()
-    own = np.array([1, 1, *WEIGHTS, *THRESHOLDS], "f4")
-    assert not np.isfinite(deviation.sums(deviation.balanced, 1, x, t, own)).any()
-    assert not np.isfinite(one_pass(deviation.balanced_back, x, t, settings=own)[0][0])
+    for factors in ([np.inf], [1.0]):
+        assert not np.isfinite(
+            deviation.sums(deviation.huber, 1, x, t, np.array(factors, "f4"))
+        ).any()
+    factors = np.array([1, 1, *WEIGHTS, *THRESHOLDS], "f4")
+    assert not np.isfinite(deviation.sums(deviation.balanced, 1, x, t, factors)).any()
+    assert not np.isfinite(one_pass(deviation.balanced_back, x, t, settings=factors)[0][0])
     t[0] = np.nan
-    assert deviation.sums(deviation.balanced, 1, x, t, own) == 0
-    assert one_pass(deviation.balanced_back, x, t, settings=own)[0].tolist() == [0, 0]
+    assert deviation.sums(deviation.balanced, 1, x, t, factors) == 0
+    assert one_pass(deviation.balanced_back, x, t, settings=factors)[0].tolist() == [0, 0]
 
 
 def both(x, t, pos_weight, factor):
     """Return the sums over the last axis and the slopes, with the budget of threads there is."""
-    own, back = (np.array([pos_weight - 1, *more], x.dtype) for more in ((), (factor,)))
+    numbers, back = (np.array([pos_weight - 1, *more], x.dtype) for more in ((), (factor,)))
     (dx,) = one_pass(cross_entropy_back, x, t, settings=back)
-    return deviation.sums(cross_entropy, len(x), x, t, own), dx
+    return deviation.sums(cross_entropy, len(x), x, t, numbers), dx
 
 
 @pytest.mark.parametrize("pos_weight", [1.0, 3.5])

@@ -181,8 +181,8 @@ def test_any_layout_compiles_once():
     expected = batchnorm.moments(x)
     compiled = len(batchnorm.add_moments.signatures)
     for other in layouts(x):
-        for found, right in zip(batchnorm.moments(other), expected, strict=True):
-            np.testing.assert_allclose(found, right, rtol=1e-6)
+        for moment, right in zip(batchnorm.moments(other), expected, strict=True):
+            np.testing.assert_allclose(moment, right, rtol=1e-6)
     assert len(batchnorm.add_moments.signatures) == compiled
 
 
@@ -219,9 +219,9 @@ def test_gradient_is_sum_then_relu_then_sums(rows, channels, threads):
     mean = rng.normal(size=channels)
     for second in (None, more):
         with thread_budget(threads):
-            found, (total, slope) = gradient_plus(dy, second, y, x, mean)
+            slopes, (total, slope) = gradient_plus(dy, second, y, x, mean)
         expected = (dy if second is None else dy + second) * (y > 0)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(slopes, expected)
         exact = expected.astype("f8")
         np.testing.assert_allclose(total, exact.sum(0), atol=0.02)
         np.testing.assert_allclose(slope, (exact * (x - mean)).sum(0), atol=0.04)

@@ -162,11 +162,14 @@ def test_rows_may_lie_apart(m):
     """Products of, and into, a range of columns leave the other columns alone."""
     rng = np.random.default_rng(m)
     a, b, c = rng.normal(size=(m, 7)), rng.normal(size=(3, 9)), rng.normal(size=(m, 8))
-    for function, left in ((product, a[:, 2:5]), (product_tn, rng.normal(size=(3, m + 2))[:, :m])):
+    for function, factor in (
+        (product, a[:, 2:5]),
+        (product_tn, rng.normal(size=(3, m + 2))[:, :m]),
+    ):
         result = c.copy()
-        function(left, b[:, 1:5], result[:, 3:7], 1.0)
+        function(factor, b[:, 1:5], result[:, 3:7], 1.0)
         expected = c.copy()
-        expected[:, 3:7] += (left if function is product else left.T) @ b[:, 1:5]
+        expected[:, 3:7] += (factor if function is product else factor.T) @ b[:, 1:5]
         np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
@@ -191,15 +194,15 @@ def test_rows_are_finished_and_have_their_own_bits(inside, outside, rows):
     x = rng.standard_normal((rows, inside)).astype(np.float32)
     weight = rng.standard_normal((outside, inside)).astype(np.float32)
     bias = rng.standard_normal(outside).astype(np.float32)
-    beside = rng.standard_normal((rows, outside)).astype(np.float32)
+    residual = rng.standard_normal((rows, outside)).astype(np.float32)
     made = Affine(weight, bias)
-    found = made(x, beside, -1, 4)
-    expected = np.clip(x.astype(float) @ weight.T + bias + beside, -1, 4)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    product_made = made(x, residual, -1, 4)
+    expected = np.clip(x.astype(float) @ weight.T + bias + residual, -1, 4)
+    np.testing.assert_allclose(product_made, expected, atol=1e-4)
     for threads in (1, 2):
         with thread_budget(threads):
-            np.testing.assert_array_equal(made(x, beside, -1, 4), found)
-            np.testing.assert_array_equal(made(x[-1:], beside[-1:], -1, 4), found[-1:])
+            np.testing.assert_array_equal(made(x, residual, -1, 4), product_made)
+            np.testing.assert_array_equal(made(x[-1:], residual[-1:], -1, 4), product_made[-1:])
     np.testing.assert_allclose(made(x), x.astype(float) @ weight.T + bias, atol=1e-4)
 
 

@@ -283,7 +283,7 @@ def made_and_addressed(kernel):
 @pytest.mark.slow
 def test_arrays_whose_addresses_are_in_use_are_named_until_then():
     """numba frees an array after its last name; its memory may be another thread's at once."""
-    found = 0
+    count = 0
     for path in Path(daskdl.kernels.__file__).parent.rglob("*.py"):
         for kernel in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(kernel, ast.FunctionDef):
@@ -294,6 +294,6 @@ def test_arrays_whose_addresses_are_in_use_are_named_until_then():
                 if isinstance(node, ast.For | ast.While) and ast.unparse(node.body) != "keep(array)"
             ]
             for array, last in made_and_addressed(kernel):
-                found += 1
+                count += 1
                 assert last >= max(loops, default=0), f"{path.name}: {kernel.name}: keep({array})"
-    assert found >= 10
+    assert count >= 10

@@ -220,8 +220,8 @@ def test_cell_is_the_textbooks(dtype, rows, channels):
     bias = z[-1] / 2
     h, new = cell(z.copy(), c, bias)
     expected_both = reference_of_cell((z + bias).astype(float), c.astype(float))
-    for found, expected in zip((h, new), expected_both, strict=True):
-        np.testing.assert_allclose(found, expected, atol=8 * np.finfo(dtype).eps, rtol=0)
+    for result, expected in zip((h, new), expected_both, strict=True):
+        np.testing.assert_allclose(result, expected, atol=8 * np.finfo(dtype).eps, rtol=0)
 
 
 def test_gates_replace_their_sums():

@@ -137,8 +137,8 @@ def beside_of_blocks(torch, cross, **settings):
         for mine, other in parts:
             maps = mine.query, mine.key, mine.value
             other.in_proj_weight.copy_(torch.tensor(np.concatenate([m.weight.data for m in maps])))
-            for held in (*maps, mine.output):
-                held.bias.data[:] = normal(8)
+            for layer in (*maps, mine.output):
+                layer.bias.data[:] = normal(8)
             other.in_proj_bias.copy_(torch.tensor(np.concatenate([m.bias.data for m in maps])))
         pairs = [(m.output, o.out_proj) for m, o in parts]
         pairs += [(ours.network.widen, theirs.linear1), (ours.network.narrow, theirs.linear2)]

@@ -172,12 +172,12 @@ def test_gauss(shape, dtype, low, torch):
 
 def drawn(images=3, priors=30, classes=4):
     rng = np.random.default_rng(0)
-    found = rng.integers(0, classes, (images, priors)) * (rng.random((images, priors)) < 0.3)
-    found[1] = 0  # nothing to find
+    labels = rng.integers(0, classes, (images, priors)) * (rng.random((images, priors)) < 0.3)
+    labels[1] = 0  # nothing to find
     return (
         rng.normal(size=(images, priors, 4)),
         rng.normal(size=(images, priors, classes)),
-        found,
+        labels,
         rng.normal(size=(images, priors, 4)),
     )
 
@@ -280,8 +280,8 @@ def test_it_is_scikit_images(n, size, channels, scale):
             for i in range(n)
         ]
     )  # fmt: skip
-    found = losses.ssim(a, b, data_range=scale)
-    assert float(found) == pytest.approx(1 - expected, abs=1e-9)
+    value = losses.ssim(a, b, data_range=scale)
+    assert float(value) == pytest.approx(1 - expected, abs=1e-9)
     single = losses.ssim(a.astype("f4"), b.astype("f4"), data_range=scale)
     assert single.dtype == np.float32
     assert float(single) == pytest.approx(1 - expected, abs=2e-5)

@@ -184,19 +184,19 @@ def test_a_wrong_argument_is_named():
 @pytest.mark.parametrize("where", ["state", "gradient to the last state"])
 def test_memory_may_lie_in_another_order(where):
     x, h, c, *weights = convlstm_arguments()
-    found = []
+    results = []
     for turned in (False, True):
-        own = [Tensor(w, requires_grad=True) for w in weights]
+        tensors = [Tensor(w, requires_grad=True) for w in weights]
         state, dc = c, normal(*c.shape, seed=9)
         if turned and where == "state":
             state = np.ascontiguousarray(c.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
         elif turned:
             dc = np.asfortranarray(dc)
-        outputs, _, last = ops.convlstm(x, h, state, *own)
+        outputs, _, last = ops.convlstm(x, h, state, *tensors)
         if where == "state":
             outputs.backward(normal(*outputs.shape, seed=8))
         else:
             last.backward(dc)
-        found.append([w.grad for w in own])
-    for one, other in zip(*found, strict=True):
+        results.append([w.grad for w in tensors])
+    for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)

@@ -171,14 +171,14 @@ def partitions(n: int) -> list[Partition]:
 def test_shares_differ_by_one_and_few_change_hands(n, sessions, data):
     all_of = partitions(n)
     owners = {p: data.draw(st.integers(0, 6)) for p in all_of if data.draw(st.booleans())}
-    found = fair(all_of, owners, sessions)
-    counts = [list(found.values()).count(s) for s in sessions]
-    assert set(found) == set(all_of)
+    shares = fair(all_of, owners, sessions)
+    counts = [list(shares.values()).count(s) for s in sessions]
+    assert set(shares) == set(all_of)
     assert max(counts) - min(counts) <= 1
     # Who keeps partitions has no others taken beyond its share.
     for s in sessions:
         had = [p for p in all_of if owners.get(p) == s]
-        kept = [p for p in had if found[p] == s]
+        kept = [p for p in had if shares[p] == s]
         assert len(kept) == min(len(had), counts[list(sessions).index(s)])
 
 
@@ -197,11 +197,11 @@ def test_no_partition_is_ever_read_by_two(data):
     there: set[int] = {0}
     reading: dict[int, set[Partition]] = {0: set()}
     for step in range(1, 15):
-        what = data.draw(st.sampled_from(["join", "lose", "follow"]))
-        if what == "join":
+        event = data.draw(st.sampled_from(["join", "lose", "follow"]))
+        if event == "join":
             there.add(step)
             reading[step] = set()
-        elif what == "lose" and len(there) > 1:
+        elif event == "lose" and len(there) > 1:
             gone = data.draw(st.sampled_from(sorted(there)))
             there.discard(gone)
             if data.draw(st.booleans()):  # fenced at once, or later
@@ -214,5 +214,5 @@ def test_no_partition_is_ever_read_by_two(data):
                 ownership.follows(session, shares[session])
             else:  # or it may read the old and the new
                 reading[session] |= set(shares[session])
-        everything = [p for held in reading.values() for p in held]
+        everything = [p for partitions_read in reading.values() for p in partitions_read]
         assert len(everything) == len(set(everything))

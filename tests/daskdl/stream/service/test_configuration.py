@@ -129,9 +129,9 @@ def test_a_file_that_was_replaced(tmp_path):
     watched = WatchedFile(tmp_path / "m.safetensors")
     assert watched.newest() is None
     second = text_model(tmp_path, "m", seed=1)
-    found = watched.newest()
-    assert found is not None
-    assert found.sha256 == second.sha256 != first.sha256
+    newest = watched.newest()
+    assert newest is not None
+    assert newest.sha256 == second.sha256 != first.sha256
     assert watched.newest() is None
     (tmp_path / "m.safetensors").unlink()
     assert watched.newest() is None
@@ -147,8 +147,8 @@ def test_the_last_order_of_a_topic_counts(mock, name, tmp_path):
 
     def newest(control: ControlTopic):
         for _ in range(50):
-            if (found := control.newest()) is not None:
-                return found
+            if (newest := control.newest()) is not None:
+                return newest
         raise AssertionError
 
     for seed, model in enumerate(["a", "b"]):

@@ -1,4 +1,4 @@
-"""What both engines on a cluster promise: the bits of one process, mistakes named, nothing kept."""
+"""Both engines on a cluster give the bits of one process, name mistakes and keep nothing."""
 
 from __future__ import annotations
 
@@ -84,8 +84,10 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
 
     class Watch(Callback):
         def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-            held = client.has_what()
-            seen.update(w for w, keys in held.items() if any("load-" in str(k) for k in keys))
+            keys_by_worker = client.has_what()
+            seen.update(
+                w for w, keys in keys_by_worker.items() if any("load-" in str(k) for k in keys)
+            )
 
     with caplog.at_level("WARNING", "daskdl"):
         trainer = fit(problem(), client=client, engine=engine, callbacks=[Do(3, join), Watch()])

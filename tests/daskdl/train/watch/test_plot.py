@@ -160,19 +160,19 @@ def points(folder: Path) -> Points:
 
 def test_a_fit_is_in_the_file(tmp_path: Path) -> None:
     trainer = fit(problem(), epochs=2, validation=problem(2), callbacks=[TensorBoard(tmp_path)])
-    found, history = points(tmp_path), trainer.history
+    drawn, history = points(tmp_path), trainer.history
     steps = list(range(1, 15))
     per_iteration = {f"seconds/{phase}" for phase in PHASES}
     per_iteration |= {"iteration/loss", "iteration/samples_per_second"}
-    assert per_iteration <= set(found)
-    assert all(list(found[tag]) == steps for tag in per_iteration)
-    np.testing.assert_allclose([*found["iteration/loss"].values()], history["loss"], rtol=1e-6)
-    np.testing.assert_allclose([*found["seconds/wait"].values()], history["wait"], rtol=1e-6)
+    assert per_iteration <= set(drawn)
+    assert all(list(drawn[tag]) == steps for tag in per_iteration)
+    np.testing.assert_allclose([*drawn["iteration/loss"].values()], history["loss"], rtol=1e-6)
+    np.testing.assert_allclose([*drawn["seconds/wait"].values()], history["wait"], rtol=1e-6)
     rates = history.to_frame()["samples_per_second"]
-    np.testing.assert_allclose([*found["iteration/samples_per_second"].values()], rates, rtol=1e-6)
+    np.testing.assert_allclose([*drawn["iteration/samples_per_second"].values()], rates, rtol=1e-6)
     for name in ("loss", "val_loss", "samples_per_second", "validation"):
         expected = {row["iteration"]: pytest.approx(row[name]) for row in history.epochs}
-        assert found[f"epoch/{name}"] == expected
+        assert drawn[f"epoch/{name}"] == expected
 
 
 def test_times_are_those_of_the_iterations(tmp_path: Path) -> None:
