@@ -132,7 +132,7 @@ def rasterized(
     Raises
     ------
     DataError
-        When the features are none, or have no such property.
+        When the features are none, or have no such property that ``dtype`` can hold.
     MissingExtraError
         Without rasterio and shapely.
 
@@ -157,10 +157,11 @@ def rasterized(
     shapes = []
     for i, one in enumerate(features["features"]):
         label = one.get("properties", {}).get(value) if isinstance(value, str) else value
-        if not isinstance(label, int):
+        fits = isinstance(label, int) and abs(label) < 1 << 31
+        if not fits or np.array(label).astype(dtype) != label:
             raise DataError(
-                f"rasterized, feature {i}: expected a whole number as property {value!r}, found "
-                f"{label!r}"
+                f"rasterized, feature {i}: expected a whole number as property {value!r}, which "
+                f"fits into {np.dtype(dtype)}, found {label!r}; dtype= takes another type"
             )
         shape = shapely.geometry.shape(one["geometry"])
         shapes.append((_moved(shape, ~transform), label))

@@ -155,7 +155,7 @@ def written(
         )
     parts = f"{out}.zarr"
     array = stored(tiling, parts, token, None, client)
-    dtype = np.dtype("int16") if array.dtype == np.int64 else array.dtype  # of classes
+    dtype = np.dtype("int32") if array.dtype == np.int64 else array.dtype  # of classes
     bands = array.shape[2] if array.ndim == 3 else 1
     profile: dict[str, Any] = {
         "driver": "GTiff", "dtype": dtype, "count": bands, "height": array.shape[0],

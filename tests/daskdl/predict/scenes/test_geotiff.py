@@ -102,3 +102,5 @@ def test_points_label_the_cells_in_which_they_lie(tmp_path, monkeypatch):
     np.testing.assert_array_equal(labels.compute(), expected)
     with pytest.raises(DataError, match="feature 0: expected a whole number as property 'kind'"):
         rasterized(path, (20, 21), value="kind")
+    with pytest.raises(DataError, match="which fits into uint8, found 300; dtype="):
+        rasterized(path, (20, 21), value=300)
