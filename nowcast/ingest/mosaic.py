@@ -133,14 +133,14 @@ def grid_of(sites: Sequence[Site | None], settings: IngestSettings, path: Path) 
     )  # fmt: skip
 
 
-def beside(new: Collection[str], taken: Collection[str]) -> list[str]:
+def near_in_time(new: Collection[str], taken: Collection[str]) -> list[str]:
     """Return the files that were taken before and lie, by their names' times, near a new one.
 
     Their radars share its frames, and tell the motion.
 
     Examples
     --------
-    >>> beside(["b/s_202006010007.h5"], ["a/s_202006010005.h5", "a/s_202006010105.h5"])
+    >>> near_in_time(["b/s_202006010007.h5"], ["a/s_202006010005.h5", "a/s_202006010105.h5"])
     ['a/s_202006010005.h5']
     """
     times = {name: name_time(name.rpartition("/")[2]) for name in (*new, *taken)}

@@ -20,7 +20,7 @@ from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import latest_of, predict_to
 from nowcast.forecasters.registry import used
 from nowcast.ingest.ingest import ingest
-from nowcast.ingest.mosaic import beside
+from nowcast.ingest.mosaic import near_in_time
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.sources import RADAR_ENDINGS, find_files
@@ -169,7 +169,7 @@ class Watch:
     def _take(self, names: list[str]) -> None:
         """Bring files into the store; one that stands in the way of all is read alone."""
         try:
-            near = beside(names, self.done) if self.settings.ingest.mosaic else []
+            near = near_in_time(names, self.done) if self.settings.ingest.mosaic else []
             report = ingest([*names, *near], self.store, self.settings.ingest, access=self.access)
         except DataError as error:
             if len(names) > 1:

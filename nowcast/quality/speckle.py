@@ -47,7 +47,7 @@ def speckle(echo: Mask, gates: int = GATES) -> Mask:
 def _mark_small(
     echo: Mask, least: int, members: NDArray[np.int32], unvisited: Mask, small: Mask
 ) -> None:
-    """Mark the echoes of fewer gates than ``least``; ``left`` is a copy, ``members`` is space."""
+    """Mark echoes of fewer gates than ``least``; ``unvisited`` is a copy, ``members`` is space."""
     rays, gates = echo.shape
     for first in range(echo.size):
         if not unvisited[first // gates, first % gates]:
