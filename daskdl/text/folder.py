@@ -129,8 +129,9 @@ def read_json(path: Path) -> dict[str, Any]:
     ModelFileError
         When it is missing or no object of JSON.
     """
+    content = existing(path, "file of the folder").read_bytes()
     try:
-        value = json.loads(existing(path, "file of the folder").read_bytes())
+        value = json.loads(content)
     except ValueError as error:
         raise ModelFileError(f"{path}: not a JSON file ({error}); fetch it again") from error
     if not isinstance(value, dict):
