@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from daskdl.errors import SettingsError
 from nowcast.rain.cf import TIME, TIME_ENCODING
 from nowcast.rain.store import open_rain, time_step, write_zarr
+from nowcast.rain.wrong import wrong_setting
 
 VALIDATOR = "0.4.0"
 
@@ -48,10 +48,7 @@ class Origin(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
-            message = str(first["msg"]).removeprefix("Value error, ")
-            raise SettingsError(f"mlcast, {name}: {message}, found {first['input']!r}") from None
+            raise wrong_setting("mlcast, ", error) from None
 
     @field_validator("identifier")
     @classmethod

@@ -22,6 +22,7 @@ from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
 from nowcast.radar.site import Site
 from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
+from nowcast.rain.wrong import wrong_setting
 
 
 class IngestSettings(BaseModel):
@@ -89,12 +90,7 @@ class IngestSettings(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"]) or "settings"
-            message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{name}: ")
-            message = message.replace("Input should be", "expected", 1)
-            input_told = "" if ", found " in message else f", found {first['input']!r}"
-            raise SettingsError(f"ingest, {name}: {message}{input_told}") from None
+            raise wrong_setting("ingest, ", error) from None
 
     @field_validator("size", mode="before")
     @classmethod

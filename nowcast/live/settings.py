@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from daskdl.errors import SettingsError
 from daskdl.names import nearest
+from nowcast.rain.wrong import wrong_setting
 
 
 def _minutes(value: Any) -> Any:
@@ -141,19 +142,19 @@ def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settin
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"{where}: {_sentence(error, model)}") from None
+        raise _wrong(where, error, model) from None
 
 
-def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
+def _wrong(where: str, error: ValidationError, model: type[BaseModel]) -> SettingsError:
+    """Return the first of the errors; of a name that is no setting, with the nearest one."""
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or "settings"
     if first["type"] != "extra_forbidden":
-        message = str(first["msg"]).removeprefix("Value error, ")
-        return f"{where}: {message}, found {first['input']!r}"
+        return wrong_setting(f"{where}: ", error)
     known = list(_at(model, first["loc"][:-1]).model_fields)
     near = nearest(str(first["loc"][-1]), known)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    return f"{where}: expected the name of a setting, found another; {hint}"
+    place = ".".join(map(str, first["loc"]))
+    return SettingsError(f"{where}: {place}: expected the name of a setting, found another; {hint}")
 
 
 def _at(model: Any, place: tuple[int | str, ...]) -> type[BaseModel]:

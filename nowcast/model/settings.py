@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daskdl.errors import SettingsError
+from nowcast.rain.wrong import wrong_setting
 
 
 class TrainSettings(BaseModel):
@@ -130,9 +131,5 @@ def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSetti
     try:
         return TrainSettings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
         known = ", ".join(TrainSettings.model_fields)
-        raise SettingsError(
-            f"setting {where}: {first['msg']}, found {first['input']!r} (settings: {known})"
-        ) from error
+        raise wrong_setting("setting ", error, f" (settings: {known})") from error

@@ -1,7 +1,9 @@
-"""Fixtures of the tests of nowcast: names of real radar files."""
+"""Fixtures of the tests of nowcast: names of real radar files, and logs that end with a test."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,3 +19,14 @@ def polar(radar_dir: Path) -> Path:
 def helchteren(radar_dir: Path) -> list[Path]:
     """Eight volumes of reflectivity, five minutes apart."""
     return sorted((radar_dir / "polar_sequence").glob("*.dbzh.*"))
+
+
+@pytest.fixture(autouse=True)
+def _log_of_one_test() -> Iterator[None]:
+    """Take away the handlers that a command leaves: the next test has another standard error."""
+    log = logging.getLogger("nowcast")
+    handlers, level, propagate = log.handlers[:], log.level, log.propagate
+    yield
+    for handler in {*log.handlers} - {*handlers}:
+        handler.close()
+    log.handlers[:], log.level, log.propagate = handlers, level, propagate
