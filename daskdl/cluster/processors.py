@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from daskdl.cluster.settings import setting
+from daskdl.compat.numba_compiler import SAME, has_same, processor
+from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.amx import permitted
 from daskdl.kernels.runtime.precision import resolved
 from daskdl.kernels.runtime.threads import granted_cores
@@ -49,3 +52,19 @@ def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
     from daskdl.cluster.client import Cluster
 
     return min(Cluster(client).workers(what).values())
+
+
+#: Packages whose code computes, or makes code that does.
+PACKAGES = ("daskdl", "llvmlite", "numba", "numpy")
+
+
+def bits() -> str:
+    """Return a sentence that is the same wherever results are the same bits.
+
+    It names no processor where all with AVX2 and FMA compute the same.
+    """
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    kind = f"any {SAME}" if has_same() else f"{processor()} alone, which lacks AVX2 or FMA"
+    if mkl.library() is not None:
+        kind = f"{processor()} alone, by MKL"
+    return f"bits of {kind}; {versions}"

@@ -25,10 +25,11 @@ from daskdl.kernels.products.microkernel import (
     keep,
     multiply,
     multiply_few,
+    number,
+    put_number,
 )
 from daskdl.kernels.products.ordered import block_of
 from daskdl.kernels.products.packing import transpose
-from daskdl.kernels.products.places import number, put_number
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.tiles.instructions import begin_tiles, end_tiles
 from daskdl.kernels.tiles.panels import multiply_rows, whole_tiles

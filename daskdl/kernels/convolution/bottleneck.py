@@ -20,7 +20,7 @@ from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.finish import ends_of
 from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
 

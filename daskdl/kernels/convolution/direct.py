@@ -33,7 +33,7 @@ from daskdl.kernels.products.microkernel import (
 )
 from daskdl.kernels.products.packing import packed_weights
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of, threads
 

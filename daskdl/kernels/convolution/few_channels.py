@@ -35,7 +35,7 @@ from daskdl.kernels.products.pointwise import in_slices, soon
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of, threads
 

@@ -22,7 +22,7 @@ from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import COLUMNS, DEPTH, address
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of, threads
 

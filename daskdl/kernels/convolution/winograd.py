@@ -19,8 +19,7 @@ from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, WIDEST_COLUMNS
 from daskdl.kernels.products.packing import pack
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import empty, scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of, threads
 

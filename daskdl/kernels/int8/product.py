@@ -32,7 +32,7 @@ from daskdl.kernels.int8.block import (
 from daskdl.kernels.int8.scale import HIGHEST, Scale
 from daskdl.kernels.products.microkernel import LANES, address, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.team import over_rows
+from daskdl.kernels.runtime.team import n_fixed, over_parts, over_rows
 
 Array = NDArray[Any]
 

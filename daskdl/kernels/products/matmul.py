@@ -13,12 +13,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.products import outer, vector
+from daskdl.kernels.products import outer
 from daskdl.kernels.products.microkernel import COLUMNS, LANES, ROWS
 from daskdl.kernels.products.ordered import product, room_for
 from daskdl.kernels.products.outer import parts_of_sums
 from daskdl.kernels.runtime import mkl
-from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.jit import fastjit, jit
+from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 
@@ -102,7 +103,7 @@ def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
     if not (m and k and n and matrices and fits):  # numpy's own error, or zeros
         return np.matmul(a, b, out=out)
     if plain and 1 in (m, n):
-        out.reshape(-1)[...] = vector.product(b.T, a[0]) if m == 1 else vector.product(a, b[:, 0])
+        out.reshape(-1)[...] = matrix_vector(b.T, a[0]) if m == 1 else matrix_vector(a, b[:, 0])
         return out
     if _cost(n, m, k) + m * n < _cost(m, n, k):
         turned = _ours(b.swapaxes(-1, -2), a.swapaxes(-1, -2), None, whole)
@@ -200,3 +201,31 @@ def _multiply(plan, like, which, start, stop):
             to = c + (far * c_far + near * c_near) * size
             operands = at_a, a_row, a_step, at_b, b_row, b_step
             product(like, (m, n, k), *operands, to, c_row, False, room)
+
+
+def matrix_vector(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return ``matrix @ vector``; matrix (M, K), with contiguous rows or columns; vector (K,)."""
+    result = np.empty(len(matrix), np.float32)
+    turned = not matrix.flags.c_contiguous
+    rows = flat(matrix.T if turned else matrix).reshape(matrix.shape[:: -1 if turned else 1])
+    kernel = _by_columns if turned else _by_rows
+    over_range(kernel, len(result), least_of(2.0 * len(vector)), rows, flat(vector), result)
+    return result
+
+
+@fastjit
+def _by_rows(matrix, vector, result, which, start, stop):
+    for i in range(start, stop):
+        row, total = matrix[i], matrix.dtype.type(0)
+        for k in range(vector.size):
+            total += row[k] * vector[k]
+        result[i] = total
+
+
+@fastjit
+def _by_columns(matrix, vector, result, which, start, stop):
+    result[start:stop] = 0
+    for k in range(vector.size):
+        row, factor = matrix[k], vector[k]
+        for i in range(start, stop):
+            result[i] += row[i] * factor

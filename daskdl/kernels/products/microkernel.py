@@ -335,3 +335,27 @@ def fetch_all(place, n_bytes):
     """Have bytes from an address on brought to L2 while other work is done."""
     for line in range(place, place + n_bytes, LINE):
         fetch(line)
+
+
+@intrinsic
+def number(context, like, place):
+    """Return the number of an array's dtype at an address."""
+    kind = like.dtype
+
+    def generate(context, builder, signature, args):
+        base = builder.inttoptr(args[1], BYTE)
+        return load(builder, base, 0, context.get_data_type(kind), kind.bitwidth // 8)
+
+    return kind(like, types.intp), generate
+
+
+@intrinsic
+def put_number(context, like, place, value):
+    """Write a number of an array's dtype to an address."""
+    kind = like.dtype
+
+    def generate(context, builder, signature, args):
+        store(builder, args[2], builder.inttoptr(args[1], BYTE), 0, kind.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(like, types.intp, kind), generate

@@ -23,9 +23,10 @@ from daskdl.kernels.products.microkernel import (
     multiply,
     multiply_few,
     multiply_half,
+    number,
+    put_number,
 )
 from daskdl.kernels.products.packing import transpose
-from daskdl.kernels.products.places import number, put_number
 from daskdl.kernels.runtime.jit import jit
 
 #: Summands that are added up before the sum goes to memory; their panel (28 kB) stays in L1.

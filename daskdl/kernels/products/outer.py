@@ -24,8 +24,8 @@ from daskdl.kernels.products.microkernel import (
 )
 from daskdl.kernels.products.ordered import TOGETHER, block_of
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import threads
 

@@ -22,8 +22,7 @@ from daskdl.kernels.products.microkernel import (
     whole,
 )
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import empty, scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 

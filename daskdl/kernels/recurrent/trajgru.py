@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.products.ordered import add_product, room_for
 from daskdl.kernels.runtime.jit import fastjit, jit
-from daskdl.kernels.runtime.parts import n_fixed, over_parts
-from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.team import n_fixed, over_parts, over_range
 
 Array = NDArray[np.floating]
 

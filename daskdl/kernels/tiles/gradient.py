@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.products.microkernel import address, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import threads
 from daskdl.kernels.tiles.instructions import (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.products.finish import Finish, write_finished
 from daskdl.kernels.products.microkernel import BYTE, LANES, address, fetch_all, keep, load, whole
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
 from daskdl.kernels.tiles.instructions import (

@@ -13,8 +13,7 @@ from daskdl.kernels.products.bfloat16 import round_row
 from daskdl.kernels.products.microkernel import LANES, address, keep
 from daskdl.kernels.products.packing import transpose
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.memory import empty, scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, TILE

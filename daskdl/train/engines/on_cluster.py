@@ -11,13 +11,13 @@ import cloudpickle
 
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
+from daskdl.cluster.processors import bits
 from daskdl.cluster.starting.workers import are_reached, interrupts_are_the_drivers
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.functions import name_of
 from daskdl.data.on_workers.shards import Shards
-from daskdl.kernels.runtime.bits import bits
 from daskdl.predict.evaluation import Evaluation, combined
 from daskdl.train.engines import step
 from daskdl.train.engines.evaluation import evaluate

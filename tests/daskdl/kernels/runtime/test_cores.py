@@ -12,13 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from daskdl.kernels.runtime import scratch as module
-from daskdl.kernels.runtime import team
+from daskdl.kernels.runtime import memory, team
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import LARGE
+from daskdl.kernels.runtime.memory import LARGE, scratch
 from daskdl.kernels.runtime.nontemporal import drain, put
 from daskdl.kernels.runtime.passes import UNIT, flat, one_pass
-from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.signals import IDLE, THREAD, atomic_load
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
@@ -131,10 +129,10 @@ def test_every_thread_has_its_own():
 def test_the_same_shape_is_the_same_array_and_few_are_kept(monkeypatch):
     assert scratch("kept", (9,), np.float32) is scratch("kept", (9,), np.float32)
     assert scratch("kept", (9,), np.float32) is not scratch("kept", (9,), np.float64)
-    monkeypatch.setattr(module, "VIEWS", 3)
+    monkeypatch.setattr(memory, "VIEWS", 3)
     shapes = [scratch("kept", (n,), np.float32).shape for n in range(9)]
     assert shapes == [(n,) for n in range(9)]
-    assert len(module._kept.__dict__["kept"][1]) <= 3
+    assert len(memory._kept.__dict__["kept"][1]) <= 3
 
 
 @jit
