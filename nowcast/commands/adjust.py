@@ -58,7 +58,7 @@ def _opened(path: Path) -> xr.Dataset:
     import xarray as xr
 
     try:
-        return xr.open_zarr(path) if path.is_dir() else xr.open_dataset(path)
+        return xr.open_zarr(path) if path.is_dir() else xr.open_dataset(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError) as error:
         raise DataError(
             f"{path}: expected sums that nowcast accumulate wrote, found {type(error).__name__}"

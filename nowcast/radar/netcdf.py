@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,17 +21,16 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
     Units of time may have a zone without a sign: UDUNITS reads "2024-06-01 15:00:06 0:00", as all
     files of ARM have it, as UTC; xarray drops the hours before such a zone without a word.
     """
-    import netCDF4
+    import h5py
     import xarray as xr
 
-    if group is None and not path.is_dir():
-        with netCDF4.Dataset(path) as file:
-            group = GPM_GROUP if GPM_GROUP in file.groups and not file.variables else None
-    if path.is_dir():
-        dataset = xr.open_zarr(path, chunks=None, decode_cf=False)
-    else:
-        # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
-        dataset = xr.open_dataset(path, engine="netcdf4", decode_cf=False, cache=False, group=group)
+    options: dict[str, Any] = {"engine": engine_of(path)}
+    if options["engine"] == "h5netcdf":
+        with h5py.File(path, "r") as file:
+            variables = any(isinstance(item, h5py.Dataset) for item in file.values())
+            group = GPM_GROUP if GPM_GROUP in file and not variables else group
+        options |= {"group": group, "phony_dims": "access"}
+    dataset = xr.open_dataset(path, decode_cf=False, cache=False, **options)
     for variable in dataset.variables.values():
         units = variable.attrs.get("units")
         if isinstance(units, str) and " since " in units:
@@ -40,3 +39,15 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
             if variable.attrs.get("calendar") == "julian":
                 variable.attrs["calendar"] = "standard"
     return xr.decode_cf(dataset, decode_timedelta=False)
+
+
+def engine_of(path: Path) -> str:
+    """Return the engine of xarray that reads a CF file or store.
+
+    None is netCDF4: its library ends the process when Python's collector closes a file in one
+    thread while another thread reads. h5py has a lock of its own for that.
+    """
+    if path.is_dir():
+        return "zarr"
+    with path.open("rb") as file:
+        return "scipy" if file.read(3) == b"CDF" else "h5netcdf"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.netcdf import open_dataset
 
 COLUMNS = ("station", "latitude", "longitude", "time", "mm")
 AMOUNTS = {"lwe_thickness_of_precipitation_amount", "precipitation_amount", "rainfall_amount"}
@@ -95,10 +96,8 @@ def _from_csv(path: Path) -> Gauges:
 
 
 def _from_netcdf(path: Path) -> Gauges:
-    import xarray as xr
-
     try:
-        with xr.open_dataset(path) as opened:
+        with open_dataset(path) as opened:
             dataset = opened.load()
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: expected a netCDF file of gauges, found {error}") from error

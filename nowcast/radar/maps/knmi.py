@@ -112,14 +112,9 @@ def _grid(geographic: Any, name: str) -> Grid:
     if units != "KM":
         raise DataError(f"{name}: expected pixels in KM, found {units!r}")
     dx, dy = number(geographic, "geo_pixel_size_x"), -number(geographic, "geo_pixel_size_y")
-    nx, ny = (
-        count(geographic, "geo_number_columns", MOST_CELLS),
-        count(geographic, "geo_number_rows", MOST_CELLS),
-    )
-    west, north = (
-        number(geographic, "geo_column_offset") * dx,
-        -number(geographic, "geo_row_offset") * dy,
-    )
+    nx, ny = (count(geographic, f"geo_number_{of}", MOST_CELLS) for of in ("columns", "rows"))
+    west = number(geographic, "geo_column_offset") * dx
+    north = -number(geographic, "geo_row_offset") * dy
     projection = in_metres(text(geographic["map_projection"], "projection_proj4_params"))
     corners = np.asarray(geographic.attrs.get("geo_product_corners", np.full(8, np.nan))).ravel()
     if corners.size != 8:

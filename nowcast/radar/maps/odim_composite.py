@@ -136,10 +136,7 @@ def _grid(where: Any) -> Grid:
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")
     west, south = number(where, "LL_lon"), number(where, "LL_lat")
-    north_east = [
-        number(where, key, float("nan")) if key in where.attrs else np.nan
-        for key in ("UR_lon", "UR_lat")
-    ]
+    north_east = [number(where, key, np.nan) for key in ("UR_lon", "UR_lat")]
     crs = pyproj.CRS(projection)
     if "ob_tran" in projection:
         raise DataError(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.attributes import text_of
 from nowcast.radar.header import Format, Header
-from nowcast.radar.netcdf import open_dataset
+from nowcast.radar.netcdf import engine_of, open_dataset
 from nowcast.radar.polar.sweep import Sweep, site_of
 from nowcast.radar.polar.tree import sweeps_of
 
@@ -47,7 +47,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
     with open_dataset(path) as dataset:
         first = dataset["time"].values.min()
-    tree = xradar.io.open_cfradial1_datatree(path)
+    tree = xradar.io.open_cfradial1_datatree(path, engine=engine_of(path))
     return at_true_times(tree, first, lambda: sweeps_of(tree, classify, cuts, moment))
 
 

@@ -37,16 +37,16 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
     import xradar
 
     first = min(_starts(path))
-    tree = xradar.io.open_cfradial2_datatree(path, first_dim="auto", engine="netcdf4")
+    tree = xradar.io.open_cfradial2_datatree(path, first_dim="auto", engine="h5netcdf")
     return at_true_times(tree, first, lambda: sweeps_of(tree, classify, cuts, moment))
 
 
 def _starts(path: Path) -> list[np.datetime64]:
     """Return the time of the first ray of each sweep."""
-    import netCDF4
+    import h5py
 
-    with netCDF4.Dataset(path) as file:
-        groups = [name for name in file.groups if SWEEP.fullmatch(name)]
+    with h5py.File(path, "r") as file:
+        groups = [name for name in file if SWEEP.fullmatch(name)]
     starts = []
     for group in groups:
         with open_dataset(path, group) as sweep:

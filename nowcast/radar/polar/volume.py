@@ -15,7 +15,7 @@ from nowcast.radar.polar import cfradial, cfradial2, gamic, iris, nexrad, odim, 
 from nowcast.radar.polar.cuts import join_moments, usable_sweeps
 from nowcast.radar.polar.sweep import Sweep
 
-LIBRARIES = ("xradar", "h5py", "netCDF4", "pyproj")
+LIBRARIES = ("xradar", "h5py", "h5netcdf", "pyproj")
 
 
 class Reader(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import netCDF4
@@ -159,3 +161,23 @@ def test_fill_is_no_echo_where_nothing_else_says_it(renamed, fill, missing):
     result = map_scan(scans[0], target_grid(header, settings), settings)
     share = result.coverage.shares()[0] / 100
     assert share == 0.0 if missing == 0.0 else share > missing
+
+
+READS = """
+import sys
+from pathlib import Path
+from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_header
+for path in map(Path, sys.argv[1:]):
+    read_sweeps([path], read_header(path).format)
+print("netCDF4" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_volumes_are_read_without_netcdf4(exported, polar, tmp_path):
+    """Its library ends a process where the collector closes a file while another thread reads."""
+    second = write_cfradial(tmp_path / "second.nc", polar / NAME, version=2)
+    command = [sys.executable, "-W", "ignore", "-c", READS, exported, second]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
