@@ -113,7 +113,8 @@ def _plot_cleaning(paths: list[Path], out: Path, steps: str, zoom: float | None)
         )
     sweeps = volume.read_sweeps(paths, header.format)
     (cleaned,) = clean_sweeps(sweeps, IngestSettings.of(clean=steps), header.format)
-    plot_cleaning(sweeps[0], cleaned, out, None if zoom is None else 500 * zoom)
+    reach = None if zoom is None else 500 * zoom
+    plot_cleaning(sweeps[0], cleaned, out, header.station, reach)
     say(f"picture written to {out}")
 
 

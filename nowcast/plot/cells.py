@@ -33,15 +33,17 @@ class CellShape(NamedTuple):
 
 
 def draw_cells(axes: Axes, shapes: Iterable[CellShape]) -> None:
-    """Draw cells on a map in km, whose limits stay."""
-    axes.autoscale(False)
-    for shape in shapes:
-        for ring in shape.rings:
-            axes.plot(*ring.T, color=OUTLINE, linewidth=0.6)
-        if shape.way is not None:
-            start, end = shape.way
-            axes.annotate(
-                "", end, start, annotation_clip=True,
-                arrowprops={"arrowstyle": "->", "color": OUTLINE, "linewidth": 0.7,
-                            "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6},
-            )  # fmt: skip
+    """Draw cells on a map in km, whose limits stay; arrows of slow cells are short, or dots."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.quiver import Quiver
+
+    shapes = list(shapes)
+    rings = [ring for shape in shapes for ring in shape.rings]
+    # Maps of a figure share their limits, which a cell beside one of them would move in all.
+    axes.add_collection(LineCollection(rings, colors=OUTLINE, linewidths=0.6), autolim=False)
+    ways = np.array([shape.way for shape in shapes if shape.way is not None]).reshape(-1, 2, 2)
+    arrows = Quiver(
+        axes, *ways[:, 0].T, *(ways[:, 1] - ways[:, 0]).T, angles="xy", scale_units="xy", scale=1,
+        units="inches", width=0.009, headwidth=5, headlength=5, headaxislength=4.5, color=OUTLINE,
+    )  # fmt: skip
+    axes.add_collection(arrows, autolim=False)

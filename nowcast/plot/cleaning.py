@@ -19,7 +19,9 @@ from nowcast.rain.rainrate import ZRRelation
 CELLS = 800
 
 
-def plot_cleaning(before: Sweep, cleaned: Cleaned, path: Path, reach: float | None = None) -> None:
+def plot_cleaning(
+    before: Sweep, cleaned: Cleaned, path: Path, station: str, reach: float | None = None
+) -> None:
     """Write a picture (PNG) of a sweep before and after its cleaning, and of what each step took.
 
     Parameters
@@ -28,6 +30,8 @@ def plot_cleaning(before: Sweep, cleaned: Cleaned, path: Path, reach: float | No
     cleaned : Cleaned
         What the cleaning made of it.
     path : path
+    station : str
+        Name of the radar, for the title.
     reach : float, optional
         Metres from the radar to the sides of the map; by default as far as there is rain.
     """
@@ -74,7 +78,8 @@ def plot_cleaning(before: Sweep, cleaned: Cleaned, path: Path, reach: float | No
         one.set_ylabel(up, fontsize=8, color=FAINT)
     add_legend(figure, image, axes[:2])
     when = before.time.astype("datetime64[s]").item()
-    figure.suptitle(f"{when:%Y-%m-%d %H:%M} UTC, {before.elevation:.1f} degrees", fontsize=11)
+    title = f"{station}, {when:%Y-%m-%d %H:%M} UTC, {before.elevation:.1f} degrees"
+    figure.suptitle(title, fontsize=11)
     save(figure, path)
 
 

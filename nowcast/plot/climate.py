@@ -33,6 +33,7 @@ def plot_climate(climate: Climate, path: Path) -> None:
     for axes, label in ((field, "range (km)"), (loss, "loss (dB)")):
         axes.set_xlabel(label, fontsize=8, color=FAINT)
         axes.tick_params(labelsize=7)
-    field.set_ylabel("azimuth (degrees)", fontsize=8, color=FAINT)
+    field.set_yticks(range(0, 361, 45), ["N", "NE", "E", "SE", "S", "SW", "W", "NW", "N"])
+    field.set_ylabel("direction", fontsize=8, color=FAINT)
     figure.suptitle(f"{climate.scans} scans at {climate.elevation:.1f} degrees", fontsize=11)
     save(figure, path)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from daskdl.errors import DataError, SettingsError
+from nowcast.plot.cells import CellShape, draw_cells
+from nowcast.plot.figure import new_figure
 from nowcast.plot.panels import Panels, edges, is_simulated
 from tests.nowcast.plot.pictures import forecast, frames
 
@@ -112,3 +114,14 @@ def test_simulated_data_is_known_and_called_so(attrs: dict[str, object], simulat
 
 def test_edges_of_cells() -> None:
     assert edges(np.array([1000.0, 3000.0, 5000.0])) == (0.0, 6.0)
+
+
+def test_cells_beside_a_map_move_the_limits_of_no_map():
+    left, right = new_figure(4, 2).subplots(1, 2, sharex=True, sharey=True)
+    ring = np.array([[5.0, 5.0], [30.0, 5.0], [5.0, 30.0]])
+    left.imshow(np.zeros((10, 10)), extent=(0, 10, 0, 10))
+    draw_cells(left, [CellShape(np.datetime64("2020-06-01"), (ring,), ring[:2])])
+    right.imshow(np.zeros((10, 10)), extent=(0, 10, 0, 10))
+    right.contour([0, 10], [0, 10], np.eye(2))
+    assert left.get_xlim() == left.get_ylim() == (0, 10)
+    draw_cells(left, [])
