@@ -75,5 +75,5 @@ def test_too_few_scans_and_other_files_are_refused(tmp_path):
     with pytest.raises(DataError, match=f"climate: expected {FEWEST} scans .* found 1"):
         tally.climate()
     (tmp_path / "climate.nc").write_text("none")
-    with pytest.raises(DataError, match="expected a climate as nowcast climate writes it"):
+    with pytest.raises(DataError, match="expected a climate, found something else"):
         ingest([tmp_path], tmp_path / "rain.zarr", climate=tmp_path / "climate.nc")
