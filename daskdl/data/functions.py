@@ -87,12 +87,7 @@ def name_of(function: Function) -> str:
 
 def _unmasked(where: str, batch: Batch) -> Batch:
     """Return a batch with NaN for masked floats; other masked numbers are refused."""
-    if not any(isinstance(column, np.ma.MaskedArray) for column in batch.values()):
-        return batch
-    return {
-        name: unmasked(f"{where}, {name}", column) if np.ma.isMaskedArray(column) else column
-        for name, column in batch.items()
-    }
+    return {name: unmasked(f"{where}, {name}", column) for name, column in batch.items()}
 
 
 def _rows(column: Any) -> tuple[int, ...]:

@@ -313,7 +313,7 @@ def prepared(x: Any, wide: bool = False) -> Any:
     """
     if is_nested(x):
         return each(lambda part: prepared(part, wide), x)
-    x = unmasked("predict", x)
+    x = np.asarray(unmasked("predict", x))
     if x.dtype.kind not in "fiub" or not x.ndim:
         raise DataError(
             f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}"

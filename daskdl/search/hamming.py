@@ -11,6 +11,7 @@ from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.search import duplicates as pairs
 from daskdl.kernels.search import hamming as kernels
+from daskdl.nn.core.arguments import unmasked
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def packed(features: ArrayLike) -> Codes:
     >>> packed(np.array([[1, -1, 1, 1, -1, -1, -1, 2]]))
     array([[177]], dtype=uint8)
     """
-    return np.packbits(np.asarray(features) > 0, axis=-1)
+    values = np.asarray(unmasked("packed", features))
+    if np.isnan(values).any():
+        raise DataError("packed: expected numbers, found NaN or masked ones; leave such rows out")
+    return np.packbits(values > 0, axis=-1)
 
 
 class HammingIndex(Parted):
@@ -155,7 +159,7 @@ class HammingIndex(Parted):
         return pairs.pairs(whole, 8 * self.bytes, radius)
 
     def _asked(self, method: str, queries: Codes) -> kernels.Words:
-        queries = np.asarray(queries)
+        queries = np.asarray(unmasked("HammingIndex", queries))
         _check(f"{method}: queries", queries)
         if queries.shape[1] != self.bytes:
             raise ShapeError(
@@ -175,7 +179,7 @@ def _check(what: str, codes: Any) -> None:
 
 
 def _planes(block: Codes) -> kernels.Words:
-    return kernels.planes(np.ascontiguousarray(block))
+    return kernels.planes(np.ascontiguousarray(unmasked("HammingIndex", block)))
 
 
 def _length(block: kernels.Words) -> int:

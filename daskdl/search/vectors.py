@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.products.matmul import matmul
+from daskdl.nn.core.arguments import unmasked
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class VectorIndex(Parted):
                 f"VectorIndex.search: expected queries of {self.features} features as the vectors, "
                 f"found {queries.shape[1]}; make both by the same model"
             )
-        asked = _finite(np.asarray(queries))
+        asked = _finite(queries)
         parts = self._each(nearest, [(asked, min(k, n)) for n in self._lengths])
         negative, numbers = self._least([(-scores, numbers) for scores, numbers in parts], k)
         return -negative, numbers
@@ -187,6 +188,7 @@ def _too_many(least: float, most: int) -> DataError:
 
 
 def _finite(vectors: Any) -> Vectors:
+    vectors = np.asarray(unmasked("VectorIndex", vectors))
     wrong = np.flatnonzero(~np.isfinite(vectors).all(1))
     if wrong.size:
         raise DataError(

@@ -173,7 +173,8 @@ class ToArrays:
     def __call__(self, *arrays: Any) -> Arrays:
         """Return the partition."""
         by_name = {
-            n: unmasked(f"SampleSet, {n}", a) for n, a in zip(self.names, arrays, strict=True)
+            name: np.asarray(unmasked(f"SampleSet, {name}", array))
+            for name, array in zip(self.names, arrays, strict=True)
         }
         if len({len(a) for a in by_name.values()}) > 1:
             lengths = {name: len(a) for name, a in by_name.items()}

@@ -118,9 +118,7 @@ class EmbeddingBag(Embedding):
                 f"{ids.shape} and {None if weights is None else np.shape(weights)}"
             )
         rows = super().forward(ids)
-        shares = (
-            np.ones(ids.shape, rows.dtype) if weights is None else np.array(weights, rows.dtype)
-        )
+        shares = np.array(np.ones(ids.shape) if weights is None else weights, rows.dtype)
         if self.padding_index is not None:
             shares = shares * (ids != self.padding_index)
         if self.mode == "mean":

@@ -69,13 +69,15 @@ def check_axes(layer: object, x: Any, axes: str) -> None:
 
 
 def unmasked(where: str, x: Any) -> Any:
-    """Return an array of what is one or becomes one; masked floats as NaN.
+    """Return a masked array as a plain one, floats as NaN; all else stays as it is.
 
     Raises
     ------
     DataError
         Where other numbers are masked: what lies under a mask is no data.
     """
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
     if np.ma.is_masked(x):
         if x.dtype.kind != "f":
             raise DataError(

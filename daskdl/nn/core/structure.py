@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from html import escape
 from typing import Any, ClassVar, Self, TypeVar
 
+from numpy.ma import MaskedArray
+
+from daskdl.nn.core.arguments import each, unmasked
 from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
 
 Held = TypeVar("Held", "Parameter", "Buffer")
@@ -29,7 +33,10 @@ class Structure:
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
 
     def __call__(self, *inputs: Any, **settings: Any) -> Any:
-        """Compute the module's result: :meth:`forward`."""
+        """Compute the module's result: :meth:`forward`; masked floats are NaN."""
+        if MaskedArray in map(type, (*inputs, *settings.values()) if settings else inputs):
+            plain = functools.partial(unmasked, type(self).__name__)
+            inputs, settings = each(plain, inputs), each(plain, settings)
         return self.forward(*inputs, **settings)
 
     def modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:

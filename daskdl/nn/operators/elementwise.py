@@ -19,6 +19,7 @@ from daskdl.nn.operators.table import (
     is_float,
     operator,
     shape_of,
+    text_of,
 )
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -145,7 +146,7 @@ def swiglu(call: Call, gate: Value, x: Value) -> Value:
 @operator("Gelu")
 def gelu(call: Call, x: Value) -> Value:
     """Gelu: ``x`` times the normal distribution function, or its approximation by a tanh."""
-    return elementwise(ops.gelu, x, approximate=_text(call.get("approximate", "none")))
+    return elementwise(ops.gelu, x, approximate=text_of(call.get("approximate", "none")))
 
 
 @operator("HardSigmoid")
@@ -217,7 +218,3 @@ def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -
 
 def _tensor(x: Value) -> Value:
     return x if hasattr(x, "backward") else ops.reshape(x, shape=shape_of(x))
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -18,6 +18,7 @@ from daskdl.nn.operators.table import (
     is_float,
     operator,
     shape_of,
+    text_of,
 )
 
 
@@ -147,7 +148,7 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
     around = [(0, 0)] * values.ndim
     for i, axis in enumerate(chosen):
         around[axis] = (widths[i], widths[i + len(chosen)])
-    mode = _text(call.get("mode", "constant"))
+    mode = text_of(call.get("mode", "constant"))
     if mode == "wrap":
         for axis, (before, behind) in enumerate(around):
             if before or behind:
@@ -231,7 +232,7 @@ def depth_to_space(call: Call, x: Value) -> Value:
     """Move channels into blocks of pixels, or back."""
     n, channels, height, width = array(x).shape
     block = call.get("blocksize")
-    depth_first = _text(call.get("mode", "DCR")) == "DCR"
+    depth_first = text_of(call.get("mode", "DCR")) == "DCR"
     if call.name == "SpaceToDepth":
         y = ops.reshape(x, shape=(n, channels, height // block, block, width // block, block))
         y = ops.transpose(y, axes=(0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
@@ -296,7 +297,3 @@ def bit_cast(call: Call, x: Value) -> Value:
     return values.view(dtype).reshape(
         array(x).shape[:-1] + values.view(dtype).shape[-1:][: array(x).ndim]
     )
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

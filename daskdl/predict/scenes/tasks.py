@@ -101,7 +101,7 @@ def tile(
     """
     if parts is None:
         source = sources[0]() if isinstance(sources[0], File) else sources[0]
-        window = unmasked("predict", source[tuple(slice(*span) for span in spans)])
+        window = np.asarray(unmasked("predict", source[tuple(slice(*span) for span in spans)]))
     else:
         shape = tuple(stop - start for start, stop in spans)
         window = np.empty(shape, sources[0].dtype)

@@ -11,6 +11,8 @@ import pytest
 
 import daskdl.nn.losses
 from daskdl import nn, ops
+from daskdl.errors import DataError
+from daskdl.nn.core.arguments import as_arrays, parts_of
 from daskdl.nn.inference import Inference
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import as_tuple, check_gradient
@@ -145,6 +147,23 @@ def test_a_pure_layers_program_is_right_for_other_numbers(name):
         assert (program is None) == (name in UNWRITTEN)
         for a, b in zip(inference.run(model, other), fresh.run(model, other), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_masked_is_no_data(name):
+    """Called by hand, a layer takes masked floats as NaN, and refuses masked ids."""
+    inputs = singles(name)
+    below = np.ma.masked_array(inputs[0], np.arange(inputs[0].size).reshape(inputs[0].shape) == 1)
+    if inputs[0].dtype.kind != "f":
+        with pytest.raises(DataError, match=f"{name}: expected no masked elements of int64"):
+            made(name)(below, *inputs[1:])
+        return
+    results = []
+    for x in (below, below.filled(np.nan)):
+        with nn.drawing(1):
+            results.append(parts_of(as_arrays(made(name)(x, *inputs[1:]))))
+    for found, wanted in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_class_outside_says_itself_that_it_is_pure():

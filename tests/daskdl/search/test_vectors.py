@@ -73,3 +73,5 @@ def test_mistakes_are_sentences() -> None:
         index.search(QUERIES, 0)
     with pytest.raises(DataError, match="expected finite numbers, found others in row 1 and 0"):
         VectorIndex(np.array([[1], [np.nan]], np.float32))
+    with pytest.raises(DataError, match="expected finite numbers, found others in row 1 and 0"):
+        VectorIndex(np.ma.masked_array(np.ones((2, 1), np.float32), [[0], [1]]))
