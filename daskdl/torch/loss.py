@@ -42,9 +42,7 @@ class TorchLoss:
                 "torch.nn.CrossEntropyLoss()"
             )
         reduction = getattr(function, "reduction", "mean")
-        if reduction == "batchmean":
-            reduction = "mean"
-        if reduction != "mean":
+        if reduction not in ("mean", "batchmean"):
             raise SettingsError(
                 f"TorchLoss: expected reduction='mean', found {reduction!r}; shards are weighted "
                 "by their numbers of samples"

@@ -61,10 +61,6 @@ class TorchModule(TorchState):
     """
 
     fewest_samples = 2  # torch's batch norm takes no fewer of vectors
-    caveat = (
-        "a torch module gives the same bits on any number of workers of the same kind of "
-        "processor, torch version and threads, and by operations that torch calls deterministic"
-    )
 
     def __init__(self, module: Any, compile: bool = False, output: str | None = None) -> None:
         if not isinstance(module, torch.nn.Module):
@@ -76,6 +72,20 @@ class TorchModule(TorchState):
         self.__dict__["_arguments"] = ((), {"compile": compile, "output": output})
         super().__init__(module)
         self._compile, self._output = compile, output
+
+    @property
+    def caveat(self) -> str:  # type: ignore[override]
+        """The promise that a fit does not make; a SettingsError where copies lose hooks."""
+        for name, p in self._module.named_parameters():
+            if p._backward_hooks or p._post_accumulate_grad_hooks:
+                raise SettingsError(
+                    f"TorchModule: {name}: expected no hook on a parameter's gradient, which "
+                    "copies for workers lose, found one; hooks of modules are called"
+                )
+        return (
+            "a torch module gives the same bits on any number of workers of the same kind of "
+            "processor, torch version and threads, and by operations that torch calls deterministic"
+        )
 
     @property
     def module(self) -> Any:
@@ -144,8 +154,7 @@ class TorchModule(TorchState):
         try:
             self._module.load_state_dict(tensors, strict=strict)
         except RuntimeError as error:
-            text = " ".join(str(error).split())
-            raise ShapeError(f"TorchModule: {text}") from error
+            raise ShapeError("TorchModule: " + " ".join(str(error).split())) from error
         self._put_parameters()
         for name, buffer, theirs, key in self._buffers:
             buffer.data[...] = as_array(theirs[key])
@@ -164,8 +173,7 @@ class TorchModule(TorchState):
             return self._run(ordered, named)
 
     def _cast(self, x: Any) -> Any:
-        floats = isinstance(x, torch.Tensor) and x.is_floating_point()
-        return x.to(self._dtype) if floats else x
+        return x.to(self._dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
     def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
         module, first = self._module, self.training and self._draws is None
@@ -186,7 +194,7 @@ class TorchModule(TorchState):
             self._put_buffers()
         if first:
             after = _plain_attributes(self._module)
-            changed = [".".join(filter(None, key)) for key in plain if after.get(key) != plain[key]]
+            changed = [name for name in plain if after.get(name, plain[name]) != plain[name]]
             if changed:
                 logger.warning(
                     "TorchModule: forward changes %s, which is no buffer: a fit changes that of "
@@ -249,14 +257,17 @@ class TorchModule(TorchState):
         self.__dict__.update(state)
 
 
-def _plain_attributes(module: Any) -> dict[tuple[str, str], Any]:
-    """Return the numbers and words that parts of a module have as attributes."""
-    return {
-        (path, name): value
-        for path, part in module.named_modules()
-        for name, value in vars(part).items()
-        if isinstance(value, (int, float, str)) and name != "training"
-    }
+def _plain_attributes(module: Any) -> dict[str, Any]:
+    """Return numbers and words that parts have as attributes, and the versions of constants."""
+    found: dict[str, Any] = {}
+    for path, part in module.named_modules():
+        constants = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
+        for name, value in (vars(part) | constants).items():
+            if isinstance(value, torch.Tensor) and not value.requires_grad:
+                found[f"{path}.{name}".strip(".")] = id(value), value._version
+            elif isinstance(value, (int, float, str)) and name != "training":
+                found[f"{path}.{name}".strip(".")] = value
+    return found
 
 
 def _tensors(found: Any, output: str | None) -> Iterator[Any]:

@@ -213,10 +213,8 @@ class TorchState(Module):
             buffer.data[...] = as_array(theirs)
             if self._theirs:
                 self._seen[name] = theirs.detach().clone()
-            if (
-                not theirs.is_floating_point()
-                and np.abs(buffer.data).max(initial=0) > LARGEST_COUNT
-            ):
+            large = np.abs(buffer.data).max(initial=0) > LARGEST_COUNT
+            if large and not theirs.is_floating_point():
                 raise SettingsError(
                     f"TorchModule: buffer {name}: expected whole numbers up to {LARGEST_COUNT}, "
                     "found larger ones, which float32 cannot keep; register it with "

@@ -48,7 +48,7 @@ class Module(Structure, Predicting):
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
     #: A sentence that a fit logs when it starts: what is not promised of such a module.
-    caveat: ClassVar[str] = ""
+    caveat: str = ""
     #: Fewest samples that pass through at a time in training.
     fewest_samples: ClassVar[int] = 1
     #: Slots of an object beside its attributes, to which they refer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,8 +196,10 @@ def telling_labels(samples: SampleSet, n: int) -> np.ndarray[Any, Any] | None:
 
 
 def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int) -> None:
-    """Raise a SettingsError unless the loss of n samples is the mean of those of their halves.
+    """Raise a SettingsError unless the loss of n samples is the mean of those of two halves.
 
+    Those are the samples whose own losses are least and greatest: for a root, or the hardest
+    samples, halves that are alike have nearly the mean.
     Where a batch is cut into shards, each has a loss of its own, and their gradients are weighted
     by the numbers of samples. A loss that draws random numbers is not tried.
 
@@ -206,20 +209,20 @@ def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int)
     target : array (N, ...), or a tuple or mapping of them
     """
 
-    def of(some: slice) -> float:
+    def of(some: Any) -> float:
         def cut(x: Any) -> np.ndarray[Any, Any]:
             return np.asarray(x.data if isinstance(x, Tensor) else x)[some]
 
-        def cut_prediction(x: Any) -> Tensor:
-            return Tensor(cut(x))
-
-        value = loss(each(cut_prediction, prediction), each(cut, target))
+        value = loss(each(lambda x: Tensor(cut(x)), prediction), each(cut, target))
         return float(getattr(value, "data", value))
 
     whole = of(slice(n))
     if n < 2 or of(slice(n)) != whole:
         return
-    first, second = of(slice(n // 2)), of(slice(n // 2, n))
+    order = np.arange(n)
+    with suppress(Exception):  # of a loss that cannot be of one sample
+        order = np.argsort([of(order[i : i + 1]) for i in range(n)], kind="stable")
+    first, second = of(order[: n // 2]), of(order[n // 2 :])
     mean = (first * (n // 2) + second * (n - n // 2)) / n
     if abs(mean - whole) <= MEAN * max(abs(first), abs(second), abs(whole)):
         return

@@ -212,6 +212,11 @@ LOSSES: dict[str, tuple[Any, bool]] = {
     "sum": (lambda p, t: entropy(p, t, reduction="sum"), False),
     "weighted": (lambda p, t: entropy(p, t, torch.tensor([1.0, 9.0, 2.0])), False),
     "ignored": (lambda p, t: entropy(p, t, ignore_index=2), False),
+    "root": (lambda p, t: entropy(p, t).sqrt(), False),
+    "hardest": (
+        lambda p, t: entropy(p, t, reduction="none").topk(max(len(t) // 4, 1))[0].mean(),
+        False,
+    ),
     "dice": (lambda p, t: 1 - (p.softmax(1)[:, 1] * t).sum() / (1 + t.sum()), False),
 }
 
@@ -249,6 +254,10 @@ def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards()
     late[-1] = -100  # in the last of all samples
     with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
         fit(torch.nn.Linear(6, 2), None, np.tile(X, (3, 1)), late, parts=2)
+    alike = np.tile(X[:16], (2, 1)), np.tile(np.eye(2, dtype="f4")[Y[:16]], (2, 1))
+    for name in ("root", "hardest"):
+        with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
+            fit(torch.nn.Linear(6, 2), TorchLoss(LOSSES[name][0]), *alike, parts=2)
     fit(torch.nn.Linear(6, 2), torch.nn.KLDivLoss(reduction="batchmean"), y=np.eye(2)[Y], parts=2)
     for function in (LOSSES["mean"][0], LOSSES["dice"][0]):  # torch's own, but for the lambda
         with pytest.raises(TrainingError, match=r"TorchLoss\(function\) makes a loss"):
@@ -287,18 +296,31 @@ def test_names_that_a_module_has_for_something_else_are_refused() -> None:
 
 def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counting(torch.nn.Linear):
-        calls = 0
-
         def forward(self, x: Any) -> Any:
             self.calls = self.calls + 1
+            self.total += 1
+            self.last = x.detach()
             return super().forward(x)
 
     told: list[str] = []
     monkeypatch.setattr(logger, "warning", lambda text, *given: told.append(text % given))
     module = Counting(6, 2)
-    module.calls = 0
+    module.calls, module.last = 0, torch.zeros(1)
+    module.register_buffer("total", torch.zeros(1), persistent=False)
     fit(module)
-    assert "forward changes calls, which is no buffer" in " ".join(told)
+    assert "forward changes calls, last, total, which is no buffer" in " ".join(told)
+    told.clear()
+    fit(prune.identity(torch.nn.Linear(6, 2), "weight"))  # which computes its weight anew
+    assert "forward changes" not in " ".join(told)
+
+
+@pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_on_gradients_are_refused_by_a_fit(kind: str) -> None:
+    module = net()
+    getattr(module[0].weight, kind)(lambda _: None)
+    TorchModule(module).predict(X)
+    with pytest.raises(SettingsError, match=r"0\.weight: expected no hook on a parameter's grad"):
+        fit(module)
 
 
 def test_several_threads_predict_with_one_module() -> None:
