@@ -83,7 +83,7 @@ def track_cells(
     rain: xr.Dataset,
     *,
     threshold: float = 1.0,
-    saddle: float = 0.5,
+    saddle: float = 0.8,
     smooth_km: float = 1.5,
     least_km2: float = 10.0,
     progress: Callable[[int, int], None] | None = None,

@@ -20,7 +20,7 @@ def cells(
     saddle: Annotated[
         float,
         typer.Option(help="Two peaks are two cells if rain between falls below this share."),
-    ] = 0.5,
+    ] = 0.8,
     smooth_km: Annotated[float, typer.Option(help="Width of the smoothing before.")] = 1.5,
     least_km2: Annotated[float, typer.Option(help="Smallest area of a cell.")] = 10.0,
     place: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +62,9 @@ def plot_cleaning(
     colours = [colour for colour, _ in METHODS[: len(STEPS)]]
     norm = BoundaryNorm(np.arange(len(STEPS) + 1) - 0.5, len(STEPS))
     draw_field(axes[2], mapped(step), axis, axis, ListedColormap(colours), norm)
-    shares = _shares(cleaned.counts)
+    # Per cent of the gates with rain that each step took out.
+    every = max(cleaned.counts["echo"], 1)
+    shares = {name: 100 * n / every for name, n in cleaned.counts.items() if name != "echo"}
     handles = [
         Patch(color=colours[STEPS.index(name)], label=f"{name}, {share:.2g} %")
         for name, share in shares.items()
@@ -97,9 +98,3 @@ def _nearest(
     step = (sweep.range[-1] - sweep.range[0]) / max(sweep.range.size - 1, 1)
     gate = np.rint((np.hypot(x, y) - sweep.range[0]) / step).clip(0, sweep.range.size - 1)
     return ray, gate.astype(np.int64)
-
-
-def _shares(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return the per cent of the gates with rain that each step took out."""
-    echo = max(counts["echo"], 1)
-    return {step: 100 * gates / echo for step, gates in counts.items() if step != "echo"}

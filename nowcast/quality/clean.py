@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 #: In the order in which they run, but for speckle, which comes last and so takes what others left
 #: over; the flag of each is the bit of its place.
 STEPS = ("correlation", "climate", "texture", "spikes", "speckle", "second_trip")
-#: Those that remove more false echo than rain where the truth is known (python -m ci.bench.clean).
+#: Those that remove more false echo than rain where the truth is known (python -m ci.bench.ingest).
 DEFAULT = ("texture", "spikes", "speckle", "second_trip")
 #: Correlation coefficient below which an echo is no rain by the step of that name.
 RHOHV = 0.8

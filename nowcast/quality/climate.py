@@ -6,7 +6,7 @@ rain than those beside them. No terrain model is needed, but days of scans, some
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -123,8 +123,7 @@ class Tally:
         frequency = (self.echo / np.maximum(self.seen, 1)).astype(np.float32)
         nothing = np.zeros(len(frequency), np.float32)
         open_view = Climate(self.elevation, self.range, frequency, nothing, self.scans)
-        blockage = self._blockage(open_view.ground)
-        return Climate(self.elevation, self.range, frequency, blockage, self.scans)
+        return replace(open_view, blockage=self._blockage(open_view.ground))
 
     def _blockage(self, ground: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Return the dB that each ray has less than those beside it see of the same rain."""
@@ -155,27 +154,15 @@ def write_climate(climate: Climate, path: Path) -> None:
 
     rays = len(climate.frequency)
     azimuth = (np.arange(rays) + 0.5) * 360.0 / rays
+    share = {"long_name": "share of the scans with echo", "units": "1"}
+    loss = {"long_name": "loss behind obstacles, there and back", "units": "dB"}
     dataset = xr.Dataset(
-        {
-            "echo_frequency": (
-                ("azimuth", "range"),
-                climate.frequency,
-                {"long_name": "share of the scans with echo", "units": "1"},
-            ),
-            "blockage": (
-                "azimuth",
-                climate.blockage,
-                {"long_name": "loss behind obstacles, there and back", "units": "dB"},
-            ),
-        },
-        {
-            "azimuth": ("azimuth", azimuth, {"units": "degrees", "long_name": "from north"}),
-            "range": ("range", climate.range, {"units": "m", "long_name": "along the beam"}),
-        },
-        describe(
-            title="Climate of the echoes of a radar", source="weather radar",
-            elevation=float(climate.elevation), scans=climate.scans,
-        ),
+        {"echo_frequency": (("azimuth", "range"), climate.frequency, share),
+         "blockage": ("azimuth", climate.blockage, loss)},
+        {"azimuth": ("azimuth", azimuth, {"units": "degrees", "long_name": "from north"}),
+         "range": ("range", climate.range, {"units": "m", "long_name": "along the beam"})},
+        describe(title="Climate of the echoes of a radar", source="weather radar",
+                 elevation=float(climate.elevation), scans=climate.scans),
     )  # fmt: skip
     with beside(path) as temporary:
         dataset.to_netcdf(temporary, engine="h5netcdf")

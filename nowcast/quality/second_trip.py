@@ -22,6 +22,9 @@ RAYS, GATES, FEWEST = 1, 3, 9
 # Mean signal quality index below which an echo is incoherent: with 32 pulses of noise it is 0.16,
 # with rain as strong as the noise 0.45, and 0.25 at the rim of weak rain that radars still show.
 LEAST_COHERENCE = 0.22
+# Echo beside an incoherent one is incoherent if its own index is below this: at its edges the mean
+# is of few values, and of coherent rain too.
+LEAST_BESIDE = 0.3
 # Length of the mean of the turns from gate to gate, as unit vectors, below which velocities are
 # any: of 18 random ones it is 0.24, of rain whose velocities differ by a fifth of Nyquist's 0.82.
 LEAST_STEADINESS = 0.5
@@ -51,7 +54,10 @@ def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
         return None
     false = np.zeros(sweep.dbz.shape, np.bool_)
     parts = np.ascontiguousarray(parts, np.float32)
-    _judge(sweep.dbz, parts, np.float32(max(weakest, -1e30)), np.float32(least), false)
+    weakest32 = np.float32(max(weakest, -1e30))
+    _judge(sweep.dbz, parts, weakest32, np.float32(least), false)
+    if sweep.coherence is not None:
+        _grow(sweep.dbz, parts[0], weakest32, np.float32(LEAST_BESIDE), false.copy(), false)
     return false
 
 
@@ -77,3 +83,20 @@ def _judge(
                             count += 1
                 squares += total * total
             false[ray, gate] = count >= FEWEST and squares < (least * np.float32(count)) ** 2
+
+
+@jit
+def _grow(
+    dbz: Float, coherence: Float, weakest: np.float32, least: np.float32,
+    before: NDArray[np.bool_], false: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Write to ``false`` the echo of less coherence beside gates that are in ``before``."""
+    rays, gates = dbz.shape
+    for ray in range(rays):
+        for gate in range(gates):
+            if before[ray, gate]:
+                for side in range(-1, 2):
+                    row = (ray + side) % rays
+                    for near in range(max(gate - 1, 0), min(gate + 2, gates)):
+                        if coherence[row, near] < least and weakest <= dbz[row, near]:
+                            false[row, near] = True
