@@ -149,6 +149,11 @@ def _ingest_remote(
     """Fetch and ingest remote files, batch by batch; those that the store has are passed over."""
     read = ReadList(path)
     unread = read.without_read(files)
+    new = {file.url for file in unread}
+    if settings.mosaic is not None:
+        # Scans of the other radars, fetched once more: a late one makes its frames anew with them.
+        near = mosaic.near_in_time(new, [file.url for file in files if file.url not in new])
+        unread = [file for file in files if file.url in new.union(near)]
     report.existing += len(files) - len(unread)
     done = 0
     early = GRACE if settings.mosaic is None else mosaic.step_of(settings) // 2
@@ -168,7 +173,7 @@ def _ingest_remote(
             sources = Sources([c for c, f in local.items() if f.named])
             sources.found += [c for c, f in local.items() if not f.named]
             _ingest_files(cluster, sources, path, settings, report, show)
-            read.add([file for file in local.values() if file.url not in report.unread])
+            read.add([f for f in local.values() if f.url in new and f.url not in report.unread])
         done += len(batch)
 
 

@@ -144,11 +144,13 @@ def near_in_time(new: Collection[str], taken: Collection[str]) -> list[str]:
     ['a/s_202006010005.h5']
     """
     times = {name: name_time(name.rpartition("/")[2]) for name in (*new, *taken)}
-    around = [time for name in new if (time := times[name]) is not None]
-    return [
-        name for name in taken
-        if (time := times[name]) is not None and any(abs(time - one) <= NEAR for one in around)
-    ]  # fmt: skip
+    around = sorted(time for name in new if (time := times[name]) is not None)
+
+    def near(time: np.datetime64 | None) -> bool:
+        place = 0 if time is None else bisect_left(around, time - NEAR)
+        return time is not None and place < len(around) and bool(around[place] <= time + NEAR)
+
+    return [name for name in taken if near(times[name])]
 
 
 def radar_counts(path: Path) -> dict[np.datetime64, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,14 +107,17 @@ def test_what_a_lost_radar_alone_saw_is_missing_and_a_restart_goes_on(volumes, t
     assert np.isfinite(rain[4, 300, 100])
     assert np.isfinite(rain[3, 60, 60])
 
-    # The second radar comes late: the frames that it was missing in are made anew.
+    # The second radar comes late: the frames that it was missing in are made anew, also of scans
+    # at an address.
     first = [*sorted((folder / "a").iterdir())[:4], *sorted((folder / "b").iterdir())[:2]]
-    ingest(first, tmp_path / "parts.zarr", **lines)
-    report = ingest([folder], tmp_path / "parts.zarr", **lines)
-    assert (report.written, report.anew, report.existing) == (2, 1, 3)
-    for name, values in (("rain_rate", rain), ("quality", quality)):
-        np.testing.assert_array_equal(read(tmp_path / "parts.zarr", name), values)
-    assert read(tmp_path / "parts.zarr", "radar_count").tolist() == [2, 2, 2, 1, 2, 2]
+    for store, at in ((tmp_path / "far.zarr", Path.as_uri), (tmp_path / "parts.zarr", str)):
+        ingest([at(path) for path in first], store, **lines)
+        report = ingest([at(folder)], store, **lines)
+        assert (report.written, report.anew) == (2, 1)
+        for name, values in (("rain_rate", rain), ("quality", quality)):
+            np.testing.assert_array_equal(read(store, name), values)
+        assert read(store, "radar_count").tolist() == [2, 2, 2, 1, 2, 2]
+    assert report.existing == 3
     # A day on which one radar is not there at all goes into the same map.
     report = ingest([folder / "a"], tmp_path / "parts.zarr", **lines)
     assert (report.anew, report.existing) == (0, 6)
