@@ -133,7 +133,7 @@ def real_storms(path: str) -> tuple[NDArray[np.float32], list[list[Mark]]]:
 def _matched(
     first: NDArray[np.float32], second: NDArray[np.float32], place: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return where the block around a place (row, column) went, if another one is like it."""
+    """Return the place (row, column) that the block around one went to, if another is like it."""
     around = (place - HALF - REACH).min(), (place + HALF + REACH).max()
     if around[0] < 0 or around[1] >= SIZE:
         return None
