@@ -15,8 +15,9 @@ from daskdl.data.nested import is_nested
 from daskdl.errors import SettingsError
 from daskdl.names import named
 from daskdl.nn import Linear, Module, ReLU, Sequential
-from daskdl.nn.core.arguments import each, parts_of
+from daskdl.nn.core.arguments import each, parts_of, unmasked
 from daskdl.optim import Adam, Method
+from daskdl.predict.arguments import wrong
 from daskdl.sklearn.base import (
     BaseEstimator,
     _check_sample_weight,
@@ -87,6 +88,7 @@ class Estimator(BaseEstimator):
 
     def _inputs(self, x: Any, y: Any, sample_weight: Any, **targets: bool) -> tuple[Any, Any, Any]:
         """Return inputs, targets and weights as arrays, in memory or lazy, once checked."""
+        x, y, sample_weight = (unmasked(type(self).__name__, a) for a in (x, y, sample_weight))
         if is_nested(x):
             self.n_features_in_ = each(lambda a: tuple(a.shape[1:]), x)
             return x, y if is_lazy(y) else np.asarray(y), sample_weight
@@ -105,6 +107,8 @@ class Estimator(BaseEstimator):
         """Fit a new network to inputs (n, features) and targets."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         make = self._network if self.model is None else self.model
+        if isinstance(make, Module):
+            raise wrong(f"{type(self).__name__}, model", "a function that makes a Module", make)
         self.model_ = make(self.n_features_in_, outputs, seed)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         optimizer = Adam(1e-3) if self.optimizer is None else self.optimizer
@@ -148,4 +152,5 @@ class Estimator(BaseEstimator):
         if is_lazy(x):
             validate_data(self, no_rows(x), reset=False, skip_check_array=True)
             return self.model_.predict(array_of(x))
+        x = unmasked(type(self).__name__, x)
         return self.model_.predict(validate_data(self, x, reset=False, dtype=np.float32))

@@ -51,6 +51,17 @@ def problem(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return x, (x[:, 0] * x[:, 1] > 0).astype(int)
 
 
+@pytest.mark.parametrize("place", ["X", "y", "sample_weight", "predict"])
+@pytest.mark.parametrize("estimator", [Classifier((4,), **QUICK), Regressor((4,), **QUICK)])
+def test_what_is_masked_is_never_taken(estimator: Estimator, place: str) -> None:
+    x, y = problem()
+    given = {"X": x, "y": y, "sample_weight": np.ones(60), "predict": x}
+    given[place] = np.ma.masked_array(given[place], given[place] > 0)
+    later = given.pop("predict")
+    with pytest.raises(ValueError, match=r"contains NaN|expected no masked elements of int64"):
+        estimator.fit(**given).predict(later)
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [("learning_rate", "to the optimizer, such as SGD"), ("early_stopping", "EarlyStopping")],
