@@ -7,8 +7,9 @@ many threads as ours; the fastest counts. On one thread the processor's time of 
 shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
 bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize, or of
-a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs the QDQ
-form of its static quantizer, and of one sample QOperator's, OpenVINO nncf's; all from the same samples, and ours in float32 beside them.
+a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs the QDQ form
+of its static quantizer and, of one sample, QOperator's, OpenVINO nncf's; all from the same samples,
+and ours in float32 beside them.
 "ours, model.predict" is the call that makes no Predictor to keep.
 """
 

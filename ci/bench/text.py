@@ -264,7 +264,7 @@ def main() -> None:
         return waiting(options.waiting)
     if options.workers:
         return by_workers(options.folder, options.texts, [*map(int, options.workers.split(","))])
-    ids, name = texts(options.texts), options.folder or f"{options.kind}, {options.size}"
+    ids, title = texts(options.texts), options.folder or f"{options.kind}, {options.size}"
     if options.folder:
         works = programs(options.folder, options.texts, options.threads)
     else:
@@ -279,7 +279,7 @@ def main() -> None:
             began = clock()
             work()
             times[name].append(clock() - began)
-    print(f"{name}, {options.texts} texts, {options.threads} threads")
+    print(f"{title}, {options.texts} texts, {options.threads} threads")
     print(f"{'':<26}{'texts/s':>9}{'ours over it':>14}")
     least = {name: min(seconds[1:]) for name, seconds in times.items()}
     for name, seconds in least.items():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import COLUMNS, DEPTH, LANES, address
-from daskdl.kernels.products.tall import FETCHED, SHORT, TALL, multiply_block
+from daskdl.kernels.products.tall import FETCHED, TALL, multiply_block
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import least_of, threads
@@ -161,7 +161,7 @@ def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahea
     first, end, start, stop : int
         Rows of y, and panels.
     ahead : from :func:`soon`
-        What is brought to L2 meanwhile.
+        What is brought to L2 meanwhile, before the next panel is.
     """
     depth, width, size = panels.shape[1], y.shape[1], x.itemsize
     rows, fetched = -(-(end - first) // TALL), 0
@@ -169,23 +169,26 @@ def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahea
         here, add, last = cuts[s], s > 0, s + 2 == cuts.size
         length = cuts[s + 1] - here
         for j in range(start, stop):
-            place, step = _part(ahead, fetched, length * FETCHED, address(panels))
+            panel = address(panels) + (j * depth + here) * COLUMNS * size
+            place, step = _part(ahead, fetched, length * FETCHED, panel + depth * COLUMNS * size)
             _panel(
-                x, a + here * size, a_step, length,
-                address(panels) + (j * depth + here) * COLUMNS * size, y, j * COLUMNS * size, add,
-                last, ends, first, end, width - j * COLUMNS, place, step,
+                x, a + here * size, a_step, length, panel, y, j * COLUMNS * size, add, last, ends,
+                first, end, width - j * COLUMNS, place, step,
             )  # fmt: skip
             fetched += length * FETCHED * rows
 
 
 @jit
-def _part(ahead, fetched, step, nothing):
-    """Return the address to fetch next, and its step from block to block, after some bytes."""
+def _part(ahead, fetched, step, rest):
+    """Return the address to fetch next, and its step from block to block, after some bytes.
+
+    When all was fetched it is that of the rest, the next panel, for each block.
+    """
     for place, n_bytes in ahead:
         if fetched < n_bytes:
             return place + fetched, step
         fetched -= n_bytes
-    return nothing, 0
+    return rest, 0
 
 
 @jit
@@ -193,9 +196,9 @@ def _panel(x, a, a_step, depth, b, y, offset, add, last, ends, first, end, left,
     """Compute some rows of one panel's columns; bring ``step`` bytes to L2 with each block."""
     y_step = y.shape[1] * y.itemsize
     bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
-    plan = depth, a_step, y_step, add, last, bias, beside, ends[2][0], ends[2][1], left
-    row, kind = first, 0 if left >= COLUMNS else 1 if left > LANES else 2
-    while row < end:
-        height = TALL if end - row >= TALL else SHORT if end - row >= SHORT else 1
-        multiply_block(x, a, b, address(y) + offset + row * y_step, ahead, plan, height, kind)
-        row, a, ahead = row + height, a + height * a_step, ahead + step
+    kind = 0 if left >= COLUMNS else 1 if left > LANES else 2
+    for row in range(first, end, TALL):
+        count = min(TALL, end - row)
+        plan = depth, count, a_step, y_step, add, last, bias, beside, ends[2][0], ends[2][1], left
+        multiply_block(x, a, b, address(y) + offset + row * y_step, ahead, plan, kind)
+        a, ahead = a + TALL * a_step, ahead + step

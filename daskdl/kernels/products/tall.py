@@ -40,10 +40,11 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
 
     Its arguments: an array of the dtype, of uint32 for pairs of bfloat16; the addresses of the
     first row of A, of a panel's part, of the first row of results, and of what is brought to L2
-    meanwhile; and a tuple: the summands; the bytes from row to row of A and
-    of results; whether to add to what is there, and whether this is the end; then the bias'
-    address, the bytes from a result to what is beside it (0: nothing is), both limits, and the
-    columns of results, which count where a panel is ``narrow``.
+    meanwhile; and a tuple: the summands; how many rows there are, the last of which stands for
+    those that are missing; the bytes from row to row of A and of results; whether to add to what is
+    there, and whether this is the end; then the bias' address, the bytes from a result to what is
+    beside it (0: nothing is), both limits, and the columns of results, which count where a panel is
+    ``narrow``.
     """
 
     def generate(context, builder, signature, args):
@@ -52,7 +53,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         pairs = Pairs(arithmetic(), LANES) if like.dtype == types.uint32 else None
         a, b, y, ahead = args[1:5]
         plan = cgutils.unpack_tuple(builder, args[5])
-        depth, a_step, y_step, add, last, bias, beside, low, high, columns = plan
+        depth, count, a_step, y_step, add, last, bias, beside, low, high, columns = plan
         words, width = ir.VectorType(number, LANES), LANES * size
         vector = words if pairs is None else pairs.sums
         short = f"v{LANES}f{8 * size}"
@@ -85,8 +86,12 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
             else:
                 masked("store", ir.VoidType(), value, place, ir.Constant(_I32, size), mask)
 
+        final = builder.sub(count, whole(1))
+        present = [builder.icmp_signed("<", whole(i), final) for i in range(rows)]
+        numbers = [builder.select(there, whole(i), final) for i, there in enumerate(present)]
+
         def steps(start, step):
-            return [builder.add(start, builder.mul(step, whole(i))) for i in range(rows)]
+            return [builder.add(start, builder.mul(step, number)) for number in numbers]
 
         lines = [builder.inttoptr(place, BYTE) for place in steps(a, a_step)]
         panel = builder.inttoptr(b, BYTE)
@@ -167,29 +172,23 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
     return block
 
 
-_tall, _short, _one = (_block(n, 2, False) for n in (TALL, SHORT, 1))
-_tall_narrow, _short_narrow, _one_narrow = (_block(n, 2, True) for n in (TALL, SHORT, 1))
-_tall_half, _short_half, _one_half = (_block(n, 1, True) for n in (TALL, SHORT, 1))
+_tall, _short = (_block(n, 2, False) for n in (TALL, SHORT))
+_tall_narrow, _short_narrow = (_block(n, 2, True) for n in (TALL, SHORT))
+_tall_half, _short_half = (_block(n, 1, True) for n in (TALL, SHORT))
 
 
 @jit
-def multiply_block(x, a, b, y, ahead, plan, height, kind):
-    """Compute TALL, SHORT or 1 rows; of a whole panel (kind 0), a narrow one (1) or half of one."""
-    if height == TALL and kind == 0:
+def multiply_block(x, a, b, y, ahead, plan, kind):
+    """Compute up to TALL rows; of a whole panel (kind 0), of a narrow one (1) or half of one."""
+    if plan[1] > SHORT and kind == 0:
         _tall(x, a, b, y, ahead, plan)
-    elif height == TALL and kind == 1:
+    elif plan[1] > SHORT and kind == 1:
         _tall_narrow(x, a, b, y, ahead, plan)
-    elif height == TALL:
+    elif plan[1] > SHORT:
         _tall_half(x, a, b, y, ahead, plan)
-    elif height == SHORT and kind == 0:
-        _short(x, a, b, y, ahead, plan)
-    elif height == SHORT and kind == 1:
-        _short_narrow(x, a, b, y, ahead, plan)
-    elif height == SHORT:
-        _short_half(x, a, b, y, ahead, plan)
     elif kind == 0:
-        _one(x, a, b, y, ahead, plan)
+        _short(x, a, b, y, ahead, plan)
     elif kind == 1:
-        _one_narrow(x, a, b, y, ahead, plan)
+        _short_narrow(x, a, b, y, ahead, plan)
     else:
-        _one_half(x, a, b, y, ahead, plan)
+        _short_half(x, a, b, y, ahead, plan)
