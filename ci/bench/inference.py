@@ -7,9 +7,8 @@ many threads as ours; the fastest counts. On one thread the processor's time of 
 shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
 bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize, or of
-a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs the QDQ form
-of its static quantizer and, of one sample, QOperator's, OpenVINO nncf's; all from the same samples,
-and ours in float32 beside them.
+a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs both forms of
+its static quantizer, OpenVINO nncf's; all from the same samples, and ours in float32 beside them.
 "ours, model.predict" is the call that makes no Predictor to keep.
 """
 
@@ -161,16 +160,14 @@ def _int8(
     first, second = (predictor(rows) for predictor in predictors)
     change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
-    peers: dict[str, Callable[[], dict[str, Work]]] = {
+    works = _made(network.name, {
         "onnxruntime": lambda: {"onnxruntime": _runtime(qdq, threads, x)},
+        "onnxruntime, QOperator": lambda: {
+            "onnxruntime, QOperator": _runtime(qoperator, threads, x)
+        },
         "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
         "ours, float32": lambda: {"ours, float32": lambda: predictors[1](rows)},
-    }
-    if batch == 1:  # of 16 it takes as many seconds
-        peers["onnxruntime, QOperator"] = lambda: {
-            "onnxruntime, QOperator": _runtime(qoperator, threads, x)
-        }
-    works = _made(network.name, peers)
+    })  # fmt: skip
     return Case(f"{network.name}, {batch}", lambda: predictors[0](rows), works)
 
 
