@@ -62,6 +62,7 @@ def detect_scene(
     array([[ 5., 17.,  7., 19.]], dtype=float32)
     """
     import dask
+    import dask.array as da
 
     if set(window) != {0, 1} or not all(0 <= margin < n for n in window.values()):
         raise SettingsError(
@@ -73,6 +74,8 @@ def detect_scene(
             "detect_scene: expected a scene (rows, columns, C), found shape "
             f"{getattr(scene, 'shape', None)}"
         )
+    if not hasattr(scene, "dims") and not isinstance(scene, da.Array):
+        scene = da.from_array(scene)  # of which a slice reads nothing yet
     shape = scene.shape[:2]
     sizes = [min(window[i], n) for i, n in enumerate(shape)]
     starts = [

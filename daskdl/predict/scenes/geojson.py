@@ -80,13 +80,8 @@ def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
         whole = shapely.union_all([shapely.geometry.shape(piece) for piece in pieces])
         whole = whole.normalize().simplify(0)
         placed = _moved(whole, transform @ affine.Affine.translation(-1, -1))
-        features.append(
-            {
-                "type": "Feature",
-                "geometry": shapely.geometry.mapping(placed),
-                "properties": {"label": label, "cells": round(whole.area)},
-            }
-        )
+        feature = {"type": "Feature", "geometry": shapely.geometry.mapping(placed)}
+        features.append({**feature, "properties": {"label": label, "cells": round(whole.area)}})
     return {"type": "FeatureCollection", "features": features}
 
 

@@ -100,21 +100,16 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
         )
     ends = [np.cumsum((0, *sizes)) for sizes in cells.chunks]
     blocks, places = cells.to_delayed(), list(np.ndindex(cells.numblocks))
-    tell = dask.delayed(_told)
-    corners = [[int(e[i]) for e, i in zip(ends, place, strict=True)] for place in places]
-    told = dask.compute(
-        *(
-            tell(blocks[place], corner, cells.shape, background, connectivity)
-            for place, corner in zip(places, corners, strict=True)
-        )
-    )
+    tell, tasks = dask.delayed(_told), []
+    for place in places:
+        corner = [int(e[i]) for e, i in zip(ends, place, strict=True)]
+        tasks.append(tell(blocks[place], corner, cells.shape, background, connectivity))
+    told = dask.compute(*tasks)
     starts = np.cumsum([0, *(len(part.sizes) for part in told)])
     parts = dict(zip(places, told, strict=True))
     offsets = dict(zip(places, starts.tolist(), strict=False))
     numbers, sizes = _joined(parts, offsets, _meeting(parts, offsets, cells, ends, connectivity))
-    lookup = {
-        p: np.append(0, numbers[offsets[p] : offsets[p] + len(parts[p].sizes)]) for p in places
-    }
+    lookup = {p: np.append(0, numbers[o : o + len(parts[p].sizes)]) for p, o in offsets.items()}
 
     def numbered(block: Array, block_id: tuple[int, ...]) -> Ints:
         return lookup[block_id][_labelled(block, background, connectivity)]
@@ -136,16 +131,13 @@ def _labelled(block: Array, background: int, connectivity: int) -> Ints:
 def _told(
     block: Array, corner: list[int], shape: tuple[int, ...], background: int, connectivity: int
 ) -> _Part:
-    labels = _labelled(block, background, connectivity)
+    labels: Array = _labelled(block, background, connectivity)
     sizes = np.bincount(labels.ravel())[1:]
     numbers, at = np.unique(labels, return_index=True)
     at = at[numbers > 0]
     places = [i + c for i, c in zip(np.unravel_index(at, block.shape), corner, strict=True)]
-    faces: dict[tuple[int, int], tuple[Ints, Array]] = {
-        (axis, side): (
-            np.asarray(labels.take(side, axis), np.int64),
-            np.asarray(block.take(side, axis)),
-        )
+    faces = {
+        (axis, side): (labels.take(side, axis).astype(np.int64), block.take(side, axis))
         for axis in range(block.ndim)
         for side in (0, -1)
     }

@@ -73,10 +73,8 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
         print(f"predict: at most {line}", file=sys.stderr, flush=True)
         return
     steps = [axis.scale.numerator for axis in tiling.axes]
-    smaller, margins = (
-        list(tile.values()),
-        [w - t for w, t in zip(windows, tile.values(), strict=True)],
-    )
+    smaller = [*tile.values()]
+    margins = [w - t for w, t in zip(windows, smaller, strict=True)]
     while True:
         halves = [max(s, t // 2 // s * s) for t, s in zip(smaller, steps, strict=True)]
         if halves == smaller:

@@ -85,11 +85,16 @@ def _on_cluster(
     if not first:
         return
     running = as_completed(submitted(client, {**graph, **{k: tiles[k] for k in first}}, first))
-    for future in running:
-        done(future.key, future.result())
-        future.release()
-        for key in itertools.islice(waiting, 1):
-            running.update(submitted(client, {**graph, key: tiles[key]}, [key]))
+    try:
+        for future in running:
+            value = future.result()
+            future.release()
+            done(future.key, value)
+            for key in itertools.islice(waiting, 1):
+                running.update(submitted(client, {**graph, key: tiles[key]}, [key]))
+    except BaseException:  # such as Ctrl-C, whose traceback would keep the cluster at work
+        client.cancel([*running.futures], force=True)
+        raise
 
 
 def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
@@ -142,12 +147,8 @@ class Meter:
                 f"predict: tile {self._tiles} of {self._total}, {rate / 1e6:.3g} Mpixel/s, "
                 f"{format_time((self._cells - self._done) / rate)} left"
             )
-            print(
-                *(("\r" + line, "") if self._terminal else (line,)),
-                file=sys.stderr,
-                end="" if self._terminal else "\n",
-                flush=True,
-            )
+            line = f"\r{line} " if self._terminal else f"{line}\n"
+            print(line, file=sys.stderr, end="", flush=True)
 
     def stop(self) -> None:
         """End the line of a terminal."""

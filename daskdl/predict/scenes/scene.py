@@ -68,16 +68,18 @@ def predict_scene(
         nodata = scene.nodata
     if isinstance(out, str | os.PathLike):
         out = os.fspath(out).removeprefix("file://")
-    names = [*getattr(scene, "dims", range(getattr(scene, "ndim", 0)))]
-    layout, tiles = _layout(names, tile, channel)
-    labelled = hasattr(scene, "dims")
-    cells = (scene.data if scene.chunks is not None else scene.values) if labelled else scene
-    if not hasattr(cells, "shape") or cells.dtype.kind not in "fiub":
+    if getattr(getattr(scene, "dtype", None), "kind", "") not in [*"fiub"]:
         raise wrong("predict, tile", "a scene of numbers, such as an array of numpy or zarr", scene)
+    labelled = hasattr(scene, "coords")
+    layout, tiles = _layout([*(scene.dims if labelled else range(scene.ndim))], tile, channel)
+    cells = (scene.data if scene.chunks is not None else scene.values) if labelled else scene
     lengths = tuple(cells.shape[axis] for axis in layout.image)
     channels = 1 if layout.channel is None else cells.shape[layout.channel]
     if 0 in cells.shape or any(np.isnan(n) for n in cells.shape):
-        raise DataError(f"predict, tile: expected a scene with cells, found shape {cells.shape}")
+        raise DataError(
+            f"predict, tile: expected a scene with cells, found shape {cells.shape}; of a Dask "
+            "array of unknown chunks, array.compute_chunk_sizes() tells them"
+        )
     if boundary not in (None, *BOUNDARIES):
         raise wrong("predict, boundary", f"one of {BOUNDARIES}", boundary)
     predictor = predictor.in_batches(1)
@@ -118,6 +120,8 @@ def predict_scene(
         if out is not None or in_memory:
             check_memory(tiling, tiles, current_client())
         if out is not None:
+            if not isinstance(out, str):
+                raise wrong("predict, out", "a path or URL", out)
             dims = _dims(scene, len(tiling.chunks), layout) if labelled else None
             token = tokenize(
                 lazily.token, cells.shape, cells.dtype, tiles, overlap, blend, channel, nodata,
@@ -169,15 +173,18 @@ def _of_several(
 
 def _padded(cells: Any, layout: Layout, margins: list[int], boundary: str | None) -> Any:
     """Return a scene with more cells on both sides along the axes of the image."""
-    by_axis = dict(zip(layout.image, margins, strict=True))
-    widths = [(by_axis.get(axis, 0),) * 2 for axis in range(len(cells.shape))]
-    mode: Any = boundary
-    if isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap):
-        return np.pad(cells, widths, mode=mode)
-    import dask.array as da
+    lib: Any = np
+    if not isinstance(cells, np.ndarray) or isinstance(cells, np.memmap):
+        import dask.array as da
 
-    cells = cells if isinstance(cells, da.Array) else da.from_array(cells)
-    return da.pad(cells, widths, mode=mode)
+        lib, cells = da, cells if isinstance(cells, da.Array) else da.from_array(cells)
+    mode: Any = boundary
+    for axis, margin in zip(layout.image, margins, strict=True):
+        n = cells.shape[axis]
+        places = np.pad(np.arange(n), margin, mode=mode)  # dask.array.pad has no wide margins
+        ends = [lib.take(cells, at, axis) for at in (places[:margin], places[margin + n :])]
+        cells = lib.concatenate([ends[0], cells, ends[1]], axis)
+    return cells
 
 
 def _check_nodata(nodata: Any, blend: str, lengths: tuple[int, ...], axes: list[Axis]) -> None:

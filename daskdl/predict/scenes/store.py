@@ -73,20 +73,26 @@ def _name(place: Place) -> str:
 def _array(tiling: Tiling, out: str, token: str, dims: list[str] | None) -> Any:
     import zarr
 
+    found = "another array"
     try:
         array = zarr.open_array(out, mode="r+", config={"write_empty_chunks": True})
+        if array.attrs.get(TOKEN) == token:
+            return array
     except FileNotFoundError:
-        return zarr.create_array(
-            out, shape=tuple(map(sum, tiling.chunks)), dtype=tiling.common.like.dtype,
-            chunks=tuple(map(max, tiling.chunks)), dimension_names=dims,
-            attributes={TOKEN: token}, config={"write_empty_chunks": True},
-        )  # fmt: skip
-    if array.attrs.get(TOKEN) != token:
-        raise SettingsError(
-            f"predict, out: expected nothing at {out}, or the result of this model with these "
-            "tiles to go on with, found another array; remove it or take another name"
-        )
-    return array
+        try:
+            return zarr.create_array(
+                out, shape=tuple(map(sum, tiling.chunks)), dtype=tiling.common.like.dtype,
+                chunks=tuple(map(max, tiling.chunks)), dimension_names=dims,
+                attributes={TOKEN: token}, config={"write_empty_chunks": True},
+            )  # fmt: skip
+        except OSError as error:
+            found = str(error)
+    except (OSError, ValueError) as error:  # a file, or a group
+        found = str(error)
+    raise SettingsError(
+        f"predict, out: expected a path or URL with nothing at {out}, or the result of this model "
+        f"with these tiles to go on with, found {found}; remove it or take another name"
+    )
 
 
 def _done(array: Any) -> set[Place]:

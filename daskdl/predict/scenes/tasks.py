@@ -132,15 +132,10 @@ def _predicted(
     fill = np.nan if like.dtype.kind == "f" else -1
     without: Array = missing
     for i, (part, scale) in enumerate(zip(cut, common.scales, strict=True), 1):
-        cells = np.arange(part.start, part.stop).repeat(max(1, scale.numerator))
-        cells = cells * scale.numerator + np.tile(
-            np.arange(scale.numerator), part.stop - part.start
-        )
+        step = scale.numerator
+        cells = np.arange(part.start * step, part.stop * step).reshape(-1, step)
         cells = np.minimum(cells // scale.denominator, missing.shape[i] - 1)
-        without = without.take(cells, axis=i)
-        shape = without.shape
-        without = without.reshape(*shape[:i], -1, scale.numerator, *shape[i + 1 :])
-        without = np.asarray(without.all(i + 1))
+        without = np.asarray(without.take(cells, axis=i).all(i + 1))
     tail = like.shape[without.ndim :]
     if without.all():
         return np.full((*without.shape, *tail), fill, like.dtype)

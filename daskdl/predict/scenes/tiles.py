@@ -217,10 +217,11 @@ def file_of(cells: Any) -> Any:
     if not isinstance(cells, np.memmap) or cells.filename is None:
         return cells
     base = cells.base
-    if isinstance(base, np.memmap) or not (cells.flags.c_contiguous or cells.flags.f_contiguous):
+    whole = not isinstance(base, np.memmap) and cells.mode != "c"
+    if not whole or not (cells.flags.c_contiguous or cells.flags.f_contiguous):
         raise SettingsError(
-            "predict, tile: expected a whole memmap, found a part of one; open the part by "
-            "numpy.memmap(..., offset=, shape=), or give numpy.asarray(part)"
+            "predict, tile: expected a whole memmap as its file has it, found a part, or mode 'c'; "
+            "open it by numpy.memmap(..., 'r', offset=, shape=), or give numpy.asarray(memmap)"
         )
     order = "C" if cells.flags.c_contiguous else "F"
     return File(str(cells.filename), cells.dtype, cells.offset, cells.shape, order)

@@ -1,5 +1,6 @@
 """Objects that lie across tiles are one: labels as of the whole scene, boxes once."""
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -76,6 +77,24 @@ def _squares(images):
     return results
 
 
+class _Lazy:
+    """A scene in a file, of which nothing may be read before the tasks run."""
+
+    ndim, dtype, running = 3, np.dtype(np.float32), False
+
+    def __init__(self, cells):
+        self.cells, self.shape = cells, cells.shape
+
+    def __getitem__(self, index):
+        part = self.cells[index]
+        assert self.running or not part.size
+        return part
+
+    def get(self, graph, keys, **_):
+        self.running = True
+        return dask.get(graph, keys)
+
+
 @pytest.mark.parametrize("kind", ["numpy", "dask"])
 def test_a_box_at_a_border_of_windows_is_found_once(kind):
     scene, expected = np.zeros((210, 330, 1), np.float32), []
@@ -89,5 +108,8 @@ def test_a_box_at_a_border_of_windows_is_found_once(kind):
     rows = np.column_stack([objects["boxes"].round(), objects["labels"]]).astype(int)
     assert sorted(map(tuple, rows.tolist())) == sorted(expected)
     assert (np.diff(objects["scores"]) <= 0).all()
+    with dask.config.set(scheduler=(lazy := _Lazy(scene)).get):
+        again = detect_scene(_squares, lazy, {0: 64, 1: 80}, margin=16)
+    np.testing.assert_array_equal(again["boxes"], objects["boxes"])
     empty = detect_scene(_squares, source * 0, {0: 64, 1: 80}, margin=16)
     assert [len(column) for column in empty.values()] == [0, 0, 0]

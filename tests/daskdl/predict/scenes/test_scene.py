@@ -3,6 +3,9 @@
 import os
 import pickle
 import re
+import signal
+import threading
+import time
 from types import SimpleNamespace
 
 import dask.array as da
@@ -14,7 +17,8 @@ import zarr
 from distributed import Client
 
 from daskdl import nn, ops
-from daskdl.errors import SettingsError
+from daskdl.errors import DataError, SettingsError
+from daskdl.models import FPN
 from daskdl.predict.scenes import running
 
 RNG = np.random.default_rng(0)
@@ -55,6 +59,7 @@ class _Residual(nn.Module):
 NETWORKS = {
     "unet": _UNet(),
     "residual": _Residual(),
+    "pyramid": FPN(3, 2, filters=(8, 16, 16), width=16),
     "dilated": nn.Sequential(
         _block(3, 16, 0), nn.Conv2d(16, 16, 3, padding=4, dilation=4, seed=1), nn.ReLU(),
         nn.Conv2d(16, 3, 5, padding=2, seed=2),
@@ -83,7 +88,32 @@ def test_tiles_are_the_whole_bit_for_bit(network):
     assert tiled.dtype == whole.dtype
     np.testing.assert_array_equal(tiled, whole)
     near = model.predict(scene, tile={0: 128, 1: 128}, overlap="field", threads=1)
-    np.testing.assert_allclose(near, whole, atol=1e-5)
+    np.testing.assert_allclose(near, whole, atol=1e-5 * abs(whole).max())
+
+
+@pytest.mark.long
+@pytest.mark.kills
+@pytest.mark.parametrize("network", ["unet", "pyramid", "residual", "dilated", "strided"])
+def test_a_whole_of_4096_by_any_chunks_on_any_workers_one_killed(network, tmp_path):
+    model, scene = NETWORKS[network], _scene(4096, 4096)
+    whole = model.predict(scene[None])[0]
+    for workers, side in ((1, 100), (2, 512), (3, 1000), (3, 4096)):
+        stored = zarr.create_array(tmp_path / f"{side}", data=scene, chunks=(side, side, 3))
+        cells, out = stored if workers < 3 else da.from_zarr(stored), tmp_path / f"out{side}"
+        with Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as client:
+            pids = [*client.run(os.getpid).values()]
+
+            def kill(pids=pids, out=out):
+                while len([*out.rglob("c/*/*/0")]) < 5:
+                    time.sleep(0.01)
+                os.kill(pids[0], signal.SIGKILL)
+
+            if workers == 3:
+                threading.Thread(target=kill, daemon=True).start()
+            result = model.predict(cells, tile={0: 512, 1: 512}, out=out)[:]
+            if workers == 3:
+                assert not psutil.pid_exists(pids[0])
+        assert result.tobytes() == whole.tobytes()
 
 
 @pytest.mark.parametrize("chunks", [(100, 77, 3), (-1, -1, 2)])
@@ -169,9 +199,10 @@ def test_blended_tiles_of_a_network_that_changes_nothing_are_the_scene(blend, bo
     np.testing.assert_allclose(model.predict(scene, **options), scene, rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 5, 150])
 @pytest.mark.parametrize("boundary", ["reflect", "symmetric", "edge", "wrap"])
-def test_beyond_its_border_a_scene_goes_on_as_numpy_pads_it(boundary):
-    model, scene = NETWORKS["dilated"], _scene(150, 170)
+def test_beyond_its_border_a_scene_goes_on_as_numpy_pads_it(boundary, rows):
+    model, scene = NETWORKS["dilated"], _scene(rows, 170)
     wide = np.pad(scene, ((64, 64), (64, 64), (0, 0)), mode=boundary)
     expected = model.predict(wide[None], threads=1)[0, 64:-64, 64:-64]
     options = {"tile": {0: 64, 1: 64}, "boundary": boundary, "threads": 1}
@@ -227,11 +258,28 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
         ({"tile": {0: 8, 1: 8}, "blend": "linear"}, "overlap=n"),
         ({"overlap": 3}, "found no tile"),
         ({"tile": {0: 8, 1: 8}, "boundary": "mirror"}, "'wrap'.*, found 'mirror'"),
+        ({"tile": {0: 8, 1: 8}, "out": 3}, "a path or URL, found 3"),
+        ({"tile": {0: 8, 1: 8}, "out": __file__}, "with nothing at .* File exists"),
+        ({"tile": {0: 8, 1: 8}, "out": "nowhere://a"}, "with nothing at .* nowhere"),
     ],
 )
 def test_mistakes_are_told(options, sentence):
     with pytest.raises(SettingsError, match=sentence):
         NETWORKS["residual"].predict(_scene(64, 64), **options)
+
+
+def test_what_is_no_array_of_numbers_is_told(tmp_path):
+    model, options = NETWORKS["residual"], {"tile": {0: 8, 1: 8}}
+    scene = _scene(64, 64)
+    for wrong in (scene.tolist(), xr.DataArray(scene).to_dataset(name="a"), scene.astype(str)):
+        with pytest.raises(SettingsError, match="expected a scene of numbers"):
+            model.predict(wrong, **options)
+    lazy = da.from_array(scene)
+    with pytest.raises(DataError, match="compute_chunk_sizes"):
+        model.predict(lazy[lazy[:, 0, 0] > 0], **options)
+    np.save(tmp_path / "scene.npy", scene)
+    with pytest.raises(SettingsError, match="as its file has it"):  # what is changed is no file's
+        model.predict(np.load(tmp_path / "scene.npy", mmap_mode="c"), **options)
 
 
 def test_what_was_written_before_is_kept_unless_its_cells_have_changed(tmp_path):
@@ -319,3 +367,21 @@ def test_a_scene_in_memory_goes_to_workers_window_by_window(tmp_path):
     np.testing.assert_array_equal(there, here)
     np.testing.assert_array_equal(written[:], here)
     assert max(largest) < scene.nbytes / 4
+
+
+@pytest.mark.slow
+def test_an_interrupted_call_leaves_the_cluster_nothing_to_do(tmp_path, monkeypatch):
+    def interrupted(meter, cells):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.Meter, "advance", interrupted)
+    scene = zarr.create_array(tmp_path / "scene", data=_scene(300, 300), chunks=(100, 100, 3))
+    options = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
+    with Client(n_workers=1, **options) as client:
+        with pytest.raises(KeyboardInterrupt) as kept:  # whose frames hold what they held
+            NETWORKS["residual"].predict(scene, tile={0: 32, 1: 32}, out=tmp_path / "out")
+        tasks, until = client.cluster.scheduler.tasks, time.monotonic() + 20
+        while any("scene" in str(key) for key in tasks) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not [key for key in tasks if "scene" in str(key)]
+        assert kept.value.__traceback__ is not None
