@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from daskdl.scaling.report import replacing
+from daskdl.files import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "figures"
@@ -75,8 +75,8 @@ def keep(name: str, files: list[Path]) -> None:
             content = content["rows"]
         figure["rows"] += content
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with replacing(FOLDER / f"{name}.json") as beside:
-        beside.write_text(_text(figure), encoding="utf-8")
+    with replacing(FOLDER / f"{name}.json") as temporary:
+        temporary.write_text(_text(figure), encoding="utf-8")
 
 
 def figure(name: str) -> dict[str, Any] | None:

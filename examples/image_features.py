@@ -233,18 +233,18 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
     """Write a partition's rows and what was left out; they have their name once on the disk."""
     told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
     try:
-        (write_zarr if path.suffix == ".zarr" else write_parquet)(rows, json.dumps(told), beside)
-        sync_trees([beside])
-        beside.rename(path)
+        (write_zarr if path.suffix == ".zarr" else write_parquet)(rows, json.dumps(told), temporary)
+        sync_trees([temporary])
+        temporary.rename(path)
     except OSError as error:
         raise DataError(
             f"{path}: expected to write {len(rows)} rows, found {error.strerror or error}; make "
             "room and call again: partitions that have their file are not done again"
         ) from error
     finally:
-        remove(beside)
+        remove(temporary)
 
 
 def write_parquet(rows: list[dict[str, Any]], told: str, path: Path) -> None:
@@ -384,8 +384,8 @@ def main(arguments: list[str] | None = None) -> Report:
             total.found += report.found
             total.left_out += report.left_out
             total.seconds += report.seconds
-    for beside in options.folder.glob(".part-*"):  # of workers that were lost
-        remove(beside)
+    for temporary in options.folder.glob(".part-*"):  # of workers that were lost
+        remove(temporary)
     print(f"{total.pictures:,} pictures, {total.found:,} with features in {options.folder}, "
           f"{len(total.left_out):,} left out")  # fmt: skip
     for _, reason in total.left_out:

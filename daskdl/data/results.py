@@ -245,9 +245,9 @@ class _Folder:
                 f"earlier call, found other files without {MANIFEST}; give another folder"
             )
         else:
-            beside = self._beside(MANIFEST)
-            files.pipe_file(beside, json.dumps(manifest).encode())
-            self._rename(beside, path)
+            temporary = self._temporary(MANIFEST)
+            files.pipe_file(temporary, json.dumps(manifest).encode())
+            self._rename(temporary, path)
 
     def tidy(self) -> None:
         """Remove files that workers left unfinished, once all are there: one may yet be at work."""
@@ -271,30 +271,30 @@ class _Folder:
                 "that there are some in each"
             )
         part = self.part(number)
-        beside = self._beside(_base(part))
+        temporary = self._temporary(_base(part))
         try:
             if self.format == "zarr":
-                _write_group(beside, columns, part)
+                _write_group(temporary, columns, part)
             else:
-                with self.files.open(beside, "wb") as file:
+                with self.files.open(temporary, "wb") as file:
                     _write_table(file, columns, part)
-            self._rename(beside, part)
+            self._rename(temporary, part)
         except BaseException:
-            if self.files.exists(beside):
-                self.files.rm(beside, recursive=True)
+            if self.files.exists(temporary):
+                self.files.rm(temporary, recursive=True)
             raise
         return len(next(iter(columns.values())))
 
-    def _beside(self, name: str) -> str:
+    def _temporary(self, name: str) -> str:
         return f"{self.path}/.{name}.{uuid.uuid4().hex[:8]}"
 
-    def _rename(self, beside: str, path: str) -> None:
+    def _rename(self, temporary: str, path: str) -> None:
         if "://" in self.path:
-            self.files.mv(beside, path)
+            self.files.mv(temporary, path)
         elif os.path.isdir(path):  # another attempt at the same task was faster
-            shutil.rmtree(beside)
+            shutil.rmtree(temporary)
         else:
-            os.replace(beside, path)
+            os.replace(temporary, path)
 
 
 def _base(path: str) -> str:

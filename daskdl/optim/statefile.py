@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import CheckpointError
-from daskdl.files import sync, write_synced
+from daskdl.files import replacing
 from daskdl.optim.method import State
 
 
 def save_state(path: str | os.PathLike[str], state: State) -> None:
-    """Write a state; beside, then renamed, so that a file is whole or not there.
+    """Write a state; the file is whole or not there.
 
     Raises
     ------
@@ -30,15 +30,13 @@ def save_state(path: str | os.PathLike[str], state: State) -> None:
     from safetensors.numpy import save
 
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    # Not ascontiguousarray, which makes (1,) of a scalar.
+    content = save({name: np.asarray(a, order="C") for name, a in state.items()})
     try:
-        # Not ascontiguousarray, which makes (1,) of a scalar.
-        content = save({name: np.asarray(a, order="C") for name, a in state.items()})
-        write_synced(beside, content)
-        beside.replace(target)
-        sync(target.parent)
+        target.parent.stat()  # a folder that is not there is a mistake: it is not made
+        with replacing(target) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise CheckpointError(
             f"{target}: the optimizer's state cannot be written ({error})"
             "; see the folder's permissions and the space on its disk"

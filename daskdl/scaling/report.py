@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.files import replacing
 from daskdl.scaling.split import PARTS, WORK
 from daskdl.scaling.sweep import Row
 
@@ -70,19 +71,8 @@ def as_dict(row: Row) -> dict[str, Any]:
 def write_json(path: Path, content: dict[str, Any], rows: Sequence[Row]) -> None:
     """Write the rows and their common facts as JSON."""
     content = {**content, "rows": [as_dict(row) for row in rows]}
-    with replacing(path) as beside:
-        beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield another path in the same folder; the file written there takes the place of ``path``."""
-    beside = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield beside
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def check_place(option: str, path: Path | None) -> None:
@@ -127,8 +117,8 @@ def draw(rows: Sequence[Row], title: str) -> Any:
 
 def write(figure: Any, path: Path) -> None:
     """Write a figure in the format of its file's name."""
-    with replacing(path) as beside:
-        figure.savefig(beside, dpi=120)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120, format=path.suffix.removeprefix("."))
 
 
 def _draw_parts(rows: Sequence[Row], ax: Any) -> None:

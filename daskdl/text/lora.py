@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ModelFileError, SettingsError
-from daskdl.files import write_synced
+from daskdl.files import replacing
 from daskdl.interop.guard import check_keys
 from daskdl.interop.torch_weights import read
 from daskdl.nn import Adapted, LoRA
@@ -116,14 +115,12 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
         "target_modules": sorted(maps), "modules_to_save": sorted(whole) or None,
     }  # fmt: skip
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
     for name, content in (
         (WEIGHTS, save(weights, {"format": "pt"})),
         (CONFIG, json.dumps(config, indent=2).encode()),
     ):
-        temporary = path / f".{name}.{os.getpid()}"
-        write_synced(temporary, content)
-        temporary.replace(path / name)
+        with replacing(path / name) as temporary:
+            temporary.write_bytes(content)
 
 
 def load_adapter(model: TextModel, folder: str | Path) -> TextModel:

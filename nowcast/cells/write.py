@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.files import replacing
 from nowcast.cells.ahead import track_ahead
 from nowcast.cells.track import Cell
-from nowcast.rain.replacing import beside
 
 NAMES = [field.name for field in fields(Cell) if field.name != "outline"]
 
@@ -41,7 +41,7 @@ def check_out(out: Path) -> None:
 def write_cells(cells: Sequence[Cell], out: Path) -> None:
     """Write cells to a file: CSV (.csv), GeoParquet (.parquet), else GeoJSON, in degrees."""
     check_out(out)
-    with beside(out) as temporary:
+    with replacing(out) as temporary:
         if out.suffix == ".parquet":
             _write_parquet(cells, temporary)
         else:

@@ -108,12 +108,12 @@ def ingest(
     end with exit code 3.
     """
     from daskdl.cluster import connect
+    from daskdl.files import check_local
     from nowcast.ingest.ingest import ingest
     from nowcast.ingest.remote import Access, is_remote
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
-    from nowcast.rain.replacing import check_local
     from nowcast.rain.utc import parse_utc
 
     options_given = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.rain.replacing import beside
+from daskdl.files import replacing
 from nowcast.rain.utc import utc_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def write_cog(forecast: xr.Dataset, path: Path) -> list[Path]:
             fields[name] = forecast["exceedance_probability"].sel(threshold=threshold)
     fields[path] = forecast["rain_rate"]
     for file, field in fields.items():
-        with beside(file) as temporary:
+        with replacing(file) as temporary:
             _write(forecast, field, temporary)
     return list(fields)
 

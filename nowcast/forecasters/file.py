@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskdl.errors import DataError, SettingsError
+from daskdl.files import replacing
 from nowcast.rain.growing import write_parts
-from nowcast.rain.replacing import beside
 from nowcast.rain.store import (
     consolidate,
     is_netcdf,
@@ -156,7 +156,7 @@ def _write_zarr(
     import zarr
 
     # Each chunk that is written at a time is in memory once more.
-    with beside(path) as temporary, zarr.config.set({"async.concurrency": CHUNKS}):
+    with replacing(path) as temporary, zarr.config.set({"async.concurrency": CHUNKS}):
         first = without_encoding(first)
         encoding = zarr_encoding(first, quick=True)
         along = [str(name) for name, v in first.variables.items() if dimension in v.dims]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.files import replacing
 from nowcast.radar.maps.grib import load_eccodes
 from nowcast.rain.grid import Grid
-from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,7 +61,7 @@ def write_grib(forecast: xr.Dataset, path: Path) -> None:
         # 3 is a product of operations, 2 research: what is simulated is a test.
         "productionStatusOfProcessedData": 1 if forecast.attrs.get("simulated") else 0,
     }  # fmt: skip
-    with beside(path) as temporary, temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         for others, field in _fields(forecast):
             message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
             try:

@@ -10,9 +10,9 @@ import numpy as np
 
 from daskdl.cluster.bounded import Died, in_order, in_task
 from daskdl.errors import DaskdlError, DataError
+from daskdl.files import remove
 from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.predict import predict_to
-from nowcast.rain.replacing import remove
 from nowcast.rain.store import open_rain, opened_rain
 from nowcast.rain.utc import utc_text
 

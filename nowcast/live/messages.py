@@ -11,8 +11,8 @@ from collections.abc import Callable
 from email.message import EmailMessage
 from typing import Any
 
+from daskdl.files import replacing
 from nowcast.live.settings import Cap, Channels, Mail
-from nowcast.rain.replacing import beside
 
 #: Seconds that a receiver may take.
 PATIENCE = 20.0
@@ -66,7 +66,7 @@ def _mail(mail: Mail, message: dict[str, Any]) -> None:
 
 
 def _write(cap: Cap, message: dict[str, Any]) -> None:
-    with beside(cap.folder / f"{message['id']}.xml") as temporary:
+    with replacing(cap.folder / f"{message['id']}.xml") as temporary:
         temporary.write_bytes(cap_of(message, cap))
 
 

@@ -11,11 +11,11 @@ from pydantic import Field, field_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from daskdl.files import replacing
 from nowcast.ingest.settings import IngestSettings
 from nowcast.live.products import Name
 from nowcast.live.settings import Alerts, Minutes, Strict
 from nowcast.rain.cf import history_line
-from nowcast.rain.replacing import beside
 
 
 class Office(Strict):
@@ -100,7 +100,7 @@ def write_resolved(settings: Office) -> Path:
     text = (
         f"# {history_line('watch')}, Python {platform.python_version()}, numpy {np.__version__}\n"
     )
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(text + yaml.safe_dump(shown, sort_keys=False), encoding="utf-8")
     return path
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from daskdl.files import remove
 from nowcast.live.products import PRODUCTS
 from nowcast.live.rolling import start_of
 from nowcast.rain import writer
-from nowcast.rain.replacing import remove
 from nowcast.rain.store import open_rain, write_zarr
 
 

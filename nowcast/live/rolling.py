@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DaskdlError, DataError
+from daskdl.files import replacing
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.predict import latest_of, predict
 from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
 from nowcast.rain.mesh import mean_spacing
-from nowcast.rain.replacing import beside
 from nowcast.rain.utc import utc_text
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.findings import findings
@@ -137,7 +137,7 @@ class Rolling:
         sums["probability"] = _in_tens(totals.probability)
         sums["raw"] = _in_tens(_before_sums(dataset, observed))
         self._sum(start, lead, sums)
-        with beside(self.path) as temporary, temporary.open("wb") as file:
+        with replacing(self.path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **self.sums)
 
     def _sum(

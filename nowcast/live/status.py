@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DaskdlError
-from nowcast.rain.replacing import beside
+from daskdl.files import replacing
 from nowcast.rain.store import open_rain
 from nowcast.rain.utc import utc_text
 
@@ -68,5 +68,5 @@ def read(path: Path) -> dict[str, Any]:
 
 def write(path: Path, content: dict[str, Any]) -> None:
     """Put a file of JSON in the place of another at one stroke."""
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + os.linesep, encoding="utf-8")

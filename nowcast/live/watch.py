@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
+from daskdl.files import remove
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import latest_of, predict_to
@@ -31,7 +32,6 @@ from nowcast.live.products import PRODUCTS
 from nowcast.live.rolling import Rolling
 from nowcast.live.settings import minutes_of
 from nowcast.live.status import iso, now
-from nowcast.rain.replacing import remove
 from nowcast.rain.store import lead_step, open_rain, opened_rain
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daskdl.cluster.bounded import Died, in_order, in_task
 from daskdl.data.random import generator
 from daskdl.errors import ClusterError, DataError
+from daskdl.files import replacing
 from nowcast.lagrangian.ages import BASELINE, FRAMES, apart, frames_back
 from nowcast.lagrangian.arrival import arrivals
 from nowcast.lagrangian.cascade import Cascade
@@ -29,7 +30,6 @@ from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.surroundings import Surroundings
 from nowcast.model.archives import Archive, grid_spacing
 from nowcast.model.minutes import minutes
-from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -265,7 +265,7 @@ def _of_start(
 
 def write_table(table: MarginTable, path: Path, about: dict[str, Any]) -> None:
     """Write a table as JSON, with plain data about where it is from."""
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(json.dumps({"rank_margin": asdict(table), **about}, indent=1) + "\n")
 
 

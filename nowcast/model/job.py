@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daskdl.files import replacing
 from nowcast.model.archives import Archive
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch
-from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -68,7 +68,7 @@ class Job:
     def write_history(self, histories: Sequence[History]) -> None:
         """Write ``history.json``: a history, or a list of those of several networks."""
         plain = [history.to_dict() for history in histories]
-        with beside(self.out / "history.json") as temporary:
+        with replacing(self.out / "history.json") as temporary:
             temporary.write_text(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daskdl.files import remove
 from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.margins import SHIPPED
@@ -19,7 +20,6 @@ from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.train import train_moving
 from nowcast.model.settings import TrainSettings, check_frame
 from nowcast.rain.name import is_simulated
-from nowcast.rain.replacing import remove
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
+from daskdl.files import replacing
 from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILITIES, new_figure
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
 from nowcast.plot.probability_axes import draw_outline
 from nowcast.plot.rain import masked
-from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +97,7 @@ def animate_forecast(
         Image.fromarray(pixels).quantize(palette=table, dither=Image.Dither.NONE)
         for pixels in _images(panels, heading(panels, title))
     ]
-    with beside(Path(path)) as temporary:
+    with replacing(Path(path)) as temporary:
         images[0].save(
             temporary,
             format="GIF",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskdl.errors import MissingExtraError
-from nowcast.rain.replacing import beside
+from daskdl.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -38,7 +38,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: Path, dpi: int = 150) -> None:
     """Write a figure as PNG, whole or not at all."""
-    with beside(Path(path)) as temporary:
+    with replacing(Path(path)) as temporary:
         # No date and no version of matplotlib: the same data gives the same bytes.
         figure.savefig(temporary, format="png", dpi=dpi, metadata={"Software": None})
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from daskdl.files import replacing
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.cf import describe
-from nowcast.rain.replacing import beside
 
 # Ground: echo in this share of the scans, and so many times that of the median ray at its range.
 STATIC, UNUSUAL = 0.5, 3.0
@@ -164,7 +164,7 @@ def write_climate(climate: Climate, path: Path) -> None:
         describe(title="Climate of the echoes of a radar", source="weather radar",
                  elevation=float(climate.elevation), scans=climate.scans),
     )  # fmt: skip
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         dataset.to_netcdf(temporary, engine="h5netcdf")
 
 

@@ -14,7 +14,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.xarray import open_zarr
 from daskdl.errors import ClusterError, DataError
-from nowcast.rain.replacing import address_of
+from daskdl.files import address_of
 from nowcast.rain.store import damage_named, in_order
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.files import replacing
 from daskdl.kernels.runtime.threads import threads
-from nowcast.rain.replacing import beside
 from nowcast.rain.store import DEFLATE, netcdf_encoding, without_encoding
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def write_parts(parts: Iterable[xr.Dataset], path: Path, along: str) -> None:
         for name, variable in first.variables.items()
         if along in variable.dims and name not in fields
     }
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         first.isel({along: slice(0)}).to_netcdf(
             temporary, engine="h5netcdf", format="NETCDF4", unlimited_dims=[along],
             encoding=netcdf_encoding(first),

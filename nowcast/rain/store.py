@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
+from daskdl.files import address_of, replacing
 from nowcast.rain.identity import CHECKSUM, OneStore, checksum
-from nowcast.rain.replacing import address_of, beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -255,7 +255,7 @@ def write_zarr(
     has a CRC32C, without which a damaged one might be read as other numbers.
     """
     path = Path(path)
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         cleaned = without_encoding(dataset)
         changes, usual = encoding or {}, zarr_encoding(cleaned)
         cleaned.to_zarr(
@@ -270,7 +270,7 @@ def write_zarr(
 
 def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a Dataset to a compressed netCDF-4 file: beside, then renamed over what was there."""
-    with beside(Path(path)) as temporary:
+    with replacing(Path(path)) as temporary:
         cleaned = without_encoding(dataset)
         cleaned.to_netcdf(
             temporary, engine="h5netcdf", format="NETCDF4", encoding=netcdf_encoding(cleaned)
@@ -367,7 +367,7 @@ def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
         },
     }
     group["consolidated_metadata"][CHECKSUM] = checksum(group)
-    with beside(path / "zarr.json") as temporary:
+    with replacing(path / "zarr.json") as temporary:
         temporary.write_text(json.dumps(group, indent=1))
 
 

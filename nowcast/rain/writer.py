@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from daskdl import files
 from daskdl.errors import DataError
+from daskdl.files import check_local, previous, remove
 from nowcast.rain.cf import (
     CLEAN_FLAGS,
     FLAGS,
@@ -35,7 +36,6 @@ from nowcast.rain.cf import (
     rain_dataset,
 )
 from nowcast.rain.grid import Grid
-from nowcast.rain.replacing import check_local, previous, remove
 from nowcast.rain.store import consolidate, open_stored, write_zarr
 
 if TYPE_CHECKING:

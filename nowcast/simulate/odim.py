@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.rain.replacing import beside
+from daskdl.files import replacing
 
 # Moments are stored as one byte: value = gain * byte + offset.
 GAIN, OFFSET, UNDETECT, NODATA = 0.5, -32.0, 0, 255
@@ -116,7 +116,7 @@ def write_odim_volume(
             f"writing ODIM_H5 files needs h5py ({error}); pip install 'daskdl[nowcast]'"
         ) from error
 
-    with beside(path) as temporary, h5py.File(temporary, "w") as file:
+    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
         _attributes(file, {"Conventions": "ODIM_H5/V2_3"})
         attributes = {
             "object": "PVOL",

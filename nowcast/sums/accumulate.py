@@ -321,8 +321,8 @@ def accumulate_to(
     int
         Number of times at which windows end.
     """
+    from daskdl.files import replacing
     from nowcast.forecasters.file import write_leads
-    from nowcast.rain.replacing import beside
 
     table = io.StringIO()
     lines = csv.writer(table, lineterminator="\n")
@@ -342,7 +342,7 @@ def accumulate_to(
         noted(), int(_Frames(rain, path_of(rain)).span / rules.every) + 2, out, along="time"
     )
     if areas is not None:
-        with beside(out.with_suffix(".csv")) as temporary:
+        with replacing(out.with_suffix(".csv")) as temporary:
             temporary.write_text(table.getvalue(), encoding="utf-8")
     return ends
 

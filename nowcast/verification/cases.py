@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.bounded import Died, in_order, in_task
 from daskdl.errors import ClusterError, ShapeError
+from daskdl.files import replacing
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Forecaster, frames_read
-from nowcast.rain.replacing import beside
 from nowcast.verification.archive import Archive
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.totals import Totals
@@ -154,7 +154,7 @@ def _scored(
 
 def _keep(folder: Path, done: int, run: Sequence[CaseSums], totals: Totals) -> None:
     sums = {name: np.stack([getattr(case, name) for case in run]) for name in SUMS}
-    with beside(folder / f"{done:09}.npz") as temporary, temporary.open("wb") as file:
+    with replacing(folder / f"{done:09}.npz") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **sums, **totals.arrays())
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskdl.files import replacing
 from nowcast.plot.forecast import plot_forecast
 from nowcast.plot.probabilistic import plot_probabilistic
 from nowcast.plot.scores import plot_scores
-from nowcast.rain.replacing import beside
 from nowcast.verification.findings import findings
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def write_report(
 <p class=faint>{html.escape(_notes(scores))}</p>
 </body></html>
 """
-    with beside(Path(path)) as temporary:
+    with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from nowcast.rain.replacing import beside
+from daskdl.files import replacing
 from nowcast.verification.findings import findings
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
     ['persistence']
     """
     text = json.dumps(to_json(scores), indent=1, allow_nan=False)
-    with beside(Path(path)) as temporary:
+    with replacing(Path(path)) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from nowcast.rain.replacing import beside, remove
+from daskdl.files import remove, replacing
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
 from nowcast.web.cells import cells
@@ -54,7 +54,7 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
     before = _base_before(site)
     if not folder.exists():
         contents = list(_contents(case))
-        with beside(folder) as temporary:
+        with replacing(folder) as temporary:
             for done, (name, content) in enumerate(contents, 1):
                 path = temporary / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def _coded(fields: NDArray[np.float16], scale: int) -> NDArray[np.uint16]:
 
 def _put(path: Path, content: bytes) -> None:
     """Write a file in one stroke."""
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 

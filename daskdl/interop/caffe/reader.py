@@ -62,22 +62,24 @@ def load(
         When a file is missing, damaged or has layers that are not supported.
     """
     path = Path(path)
-    beside = path.with_suffix(".caffemodel") if weights is None else Path(weights)
+    caffemodel = path.with_suffix(".caffemodel") if weights is None else Path(weights)
     if path.suffix == ".caffemodel":
         raise ModelFileError(
             f"{path}: expected the prototxt that says what the layers are; daskdl.load("
             f"'NAME.prototxt', weights='{path.name}')"
         )
     path = existing(path, "prototxt")
-    if weights is None and not beside.is_file():
-        raise ModelFileError(f"{beside}: there is no such caffemodel; give it as weights=")
-    beside = existing(beside, "caffemodel")
+    if weights is None and not caffemodel.is_file():
+        raise ModelFileError(f"{caffemodel}: there is no such caffemodel; give it as weights=")
+    caffemodel = existing(caffemodel, "caffemodel")
     if path.stat().st_size > _LARGEST:
         raise ModelFileError(
             f"{path}: expected a text of up to {_LARGEST} bytes, found more"
             "; give the prototxt first, and the caffemodel as weights="
         )
-    network = read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
+    network = read(
+        path.read_bytes(), caffemodel.read_bytes(), str(path), str(caffemodel), channels_last
+    )
     return network.eval()
 
 

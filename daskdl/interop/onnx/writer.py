@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.files import replacing
 from daskdl.interop.onnx import images, int8, moving, zoo
 from daskdl.interop.onnx.emitter import Emitter, Value
 from daskdl.interop.onnx.graphs import graph_model
@@ -66,12 +66,8 @@ def save(
     """
     proto = to_proto(model, input_shape, dtype, channels_first=channels_first)
     path = checked_target(path, "model.onnx")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(proto.SerializeToString())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_bytes(proto.SerializeToString())
 
 
 def to_proto(

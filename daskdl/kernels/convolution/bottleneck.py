@@ -68,7 +68,7 @@ class Bottleneck(Prepared):
         self,
         y: Array,
         x: Array,
-        beside: Array | None = None,
+        residual: Array | None = None,
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
@@ -85,7 +85,7 @@ class Bottleneck(Prepared):
         return work_over_range(
             _tiles, len(x) * tiles, 1, x, panels, _ends(y, first, self.limits[0]), offsets,
             self.middle.packed, _ends(y, self.middle, self.limits[1]), self.project.packed,
-            y, ends_of(y, self.project.bias, beside, low, high), plan, zeros, room,
+            y, ends_of(y, self.project.bias, residual, low, high), plan, zeros, room,
         )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _tiles(
     step, across, tile, tiles, top, bottom = plan
     height, width, channels = x.shape[1], x.shape[2], taps.shape[1]
     rows, columns, filters = y.shape[1:]
-    results, beside = y.reshape(-1, filters), ends[1].reshape(-1, filters)
+    results, residual = y.reshape(-1, filters), ends[1].reshape(-1, filters)
     flat = x.reshape(-1, x.shape[3])
     line, expands = width * channels, panels.shape[0] > 0
     workspace = room[which]
@@ -176,7 +176,7 @@ def _tiles(
         part = results[begin : begin + count]
         pointwise.product(
             middle.reshape(-1, channels), 0, last_panels, part,
-            (ends[0], beside[begin : begin + count], ends[2]), 0, count, 0, last_panels.shape[0],
+            (ends[0], residual[begin : begin + count], ends[2]), 0, count, 0, last_panels.shape[0],
             count,
         )  # fmt: skip
 

@@ -38,7 +38,7 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
 
 
 def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
-    """Write the convolution with weights of :func:`by_tap` to y, and finish it; none is beside."""
+    """Write the convolution with weights of :func:`by_tap` to y, and finish it; no residual."""
     work_of(x, by_tap, geometry, y, ends)()
 
 

@@ -245,22 +245,22 @@ def _multiply_and_end(
     first_filter, ends, left,
 ):  # fmt: skip
     """Do the last product of a block, and finish it; a panel may have few columns left."""
-    bias, beside = address(ends[0]) + first_filter * size + offset, address(ends[1]) - address(y)
+    bias, residual = address(ends[0]) + first_filter * size + offset, address(ends[1]) - address(y)
     low, high = ends[2][0], ends[2][1]
     if left >= COLUMNS:
         multiply_and_end(
-            x, entry, segments, size, panel, line, to, offset, more, to, offset, bias, beside, low,
-            high, left,
+            x, entry, segments, size, panel, line, to, offset, more, to, offset, bias, residual,
+            low, high, left,
         )  # fmt: skip
     elif left > LANES:
         multiply_narrow_and_end(
             x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
-            beside, low, high, left,
+            residual, low, high, left,
         )  # fmt: skip
     else:
         multiply_half_and_end(
             x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
-            beside, low, high, left,
+            residual, low, high, left,
         )  # fmt: skip
 
 

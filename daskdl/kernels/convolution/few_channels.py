@@ -82,7 +82,7 @@ def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: 
     image, plan = _padded(x, geometry, y.shape[1:3])
     results = y.reshape(-1, y.shape[3])
     windows = scratch("windows", (threads(), TALL_WINDOWS, _width(panels.shape[1])), x.dtype)
-    ends = ends._replace(beside=ends.beside.reshape(results.shape))
+    ends = ends._replace(residual=ends.residual.reshape(results.shape))
     blocks, work = -(-len(results) // TALL_WINDOWS), 2.0 * panels.size * TALL_WINDOWS
     over_range(_by_windows, blocks, least_of(work), image, plan, panels, results, ends, windows)
 
@@ -93,7 +93,7 @@ def _run(x, panels, geometry, y, add, ends):
     if y.size:
         least = max(2 * ROWS, least_of(2 * panels.shape[1] * y.shape[3]))
         if ends is not None:
-            ends = ends._replace(beside=ends.beside.reshape(results.shape))
+            ends = ends._replace(residual=ends.residual.reshape(results.shape))
         over_range(_forward, len(results), least, image, plan, panels, results, add, ends)
 
 
@@ -290,17 +290,17 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
 def _multiply_and_end(
     image, entry, segments, size, panel, line_of_b, to, offset, adds, few, y, ends
 ):
-    bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
+    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
     low, high = ends[2][0], ends[2][1]
     if few:
         multiply_few_and_end(
             image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
-            beside, low, high, COLUMNS,
+            residual, low, high, COLUMNS,
         )  # fmt: skip
     else:
         multiply_and_end(
             image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
-            beside, low, high, COLUMNS,
+            residual, low, high, COLUMNS,
         )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ class Convolution(Prepared):
         self,
         y: Array,
         x: Array,
-        beside: Array | None = None,
+        residual: Array | None = None,
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
@@ -102,18 +102,18 @@ class Convolution(Prepared):
 
         ``y`` (N, rows, columns, out) is C-contiguous and not empty.
         """
-        ends = ends_of(y, self.bias, beside, low, high)
+        ends = ends_of(y, self.bias, residual, low, high)
         if self.together > 1:
             return partial(self._joined, x, y, ends)
         if self.way == "pointwise":
             rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
-            ends = ends._replace(beside=ends.beside.reshape(results.shape))
+            ends = ends._replace(residual=ends.residual.reshape(results.shape))
             return pointwise.work_of(rows, self.packed, results, ends)
         if self.way == "bf16-pairs":
             return tiles_bfloat16.work_of(x, self.packed, self.within, y, ends)
         if self.way == "bf16-tiles":
             return product.work_of(x, self.packed, tiles.windows(x.shape, self.within), y, ends)
-        if self.way == "depthwise" and ends.beside is y:
+        if self.way == "depthwise" and ends.residual is y:
             return depthwise.work_of(x, self.packed, self.within, y, ends)
         return partial(self._run, x, y, ends)
 
@@ -137,8 +137,8 @@ class Convolution(Prepared):
         wide = images, rows, windows, self.together * filters
         if columns % self.together == 0:
             wide_y = y.reshape(wide)
-            wide_residual = wide_y if ends.beside is y else ends.beside.reshape(wide)
-            self._run(x, wide_y, ends._replace(beside=wide_residual))
+            wide_residual = wide_y if ends.residual is y else ends.residual.reshape(wide)
+            self._run(x, wide_y, ends._replace(residual=wide_residual))
             return
         results = empty(wide, y.dtype)
         self._run(x, results, ends_of(results, 0 * self.bias))

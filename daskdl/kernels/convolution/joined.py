@@ -43,29 +43,29 @@ class JoinedConvolution:
             np.array([low, high], np.float32),
         )
 
-    def __call__(self, beside: Array | None, low: float, high: float, *parts: Array) -> Array:
-        """Return ``min(max(convolution + bias + beside, low), high)``.
+    def __call__(self, residual: Array | None, low: float, high: float, *parts: Array) -> Array:
+        """Return ``min(max(convolution + bias + residual, low), high)``.
 
         Parameters
         ----------
-        beside : array of the result's shape, C-contiguous, optional
+        residual : array of the result's shape, C-contiguous, optional
         low, high : float
         *parts : array (N, H, W, channels), C-contiguous
         """
         y = empty((*parts[0].shape[:3], self.convolution.filters), parts[0].dtype)
         if y.size:
-            self.work_of(y, beside, low, high, *parts)()
+            self.work_of(y, residual, low, high, *parts)()
         return y
 
     def work_of(
-        self, y: Array, beside: Array | None, low: float, high: float, *parts: Array
+        self, y: Array, residual: Array | None, low: float, high: float, *parts: Array
     ) -> Callable[[], object]:
         """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` is C-contiguous and not empty.
         """
         results = y.reshape(-1, y.shape[3])
-        ends = ends_of(y, self.convolution.bias, beside, low, high)
-        ends = ends._replace(beside=ends.beside.reshape(results.shape))
+        ends = ends_of(y, self.convolution.bias, residual, low, high)
+        ends = ends._replace(residual=ends.residual.reshape(results.shape))
         rows = [part.reshape(-1, part.shape[3]) for part in parts]
         return gathered.work_of(rows, self.norm, self.convolution.packed, results, ends)

@@ -57,7 +57,7 @@ def work_of(
     if taps == 1 and pointwise.by_panels(rows, len(panels)):
         whole = scratch("rounded", (rows, stride), np.uint32)
         results = y.reshape(rows, y.shape[3])
-        finish = Finish(ends.bias, ends.beside.reshape(results.shape), ends.limits)
+        finish = Finish(ends.bias, ends.residual.reshape(results.shape), ends.limits)
         return partial(_by_panels, windows, y.shape[1:3], whole, flat, results, finish)
     tile = TALL * pointwise.tile_of(len(panels) * depth, stride)
     room = scratch("tiles", (threads(), tile, stride), np.uint32)

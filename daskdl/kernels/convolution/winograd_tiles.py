@@ -235,24 +235,24 @@ def _back(like, source, plane, kernel, target, line, pixel, n, add):
 @jit
 def _end(like, source, plane, kernel, target, line, pixel, n, bias, ends):
     """Transform a tile of products back, as :func:`_back`, and finish it."""
-    side, beside = kernel + _M - 1, address(ends[1]) - address(like)
+    side, residual = kernel + _M - 1, address(ends[1]) - address(like)
     low, high = ends[2][0], ends[2][1]
     if kernel == 3:
-        _end3(like, source, side * plane, plane, target, line, pixel, n, bias, beside, low, high)
+        _end3(like, source, side * plane, plane, target, line, pixel, n, bias, residual, low, high)
     else:
-        _end5(like, source, side * plane, plane, target, line, pixel, n, bias, beside, low, high)
+        _end5(like, source, side * plane, plane, target, line, pixel, n, bias, residual, low, high)
 
 
 @jit
 def _end_pixel(flat, sums, first, many, to, ends):
     """Finish some filters' results of one pixel, and write them from ``to`` on."""
-    bias, beside, low, high = ends[0], ends[1].reshape(-1), ends[2][0], ends[2][1]
-    if address(beside) == address(flat):
+    bias, residual, low, high = ends[0], ends[1].reshape(-1), ends[2][0], ends[2][1]
+    if address(residual) == address(flat):
         for c in range(many):
             flat[to + c] = limited(sums[c] + bias[first + c], low, high)
     else:
         for c in range(many):
-            flat[to + c] = limited(sums[c] + bias[first + c] + beside[to + c], low, high)
+            flat[to + c] = limited(sums[c] + bias[first + c] + residual[to + c], low, high)
 
 
 @jit

@@ -198,7 +198,7 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
         @intrinsic
         def transform_and_end(
             context, like, source, source_row, source_column, target, target_row, target_column, n,
-            bias, beside, low, high,
+            bias, residual, low, high,
         ):  # fmt: skip
             return typed(like)
 

@@ -1,7 +1,7 @@
 """A block of rows times a panel of int8 weights, finished in float32 as it leaves.
 
 Sums are whole numbers, so that their order does not matter. What follows is float32, rounded after
-each step, in this order: ``y = sum * scale + bias``, what is ``beside`` is added (of bytes
+each step, in this order: ``y = sum * scale + bias``, what is the residual is added (of bytes
 ``(byte - zero) * scale``), then the limits; and where bytes are wanted
 ``round(y * inverse) + zero``, to the nearest, ties to even, within 0 and 255.
 """
@@ -28,7 +28,7 @@ COLUMNS = VECTORS * LANES
 LINE = 4 * COLUMNS * parts_of(way_of(LANES))
 #: 1.5 * 2**23: a number up to 2**22 added to it is rounded to a whole one.
 ROUNDING = 12582912.0
-#: Kinds of what is beside, and of results.
+#: Kinds of residuals, and of results.
 NOTHING, FLOATS, BYTES = 0, 1, 2
 
 _I8, _I32, _I64, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -55,9 +55,9 @@ def block_of(
         Of what each column begins with, int32, and of scale and bias, float32: ``apart`` bytes
         from one to the next.
     places : address
-        Of ``ROWS`` int64, the numbers of results and of what is beside before these columns.
+        Of ``ROWS`` int64, the numbers of results and of the residual before these columns.
     plan : tuple
-        ``apart``; addresses of the results and of what is beside, and their kinds; its zero and
+        ``apart``; addresses of the results and of the residual, and their kinds; its zero and
         scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and how
         many columns there are, of a ``narrow`` last vector.
     """
@@ -65,8 +65,8 @@ def block_of(
     def generate(context, builder, signature, args):
         table, step, shift, segments, depth, b, columns, places, packed = args
         (
-            apart, y, beside, kind_y, kind_beside, zero, scale, low, high, inverse, zero_y, least,
-            most, left,
+            apart, y, residual, kind_y, kind_residual, zero, scale, low, high, inverse, zero_y,
+            least, most, left,
         ) = cgutils.unpack_tuple(builder, packed)  # fmt: skip
         zero, zero_y = (builder.trunc(number, _I32) for number in (zero, zero_y))
         words = Words(way or way_of(LANES), LANES)
@@ -103,14 +103,14 @@ def block_of(
             ]
 
         def plus_floats(values: list[Any]) -> list[Any]:
-            lines = pointers(beside, 4)
+            lines = pointers(residual, 4)
             return [
                 builder.fadd(v, access.read(lines[i // vectors], i % vectors * width, floats))
                 for i, v in enumerate(values)
             ]
 
         def plus_bytes(values: list[Any]) -> list[Any]:
-            lines, changed = pointers(beside, 1), []
+            lines, changed = pointers(residual, 1), []
             nothing, factor = (all_lanes(builder, k, x) for k, x in ((ints, zero), (floats, scale)))
             for i, v in enumerate(values):
                 read = access.read(lines[i // vectors], i % vectors * LANES, shorts)
@@ -120,7 +120,7 @@ def block_of(
             return changed
 
         for kind, change in ((FLOATS, plus_floats), (BYTES, plus_bytes)):
-            values = changed_if(builder, _is(builder, kind_beside, kind), values, change)
+            values = changed_if(builder, _is(builder, kind_residual, kind), values, change)
 
         with builder.if_else(_is(builder, kind_y, BYTES)) as (then, otherwise):
             with then:

@@ -69,8 +69,8 @@ class Panels(NamedTuple):
 class End(NamedTuple):
     """The end of a sum: an array that is added, limits, and the scale of bytes, if wanted."""
 
-    beside: NDArray[Any] | None = None
-    of_beside: Scale | None = None
+    residual: NDArray[Any] | None = None
+    of_residual: Scale | None = None
     low: float = -np.inf
     high: float = np.inf
     into: Scale | None = None
@@ -105,12 +105,12 @@ def work_of(
     number = len(panels.words)
     shares = max(1, min(number, threads())) if parts < threads() else 1
     least_y, most_y, inverse = 0.0, 0.0, 0.0
-    into, other = end.into, end.of_beside
+    into, other = end.into, end.of_residual
     if into is not None:
         inverse = into.inverse
         least_y = max(-float(into.zero), float(np.float32(end.low) * inverse))
         most_y = min(float(HIGHEST - into.zero), float(np.float32(end.high) * inverse))
-    kind = NOTHING if end.beside is None else FLOATS if other is None else BYTES
+    kind = NOTHING if end.residual is None else FLOATS if other is None else BYTES
     plan = np.array([
         *x.shape, rows, columns, filters, *geometry.stride, length, shares,
         FLOATS if into is None else BYTES, kind, 0 if other is None else other.zero,
@@ -122,10 +122,10 @@ def work_of(
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)
     around = np.full(max(depth, panels.words.shape[1] // len(taps) * 4), zero, np.uint8)
-    beside = y if end.beside is None else end.beside
+    residual = y if end.residual is None else end.residual
     return work_over_range(
         _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
-        around, _bytes(y), _bytes(beside), table, places,
+        around, _bytes(y), _bytes(residual), table, places,
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _bytes(array: NDArray[Any]) -> Bytes:
 
 @jit
 def _parts(
-    x, words, columns, taps, plan, limits, around, y, beside, tables, places, which, start, stop
+    x, words, columns, taps, plan, limits, around, y, residual, tables, places, which, start, stop
 ):
     """Compute parts of the results, or of each of them shares of the panels."""
     length, shares, count = plan[9], plan[10], plan[0] * plan[4] * plan[5]
@@ -149,7 +149,7 @@ def _parts(
             ready = part
         begin = words.shape[0] * share // shares
         end = words.shape[0] * (share + 1) // shares
-        _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end)
+        _multiply(words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end)
     keep(around)
 
 
@@ -192,13 +192,13 @@ def _write_table(x, taps, plan, around, first, here, table, targets):
 
 
 @jit
-def _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end):
+def _multiply(words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end):
     """Multiply the rows of a table by the panels ``begin`` to ``end``."""
     segments, filters, depthwise = taps.shape[0], plan[15], plan[17] == 1
     depth, per_group = words.shape[1] // segments, -(-filters // COLUMNS)
     whole = -(-here // ROWS) * ROWS
     apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
-    size_beside = 1 if plan[12] == BYTES else 4
+    size_residual = 1 if plan[12] == BYTES else 4
     for panel in range(begin, end):
         b = address(words) + panel * words.shape[1] * LINE
         group, place_in_group = divmod(panel, per_group)
@@ -210,7 +210,7 @@ def _multiply(words, columns, taps, plan, limits, y, beside, table, targets, her
             column = group * filters + place_in_group * COLUMNS + first
             shift = column if depthwise else group * plan[16]
             ends = (
-                apart, address(y) + column * size_y, address(beside) + column * size_beside,
+                apart, address(y) + column * size_y, address(residual) + column * size_residual,
                 plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3], plan[14],
                 limits[4], limits[5], left,
             )  # fmt: skip

@@ -43,9 +43,9 @@ def normalise_plus(
     floor : float
         0 for a ReLU; NaN for none.
     """
-    source, beside, (new, past) = flat(x), flat(residual, x.dtype), result_for(x)
+    source, added, (new, past) = flat(x), flat(residual, x.dtype), result_for(x)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
-    in_rows(put_sum, x, (source, beside, new), lanes, x.dtype.type(floor), past)
+    in_rows(put_sum, x, (source, added, new), lanes, x.dtype.type(floor), past)
     return new.reshape(x.shape)
 
 

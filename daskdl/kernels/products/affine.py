@@ -78,7 +78,7 @@ class Affine(Prepared):
         self,
         y: Array,
         x: Array,
-        beside: Array | None = None,
+        residual: Array | None = None,
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
@@ -87,14 +87,14 @@ class Affine(Prepared):
         ``y`` (..., out) is C-contiguous and not empty.
         """
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
-        other = None if beside is None else beside.reshape(results.shape)
+        other = None if residual is None else residual.reshape(results.shape)
         ends = ends_of(results, self.bias, other, low, high)
         if self.precision == "bf16-tiles":
-            four = ends._replace(beside=ends.beside[None, None])
+            four = ends._replace(residual=ends.residual[None, None])
             x, y = rows[None, None], results[None, None]
             return product.work_of(x, self.panels, rows_positions(len(rows)), y, four)
         if self.half and len(rows) >= TALL:
-            four = ends._replace(beside=ends.beside[None, None])
+            four = ends._replace(residual=ends.residual[None, None])
             pixels = rows[None, None], self.panels, _POINT, results[None, None], four
             return tiles_bfloat16.work_of(*pixels)
         tall = not self.half and len(rows) >= TALL
@@ -105,7 +105,7 @@ class Affine(Prepared):
     def _run(self, x: Array, y: Array, ends: Finish) -> None:
         rows: Any = along(x) if self.half else x
         if len(rows) > pointwise.FEW:
-            four = Finish(ends.bias, ends.beside[None, None], ends.limits)
+            four = Finish(ends.bias, ends.residual[None, None], ends.limits)
             direct.forward_packed(rows[None, None], (self.panels,), _POINT, y[None, None], four)
         else:
             least = least_of(2 * rows.size * COLUMNS)
@@ -123,7 +123,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
     targets = np.empty((2, groups * ROWS), np.int64)
     spare = np.empty((groups * ROWS, COLUMNS), y.dtype)
     entries, places = table.reshape(-1), targets.reshape(-1)
-    low, high, beside = ends[2][0], ends[2][1], address(ends[1]) - address(y)
+    low, high, residual = ends[2][0], ends[2][1], address(ends[1]) - address(y)
     for r in range(groups * ROWS):  # behind the last row it comes again
         row = min(r, rows - 1)
         places[r] = address(y) + row * width * size
@@ -161,7 +161,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                         to,
                         offset,
                         bias,
-                        beside,
+                        residual,
                         low,
                         high,
                         COLUMNS,
@@ -180,7 +180,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                         to,
                         offset,
                         bias,
-                        beside,
+                        residual,
                         low,
                         high,
                         COLUMNS,
@@ -194,7 +194,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                 for c in range(left):
                     column = j * COLUMNS + c
                     value = spare[r, c] + ends[0][column]
-                    if beside != 0:
+                    if residual != 0:
                         value += ends[1][r, column]
                     y[r, column] = limited(value, low, high)
     keep(spare)

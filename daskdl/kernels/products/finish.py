@@ -33,18 +33,18 @@ class Finish(NamedTuple):
     Attributes
     ----------
     bias : array (filters and the rest of the last panel,)
-    beside : array of the result's shape
+    residual : array of the result's shape
         Is added; the result itself stands for nothing.
     limits : array (2,)
         What is below the first or above the second becomes that.
     """
 
     bias: Array
-    beside: Array
+    residual: Array
     limits: Array
 
 
-#: Types of numba, behind those of a product: addresses of the bias and of what is beside the target
+#: Types of numba, behind those of a product: addresses of the bias and of the residual
 #: as bytes from there (0: nothing is), and both limits.
 def kinds(like: Any) -> tuple[Any, ...]:
     """Return the types of the arguments that :func:`write_finished` takes."""
@@ -98,15 +98,15 @@ def write_finished(
     builder : IRBuilder
     totals : list of vectors
     places : list of (byte pointer of the target, bytes behind the bias' address)
-    ends : (bias, beside, low, high)
+    ends : (bias, residual, low, high)
         LLVM values of :func:`kinds`.
     columns : LLVM value, optional
         Of a row, where there are not whole vectors of them; the vectors are then of rows, one or
         two each, and ``width`` is a vector's bytes.
     """
-    bias, beside, low, high = ends
+    bias, residual, low, high = ends
     kind = totals[0].type
-    lonely = builder.icmp_signed("==", beside, ir.Constant(_I64, 0))
+    lonely = builder.icmp_signed("==", residual, ir.Constant(_I64, 0))
     least, most = (all_lanes(builder, kind, limit) for limit in (low, high))
     shift, nothing = builder.inttoptr(bias, _BYTE), _zeros(builder, kind)
     masks: dict[int, Any] = {}
@@ -116,7 +116,7 @@ def write_finished(
             masks[behind.constant] = _mask(builder, kind.count, first, columns)
     values = []
     for total, (place, behind) in zip(totals, places, strict=True):
-        other = builder.select(lonely, nothing, builder.gep(place, [beside]))
+        other = builder.select(lonely, nothing, builder.gep(place, [residual]))
         mask = None if columns is None else masks[behind.constant]
         value = builder.fadd(total, _load(builder, builder.gep(shift, [behind]), kind))
         value = builder.fadd(value, _load(builder, other, kind, mask))
@@ -184,13 +184,13 @@ def limited(value, low, high):
 
 
 @jit
-def _finish(y, beside, bias, limits):
+def _finish(y, residual, bias, limits):
     low, high = limits[0], limits[1]
     for r in range(y.shape[0]):
         for c in range(y.shape[1]):
             value = y[r, c] + bias[c]
-            if beside is not None:
-                value += beside[r, c]
+            if residual is not None:
+                value += residual[r, c]
             y[r, c] = limited(value, low, high)
 
 
@@ -198,12 +198,12 @@ def finish(y: Array, ends: Finish) -> None:
     """Finish sums (..., filters) in place, in a pass of its own."""
     filters = y.shape[-1]
     rows = y.reshape(-1, filters)
-    beside = None if ends.beside is y else ends.beside.reshape(-1, filters)
-    over_rows(_finish, (rows, beside), _LEAST, ends.bias, ends.limits)
+    residual = None if ends.residual is y else ends.residual.reshape(-1, filters)
+    over_rows(_finish, (rows, residual), _LEAST, ends.bias, ends.limits)
 
 
 def ends_of(
-    y: Array, bias: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+    y: Array, bias: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf
 ) -> Finish:
     """Return the end of sums that are written to ``y``."""
-    return Finish(bias, y if beside is None else beside, np.array((low, high), y.dtype))
+    return Finish(bias, y if residual is None else residual, np.array((low, high), y.dtype))

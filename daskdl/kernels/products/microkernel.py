@@ -216,7 +216,7 @@ def product_of(
         @intrinsic
         def product_and_end(
             context, like, table, segments, a_step, b, b_step, target, offset, add, source,
-            source_offset, bias, beside, low, high, columns,
+            source_offset, bias, residual, low, high, columns,
         ):  # fmt: skip
             return typed(like)
 

@@ -137,10 +137,10 @@ def soon(x, row, y, ends, first, end):
     Their numbers of x begin at an address, and take so many bytes each.
     """
     step, count = y.shape[1] * y.itemsize, end - first
-    beside = count * step if address(ends[1]) != address(y) else 0
+    residual = count * step if address(ends[1]) != address(y) else 0
     return (
         (x, count * row),
-        (address(ends[1]) + first * step, beside),
+        (address(ends[1]) + first * step, residual),
         (address(y) + first * step, count * step),
     )
 
@@ -195,10 +195,10 @@ def _part(ahead, fetched, step, rest):
 def _panel(x, a, a_step, depth, b, y, offset, add, last, ends, first, end, left, ahead, step):
     """Compute some rows of one panel's columns; bring ``step`` bytes to L2 with each block."""
     y_step = y.shape[1] * y.itemsize
-    bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
+    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
     kind = 0 if left >= COLUMNS else 1 if left > LANES else 2
     for row in range(first, end, TALL):
         count = min(TALL, end - row)
-        plan = depth, count, a_step, y_step, add, last, bias, beside, ends[2][0], ends[2][1], left
+        plan = depth, count, a_step, y_step, add, last, bias, residual, ends[2][0], ends[2][1], left
         multiply_block(x, a, b, address(y) + offset + row * y_step, ahead, plan, kind)
         a, ahead = a + TALL * a_step, ahead + step

@@ -25,7 +25,7 @@ class Prepared(ABC):
         self,
         y: Array,
         x: Array,
-        beside: Array | None = None,
+        residual: Array | None = None,
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
@@ -35,17 +35,17 @@ class Prepared(ABC):
         """
 
     def __call__(
-        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+        self, x: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf
     ) -> Array:
-        """Return ``min(max(product + bias + beside, low), high)``.
+        """Return ``min(max(product + bias + residual, low), high)``.
 
         Parameters
         ----------
         x : array, aligned and C-contiguous, but for a convolution whose images lie in ``any_order``
-        beside : array of the result's shape, C-contiguous, optional
+        residual : array of the result's shape, C-contiguous, optional
         low, high : float
         """
         y = empty(self.shape_of(x), x.dtype)
         if y.size:
-            self.work_of(y, x, beside, low, high)()
+            self.work_of(y, x, residual, low, high)()
         return y

@@ -42,9 +42,9 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
     first row of A, of a panel's part, of the first row of results, and of what is brought to L2
     meanwhile; and a tuple: the summands; how many rows there are, the last of which stands for
     those that are missing; the bytes from row to row of A and of results; whether to add to what is
-    there, and whether this is the end; then the bias' address, the bytes from a result to what is
-    beside it (0: nothing is), both limits, and the columns of results, which count where a panel is
-    ``narrow``.
+    there, and whether this is the end; then the bias' address, the bytes from a result to its
+    residual (0: there is none), both limits, and the columns of results, which count where a
+    panel is ``narrow``.
     """
 
     def generate(context, builder, signature, args):
@@ -53,7 +53,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         pairs = Pairs(arithmetic(), LANES) if like.dtype == types.uint32 else None
         a, b, y, ahead = args[1:5]
         plan = cgutils.unpack_tuple(builder, args[5])
-        depth, count, a_step, y_step, add, last, bias, beside, low, high, columns = plan
+        depth, count, a_step, y_step, add, last, bias, residual, low, high, columns = plan
         words, width = ir.VectorType(number, LANES), LANES * size
         vector = words if pairs is None else pairs.sums
         short = f"v{LANES}f{8 * size}"
@@ -148,8 +148,8 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
                 for half in range(halves)
             ]
             values = [builder.fadd(v, shifts[i % halves]) for i, v in enumerate(values)]
-            others = [builder.gep(place, [beside]) for place in targets]
-            some = builder.icmp_signed("!=", beside, whole(0))
+            others = [builder.gep(place, [residual]) for place in targets]
+            some = builder.icmp_signed("!=", residual, whole(0))
             values = changed_if(builder, some, values, plus(others))
             for sign, limit in (("<", low), (">", high)):
                 edge = all_lanes(builder, vector, limit)

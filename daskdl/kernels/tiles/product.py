@@ -1,7 +1,7 @@
 """Convolutions and matrix products in the order of AMX's tiles, for inference and for training.
 
 A few hundred positions at a time are rounded into memory that stays in L2, and multiplied by panels
-of weights, 32 x 32 sums at once; these are finished (bias, what is beside them, limits) as they
+of weights, 32 x 32 sums at once; these are finished (bias, residual, limits) as they
 leave. How work is cut has no influence on the sums: each takes its summands 32 at a time, in order.
 """
 
@@ -193,13 +193,13 @@ def _fetch(places, block, panel, panels, y, ends):
 
     A line that is not there when it is written is read first, and who writes it waits.
     """
-    size, beside = y.shape[3] * 4, address(ends[1]) - address(y)
+    size, residual = y.shape[3] * 4, address(ends[1]) - address(y)
     first, count = block * BLOCK, min(BLOCK, places.size - block * BLOCK)
     for row in range(first + count * panel // panels, first + count * (panel + 1) // panels):
         if places[row]:
             fetch_all(places[row], size)
-            if beside:
-                fetch_all(places[row] + beside, size)
+            if residual:
+                fetch_all(places[row] + residual, size)
 
 
 @jit
@@ -207,15 +207,15 @@ def _finish(c, places, block, panel, y, ends):
     """Write 32 x 32 sums, finished, to the rows of results that they are of."""
     offset = panel * BLOCK * 4
     left = y.shape[3] - panel * BLOCK
-    bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
+    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
     low, high = ends[2][0], ends[2][1]
     for row in range(block * BLOCK, min((block + 1) * BLOCK, places.size)):
         if places[row]:
             to = places[row] + offset
             if left >= BLOCK:
-                _finish_row(c, to, bias, beside, low, high)
+                _finish_row(c, to, bias, residual, low, high)
             else:
-                _finish_part(c, to, bias, beside, low, high, left)
+                _finish_part(c, to, bias, residual, low, high, left)
         c += BLOCK * 4
 
 
@@ -238,10 +238,10 @@ _NUMBERS = *[types.intp] * 4, types.float32, types.float32
 
 
 @intrinsic
-def _finish_row(context, source, target, bias, beside, low, high):
+def _finish_row(context, source, target, bias, residual, low, high):
     return types.void(*_NUMBERS), _row(False)
 
 
 @intrinsic
-def _finish_part(context, source, target, bias, beside, low, high, columns):
+def _finish_part(context, source, target, bias, residual, low, high, columns):
     return types.void(*_NUMBERS, types.intp), _row(True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.files import replacing
 from daskdl.names import nearest
 from daskdl.nn.core.module import Module, take_over
 from daskdl.nn.core.parameter import at_most
@@ -139,7 +139,6 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
             save(model, local, metadata)
         return
     path = checked_target(path, "model.safetensors")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     arrays = dict[str, Any]()
     header = {
         "format": FORMAT,
@@ -149,18 +148,13 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     }
     try:
         take_over(model)
-        save_file({**model.state_dict(), **arrays}, beside, {KEY: json.dumps(header)})
-        _flush(beside)
-        os.replace(beside, path)
-        _flush(path.parent)
-    except SafetensorError as error:
+        with replacing(path) as temporary:
+            save_file({**model.state_dict(), **arrays}, temporary, {KEY: json.dumps(header)})
+    except (SafetensorError, OSError) as error:
         raise ModelFileError(
             f"{path}: expected a place that can be written, found {error}; give another path, or "
             "see the folder's permissions and the space on its disk"
         ) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def checked_target(path: str | Path, example: str) -> Path:
@@ -182,15 +176,6 @@ def checked_target(path: str | Path, example: str) -> Path:
             f"{path / example}"
         )
     return path
-
-
-def _flush(path: Path) -> None:
-    """Have a file, or a folder's names, written to the disk: a rename is not to come before."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def load(path: str | Path, module: Any = None) -> Module:

@@ -72,8 +72,8 @@ def _of_parts(
         or not gathered.serves([a.shape[-1] for a in arrays])
     ):
         return None
-    norm, bias, beside, low, high, _ = x.joined
-    if bias is not None or beside is not None:
+    norm, bias, residual, low, high, _ = x.joined
+    if bias is not None or residual is not None:
         return None
 
     def make() -> JoinedConvolution:
@@ -102,7 +102,7 @@ def _convolution(x: Any) -> Pending | None:
     waiting = x.alone() if isinstance(x, Pending) and x.axes is None else None
     if waiting is None or not isinstance(waiting.source, Source):
         return None
-    return None if waiting.joined.beside is not None else waiting
+    return None if waiting.joined.residual is not None else waiting
 
 
 def _block(

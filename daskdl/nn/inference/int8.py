@@ -132,11 +132,11 @@ def _waiting(
         return kept
 
     def compute(joined: Joined) -> Array:
-        product, residual, of_beside = prepared(joined.norm, joined.bias), joined.beside, None
+        product, residual, of_residual = prepared(joined.norm, joined.bias), joined.residual, None
         if isinstance(residual, Rounded):
-            residual, of_beside = residual
+            residual, of_residual = residual
         y: Array = run.call(
-            product, _bytes(run, x, of_x, product), residual, of_beside, joined.low,
+            product, _bytes(run, x, of_x, product), residual, of_residual, joined.low,
             joined.high, joined.into,
         )  # fmt: skip
         return y

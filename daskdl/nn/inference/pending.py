@@ -38,7 +38,7 @@ class Joined(NamedTuple):
 
     norm: Norm | None = None
     bias: Array | None = None
-    beside: Array | Rounded | None = None  # in the order of the result's memory
+    residual: Array | Rounded | None = None  # in the order of the result's memory
     low: float = -np.inf
     high: float = np.inf
     into: Scale | None = None  # of the bytes that it becomes
@@ -51,7 +51,7 @@ class Joined(NamedTuple):
     @property
     def bare(self) -> bool:
         """Whether there are none."""
-        parts = self.norm, self.bias, self.beside
+        parts = self.norm, self.bias, self.residual
         return all(part is None for part in parts) and not self.limited
 
     def beyond(self, before: Joined) -> Joined:
@@ -59,7 +59,7 @@ class Joined(NamedTuple):
         return Joined(
             None if self.norm is before.norm else self.norm,
             None if self.bias is before.bias else self.bias,
-            None if self.beside is before.beside else self.beside,
+            None if self.residual is before.residual else self.residual,
             self.low,
             self.high,
             self.into,
@@ -115,7 +115,7 @@ class Pending(Tensor):
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
         self.takes_bias = False  # whether a vector may join as Joined.bias
-        self.gives_bytes = False  # whether Joined.into, and bytes beside, may join
+        self.gives_bytes = False  # whether Joined.into, and residuals of bytes, may join
         self.source: Any = None  # of a convolution: what it is made of
         self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
 

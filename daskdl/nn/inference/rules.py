@@ -68,7 +68,7 @@ def conv2d(
     def compute(joined: Joined) -> Array:
         convolution = prepare(joined.norm)
         whole, inputs = with_those_before(run, convolution, x)
-        more = joined.beside, joined.low, joined.high
+        more = joined.residual, joined.low, joined.high
         if isinstance(whole, JoinedConvolution):
             y: Array = run.call(whole, *more, *inputs)
             return y
@@ -95,7 +95,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
         affine_map = run.prepared.get(
             ("affine", full_key), lambda: Affine(*folded(weight, bias, norm))
         )
-        y: Array = run.call(affine_map, rows, joined.beside, joined.low, joined.high)
+        y: Array = run.call(affine_map, rows, joined.residual, joined.low, joined.high)
         return y
 
     return Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
@@ -188,7 +188,7 @@ def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
 def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
     key = "norm", run.prepared.key(*norm[:4]), norm.eps
     lanes = run.prepared.get(key, lambda: _lanes(norm))
-    y: Array = run.call(_normalise, lanes, x, joined.beside, joined.low, joined.high)
+    y: Array = run.call(_normalise, lanes, x, joined.residual, joined.low, joined.high)
     return y
 
 
@@ -198,8 +198,8 @@ def extension(run: Pass) -> Extend:
     def extend(x: Array | Rounded, joined: Joined) -> Array:
         if isinstance(x, Rounded):
             x = floats_of(run, x)
-        if isinstance(joined.beside, Rounded):
-            joined = joined._replace(beside=floats_of(run, joined.beside))
+        if isinstance(joined.residual, Rounded):
+            joined = joined._replace(residual=floats_of(run, joined.residual))
         y = joining(x, joined._replace(into=None))
         return y if joined.into is None else run.call(to_bytes, y, *joined.into)
 
@@ -208,9 +208,9 @@ def extension(run: Pass) -> Extend:
             return x
         if joined.norm is not None:
             return _norm_of(run, x, joined.norm, joined)
-        more = joined.beside if joined.bias is None else joined.bias
-        if joined.bias is not None and joined.beside is not None:
-            x, more = run.call(np.add, x, joined.bias), joined.beside
+        more = joined.residual if joined.bias is None else joined.bias
+        if joined.bias is not None and joined.residual is not None:
+            x, more = run.call(np.add, x, joined.bias), joined.residual
         y: Array = run.call(_ended, x, more, joined.low, joined.high)
         return y
 
@@ -244,28 +244,28 @@ def _lanes(norm: Norm) -> _Lanes:
     return _Lanes(norm.mean.astype(np.float64), scale, shift)
 
 
-def _normalise(lanes: _Lanes, x: Array, beside: Array | None, low: float, high: float) -> Array:
+def _normalise(lanes: _Lanes, x: Array, residual: Array | None, low: float, high: float) -> Array:
     relu = low == 0 and high == np.inf
-    if beside is None:
+    if residual is None:
         y = batchnorm.normalise(x, *lanes, relu)
     else:
-        y = normalise_plus(x, beside, *lanes, 0 if relu else math.nan)
+        y = normalise_plus(x, residual, *lanes, 0 if relu else math.nan)
     return y if relu or (low, high) == (-np.inf, np.inf) else np.clip(y, low, high, out=y)
 
 
 def _added(found: Pending, other: Any) -> Pending | None:
     """Return a result with another array added where it is written; None where that cannot be."""
-    if found.joined.beside is not None or found.joined.limited or found.shape != other.shape:
+    if found.joined.residual is not None or found.joined.limited or found.shape != other.shape:
         return None
-    beside: Array | Rounded | None = None
+    residual: Array | Rounded | None = None
     if found.gives_bytes and isinstance(other, Pending) and other.axes == found.axes:
-        beside = other.rounded
+        residual = other.rounded
     found.use()
-    if beside is None:
-        beside = found.in_memory_order(array_of(other))
-    if beside is None or not found.waiting:  # the other one may have been made of this
+    if residual is None:
+        residual = found.in_memory_order(array_of(other))
+    if residual is None or not found.waiting:  # the other one may have been made of this
         return None
-    return found.with_(found.joined._replace(beside=beside))
+    return found.with_(found.joined._replace(residual=residual))
 
 
 @rule(ops.add)

@@ -204,9 +204,9 @@ def _committed(folder: Path, group: str, name: str) -> dict[str, int]:
 
 
 def _replace(path: Path, content: str) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    beside.write_text(content)
-    os.replace(beside, path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.write_text(content)
+    os.replace(temporary, path)
 
 
 class DirectorySink:
@@ -276,9 +276,9 @@ class DirectoryWriter:
         for (topic, partition), outputs in by_file.items():
             first = outputs[0].record.offset
             name = f"{partition.topic}-{partition.number}-{first:012d}.jsonl"
-            beside = self._folder / topic / f".{name}.{os.getpid()}"
-            beside.write_text("".join(f"{as_json(output)}\n" for output in outputs))
-            os.replace(beside, self._folder / topic / name)
+            temporary = self._folder / topic / f".{name}.{os.getpid()}"
+            temporary.write_text("".join(f"{as_json(output)}\n" for output in outputs))
+            os.replace(temporary, self._folder / topic / name)
         reader.commit(positions)
 
     def give_up(self) -> None:

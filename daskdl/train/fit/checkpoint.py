@@ -133,23 +133,23 @@ class CheckpointFolder:
             When it cannot be written; earlier ones are still there.
         """
         name = f"step-{saved.iteration:010d}"
-        beside, aside = (self.path / f".{name}.{os.getpid()}{end}" for end in ("", ".old"))
+        temporary, aside = (self.path / f".{name}.{os.getpid()}{end}" for end in ("", ".old"))
         content = self._encoded(saved, name)
         try:
             self._recover()
-            beside.mkdir()
+            temporary.mkdir()
             for file, of_file in content.items():
-                write_synced(beside / file, of_file)
-            sync(beside)
+                write_synced(temporary / file, of_file)
+            sync(temporary)
             if (self.path / name).exists():
                 (self.path / name).rename(aside)
-            beside.rename(self.path / name)
+            temporary.rename(self.path / name)
             sync(self.path)
             shutil.rmtree(aside, ignore_errors=True)
             for old in self._steps()[:-KEEP]:
                 shutil.rmtree(old)
         except OSError as error:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             if aside.exists() and not (self.path / name).exists():
                 aside.rename(self.path / name)
             raise CheckpointError(

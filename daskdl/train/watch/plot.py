@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.files import replacing
 from daskdl.train.engines.step import PHASES
 from daskdl.train.watch.callbacks import Callback, Logs
 
@@ -162,9 +163,8 @@ class LivePlot(Callback):
         figure = trainer.history.plot()[0].figure
         try:
             if self.path is not None:
-                beside = self.path.with_name(f".{self.path.name}")
-                figure.savefig(beside, format=self.path.suffix.removeprefix(".") or "png")
-                beside.replace(self.path)
+                with replacing(self.path) as temporary:
+                    figure.savefig(temporary, format=self.path.suffix.removeprefix(".") or "png")
             else:
                 self._show(figure)
         finally:

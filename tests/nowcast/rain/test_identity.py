@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
+from daskdl.files import remove, replacing
 from nowcast.rain import writer
 from nowcast.rain.identity import OneStore
 from nowcast.rain.name import is_simulated, name_of
-from nowcast.rain.replacing import beside, remove
 from nowcast.rain.store import consolidate, open_rain, write_zarr
 from tests.nowcast.rain.test_late_frames import frames, new_store
 from tests.nowcast.stores import moving_rain
@@ -126,14 +126,14 @@ def test_the_old_one_stays_until_the_new_one_is_complete(tmp_path, folder):
         return (path / "file" if folder else path).read_text()
 
     for text in ("old", "new"):
-        with beside(path) as temporary:
+        with replacing(path) as temporary:
             write(temporary, text)
             if text == "new":
                 assert read() == "old"
         assert read() == text
 
     def fail():
-        with beside(path) as temporary:
+        with replacing(path) as temporary:
             write(temporary, "half")
             raise RuntimeError
 
@@ -148,6 +148,6 @@ def test_removing_nothing_is_no_error(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_the_work():
-    with pytest.raises(OSError) as raised, beside(Path("/proc/forecast.nc")):  # noqa: PT011
+    with pytest.raises(OSError) as raised, replacing(Path("/proc/forecast.nc")):  # noqa: PT011
         pytest.fail("nothing is to be computed for it")
     assert str(raised.value.filename).startswith("/proc")

@@ -12,10 +12,10 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
+from daskdl.files import previous
 from nowcast.rain import writer
 from nowcast.rain.cf import TIME_ENCODING
 from nowcast.rain.grid import Grid
-from nowcast.rain.replacing import previous
 from nowcast.rain.store import open_rain, write_zarr
 
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)

@@ -39,15 +39,15 @@ def test_results_are_finished_and_have_the_bits_of_any_batch(shape, way, togethe
     bias = rng.standard_normal(filters).astype(np.float32)
     geometry = Geometry((k, k), (stride, stride), (k // 2,) * 4, (1, 1), groups)
     plain = conv2d.forward(x, weight, geometry)
-    beside = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
+    residual = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
 
     made = Convolution(weight, bias, geometry, plain.shape[2])
     assert (made.way, made.together > 1) == (way, together)
-    found = made(x, beside, 0, 6)
-    expected = np.clip(plain + bias + (0 if beside is None else beside), 0, 6)
+    found = made(x, residual, 0, 6)
+    expected = np.clip(plain + bias + (0 if residual is None else residual), 0, 6)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(plain).max(), rtol=0)
     for start, stop, threads in ((0, 1, 1), (4, 5, 2), (2, 13, 2)):
-        part = None if beside is None else beside[start:stop]
+        part = None if residual is None else residual[start:stop]
         with thread_budget(threads):
             np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), found[start:stop])
 
@@ -109,15 +109,15 @@ def test_bits_are_those_of_the_convolutions(
     rows = middle.geometry.size(size, size)[0]
     project = convolution(out, inside, rows)
     x = rng.standard_normal((n, size, size, channels or inside), np.float32)
-    beside = rng.standard_normal((n, rows, rows, out), np.float32) if stride == 1 else None
+    residual = rng.standard_normal((n, rows, rows, out), np.float32) if stride == 1 else None
     with thread_budget(n_threads):
         if not serves(expand, middle, project, x.shape):
             assert room == 9_000  # not even one row finds room
             return
         made = Bottleneck(expand, middle, project, (0, 6), (-1, 4))
-        found = made(x, beside, -3.0, 3.0)
+        found = made(x, residual, -3.0, 3.0)
         wide = x if expand is None else expand(x, None, 0, 6)
-        expected = project(middle(wide, None, -1, 4), beside, -3.0, 3.0)
+        expected = project(middle(wide, None, -1, 4), residual, -3.0, 3.0)
     np.testing.assert_array_equal(found, expected)
 
 

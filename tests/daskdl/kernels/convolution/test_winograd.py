@@ -279,20 +279,20 @@ def test_bits_of_training_in_any_batch(shape, residual):
     bias = rng.standard_normal(filters).astype(np.float32)
     geometry = Geometry((k, k), (stride, stride), (pad,) * 4)
     plain = bfloat16.forward(along(x), weight, geometry, x.shape[1:3])
-    beside = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
-    expected = np.clip(plain + bias + (0 if beside is None else beside), 0, 6)
+    residual = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
+    expected = np.clip(plain + bias + (0 if residual is None else residual), 0, 6)
 
     with computing_in("bf16-pairs"):
         made = Convolution(weight, bias, geometry, plain.shape[2])
-    np.testing.assert_array_equal(made(x, beside, 0, 6), expected)
+    np.testing.assert_array_equal(made(x, residual, 0, 6), expected)
     for start, stop, threads in ((0, 1, 1), (1, 2, 2), (0, images, 2)):
-        part = None if beside is None else beside[start:stop]
+        part = None if residual is None else residual[start:stop]
         with thread_budget(threads):
             np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), expected[start:stop])
 
 
 @pytest.mark.parametrize(("features", "results"), [(64, 96), (771, 33), (16, 200)])
-def test_rows_of_affine_maps_have_the_same_bits_beside_any_others(features, results):
+def test_rows_of_affine_maps_have_the_same_bits_residual_any_others(features, results):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((700, features)).astype(np.float32)
     weight = rng.standard_normal((results, features)).astype(np.float32)

@@ -15,13 +15,13 @@ def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
             weight,
             scale,
             bias,
-            np.zeros((1, 1, 1, geometry.groups)) if end.beside is None else end.beside,
+            np.zeros((1, 1, 1, geometry.groups)) if end.residual is None else end.residual,
         )
         parts = zip(*(np.split(a, geometry.groups, -1 if a.ndim == 4 and a is not weight else 0)
                       for a in whole), strict=True)  # fmt: skip
         alone, results = geometry._replace(groups=1), []
         for a, w, factor, shift, residual in parts:
-            last = end if end.beside is None else end._replace(beside=residual)
+            last = end if end.residual is None else end._replace(residual=residual)
             results.append(convolved(a, zero, w, factor, shift, alone, last))
         return np.concatenate(results, -1)
     n, height, width, channels = x.shape
@@ -36,11 +36,11 @@ def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
             seen = seen[:, : (rows - 1) * down + 1 : down, : (columns - 1) * across + 1 : across]
             sums += (seen - zero) @ weight[:, i, j].astype(np.int64).T
     y = sums.astype(np.float32) * scale + bias
-    if end.of_beside is not None:
-        zero, factor = np.float32(end.of_beside.zero), np.float32(end.of_beside.scale)
-        y = y + (end.beside.astype(np.float32) - zero) * factor
-    elif end.beside is not None:
-        y = y + end.beside
+    if end.of_residual is not None:
+        zero, factor = np.float32(end.of_residual.zero), np.float32(end.of_residual.scale)
+        y = y + (end.residual.astype(np.float32) - zero) * factor
+    elif end.residual is not None:
+        y = y + end.residual
     y = y.clip(np.float32(end.low), np.float32(end.high))
     return y if end.into is None else bytes_of(y, end.into)
 

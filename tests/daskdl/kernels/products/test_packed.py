@@ -121,19 +121,19 @@ def test_copies_the_columns_that_fill_its_panels(own, monkeypatch):
 def test_products_of_long_matrices_come_here(monkeypatch):
     served = []
     monkeypatch.setattr(outer, "product", lambda a, b: served.append((a.shape, b.shape)))
-    long, beside = np.ones((4000, 100), "f4"), np.ones((4000, 30), "f4")
+    long, residual = np.ones((4000, 100), "f4"), np.ones((4000, 30), "f4")
     wide, short = np.ones((4000, outer.WIDEST + 1), "f4"), np.ones((100, 4000), "f4")
-    matmul(long.T, beside)
-    matmul(wide.T, beside)
-    assert served == [(long.shape, beside.shape), (wide.shape, beside.shape)]
-    matmul(long.astype("f8").T, beside.astype("f8"))
-    matmul(long.T[::2], beside)
-    matmul(long.T, np.repeat(beside, 2, axis=1)[:, ::2])
+    matmul(long.T, residual)
+    matmul(wide.T, residual)
+    assert served == [(long.shape, residual.shape), (wide.shape, residual.shape)]
+    matmul(long.astype("f8").T, residual.astype("f8"))
+    matmul(long.T[::2], residual)
+    matmul(long.T, np.repeat(residual, 2, axis=1)[:, ::2])
     matmul(wide.T, wide)
-    matmul(np.repeat(wide, 2, axis=1).T, beside)
+    matmul(np.repeat(wide, 2, axis=1).T, residual)
     matmul(short.T, short)
-    matmul(short, beside)
-    matmul(long.T, beside, out=np.empty((100, 30), "f4"))
+    matmul(short, residual)
+    matmul(long.T, residual, out=np.empty((100, 30), "f4"))
     assert len(served) == 2
 
 
@@ -160,11 +160,11 @@ def test_it_is_the_convolution_of_what_is_joined_and_normed(images, side, filter
     rng = np.random.default_rng(2)
     scale, shift = rng.standard_normal((2, sum(WIDTHS)), np.float32)
     joined = np.concatenate(parts, -1)
-    beside = rng.standard_normal((images, side, side, filters), np.float32)
+    residual = rng.standard_normal((images, side, side, filters), np.float32)
     normed = np.clip(joined * scale + shift, 0, 1.5)
     for own, x, more in (
         (JoinedConvolution(plain), joined, (None, -np.inf, np.inf)),
-        (JoinedConvolution(plain, scale, shift, 0.0, 1.5), normed, (beside, 0.0, np.inf)),
+        (JoinedConvolution(plain, scale, shift, 0.0, 1.5), normed, (residual, 0.0, np.inf)),
     ):
         expected = plain(x, *more)
         for threads in (1, 2):

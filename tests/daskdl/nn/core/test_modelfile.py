@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 
 import cloudpickle
@@ -221,8 +222,8 @@ def test_the_new_file_appears_whole(path, monkeypatch):
         assert path.read_bytes() == whole
         raise PermissionError("no")
 
-    monkeypatch.setattr(modelfile.os, "replace", refused)
-    with pytest.raises(PermissionError):
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(ModelFileError, match="expected a place that can be written, found no"):
         nn.save(nn.Linear(1, 1), path)
     assert path.read_bytes() == whole
 

@@ -18,7 +18,7 @@ def waiting(numbers: list[str]) -> Pending:
     """Return ones that wait; what is computed and what is extended is noted down."""
 
     def apply(x: np.ndarray, joined: Joined) -> np.ndarray:
-        for more in (joined.bias, joined.beside):
+        for more in (joined.bias, joined.residual):
             x = x if more is None else x + more
         return np.clip(x, joined.low, joined.high)
 
@@ -40,15 +40,15 @@ def values(tensor: Any) -> list[float]:
 def test_what_joined_a_result_that_others_read_is_not_joined_again() -> None:
     told: list[str] = []
     first = waiting(told)
-    beside = np.full((2, 3), 10, np.float32)
-    added = first.use().with_(first.joined._replace(beside=beside))
+    residual = np.full((2, 3), 10, np.float32)
+    added = first.use().with_(first.joined._replace(residual=residual))
     limited = added.use().with_(added.joined._replace(high=5.0))
     added.use()  # somebody reads the sum itself too
     assert values(limited) == [5]
     assert values(added) == [11]
     assert told == ["computed", "extended"]
 
-    added = (first := waiting(told)).use().with_(first.joined._replace(beside=beside))
+    added = (first := waiting(told)).use().with_(first.joined._replace(residual=residual))
     raised = added.use().with_(added.joined._replace(low=2.0))
     added.use()
     assert values(raised) == [11]  # not 21
