@@ -6,6 +6,7 @@ mlcast's convention and of this program.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,23 +29,17 @@ if TYPE_CHECKING:
 # several.
 NAMES = {
     "rate": (
-        "rainfall_rate",
-        "lwe_precipitation_rate",
-        "rainfall_flux",
-        "precipitation_flux",
-        "precip_intensity",
-        "precipitation",
-        "precipitationCal",
+        "rainfall_rate", "lwe_precipitation_rate", "rainfall_flux", "precipitation_flux",
+        "precip_intensity", "precipitation", "precipitationCal",
     ),
     "amount": (
-        "precipitation_amount",
-        "rainfall_amount",
-        "lwe_thickness_of_precipitation_amount",
-        "thickness_of_rainfall_amount",
-        "precip_accum",
+        "precipitation_amount", "rainfall_amount", "lwe_thickness_of_precipitation_amount",
+        "thickness_of_rainfall_amount", "precip_accum",
     ),
     "reflectivity": ("equivalent_reflectivity_factor",),
-}
+}  # fmt: skip
+# Metres between one place by crs_wkt and by the other attributes of a grid mapping.
+CONTRADICTION = 5_000.0
 EXPECTED = {
     "rate": "mm h-1 or another length over time, or kg m-2 over time",
     "amount": "mm or another length, or kg m-2",
@@ -345,6 +340,18 @@ def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
     """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
     import pyproj
 
-    crs = pyproj.CRS.from_cf(dict(attributes))
+    given = dict(attributes)
+    crs = pyproj.CRS.from_cf(given)
     check_metres(crs)
+    text = given.pop("crs_wkt", None) or given.pop("spatial_ref", None)
+    if text and "grid_mapping_name" in given and crs.is_projected:
+        there = places = np.array([[0.0, 1e5], [0.0, 1e5]])
+        with suppress(KeyError, pyproj.exceptions.CRSError):  # of attributes that leave some out
+            stated = pyproj.CRS.from_cf(given)
+            there = pyproj.Transformer.from_crs(crs, stated, always_xy=True).transform(*places)
+        if not np.abs(there - places).max() < CONTRADICTION:
+            raise DataError(
+                f"expected crs_wkt to say what the attributes of the grid mapping say, found "
+                f"{crs.name!r} and {given['grid_mapping_name']}; mend either"
+            )
     return crs.to_wkt()

@@ -40,11 +40,8 @@ def read_header(path: Path, name: str) -> Header:
             for group, key in (("how", "site_name"), ("how", "host_name"), ("what", "source"))
             if group in file
         ]
-        site = None
-        if "where" in file:
-            site = Site.known(
-                *(number(file["where"], key, np.nan) for key in ("lat", "lon", "height"))
-            )
+        where = file.get("where", file)
+        site = Site.known(*(number(where, key, np.nan) for key in ("lat", "lon", "height")))
         return Header(
             path=name,
             format=Format.GAMIC,

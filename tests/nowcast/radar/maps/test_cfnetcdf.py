@@ -237,6 +237,16 @@ def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
     assert np.nanmax(rain) == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    "said", [{"crs_wkt": pyproj.CRS("EPSG:28992").to_wkt()}, {"false_easting": 1e5}]
+)
+def test_a_text_and_attributes_of_one_grid_mapping_agree_or_are_refused(tmp_path, said):
+    dataset = maps()
+    dataset["proj"].attrs |= said
+    with pytest.raises(DataError, match="expected crs_wkt to say what the attributes of the grid"):
+        read_header(write(dataset, tmp_path / "a.nc"))
+
+
 def test_amounts_without_bounds_are_over_the_step_of_their_times(tmp_path):
     dataset = maps()
     dataset["rain"].attrs |= {"standard_name": "rainfall_amount", "units": "kg m-2"}
