@@ -185,7 +185,7 @@ class Watch:
                 self._leave(name)
         self.status["scans"] += report.written
         # What lay there before may be in the store since another watch was ended.
-        if self.earlier is not None and self.earlier.isdisjoint(names):
+        if not near and self.earlier is not None and self.earlier.isdisjoint(names):
             counted = max(0, report.existing - self.status["uncounted"])
             self.status["uncounted"] -= report.existing - counted
             self.status["repeated"] += counted

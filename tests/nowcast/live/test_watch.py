@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,7 @@ from nowcast.live.watch import Watch
 from nowcast.rain.store import open_rain
 from nowcast.simulate import simulate
 from nowcast.simulate.radar import Radar
+from nowcast.simulate.scans import row_of_radars
 from tests.disks import fill, small_disk
 
 
@@ -258,3 +260,21 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
     # Before the first write nothing was begun: the copy is then one that came between two watches.
     for write in range(2, writes + 1):
         assert killed_at(write)[0] == whole, write
+
+
+@pytest.mark.slow
+def test_a_late_radar_makes_its_frame_of_a_mosaic_anew(tmp_path):
+    (tmp_path / "in").mkdir()
+    grid = IngestSettings(size=(32, 32), spacing=8000.0, mosaic="quality")
+    paths = {"source": str(tmp_path / "in"), "out": tmp_path / "out"}
+    watch = Watch(Office(**paths, method="persistence", ingest=grid))
+    first, second = (
+        simulate(tmp_path / name, hours=0.5, radar=replace(radar, elevations=(0.5,)), name=name)
+        for name, radar in zip("ab", row_of_radars(2), strict=True)
+    )
+    for counts, files in (([2, 1, 2], [*first, *second[::2]]), ([2, 2, 2], second[1:2])):
+        arrive(watch, *files)
+        watch.cycle()
+        with open_rain(watch.store) as rain:
+            assert rain["radar_count"].values.tolist() == counts
+    assert read(watch, "status.json")["repeated"] == 0
