@@ -155,7 +155,8 @@ def _in_squares(network: Averaged, inputs: Float) -> Float:
     out = np.empty((height, width, len(THRESHOLDS)), np.float32)
     for row in range(0, height, SQUARE):
         for column in range(0, width, SQUARE):
-            # A multiple of the coarsest level's cells, so that squares see the same levels.
+            # A multiple of the coarsest level's cells, so that squares see the same levels; scenes
+            # of daskdl.predict have no such step for networks that they cannot trace, as these.
             above, left = max(row - AROUND, 0), max(column - AROUND, 0)
             part = inputs[above : row + SQUARE + AROUND, left : column + SQUARE + AROUND]
             with no_grad():
