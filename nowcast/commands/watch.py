@@ -97,7 +97,7 @@ def watch(
             else:
                 port = settings.port
                 with nullcontext() if port is None else served(run.status, port):
-                    _until_ended(run.cycle, settings.interval, settings.trigger)
+                    _until_ended(run.cycle, settings)
     except files.HeldError as holder:
         raise DataError(
             f"{settings.out}: expected no other watch that writes it, found one ({holder}); end it "
@@ -130,13 +130,13 @@ def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     return checked(values | options, Office, "watch" if config is None else str(config))
 
 
-def _until_ended(cycle: Callable[[], object], interval: float, trigger: str | None) -> None:
+def _until_ended(cycle: Callable[[], object], settings: Office) -> None:
     """Call a function every so many seconds, until Ctrl-C or SIGTERM; its call is ended first.
 
-    After a message of the trigger it is called at once, and again a second later, since a file is
+    After a new file or a message it is called at once, and again a second later, since a file is
     taken when two looks find it the same.
     """
-    from nowcast.live.trigger import triggered
+    from nowcast.live.trigger import arriving, triggered
 
     ended, woken = threading.Event(), threading.Event()
 
@@ -145,9 +145,10 @@ def _until_ended(cycle: Callable[[], object], interval: float, trigger: str | No
         woken.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    pause = interval
+    pause = interval = settings.interval
+    source, wake = settings.source, woken.set
     try:
-        with triggered(trigger, woken.set):
+        with triggered(settings.trigger, wake), arriving(source, settings.out, wake):
             while not ended.is_set():
                 began = time.monotonic()
                 cycle()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +62,6 @@ class Verdict:
             f"fitted to changed by {self.change:+.1%}, give or take {CERTAIN * self.error:.1%}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Recalibration:
@@ -95,10 +91,6 @@ class Recalibration:
         bent[NAME].values[:] = np.minimum.accumulate(bent[NAME].values, axis=0)
         bent[NAME].attrs["recalibration"] = json.dumps(asdict(self))
         return bent
-
-    def undone(self, forecast: xr.Dataset) -> xr.Dataset:
-        """Return a forecast with the probabilities that it had before."""
-        return self._bent(forecast, undo=True)
 
     def _bent(self, forecast: xr.Dataset, *, undo: bool) -> xr.Dataset:
         bent = forecast.copy()
@@ -133,7 +125,9 @@ def before(forecast: xr.Dataset) -> xr.Dataset:
     lower threshold: it was cut to that one, and so is what is returned.
     """
     text = forecast[NAME].attrs.get("recalibration") if NAME in forecast else None
-    return forecast if text is None else Recalibration(**json.loads(text)).undone(forecast)
+    return (
+        forecast if text is None else Recalibration(**json.loads(text))._bent(forecast, undo=True)
+    )
 
 
 def judge(sums: Floats) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -80,8 +80,8 @@ class Cap(Strict):
 
     folder: Path
     sender: str = Field(description="who warns, such as warnings@example.org")
-    status: str = Field("Actual", pattern="^(Actual|Exercise|Test)$")
-    severity: str = Field("Moderate", pattern="^(Extreme|Severe|Moderate|Minor|Unknown)$")
+    status: Literal["Actual", "Exercise", "Test"] = "Actual"
+    severity: Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"] = "Moderate"
     language: str = "en"
 
 

@@ -1,19 +1,62 @@
-"""Triggers: a message of an MQTT broker makes a watch look at once, not only every few seconds."""
+"""Triggers: a new file or a message of an MQTT broker makes a watch look at once."""
 
 from __future__ import annotations
 
+import glob
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from daskdl.errors import MissingExtraError, SettingsError
+from nowcast.ingest.remote import is_remote
 
 log = logging.getLogger("nowcast.watch")
 
 #: Ports without and with TLS.
 PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+@contextmanager
+def arriving(source: str, out: Path, wake: Callable[[], object]) -> Iterator[None]:
+    """Call a function when a file of a folder comes or changes, for a while, by inotify.
+
+    Nothing is done for an address, nor without watchfiles: the watch then looks at its interval, as
+    it does for files that another machine writes to a network file system.
+    """
+    parents = Path(source).parents if glob.has_magic(source) else ()
+    folder = next((path.resolve() for path in (Path(source), *parents) if path.is_dir()), None)
+    try:
+        from watchfiles import Change, watch
+    except ImportError:
+        folder = None
+    if folder is None or is_remote(source):
+        yield
+        return
+    own, ended = out.resolve(), threading.Event()
+
+    def counts(change: Change, name: str) -> bool:
+        path = Path(name)
+        shown = not path.name.startswith(".") and not path.is_relative_to(own)
+        return shown and change != Change.deleted
+
+    def listen() -> None:
+        try:
+            for _ in watch(folder, watch_filter=counts, stop_event=ended, step=200):
+                wake()
+        except (OSError, RuntimeError) as error:  # of the kernel's limits
+            log.warning("%s: no word of new files (%s); looked for at --interval", source, error)
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import logging
 import shutil
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,7 +316,7 @@ class Watch:
             if (recalibration is None) != (self.recalibration is None):
                 log.warning("%s", verdict.sentence())
             self.recalibration = recalibration
-            self.status["recalibration"] = verdict.to_dict() | {"told": verdict.sentence()}
+            self.status["recalibration"] = asdict(verdict) | {"told": verdict.sentence()}
 
     def verify_all(self) -> None:
         """Verify all forecasts that can be."""

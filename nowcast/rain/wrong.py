@@ -9,6 +9,19 @@ from daskdl.errors import SettingsError
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+#: The project's words for pydantic's types of errors; other messages are taken as they are.
+EXPECTED = {
+    "missing": "a value, found none",
+    "too_short": "one at least",
+    "path_type": "a path",
+    "string_type": "a text",
+    "list_type": "a list such as [a, b]",
+    **dict.fromkeys(("dict_type", "model_type"), "names with values below it"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+}
+
 
 def wrong_setting(before: str, error: ValidationError, behind: str = "") -> SettingsError:
     """Return the first of the errors: the setting's place, what was expected, what was found.
@@ -22,11 +35,13 @@ def wrong_setting(before: str, error: ValidationError, behind: str = "") -> Sett
     ...     Sizes(cells="many")
     ... except ValidationError as error:
     ...     print(wrong_setting("grid, ", error))
-    grid, cells: expected a valid integer, unable to parse string as an integer, found 'many'
+    grid, cells: expected a whole number, found 'many'
     """
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "settings"
-    message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{place}: ")
-    message = message.replace("Input should be", "expected", 1)
+    message = f"expected {EXPECTED.get(first['type'], '')}"
+    if first["type"] not in EXPECTED:
+        message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{place}: ")
+        message = message.replace("Input should be", "expected", 1)
     value = "" if ", found " in message else f", found {first['input']!r}"
     return SettingsError(f"{before}{place}: {message}{value}{behind}")

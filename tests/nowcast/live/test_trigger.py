@@ -1,4 +1,4 @@
-"""An MQTT message makes a watch look at once; a broker that is away is waited for."""
+"""A file and an MQTT message make a watch look at once; a broker that is away is waited for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 
 from daskdl.errors import SettingsError
 from nowcast.commands.watch import _until_ended
-from nowcast.live.trigger import triggered
+from nowcast.live.office import Office
+from nowcast.live.trigger import arriving, triggered
 
 BROKER = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
 publish = pytest.importorskip("paho.mqtt.publish")
@@ -53,10 +54,29 @@ def test_a_message_wakes_and_the_broker_may_come_later(tmp_path, caplog):
 
     sender = threading.Thread(target=send)
     with ExitStack() as stack:
-        _until_ended(cycle, 600, f"mqtt://127.0.0.1:{port}/radar/+/#")
+        address = f"mqtt://127.0.0.1:{port}/radar/+/#"
+        nowhere = str(tmp_path / "none")
+        _until_ended(cycle, Office(source=nowhere, out=tmp_path, interval=600, trigger=address))
         done.set()
         sender.join()
     assert len(calls) == 3  # at once, and a second later
+
+
+@pytest.mark.parametrize("pattern", ["", "*.h5"])
+def test_a_whole_file_wakes_and_what_the_watch_writes_does_not(tmp_path, pattern):
+    pytest.importorskip("watchfiles")
+    out, hidden, woken = tmp_path / "out", tmp_path / ".part.h5", threading.Event()
+    out.mkdir()
+    with arriving(str(tmp_path / pattern), out, woken.set):
+        while not woken.wait(0.1):  # until it listens
+            (tmp_path / "first.h5").write_text("a")
+        while woken.wait(0.5):  # by the last of these
+            woken.clear()
+        hidden.write_text("a")
+        (out / "latest.json").write_text("a")
+        assert not woken.wait(1)
+        hidden.rename(tmp_path / "next.h5")
+        assert woken.wait(60)
 
 
 @pytest.mark.parametrize("address", ["http://host/topic", "mqtt://host", "mqtt:///topic"])
