@@ -68,11 +68,14 @@ def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileErr
     if not path.is_file():
         raise kind(f"{path}: there is no such {what}; check the path")
     with path.open("rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
-            raise kind(
-                f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
-                "git lfs pull fetches it"
-            )
+        start = file.read(len(_POINTER))
+    if start == _POINTER:
+        raise kind(
+            f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
+            "git lfs pull fetches it"
+        )
+    if start.lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise kind(f"{path}: it is a web page, not the {what} itself; fetch what the page offers")
     return path
 
 

@@ -232,3 +232,6 @@ def test_a_fit_has_the_same_bits_whatever_holds_the_windows():
 def test_mistakes_are_told(window, options, sentence):
     with pytest.raises((DataError, SettingsError), match=sentence):
         SampleSet.from_windows({"x": IMAGE, "y": MASK}, window, **options)
+    lazy = da.from_array(IMAGE)
+    with pytest.raises(DataError, match="an array of known shape, found Array of shape"):
+        SampleSet.from_windows(lazy[lazy[:, 0, 0] > 0], {0: 8, 1: 8})

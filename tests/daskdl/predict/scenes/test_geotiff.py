@@ -92,6 +92,7 @@ def test_points_label_the_cells_in_which_they_lie(tmp_path, monkeypatch):
         {"geometry": {"type": "Point", "coordinates": point}, "properties": {"class": i % 3}}
         for i, point in enumerate(points.tolist())
     ]
+    features.append({"geometry": None, "properties": None})  # as GeoJSON allows
     path = tmp_path / "points.geojson"
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     expected = np.full((20, 21), -1, np.int8)

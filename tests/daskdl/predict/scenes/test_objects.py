@@ -54,6 +54,10 @@ def test_a_mask_of_any_kind_is_labelled(tmp_path):
     assert label_scene(named).labels.x[3] == 3
     with pytest.raises(DataError, match="whole numbers or booleans, found float64"):
         label_scene(mask * 0.5)
+    lazy = da.from_array(mask)
+    for wrong in (named.to_dataset(name="a"), mask[:0], lazy[lazy[:, 0]]):
+        with pytest.raises(DataError, match="chunks of known size"):
+            label_scene(wrong)
     with pytest.raises(SettingsError, match="expected 1 to 2, found 3"):
         label_scene(mask, connectivity=3)
 
