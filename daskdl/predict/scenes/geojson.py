@@ -151,7 +151,9 @@ def rasterized(
     transform = _transform(like)
     shapes = []
     for i, one in enumerate(features["features"]):
-        label = one.get("properties", {}).get(value) if isinstance(value, str) else value
+        if one["geometry"] is None:  # which GeoJSON allows, as it does no properties
+            continue
+        label = (one.get("properties") or {}).get(value) if isinstance(value, str) else value
         fits = isinstance(label, int) and abs(label) < 1 << 31
         if not fits or np.array(label).astype(dtype) != label:
             raise DataError(

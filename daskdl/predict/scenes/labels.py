@@ -85,12 +85,13 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
     import dask
     import dask.array as da
 
-    cells = getattr(scene, "variable", scene)
-    cells = cells.data if hasattr(cells, "dims") else cells
-    if not hasattr(cells, "dtype") or cells.dtype.kind not in "iub":
+    named = hasattr(scene, "dims")
+    cells = getattr(getattr(scene, "variable", scene), "data", scene) if named else scene
+    dtype, shape = getattr(cells, "dtype", type(cells)), getattr(cells, "shape", (0,))
+    if getattr(dtype, "kind", "") not in [*"iub"] or not all(n > 0 for n in shape):
         raise DataError(
-            "label_scene: expected whole numbers or booleans, found "
-            f"{getattr(cells, 'dtype', type(cells).__name__)}; give classes, or a mask"
+            f"label_scene: expected whole numbers or booleans, found {dtype} of shape {shape}; "
+            "give classes, or a mask, with cells and chunks of known size"
         )
     cells = cells if isinstance(cells, da.Array) else da.from_array(cells)
     connectivity = cells.ndim if connectivity is None else connectivity

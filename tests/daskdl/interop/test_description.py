@@ -158,6 +158,8 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64
     ("notes.md", b"# Notes and", r"begins with b'# Notes '.*lists the formats"),
     *((f"pointer.{end}", POINTER, r"pointer of git-lfs.*git lfs pull")
       for end in ("onnx", "safetensors", "h5", "keras", "pb", "prototxt", "t7", "pt")),
+    *((f"page.{end}", b"\n<!DOCTYPE html><html>", "a web page, not the .*; fetch what the page")
+      for end in ("onnx", "safetensors", "h5", "keras", "pb", "prototxt", "t7")),
 ])  # fmt: skip
 def test_whole_files_of_other_kinds_are_called_by_their_names(tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content + bytes(80) * (content != POINTER))
