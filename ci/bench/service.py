@@ -116,7 +116,7 @@ def feed(watched: Watched, made: list[Path], scans: Path, pause: float, kills: i
             watched.wait(moment - before)
             watched.kill()
         watched.wait(pause - (moments[-1] if moments else 0.0))
-    return arrived, cut, missing
+    return arrived, cut, missing + late  # the last may be one that waits for another
 
 
 def ahead_of_time(path: Path, scans: Path) -> None:

@@ -159,7 +159,7 @@ class Watch:
         try:
             self._save()
         except OSError as error:  # of a full disk
-            log.error("%s", error)
+            log.error("%s: not written (%s)", self.out / "status.json", error)
         return made
 
     def _save(self, **others: Any) -> None:
