@@ -247,3 +247,11 @@ def test_workers_list_and_read_them(folder_of_tars, client):
         samples = SampleSet.from_tar(f"file://{folder_of_tars}/train-*.tar", **ENDINGS).persist()
         assert samples.lengths == (4, 5, 6)
         assert samples.filter(lambda batch: batch["y"] > 9).lengths == (0, 5, 6)
+
+
+def test_a_missing_text_in_parquet_is_no_word(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"text": ["a", None]}).to_parquet(tmp_path / "texts.parquet")
+    samples = SampleSet.from_parquet(str(tmp_path / "texts.parquet"), x="text")
+    assert not isinstance(samples.head(2)["x"][1], str)
