@@ -156,8 +156,9 @@ def distances(steps: int, classes: int, most: int = 128) -> Array:
 @lru_cache(maxsize=64)
 def turns(steps: int, features: int, base: float) -> tuple[Array, Array]:
     """Return cosines and sines of the angles of each place, float32 (steps, features)."""
-    rates = 1 / np.float32(base) ** (np.arange(0, features, 2, dtype=np.float32) / features)
-    angles = np.arange(steps, dtype=np.float32)[:, None] * rates.astype(np.float32)
+    # Not by numpy's power, which has other bits with AVX-512.
+    rates = np.array([base ** (-i / features) for i in range(0, features, 2)], np.float32)
+    angles = np.arange(steps, dtype=np.float32)[:, None] * rates
     angles = np.concatenate([angles, angles], axis=1)
     return np.cos(angles), np.sin(angles)
 
