@@ -344,7 +344,9 @@ def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
     crs = pyproj.CRS.from_cf(given)
     check_metres(crs)
     text = given.pop("crs_wkt", None) or given.pop("spatial_ref", None)
-    if text and "grid_mapping_name" in given and crs.is_projected:
+    # Of an oblique Mercator the attributes cannot say the angle of the grid to its central line.
+    told = given.get("grid_mapping_name", "oblique_mercator") != "oblique_mercator"
+    if text and told and crs.is_projected:
         there = places = np.array([[0.0, 1e5], [0.0, 1e5]])
         with suppress(KeyError, pyproj.exceptions.CRSError):  # of attributes that leave some out
             stated = pyproj.CRS.from_cf(given)
