@@ -135,19 +135,20 @@ def concatenated(columns: Sequence[Any]) -> Any:
 def stacked(values: Sequence[Any]) -> Any:
     """Return one column of the values of many samples.
 
-    Strings become NumPy's variable-width strings, other objects stay as they are; arrays of one
-    shape are stacked, and those that differ in their first axis alone become :class:`Ragged`.
+    Strings, if none is missing, become NumPy's variable-width strings, other objects stay as they
+    are; arrays of one shape are stacked, those that differ in their first axis alone are `Ragged`.
 
     Raises
     ------
     ShapeError
         For arrays that differ otherwise.
     """
-    first = values[0]
-    if isinstance(first, str):
+    texts = [isinstance(value, str) for value in values]
+    if all(texts):
         return np.array(values, np.dtypes.StringDType())
     arrays = [np.asarray(value) for value in values]
-    if isinstance(first, bytes) or arrays[0].dtype.kind == "O":
+    # Of a missing text numpy would make the word "None" or "nan".
+    if any(texts) or isinstance(values[0], bytes) or arrays[0].dtype.kind == "O":
         column = np.empty(len(values), object)
         column[:] = values
         return column

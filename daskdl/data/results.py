@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Suffixes by format.
 FORMATS = {"parquet": ".parquet", "zarr": ""}
 MANIFEST = "_manifest.json"
+#: What a folder has, by its manifest.
+RUN = "{partitions} partitions as {format}, of version {version!r}"
 #: Name of the only column of results that have no names.
 COLUMN = "prediction"
 #: Samples that functions of a SampleSet get at once.
@@ -105,17 +107,13 @@ def write_results(
     folder.prepare({"partitions": count, "format": format, "version": version})
     have = folder.complete()
     numbers = [i for i in range(count) if i not in have]
-    rows = compute(numbers, folder, tell or _silent) if numbers else []
+    rows = compute(numbers, folder, tell or (lambda *_: None)) if numbers else []
     folder.tidy()
     return Written(tuple(map(folder.part, range(count))), tuple(numbers), sum(rows))
 
 
 Tell = Callable[[int, int, int], None]
 Compute = Callable[[Sequence[int], "_Folder", Tell], list[int]]
-
-
-def _silent(done: int, total: int, samples: int) -> None:
-    pass
 
 
 def _parts_of(results: Any) -> tuple[int, Compute]:
@@ -231,13 +229,13 @@ class _Folder:
         files.makedirs(self.path, exist_ok=True)
         if files.exists(path):
             try:
-                earlier = json.loads(files.cat_file(path))
-            except ValueError:
+                earlier = RUN.format_map(json.loads(files.cat_file(path)))
+            except (ValueError, KeyError, TypeError):
                 earlier = "a damaged manifest"
-            if earlier != manifest:
+            if earlier != (this := RUN.format_map(manifest)):
                 raise SettingsError(
-                    f"write_results: expected {self.path} to be of a run with {manifest}, found "
-                    f"{earlier}; give another folder, or remove this one"
+                    f"write_results: expected {self.path} to have {this}, found {earlier}; a "
+                    "folder is of one model, source and options: give another, or remove this one"
                 )
         elif any(_base(name)[0] not in "._" for name in files.ls(self.path, detail=False)):
             raise SettingsError(

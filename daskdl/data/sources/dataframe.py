@@ -135,8 +135,6 @@ def _column(series: Any) -> Any:
             else series.to_numpy(dtype=series.dtype.numpy_dtype)
         )
     values = series.tolist() if kind != "O" else list(series)
-    if any(isinstance(value, str) for value in values) and series.isna().any():
-        return series.to_numpy(object)  # numpy would make a missing one the word "nan"
     return stacked(values) if values else np.empty(0, object)
 
 

@@ -129,6 +129,8 @@ def test_an_array_among_ragged_columns_becomes_ragged():
 def test_stacked_by_what_the_values_are():
     assert stacked([1, 2]).tolist() == [1, 2]
     assert stacked(["a", "bcd"]).dtype == np.dtypes.StringDType()
+    assert stacked(["a", None]).tolist() == ["a", None]  # no word "None"
+    assert not isinstance(stacked([np.nan, "a"])[0], str)
     assert stacked([b"a\0", b"b"]).tolist() == [b"a\0", b"b"]  # NumPy's own bytes would lose one
     assert stacked([np.zeros((2, 3)), np.ones((2, 3))]).shape == (2, 2, 3)
     assert stacked([np.zeros((2, 3)), np.ones((1, 3))]).lengths.tolist() == [2, 1]

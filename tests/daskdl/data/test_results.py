@@ -163,7 +163,7 @@ def value_of(part, format):
 def test_refuses_another_run(tmp_path):
     write_results(samples(), tmp_path / "out", version="1")
     for more, other in [(2, "1"), (3, "2")]:
-        with pytest.raises(SettingsError, match=r"found {'partitions': 3, .*give another folder"):
+        with pytest.raises(SettingsError, match=r"found 3 partitions as parquet, .* give another"):
             write_results(samples(more), tmp_path / "out", version=other)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "todo.txt").touch()

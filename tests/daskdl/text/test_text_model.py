@@ -138,7 +138,7 @@ def test_files_of_texts_become_files_of_vectors_once(folder: Path, tmp_path: Pat
             table = parquet.read_table(tmp_path / out).to_pandas()
             assert table["id"].tolist() == [*range(10)]
             np.testing.assert_array_equal(np.stack(table["vector"]), model(TEXTS * 2))
-        with pytest.raises(SettingsError, match="to be of a run with"):
+        with pytest.raises(SettingsError, match="to have 3 partitions as parquet, of version"):
             embed(model, str(source), tmp_path / "a")
         with pytest.raises(DataError, match=r"expected columns \['words'\], found none called"):
             embed(model, str(source), tmp_path / "c", "words")
