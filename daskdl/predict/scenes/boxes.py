@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError
 from daskdl.kernels.detection.nms import nms
+from daskdl.predict.arguments import whole, wrong
 
 Array = NDArray[Any]
 
@@ -64,11 +65,11 @@ def detect_scene(
     import dask
     import dask.array as da
 
-    if set(window) != {0, 1} or not all(0 <= margin < n for n in window.values()):
-        raise SettingsError(
-            "detect_scene: expected a window {0: rows, 1: columns} and a margin below both, found "
-            f"{window!r} and {margin!r}"
-        )
+    margin = whole("detect_scene, margin", margin, 0)
+    if not isinstance(window, Mapping) or {*window} != {0, 1}:
+        raise wrong("detect_scene, window", "{0: rows, 1: columns}", window)
+    for axis, n in window.items():
+        whole(f"detect_scene, window[{axis}], more than the margin", n, margin + 1)
     if len(getattr(scene, "shape", ())) != 3:
         raise DataError(
             "detect_scene: expected a scene (rows, columns, C), found shape "
@@ -104,12 +105,21 @@ def _detected(
 ) -> tuple[Array, Array, Array]:
     """Return boxes in cells of the scene, scores and labels of one window."""
     part = np.asarray(part)
-    (result,) = detect(part[None])
+    found = detect(part[None])
     rows, columns = part.shape[:2]
-    boxes = np.asarray(result["boxes"], np.float32).reshape(-1, 4) * [columns, rows, columns, rows]
+    try:
+        (result,) = found
+        scores = np.asarray(result["scores"], np.float32)
+        labels = np.asarray(result["labels"], np.int64).reshape(scores.shape)
+        boxes = np.asarray(result["boxes"], np.float32).reshape(len(scores), 4)
+    except (LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            "detect_scene, detect: expected a list with a dict of boxes (k, 4), scores (k,) and "
+            f"labels (k,), found {found!r:.80}"
+        ) from error
+    boxes = boxes * [columns, rows, columns, rows]
     inner = np.array([left > 0, top > 0, left + columns < shape[1], top + rows < shape[0]])
     ends = np.concatenate([boxes[:, :2] < 1, boxes[:, 2:] > np.array([columns, rows]) - 1], axis=1)
-    whole = ~(ends & inner).any(axis=1)
-    moved = np.add(boxes, [left, top, left, top]).astype(np.float32)[whole]
-    labels = np.asarray(result["labels"], np.int64)[whole]
-    return moved, np.asarray(result["scores"], np.float32)[whole], labels
+    entire = ~(ends & inner).any(axis=1)
+    moved = np.add(boxes, [left, top, left, top]).astype(np.float32)[entire]
+    return moved, scores[entire], labels[entire]

@@ -143,11 +143,15 @@ def rasterized(
 
     _, _, shapely = _packages()
     if not isinstance(features, Mapping):
-        features = json.loads(Path(features).read_text())
-    if not isinstance(features.get("features"), list):
+        try:
+            features = json.loads(Path(features).read_text())
+        except (OSError, ValueError) as error:
+            raise DataError(f"rasterized: expected a file of GeoJSON, found {error}") from error
+    if not isinstance(features, Mapping) or not isinstance(features.get("features"), list):
         raise DataError(
-            f"rasterized: expected a FeatureCollection of GeoJSON, found {sorted(features)}"
+            f"rasterized: expected a FeatureCollection of GeoJSON, found {features!r:.80}"
         )
+    like = like if isinstance(like, tuple) or hasattr(like, "shape") else Raster.of(like)
     transform = _transform(like)
     shapes = []
     for i, one in enumerate(features["features"]):
@@ -160,9 +164,16 @@ def rasterized(
                 f"rasterized, feature {i}: expected a whole number as property {value!r}, which "
                 f"fits into {np.dtype(dtype)}, found {label!r}; dtype= takes another type"
             )
-        shape = shapely.geometry.shape(one["geometry"])
-        shapes.append((_moved(shape, ~transform), label))
-    shape = like if isinstance(like, tuple) else _shape(like)
+        try:
+            shape = _moved(shapely.geometry.shape(one["geometry"]), ~transform)
+        except Exception as error:  # all that the library raises
+            raise DataError(
+                f"rasterized, feature {i}: expected a geometry of GeoJSON, such as a Polygon, "
+                f"found {one['geometry']!r:.80} ({error}); mend it or leave it out"
+            ) from error
+        shapes.append((shape, label))
+    named = hasattr(like, "sizes")
+    shape = (like.sizes["y"], like.sizes["x"]) if named else getattr(like, "shape", like)[:2]
     boxes = np.array([one.bounds for one, _ in shapes]).reshape(-1, 4)
 
     def drawn(block_info: Any) -> Array:
@@ -174,18 +185,11 @@ def rasterized(
         some = [shapes[i] for i in np.flatnonzero(near)]
         if some:
             place = affine.Affine.translation(left, top)
-            wide = draw.rasterize(some, result.shape, fill, transform=place, dtype="int32")
-            result[...] = wide
+            result[...] = draw.rasterize(some, result.shape, fill, transform=place, dtype="int32")
         return result
 
     chunks = da.core.normalize_chunks(CHUNK, shape)
     return da.map_blocks(drawn, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
-
-
-def _shape(like: Any) -> tuple[int, int]:
-    like = like if hasattr(like, "shape") else Raster.of(like)
-    sizes = getattr(like, "sizes", None)
-    return (sizes["y"], sizes["x"]) if sizes else tuple(like.shape[:2])
 
 
 def _transform(like: Any) -> Any:

@@ -61,6 +61,7 @@ class Raster:
     chunks: tuple[int, int, int]
     nodata: float | None
     place: Georeference
+    ndim = 3
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Raster:
@@ -85,22 +86,12 @@ class Raster:
                 f"predict, tile: expected an array, or the path of a GeoTIFF, found {path}: {error}"
             ) from error
 
-    @property
-    def ndim(self) -> int:
-        """Three."""
-        return len(self.shape)
-
     def __getitem__(self, slices: tuple[slice, slice, slice]) -> Array:
         rows, columns, bands = (range(n)[part] for part, n in zip(slices, self.shape, strict=True))
         window = (rows.start, rows.stop), (columns.start, columns.stop)
         with _rasterio().open(self.path) as file:
             values: Array = file.read([i + 1 for i in bands], window=window)
         return values.transpose(1, 2, 0).astype(self.dtype)
-
-
-def is_geotiff(path: str) -> bool:
-    """Return whether a path is that of a GeoTIFF, by its ending."""
-    return path.lower().endswith((".tif", ".tiff"))
 
 
 def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:

@@ -125,8 +125,7 @@ def _labelled(block: Array, background: int, connectivity: int) -> Ints:
     from skimage.measure import label
 
     block = block.astype(np.uint8) if block.dtype == bool else block
-    result: Ints = label(block, background=background, connectivity=connectivity)
-    return result
+    return np.asarray(label(block, background=background, connectivity=connectivity))
 
 
 def _told(
@@ -187,8 +186,7 @@ def _touching(one: tuple[Ints, Array], other: tuple[Ints, Array], step: tuple[in
     there = tuple(slice(max(0, s), s if s < 0 else None) for s in step)
     a, b = one[0][here].ravel(), other[0][there].ravel()
     same = (a > 0) & (b > 0) & (one[1][here].ravel() == other[1][there].ravel())
-    pairs: Ints = np.unique(np.stack([a[same], b[same]]), axis=1)
-    return pairs
+    return np.unique(np.stack([a[same], b[same]]), axis=1)
 
 
 def _joined(parts: dict[Any, _Part], offsets: dict[Any, int], pairs: Ints) -> tuple[Ints, Ints]:

@@ -107,16 +107,12 @@ def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
             done(key, value)
 
     last = f"ended-{uuid.uuid4().hex}"
-    whole = {**graph, **tiles, last: Task(last, _ended, *map(TaskRef, tiles))}
+    whole = {**graph, **tiles, last: Task(last, lambda *_: None, *map(TaskRef, tiles))}
     scheduler = dask.config.get("scheduler", None)
     # A client that is there, and is not to be asked, has made itself the scheduler.
     scheduler = "threads" if scheduler in (None, "dask.distributed") else scheduler
     with Callback(posttask=after):
         Delayed(last, HighLevelGraph.from_collections(last, whole, [])).compute(scheduler=scheduler)
-
-
-def _ended(*_: Any) -> None:
-    """Stand for all tiles."""
 
 
 class Meter:

@@ -17,7 +17,7 @@ from daskdl.cluster.current import current_client, using
 from daskdl.errors import DataError, SettingsError
 from daskdl.predict.arguments import whole, wrong
 from daskdl.predict.predictor import Predictor
-from daskdl.predict.scenes.geotiff import Raster, is_geotiff, place_of, written
+from daskdl.predict.scenes.geotiff import Raster, place_of, written
 from daskdl.predict.scenes.memory import check_memory
 from daskdl.predict.scenes.running import gathered
 from daskdl.predict.scenes.store import stored
@@ -127,7 +127,7 @@ def predict_scene(
                 lazily.token, cells.shape, cells.dtype, tiles, overlap, blend, channel, nodata,
                 boundary,
             )  # fmt: skip
-            if is_geotiff(out):
+            if out.lower().endswith((".tif", ".tiff")):
                 scales = [axis.scale for axis in axes]
                 return written(tiling, out, token, place_of(scene, scales), current_client())
             return stored(tiling, out, token, dims, current_client())

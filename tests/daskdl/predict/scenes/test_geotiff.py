@@ -105,3 +105,11 @@ def test_points_label_the_cells_in_which_they_lie(tmp_path, monkeypatch):
         rasterized(path, (20, 21), value="kind")
     with pytest.raises(DataError, match="which fits into uint8, found 300; dtype="):
         rasterized(path, (20, 21), value=300)
+    with pytest.raises(DataError, match=r"a file of GeoJSON, found .*missing\.geojson"):
+        rasterized(tmp_path / "missing.geojson", (20, 21))
+    path.write_text("[]")
+    with pytest.raises(DataError, match=r"a FeatureCollection of GeoJSON, found \[\]"):
+        rasterized(path, (20, 21))
+    for geometry in ({"type": "Circle", "coordinates": [1, 2]}, {"type": "Point"}, "POINT (1 2)"):
+        with pytest.raises(DataError, match="feature 0: expected a geometry of GeoJSON"):
+            rasterized({"features": [{"geometry": geometry}]}, (20, 21))

@@ -117,3 +117,18 @@ def test_a_box_at_a_border_of_windows_is_found_once(kind):
     np.testing.assert_array_equal(again["boxes"], objects["boxes"])
     empty = detect_scene(_squares, source * 0, {0: 64, 1: 80}, margin=16)
     assert [len(column) for column in empty.values()] == [0, 0, 0]
+
+
+def test_what_detectors_and_windows_are_is_checked():
+    scene, window = np.zeros((70, 90, 1), np.float32), {0: 64, 1: 80}
+    two = {"boxes": np.zeros((2, 4)), "scores": [0.5], "labels": [1]}
+    for detect, of, margin, sentence in (
+        (_squares, window, 1.5, "margin: expected a whole number of at least 0, found 1.5"),
+        (_squares, {0: 64, 1: 16}, 16, r"window\[1\], .* number of at least 17, found 16"),
+        (_squares, 64, 16, "window: expected {0: rows, 1: columns}, found 64"),
+        (len, window, 16, "expected a list with a dict of boxes .*, found 1"),
+        (lambda _: [{"boxes": []}], window, 16, "scores .*, found .{'boxes'"),
+        (lambda _: [two], window, 16, "expected a list with a dict"),
+    ):
+        with pytest.raises((DataError, SettingsError), match=sentence):
+            detect_scene(detect, scene, of, margin)
