@@ -81,10 +81,11 @@ def run(
     try:
         with terminated_as_exit(TERMINATED), interrupts_not_lost():
             typer.main.get_command(app).main(args=rest, prog_name=name)
-    except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
-        if end.code in ENDINGS:
-            print(f"{name}: {ENDINGS[end.code]}", file=sys.stderr)
-        return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
+    except (SystemExit, KeyboardInterrupt) as end:  # how typer ends; Ctrl-C that came again
+        code = getattr(end, "code", INTERRUPTED)
+        if code in ENDINGS:
+            print(f"{name}: {ENDINGS[code]}", file=sys.stderr)
+        return code if isinstance(code, int) else INTERNAL if code else 0
     except Exception as error:
         code, sentence, unexpected = _sentence(error, install)
         if debug:

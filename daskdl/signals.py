@@ -7,33 +7,25 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 AGAIN = 0.05  # seconds until a lost exception comes again, when what lost it has returned
 
 
-@contextmanager
-def interrupts_not_lost() -> Iterator[None]:
-    """Raise a KeyboardInterrupt again where Python can only print it and go on.
+def interrupts_not_lost() -> AbstractContextManager[None]:
+    """Raise a KeyboardInterrupt again that came where Python only prints it and goes on.
 
-    Python calls finalizers and callbacks of its garbage collection between any two lines, and
-    throws away what is raised in them. Of a compilation's seconds they are a good part.
+    That is in finalizers and callbacks, which are a good part of a compilation's seconds.
     """
-    with _not_lost(KeyboardInterrupt, lambda: _thread.interrupt_main(signal.SIGINT)):
-        yield
+    return _not_lost(KeyboardInterrupt, lambda: _thread.interrupt_main(signal.SIGINT))
 
 
 @contextmanager
 def terminated_as_exit(code: int) -> Iterator[None]:
-    """Have the first SIGTERM raise SystemExit, so that clusters are closed; ignore a second one.
+    """Have the first SIGTERM raise SystemExit(code), so that clusters are closed, no second one.
 
     Whoever handles or ignores the signal already goes on to do so.
-
-    Parameters
-    ----------
-    code : int
-        Exit code.
     """
     if not _in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -64,19 +56,26 @@ def _not_lost(kind: type[BaseException], again: Callable[[], None]) -> Iterator[
     if not _in_main_thread():  # where signals raise nothing
         yield
         return
-    before = sys.unraisablehook
+    before, timers = sys.unraisablehook, list[threading.Timer]()
 
     def hook(lost: sys.UnraisableHookArgs) -> None:
         if issubclass(lost.exc_type, kind) and _in_main_thread():
-            timer = threading.Timer(AGAIN, again)
+            timers.append(timer := threading.Timer(AGAIN, again))
             timer.daemon = True
-            timer.start()
+            try:
+                timer.start()
+            except kind:  # on a slow machine it comes again before this returns
+                hook(lost)
         else:
             before(lost)
 
     sys.unraisablehook = hook
     try:
         yield
+    except Exception:  # such as numba's that LLVM's callback, where the signal came, kept no code
+        for timer in timers:
+            timer.join()
+        raise
     finally:
         sys.unraisablehook = before
 

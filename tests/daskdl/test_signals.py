@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from daskdl.console import application, run
 from daskdl.signals import interrupts_not_lost, terminated_as_exit
 
 
@@ -63,6 +65,22 @@ def test_a_termination_in_a_garbage_collection_is_not_lost() -> None:
         collect_and_go_on()
     assert end.value.code == 143
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_error_after_a_lost_signal_is_that_signal(number: int, code: int) -> None:
+    app = application("a", "A program.")
+
+    @app.command()
+    def command() -> None:
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))()
+        raise RuntimeError  # as numba does, whose callback of LLVM did not end
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert run(app, ["command"]) == code
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_finalizer_that_exits_ends_nothing() -> None:
