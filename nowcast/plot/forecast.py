@@ -15,11 +15,7 @@ from nowcast.plot.cells import CellShape, draw_cells
 from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, save
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
-from nowcast.plot.probability_axes import (
-    add_probability_legend,
-    draw_outline,
-    draw_probability,
-)
+from nowcast.plot.probability_axes import draw_outline, draw_probability
 from nowcast.plot.rain import add_legend, draw_rain
 
 if TYPE_CHECKING:
@@ -194,9 +190,8 @@ def add_legends(
         Part of the height of all maps that a legend takes.
     """
     rain = [name for name in panels.rows if name not in panels.probabilities]
-    for names, add in ((rain, add_legend), (panels.probabilities, add_probability_legend)):
-        for name in list(names)[:1]:
-            add(figure, images[name], axes, height)
+    for name in [*rain[:1], *list(panels.probabilities)[:1]]:
+        add_legend(figure, images[name], axes, height, chance=name in panels.probabilities)
 
 
 def _wrapped(name: str, height: float) -> str:

