@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daskdl.errors import DataError
+
 if TYPE_CHECKING:
     import xarray as xr
 
 #: Group of the maps in files of NASA's Global Precipitation Measurement, such as IMERG.
 GPM_GROUP = "Grid"
+CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 # The clock and a zone without a sign, "15:00:06 2:00" or "0:0:0 0:00".
 UNSIGNED_ZONE = re.compile(r"(\d:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
 
@@ -38,6 +41,12 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
             # IMERG calls its days since 1980 Julian: between 1900 and 2100 they count alike.
             if variable.attrs.get("calendar") == "julian":
                 variable.attrs["calendar"] = "standard"
+            calendar = str(variable.attrs.get("calendar", "standard"))
+            if calendar not in CALENDARS:
+                raise DataError(
+                    f"expected times of the calendar standard, found {calendar}, whose days are "
+                    "others; convert the times, as by convert_calendar of xarray"
+                )
     return xr.decode_cf(dataset, decode_timedelta=False)
 
 

@@ -6,6 +6,7 @@ mlcast's convention and of this program.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +39,8 @@ NAMES = {
     ),
     "reflectivity": ("equivalent_reflectivity_factor",),
 }  # fmt: skip
+# Over these a composite takes the maximum.
+VERTICAL = ("height:", "altitude:", "z:")
 # Metres between one place by crs_wkt and by the other attributes of a grid mapping.
 CONTRADICTION = 5_000.0
 EXPECTED = {
@@ -151,16 +154,38 @@ def _name_of(variable: xr.DataArray) -> str:
 
 
 def _rain(dataset: xr.Dataset) -> xr.DataArray:
+    """Return the variable of the best name, the only one of it whose cells are no extremes."""
     for name in (name for names in NAMES.values() for name in names):
-        for variable in dataset.data_vars.values():
-            if _name_of(variable) == name and variable.ndim >= 2:
-                return variable
+        named = [v for v in dataset.data_vars.values() if _name_of(v) == name and v.ndim >= 2]
+        found = [v for v in named if not _other_methods(v)]
+        if named and len(found) != 1:
+            several = ", ".join(str(v.name) for v in found) or _other_methods(named[0])
+            raise DataError(
+                f"expected one variable of {name}, its cell_methods mean or point of rates and "
+                f"sum of amounts, found {several}; write the one meant into a file of its own"
+            )
+        if found:
+            return found[0]
     variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
     raise DataError(
         f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
         f"{NAMES['amount'][0]}...), found {variables or 'no variable'}"
         "; give the variable one of them"
     )
+
+
+def _other_methods(rain: xr.DataArray) -> str:
+    """Return the cell methods that make other numbers than rain, such as "time: maximum"."""
+    stated = re.sub(r"\(.*?\)", " ", str(rain.attrs.get("cell_methods", "")))
+    over_time = {"point", "sum" if _kind(rain) == "amount" else "mean"}
+    found = [
+        f"{name} {method}"
+        for names, method in re.findall(r"((?:\w+:\s*)+)(\w+)", stated)
+        for name in names.split()
+        if name not in VERTICAL
+        and method.lower() not in (over_time if "time" in name else {"point", "mean"})
+    ]
+    return ", ".join(found)
 
 
 def _times(
@@ -195,13 +220,34 @@ def _times(
                 f"expected observations, found a forecast made at {variable.values.min()}; give "
                 "files of what was observed"
             )
-    bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
-    if bounds in dataset.variables:
-        edges = np.asarray(dataset[bounds].values, "datetime64[ns]").reshape(-1, 2)
+    edges = _bounds(dataset, time)
+    if edges is not None:
+        edges = edges.astype("datetime64[ns]").reshape(-1, 2)
         return edges[:, 1], edges[:, 0]
     if "start_time" in dataset.variables and dataset["start_time"].dtype.kind == "M":
         return times, np.atleast_1d(dataset["start_time"].values)
     return times, None
+
+
+def _bounds(dataset: xr.Dataset, axis: Any) -> NDArray[Any] | None:
+    """Return the edges of the cells along an axis, (n, 2), or None where none are stated."""
+    bounds = axis.attrs.get("bounds") or axis.encoding.get("bounds")
+    return dataset[bounds].values if bounds in dataset.variables else None
+
+
+def _compare_bounds(dataset: xr.Dataset, axes: list[xr.DataArray]) -> None:
+    """Compare the coordinates with the middles of the bounds that a file states of them."""
+    for axis in axes:
+        edges = _bounds(dataset, axis)
+        if edges is None:
+            continue
+        apart = np.abs(edges.mean(axis=-1) - axis.values).max()
+        width = np.abs(np.diff(edges, axis=-1)).min()
+        if not apart <= 0.1 * width:
+            raise DataError(
+                f"expected {axis.name} in the middle of its bounds, found it {apart:g} away, with "
+                f"cells of {width:g}; mend either"
+            )
 
 
 def _axes(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray]:
@@ -259,6 +305,7 @@ def _geographic(axes: list[xr.DataArray]) -> Grid:
 def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     import pyproj
 
+    _compare_bounds(dataset, _axes(dataset, rain))
     degrees = _in_degrees(dataset, rain)
     if degrees is not None:
         return _geographic(degrees)

@@ -15,6 +15,9 @@ from nowcast.radar.header import Format, Header
 from nowcast.radar.maps import cfnetcdf, fmi, geotiff, grib, knmi, odim_composite, radolan
 from nowcast.rain.rainrate import ZRRelation
 
+# No rain is as much (mm h-1), nor an echo (dBZ); the same number beyond in so many cells is a code.
+BEYOND_RAIN, BEYOND_ECHO, MANY = 900.0, 150.0, 4
+
 
 class Reader(NamedTuple):
     """Reads one format of composites.
@@ -70,6 +73,14 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     if header.grid is not None and values.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected a map of {header.grid.shape} cells, found {values.shape}"
+        )
+    beyond = BEYOND_ECHO if header.reflectivity else BEYOND_RAIN
+    codes, cells = np.unique(values[(abs(values) > beyond) & ~np.isinf(values)], return_counts=True)
+    codes = codes[(cells >= MANY) & ((codes > 0) | header.reflectivity)]
+    if codes.size:
+        raise DataError(
+            f"{header.path}: expected rain or dBZ, found {codes[0]:g} in many cells, a number for "
+            "missing ones that the file does not declare; set its _FillValue or nodata"
         )
     if header.reflectivity:
         return relation.rain_rate(values)

@@ -169,6 +169,80 @@ def test_what_is_missing_is_named(tmp_path, change, sentence):
         read_header(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "methods", "sentence"),
+    [
+        ("rainfall_rate", "time: maximum", "found time: maximum"),
+        ("rainfall_rate", "time: sum", "found time: sum"),
+        ("rainfall_rate", "time: mean (interval: 5 min) y: x: maximum", "y: maximum, x: maximum"),
+        ("rainfall_rate", "realization: median", "found realization: median"),
+        ("rainfall_amount", "time: mean", "found time: mean"),
+        ("rainfall_rate", "area: mean time: point", None),
+        ("rainfall_amount", "area: mean time: sum (interval: 1 min comment: gauges)", None),
+        ("equivalent_reflectivity_factor", "time: point height: maximum", None),
+    ],
+)
+def test_what_is_no_mean_is_no_rain(tmp_path, name, methods, sentence):
+    dataset = maps(name)
+    dataset["rain"].attrs["cell_methods"] = methods
+    path = write(dataset, tmp_path / "a.nc")
+    if sentence is None:
+        assert len(read_header(path).times) == 2
+    else:
+        with pytest.raises(DataError, match=sentence):
+            read_header(path)
+
+
+def test_two_variables_of_one_name_are_told_apart_or_refused(tmp_path):
+    dataset = maps()
+    dataset["best"] = (2 * dataset["rain"]).assign_attrs(dataset["rain"].attrs)
+    with pytest.raises(DataError, match=r"one variable of rainfall_rate, .* found rain, best; "):
+        read_header(write(dataset, tmp_path / "a.nc"))
+    dataset["rain"].attrs["cell_methods"] = "time: maximum"
+    header = read_header(write(dataset, tmp_path / "b.nc"))
+    assert composite.read_rain(header, 1, ZRRelation())[0].tolist() == [40, 42, 44, 46]
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+@pytest.mark.parametrize("off", [0, 0.5, 10])
+def test_coordinates_lie_in_the_middle_of_their_bounds(tmp_path, axis, off):
+    dataset = maps()
+    edges = dataset[axis].values[:, np.newaxis] + [off - 0.5, off + 0.5]
+    dataset[axis].attrs["bounds"] = "edges"
+    dataset["edges"] = ((axis, "two"), edges)
+    path = write(dataset, tmp_path / "a.nc")
+    if off:
+        with pytest.raises(DataError, match=f"{axis} in the middle of its bounds, found it {off}"):
+            read_header(path)
+    else:
+        assert read_header(path).grid.shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "code"),
+    [
+        ("rainfall_rate", "mm h-1", 9999), ("rainfall_rate", "mm h-1", 999),
+        ("rainfall_amount", "mm", 9999), ("equivalent_reflectivity_factor", "dBZ", 999),
+        ("equivalent_reflectivity_factor", "dBZ", -9999), ("rainfall_rate", "mm h-1", 1e30),
+    ],
+)  # fmt: skip
+def test_a_number_for_missing_that_is_not_declared_is_no_rain(tmp_path, name, units, code):
+    dataset = maps(name, units)
+    dataset["rain"][0, 1] = code
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    assert np.isfinite(composite.read_rain(header, 1, ZRRelation())).all()
+    with pytest.raises(DataError, match="that the file does not declare; set its _FillValue"):
+        composite.read_rain(header, 0, ZRRelation())
+
+
+def test_a_calendar_of_other_days_is_named(tmp_path):
+    path = write(maps(), tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        file["time"].calendar = "noleap"
+    with pytest.raises(DataError, match="expected times of the calendar standard, found noleap"):
+        read_header(path)
+
+
 def test_unknown_units_are_refused(tmp_path):
     header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
     with pytest.raises(DataError, match="found 'inch'"):
