@@ -74,8 +74,14 @@ def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileErr
             f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
             "git lfs pull fetches it"
         )
-    if start.lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        raise kind(f"{path}: it is a web page, not the {what} itself; fetch what the page offers")
+    page = start.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml"))
+    # Of safetensors the first byte may be a brace as well, but not all that follow are text.
+    answer = start.lstrip().startswith((b"{", b"[")) and start.isascii() and b"\0" not in start
+    if path.suffix not in (".json", ".xml") and (page or answer):
+        raise kind(
+            f"{path}: it is a text that a server has sent, such as a web page or an error in "
+            f"JSON, not the {what} itself; read it, and fetch what it tells of"
+        )
     return path
 
 
