@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.nn import MSELoss
+from daskdl.predict.arguments import wrong
 from daskdl.sklearn.base import RegressorMixin, r2_score
 from daskdl.sklearn.estimator import Estimator
 from daskdl.sklearn.lazily import computed, each
@@ -41,6 +42,8 @@ class Regressor(RegressorMixin, Estimator):
         sample_weight : array_like or dask Array (n,), optional
         """
         x, y, weight = self._inputs(X, y, sample_weight, y_numeric=True, multi_output=True)
+        if y.dtype.kind in "mM":
+            raise wrong("Regressor, y", "numbers, such as hours since a moment", str(y.dtype))
         self._single = y.ndim == 1
         targets = each(columns, y, new_axis=1 if self._single else None)
         return self._fit(x, targets, weight, 1 if self._single else y.shape[1], MSELoss())

@@ -250,6 +250,13 @@ def test_dask_arrays_are_fitted_where_they_are(current: Client) -> None:
     assert estimator.score(*lazy) > 0.9
 
 
+@pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
+def test_moments_and_spans_of_time_are_no_targets(unit: str) -> None:
+    x, _ = problem()
+    with pytest.raises(SettingsError, match="y: expected numbers, such as hours since a moment"):
+        Regressor((4,), **QUICK).fit(x, np.arange(len(x)).astype(unit))
+
+
 def test_without_scikit_learn_there_is_one_sentence() -> None:
     code = "import sys; sys.modules['sklearn'] = None; import daskdl.sklearn"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
