@@ -82,6 +82,13 @@ class TorchModule(TorchState):
                     f"TorchModule: {name}: expected no hook on a parameter's gradient, which "
                     "copies for workers lose, found one; hooks of modules are called"
                 )
+        for name, part in self._module.named_modules():
+            if getattr(part, "scale_grad_by_freq", False):
+                raise SettingsError(
+                    f"TorchModule: {name or type(part).__name__}: expected scale_grad_by_freq="
+                    "False, found True, which divides by how often an id is in a shard, not in "
+                    "the batch; set it to False"
+                )
         return (
             "a torch module gives the same bits on any number of workers of the same kind of "
             "processor, torch version and threads, and by operations that torch calls deterministic"
@@ -178,6 +185,7 @@ class TorchModule(TorchState):
     def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
         module, first = self._module, self.training and self._draws is None
         plain = _plain_attributes(self._module) if first else {}
+        before_it = {n: ours.data.copy() for n, ours, _, _ in self._buffers} if first else {}
         if self._compile:
             if self._compiled is None:
                 self._compiled = torch.compile(module)
@@ -201,6 +209,13 @@ class TorchModule(TorchState):
                     "the copies of its threads and workers, and this module's stays as it is; "
                     "register_buffer makes it part of what is trained",
                     ", ".join(changed),
+                )
+            counts = [n for n, old in before_it.items() if _counts(self.__dict__[n].data - old)]
+            if counts:
+                logger.warning(
+                    "TorchModule: forward counts samples or takes extremes in %s: the mean over "
+                    "shards is kept, not what the whole batch gives; fit(shards=1) has that",
+                    ", ".join(counts),
                 )
         return output
 
@@ -255,6 +270,12 @@ class TorchModule(TorchState):
     def __setstate__(self, state: dict[str, Any]) -> None:
         unpack(state["_module"], state.pop("_parametrized"))
         self.__dict__.update(state)
+
+
+def _counts(change: np.ndarray[Any, Any]) -> bool:
+    """Return whether a buffer's change is of whole numbers, other than by 1 for a pass."""
+    whole = np.array_equal(change, np.rint(change))
+    return whole and not np.isin(change, (0, 1)).all()
 
 
 def _plain_attributes(module: Any) -> dict[str, Any]:

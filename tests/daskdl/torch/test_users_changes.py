@@ -294,6 +294,41 @@ def test_names_that_a_module_has_for_something_else_are_refused() -> None:
             TorchModule(module)
 
 
+@pytest.mark.parametrize(
+    ("start", "step", "named"),
+    [
+        (torch.tensor(0), lambda n, x: n + len(x), True),
+        (torch.zeros(2), lambda n, x: n + torch.bincount(1 * (x[:, 0] > 0)), True),
+        (torch.full((6,), -torch.inf), lambda n, x: torch.maximum(n, x.amax(0)), True),
+        (torch.zeros(6, dtype=torch.int64), lambda n, x: (9 * x.abs().amax(0)).long(), True),
+        (torch.tensor(3), lambda n, x: n + 1, False),
+        (torch.zeros(6), lambda n, x: 0.9 * n + 0.1 * x.mean(0), False),
+    ],
+)
+def test_buffers_that_count_samples_are_named(
+    monkeypatch: pytest.MonkeyPatch, start: Any, step: Callable[..., Any], named: bool
+) -> None:
+    class Counting(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            self.seen = step(self.seen, x.detach())
+            return super().forward(x)
+
+    told: list[str] = []
+    monkeypatch.setattr(logger, "warning", lambda text, *given: told.append(text % given))
+    module = Counting(6, 2)
+    module.register_buffer("seen", start)
+    fit(module)
+    assert ("counts samples or takes extremes in seen: the mean" in " ".join(told)) is named
+
+
+@pytest.mark.parametrize("bag", [False, True])
+def test_gradients_by_how_often_an_id_is_there_are_refused(bag: bool) -> None:
+    kind = torch.nn.EmbeddingBag if bag else torch.nn.Embedding
+    module = torch.nn.Sequential(kind(9, 2, scale_grad_by_freq=True), torch.nn.Flatten())
+    with pytest.raises(SettingsError, match="0: expected scale_grad_by_freq=False"):
+        fit(module, x=np.arange(24).reshape(24, 1) % 9)
+
+
 def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counting(torch.nn.Linear):
         def forward(self, x: Any) -> Any:
