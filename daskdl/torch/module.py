@@ -85,9 +85,8 @@ class TorchModule(TorchState):
         for name, part in self._module.named_modules():
             if getattr(part, "scale_grad_by_freq", False):
                 raise SettingsError(
-                    f"TorchModule: {name or type(part).__name__}: expected scale_grad_by_freq="
-                    "False, found True, which divides by how often an id is in a shard, not in "
-                    "the batch; set it to False"
+                    f"TorchModule: {name}: expected scale_grad_by_freq=False, found True, which "
+                    "divides by how often an id is in a shard, not in the batch; set it to False"
                 )
         return (
             "a torch module gives the same bits on any number of workers of the same kind of "

@@ -27,16 +27,11 @@ def read_header(path: Path) -> Header:
     format = recognise(path)
     reader = volume.read_header if format.polar else composite.read_header
     header = reader(path, format)
-    if not header.times or any(np.isnat(time) for time in header.times):
+    wrong = [str(time) for time in header.times if not FIRST <= time < LAST]  # no time is not, too
+    if wrong or not header.times:
         raise DataError(
-            f"{path}: expected a time in the {format} file, found none"
-            "; mend the file or leave it out"
-        )
-    wrong = [time for time in header.times if not FIRST <= time < LAST]
-    if wrong:
-        raise DataError(
-            f"{path}: expected times from {FIRST} on and before {LAST}, found {wrong[0]}"
-            "; mend the file or leave it out"
+            f"{path}: expected times from {FIRST} on and before {LAST}, found "
+            f"{(*wrong, 'none')[0]}; mend the file or leave it out"
         )
     if header.grid is not None and header.grid.nx * header.grid.ny > MOST_CELLS:
         raise DataError(

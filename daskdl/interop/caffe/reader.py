@@ -272,7 +272,8 @@ def _used(message: Message) -> bool:
     """Whether a layer belongs to the phase in which a trained network is used."""
 
     def met(rule: Any) -> bool:
-        return rule.word("phase", "TEST") == "TEST" and not rule.has("stage")
+        level = rule.integer("min_level") <= 0 <= rule.integer("max_level", 0)
+        return rule.word("phase", "TEST") == "TEST" and not rule.has("stage") and level
 
     include, exclude = message.parts("include"), message.parts("exclude")
     if include:

@@ -6,7 +6,6 @@ mlcast's convention and of this program.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
+from nowcast.radar.maps.cf_rain import EXPECTED, kind_of, rain_of, valid_values
 from nowcast.radar.maps.geographic import geographic_grid
 from nowcast.radar.maps.projection import check_metres, in_metres
 from nowcast.radar.netcdf import open_dataset
@@ -26,28 +26,8 @@ from nowcast.rain.grid import Grid
 if TYPE_CHECKING:
     import xarray as xr
 
-# Standard names, and names that pysteps and IMERG give without one, best first: a file may have
-# several.
-NAMES = {
-    "rate": (
-        "rainfall_rate", "lwe_precipitation_rate", "rainfall_flux", "precipitation_flux",
-        "precip_intensity", "precipitation", "precipitationCal",
-    ),
-    "amount": (
-        "precipitation_amount", "rainfall_amount", "lwe_thickness_of_precipitation_amount",
-        "thickness_of_rainfall_amount", "precip_accum",
-    ),
-    "reflectivity": ("equivalent_reflectivity_factor",),
-}  # fmt: skip
-# Over these a composite takes the maximum.
-VERTICAL = ("height:", "altitude:", "z:")
 # Metres between one place by crs_wkt and by the other attributes of a grid mapping.
 CONTRADICTION = 5_000.0
-EXPECTED = {
-    "rate": "mm h-1 or another length over time, or kg m-2 over time",
-    "amount": "mm or another length, or kg m-2",
-    "reflectivity": "dBZ",
-}
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -56,15 +36,15 @@ def read_header(path: Path, name: str) -> Header:
     Times are valid times: the end of the interval for accumulations.
     """
     with open_dataset(path) as dataset:
-        rain = _rain(dataset)
+        rain = rain_of(dataset)
         times, starts = _times(dataset, rain)
-        kind = _kind(rain)
-        station = dataset.attrs.get("station_name") or dataset.attrs.get("station_id")
-        station = station or dataset.attrs.get("station") or dataset.attrs.get("title")
+        kind = kind_of(rain)
+        keys = ("station_name", "station_id", "station", "title")
+        named = [str(dataset.attrs[key]) for key in keys if dataset.attrs.get(key)]
         return Header(
             path=name,
             format=Format.CFZARR if path.is_dir() else Format.CFNETCDF,
-            station=str(station or "CF netCDF"),
+            station=(*named, "CF netCDF")[0],
             times=tuple(times.astype("datetime64[s]")),
             grid=_grid(dataset, rain),
             accumulation=_accumulation(rain, times, starts) if kind == "amount" else None,
@@ -101,9 +81,9 @@ def _accumulation(
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return mm h-1, or dBZ, of time ``index``, (ny, nx) with y and x increasing."""
     with open_dataset(path) as dataset:
-        rain = _rain(dataset)
+        rain = rain_of(dataset)
         units = str(rain.attrs.get("units", "")).strip()
-        kind = _kind(rain)
+        kind = kind_of(rain)
         echo = kind == "reflectivity"
         factor = float(units.lower() == "dbz") or None if echo else rain_factor(units, kind)
         if factor is None:
@@ -116,76 +96,12 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
         # In single precision: packed values become double otherwise, eight bytes a cell.
         chosen_map = rain.isel(chosen).transpose(y.name, x.name)
-        values = _valid(chosen_map.values.astype(np.float32), rain)
+        values = valid_values(chosen_map.values.astype(np.float32), rain)
         ascending = (bool(y[-1] > y[0]), bool(x[-1] > x[0]))
     if header.accumulation is not None:
         factor /= header.accumulation / np.timedelta64(1, "h")
     values = values[:: 1 if ascending[0] else -1, :: 1 if ascending[1] else -1]
     return np.ascontiguousarray(values * np.float32(factor))
-
-
-def _valid(values: NDArray[np.float32], rain: xr.DataArray) -> NDArray[np.float32]:
-    """Return the values, NaN where they lie outside of what the file calls valid.
-
-    ``valid_min``, ``valid_max`` and ``valid_range`` of packed numbers are packed as well, unless
-    they are floating-point numbers (CF conventions, 2.5.1); xarray looks at none of them.
-    """
-    low, high = np.ravel(rain.attrs.get("valid_range", (np.nan, np.nan)))[[0, -1]]
-    limits = [np.asarray(rain.attrs.get(key, one)) for key, one in
-              (("valid_min", low), ("valid_max", high))]  # fmt: skip
-    scale, offset = (rain.encoding.get(key, one) for key, one in
-                     (("scale_factor", 1.0), ("add_offset", 0.0)))  # fmt: skip
-    lowest, highest = (
-        np.float32(limit if limit.dtype.kind == "f" else limit * scale + offset) for limit in limits
-    )
-    outside = (values < lowest) | (values > highest)
-    return np.where(outside, np.float32(np.nan), values)
-
-
-def _kind(rain: xr.DataArray) -> str:
-    """Return whether a variable is a "rate", an "amount" or "reflectivity"."""
-    kinds = [kind for kind, names in NAMES.items() if _name_of(rain) in names]
-    return kinds[0]
-
-
-def _name_of(variable: xr.DataArray) -> str:
-    """Return the standard name, or the name pysteps gives to what it writes without one."""
-    return str(variable.attrs.get("standard_name") or variable.name)
-
-
-def _rain(dataset: xr.Dataset) -> xr.DataArray:
-    """Return the variable of the best name, the only one of it whose cells are no extremes."""
-    for name in (name for names in NAMES.values() for name in names):
-        named = [v for v in dataset.data_vars.values() if _name_of(v) == name and v.ndim >= 2]
-        found = [v for v in named if not _other_methods(v)]
-        if named and len(found) != 1:
-            several = ", ".join(str(v.name) for v in found) or _other_methods(named[0])
-            raise DataError(
-                f"expected one variable of {name}, its cell_methods mean or point of rates and "
-                f"sum of amounts, found {several}; write the one meant into a file of its own"
-            )
-        if found:
-            return found[0]
-    variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
-    raise DataError(
-        f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
-        f"{NAMES['amount'][0]}...), found {variables or 'no variable'}"
-        "; give the variable one of them"
-    )
-
-
-def _other_methods(rain: xr.DataArray) -> str:
-    """Return the cell methods that make other numbers than rain, such as "time: maximum"."""
-    stated = re.sub(r"\(.*?\)", " ", str(rain.attrs.get("cell_methods", "")))
-    over_time = {"point", "sum" if _kind(rain) == "amount" else "mean"}
-    found = [
-        f"{name} {method}"
-        for names, method in re.findall(r"((?:\w+:\s*)+)(\w+)", stated)
-        for name in names.split()
-        if name not in VERTICAL
-        and method.lower() not in (over_time if "time" in name else {"point", "mean"})
-    ]
-    return ", ".join(found)
 
 
 def _times(
@@ -277,10 +193,8 @@ def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] |
         if dim in dataset.variables
         and str(dataset[dim].attrs.get("units", "")).startswith("degree")
     }
-    names = ("longitude", "lon"), ("latitude", "lat")
-    axes = [coordinates[name] for of in names for name in of[:1] if name in coordinates] or [
-        coordinates[name] for of in names for name in of[1:] if name in coordinates
-    ]
+    named = [coordinates[name] for name in ("longitude", "latitude") if name in coordinates]
+    axes = named or [coordinates[name] for name in ("lon", "lat") if name in coordinates]
     return axes if len(axes) == 2 else None
 
 

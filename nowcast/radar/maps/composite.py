@@ -74,12 +74,11 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
         raise DataError(
             f"{header.path}: expected a map of {header.grid.shape} cells, found {values.shape}"
         )
-    beyond = BEYOND_ECHO if header.reflectivity else BEYOND_RAIN
-    codes, cells = np.unique(values[(abs(values) > beyond) & ~np.isinf(values)], return_counts=True)
-    codes = codes[(cells >= MANY) & ((codes > 0) | header.reflectivity)]
-    if codes.size:
+    beyond = abs(values) > BEYOND_ECHO if header.reflectivity else values > BEYOND_RAIN
+    codes, cells = np.unique(values[beyond & ~np.isinf(values)], return_counts=True)
+    if (code := codes[cells >= MANY][:1]).size:
         raise DataError(
-            f"{header.path}: expected rain or dBZ, found {codes[0]:g} in many cells, a number for "
+            f"{header.path}: expected rain or dBZ, found {code[0]:g} in many cells, a number for "
             "missing ones that the file does not declare; set its _FillValue or nodata"
         )
     if header.reflectivity:

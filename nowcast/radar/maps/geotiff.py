@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.maps.projection import check_metres
+from nowcast.radar.odim_groups import read_time
 from nowcast.rain.grid import Grid
 
 # By unit: factor and offset where the file has none.
@@ -160,10 +161,10 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
     stated = items.get("observation time", "")
     named = re.search(r"(?<!\d)(20\d{10})", Path(name).name)
     match = re.fullmatch(r"(\d{12})\d*", stated) or named
-    if match and named and abs(_moment(match[1]) - _moment(named[1])) > np.timedelta64(60, "m"):
+    if match and named and abs(_moment(match) - _moment(named)) > np.timedelta64(60, "m"):
         raise DataError(
-            f"expected the time of the file's name, {_moment(named[1])}, in the metadata, found "
-            f"{_moment(match[1])}; mend either"
+            f"expected the time of the file's name, {_moment(named)}, in the metadata, found "
+            f"{_moment(match)}; mend either"
         )
     if match is None:
         raise DataError(
@@ -171,12 +172,11 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
             f"{stated or 'none'}"
             "; write it into either"
         )
-    return _moment(match[1])
+    return _moment(match)
 
 
-def _moment(text: str) -> np.datetime64:
-    """Return the time of twelve digits, YYYYMMDDhhmm."""
-    return np.datetime64(f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:]}", "s")
+def _moment(found: re.Match[str]) -> np.datetime64:
+    return read_time(found[1][:8], found[1][8:] + "00")
 
 
 def _size(page: Any) -> tuple[int, int]:

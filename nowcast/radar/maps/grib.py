@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps.grib_grid import grid_of
+from nowcast.radar.odim_groups import read_time
 
 
 class Parameter(NamedTuple):
@@ -63,6 +63,7 @@ def read_header(path: Path, name: str) -> Header:
                 others.append(_told(message))
                 continue
             _check_observed(message)
+            _check_statistics(message, parameter.kind)
             kinds.append((parameter.kind, _minutes(message, parameter)))
             times.append(_time(message))
             grids.append(grid_of(partial(_get, message)))
@@ -81,6 +82,11 @@ def read_header(path: Path, name: str) -> Header:
         told = ", ".join(f"{kind} of {minutes} min" for kind, minutes in sorted(set(kinds)))
         raise DataError(
             f"expected maps of one kind, found {told}; write a file for each, as by grib_copy"
+        )
+    if len(set(times)) != len(times):
+        raise DataError(
+            "expected one map a time, found two, as of members or levels; write the one that is "
+            "meant into a file of its own, as by grib_copy"
         )
     kind, minutes = kinds[0]
     return Header(
@@ -140,20 +146,11 @@ def load_eccodes() -> Any:
 def _messages(file: Any) -> Iterator[int]:
     """Give the messages of a file, one at a time."""
     eccodes = load_eccodes()
-    while True:
-        with _released(eccodes.codes_grib_new_from_file(file)) as message:
-            if message is None:
-                return
+    while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+        try:
             yield message
-
-
-@contextmanager
-def _released(message: Any) -> Iterator[Any]:
-    try:
-        yield message
-    finally:
-        if message is not None:
-            load_eccodes().codes_release(message)
+        finally:
+            eccodes.codes_release(message)
 
 
 def _get(message: int, key: str, kind: type) -> Any:
@@ -194,6 +191,19 @@ def _check_observed(message: int) -> None:
         )
 
 
+def _check_statistics(message: int, kind: str) -> None:
+    """Refuse probabilities, members, errors (WMO's templates 4.1 to 4.14), maxima and others."""
+    product = _get(message, "productDefinitionTemplateNumber", int)
+    key, made = "typeOfStatisticalProcessing", 255
+    if load_eccodes().codes_is_defined(message, key):
+        made = _get(message, key, int)
+    if (0 < product < 15 and product != 8) or made not in (255, int(kind == "amount")):
+        raise DataError(
+            "expected rain, its mean (0) or its sum (1), found one of WMO's product template "
+            f"4.{product} with statistical process {made}; give files of what was observed"
+        )
+
+
 def _minutes(message: int, parameter: Parameter) -> int:
     """Return the length of an amount's interval in minutes, 0 of what is none."""
     if parameter.kind != "amount" or parameter.hours:
@@ -207,6 +217,4 @@ def _minutes(message: int, parameter: Parameter) -> int:
 def _time(message: int) -> np.datetime64:
     """Return the valid time."""
     date, time = _get(message, "validityDate", int), _get(message, "validityTime", int)
-    text = f"{date // 10000:04d}-{date // 100 % 100:02d}-{date % 100:02d}"
-    minutes = time // 100 * 60 + time % 100
-    return np.datetime64(text, "s") + np.timedelta64(minutes * 60, "s")
+    return read_time(f"{date:08d}", f"{time:04d}00")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ def read_header(path: Path, name: str) -> Header:
         attributes = dataset["what"] if "what" in dataset else file["what"]
         time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
         interval = _interval(attributes, time)
+        # Its dataset's own, and else those of the file.
+        where = {k: v for g in (file, dataset) if "where" in g for k, v in g["where"].attrs.items()}
         if name_of_quantity == ACCUMULATION:
             if interval is None or not interval[1] > interval[0]:
                 start, end = interval or ("none", "none")
@@ -55,7 +58,7 @@ def read_header(path: Path, name: str) -> Header:
             format=Format.ODIM_COMPOSITE,
             station=station(text(file["what"], "source")),
             times=(time,),
-            grid=_grid(Where(dataset, file)),
+            grid=_grid(SimpleNamespace(name="/where", attrs=where)),
             accumulation=accumulation,
             reflectivity=name_of_quantity not in (RATE, ACCUMULATION),
         )
@@ -114,18 +117,6 @@ def _find(file: Any) -> tuple[Any, Any]:
         f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no data'}"
         "; give composites of one of these"
     )
-
-
-class Where:
-    """The attributes ``where`` of a composite: its dataset's own, and else those of the file."""
-
-    name = "/where"
-
-    def __init__(self, dataset: Any, file: Any) -> None:
-        self.attrs: dict[str, Any] = {}
-        for group in (file, dataset):
-            if "where" in group:
-                self.attrs |= dict(group["where"].attrs)
 
 
 def _grid(where: Any) -> Grid:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
+from nowcast.radar.odim_groups import read_time
 from nowcast.radar.plainfile import read_bytes
 from nowcast.rain.grid import Grid
 
@@ -67,9 +68,10 @@ def read_header(path: Path, name: str) -> Header:
             f"expected an observation (VV 000 in the header), found a forecast for {int(ahead[1])} "
             "minutes ahead; give the files whose names end in _000"
         )
-    unit, length = 1, _number(line, rb"INT *(\d+)", "interval (INT)")
-    if re.search(rb"INT *\d+U1", line):
-        unit = 24 * 60  # days, in the long sums of RADKLIM
+    interval = re.search(rb"INT *(\d+)(U1)?", line)
+    if interval is None or int(interval[1]) < 1:
+        raise DataError(f"expected the interval (INT) in the header, found {line[:80]!r}")
+    unit = 24 * 60 if interval[2] else 1  # days, in the long sums of RADKLIM
     return Header(
         path=name,
         format=Format.RADOLAN,
@@ -77,7 +79,7 @@ def read_header(path: Path, name: str) -> Header:
         times=(time,),
         grid=_grid(line),
         accumulation=(
-            None if product in REFLECTIVITY else np.timedelta64(int(length * unit * 60), "s")
+            None if product in REFLECTIVITY else np.timedelta64(int(interval[1]) * unit * 60, "s")
         ),
         reflectivity=product in REFLECTIVITY,
     )
@@ -130,15 +132,8 @@ def _product_and_time(line: bytes) -> tuple[str, np.datetime64]:
     assert match is not None
     moment, month = match[2].decode(), match[3].decode()
     # Two digits of the year: the archive begins in 2001.
-    text = f"20{month[2:]}-{month[:2]}-{moment[:2]}T{moment[2:4]}:{moment[4:]}"
-    return match[1].decode(), np.datetime64(text, "s")
-
-
-def _number(line: bytes, pattern: bytes, what: str) -> int:
-    match = re.search(pattern, line)
-    if match is None or int(match[1]) < 1:
-        raise DataError(f"expected the {what} in the header, found {line[:80]!r}")
-    return int(match[1])
+    date = f"20{month[2:]}{month[:2]}{moment[:2]}"
+    return match[1].decode(), read_time(date, f"{moment[2:]}00")
 
 
 def _grid(line: bytes) -> Grid:

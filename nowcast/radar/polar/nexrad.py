@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
-from nowcast.radar.odim_groups import REFLECTIVITY
+from nowcast.radar.odim_groups import REFLECTIVITY, read_time
 from nowcast.radar.plainfile import MOST_BYTES
 from nowcast.radar.polar.cuts import lowest_cuts
 from nowcast.radar.polar.sweep import Sweep
@@ -60,7 +60,7 @@ def read_header(path: Path, name: str) -> Header:
         (day - 1) * 86_400_000 + milliseconds, "ms"
     )
     if chunk is not None:  # all chunks of a volume carry the same time
-        start = _time_in(chunk)
+        start = read_time(chunk[1], chunk[2])
     return Header(
         path=name,
         format=Format.NEXRAD,
@@ -80,28 +80,17 @@ def _chunk_header(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> He
             "; keep the archive's names"
         )
     file.seek(0)
-    station, site = "unknown", None
-    for record in _records(file):
-        for at in _radials(record):
-            station = record[at : at + 4].decode("ascii", "replace")
-            break
+    names = (record[at : at + 4] for record in _records(file) for at in _radials(record))
+    station = next(names, b"unknown").decode("ascii", "replace")
     file.seek(0)
-    site = _find_site(file)
     return Header(
         path=name,
         format=Format.NEXRAD,
         station=station,
-        times=(_time_in(chunk),),
-        site=site,
+        times=(read_time(chunk[1], chunk[2]),),
+        site=_find_site(file),
         part=int(chunk[3]),
     )
-
-
-def _time_in(chunk: re.Match[str]) -> np.datetime64:
-    """Return the time of the volume in the name of a chunk."""
-    date, time = chunk[1], chunk[2]
-    text = f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
-    return np.datetime64(text, "ms")
 
 
 def _check_records(file: IO[bytes], size: int, name: str) -> None:
@@ -190,13 +179,12 @@ def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
         if size > MOST_BYTES:
             raise DataError(f"expected at most {MOST_BYTES >> 20} MB of records, found more")
         yield record
-        if lowest and max(_elevation_numbers(record), default=0) > max(lowest) + 1:
+        # Elevations are numbered from 1 on.
+        if (
+            lowest
+            and max((record[at + 22] for at in _radials(record)), default=0) > max(lowest) + 1
+        ):
             return
-
-
-def _elevation_numbers(record: bytes) -> Iterator[int]:
-    """Yield the number of the elevation, from 1 on, of each radial of a record."""
-    return (record[at + 22] for at in _radials(record))
 
 
 def _radials(record: bytes) -> Iterator[int]:

@@ -56,7 +56,7 @@ def test_too_few_pixels_are_an_error(radar_dir, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        (b"obstime 2016", b"obstime 16", "expected obstime YYYYMMDDhhmm"),
+        (b"obstime 2016", b"obstime 16", "expected a date YYYYMMDD and a time"),
         (b"type stereographic", b"type mercator", "found 'mercator'"),
         (b"# truelatitude 60\n", b"", "complete projection .*truelatitude"),
         (b"param CorrectedReflectivity", b"param RadialVelocity", "found the parameter 'RadialVel"),

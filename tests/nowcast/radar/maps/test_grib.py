@@ -243,3 +243,27 @@ def test_a_local_template_is_refused_by_name(tmp_path):
     path.write_bytes(bytes(content))
     with pytest.raises(DataError, match=r"local template 4\.50008"):
         read_header(path)
+
+
+@pytest.mark.parametrize(
+    ("template", "more", "number"),
+    [
+        (1, {}, 7), (2, {}, 7), (5, {}, 7), (6, {}, 7), (9, {}, 8), (11, {}, 8), (12, {}, 8),
+        (8, {"typeOfStatisticalProcessing": 2}, 7), (8, {"typeOfStatisticalProcessing": 2}, 8),
+        (8, {"typeOfStatisticalProcessing": 0}, 8), (8, {"typeOfStatisticalProcessing": 1}, 7),
+    ],
+)  # fmt: skip
+def test_members_probabilities_and_maxima_are_no_rain(tmp_path, template, more, number):
+    keys = WMO | {"productDefinitionTemplateNumber": template, "parameterNumber": number} | more
+    if template >= 8:
+        keys |= {"stepRange": "0-1"}
+    path = write_grib(tmp_path / "a.grib2", count=1, **keys)
+    with pytest.raises(DataError, match=rf"template 4\.{template} with statistical process"):
+        read_header(path)
+
+
+def test_two_maps_of_one_time_are_refused(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1)
+    path.write_bytes(2 * path.read_bytes())
+    with pytest.raises(DataError, match="expected one map a time, found two"):
+        read_header(path)

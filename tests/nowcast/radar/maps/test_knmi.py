@@ -62,12 +62,12 @@ def test_rain_is_the_accumulation_by_the_hour_from_south_to_north(radar_dir):
     ],
 )
 def test_calibration_is_read_and_not_assumed(formula, expected):
-    assert knmi._calibration(formula, "a.h5") == expected
+    assert knmi._calibration(formula) == expected
 
 
 def test_an_unknown_calibration_is_refused():
-    with pytest.raises(DataError, match=r"a\.h5: expected a calibration.*found 'LOG\(PV\)'"):
-        knmi._calibration("LOG(PV)", "a.h5")
+    with pytest.raises(DataError, match=r"expected a calibration.*found 'LOG\(PV\)'"):
+        knmi._calibration("LOG(PV)")
 
 
 def write_knmi(path, images=1):
@@ -103,6 +103,17 @@ def test_reflectivity_has_one_code_for_no_echo_and_one_for_out_of_the_image(tmp_
     dbz = knmi.read_values(tmp_path / "a.h5", header, 0)[::-1]
     assert np.isnan(dbz).sum() == np.isnan(dbz[0, 0]) == 1
     assert (dbz[0, 1], dbz[0, 2], dbz[9, 1], dbz[5, 5]) == (30.0, -31.5, 0.0, -np.inf)
+
+
+def test_offsets_of_other_points_of_pixels_are_refused(tmp_path):
+    path = write_knmi(tmp_path / "a.h5")
+    for pixel in ("LU", "CENTRE"):
+        with h5py.File(path, "a") as file:
+            file["geographic"].attrs["geo_pixel_def"] = np.bytes_(pixel)
+        if pixel == "LU":
+            assert read_header(path).grid.shape == (10, 20)
+    with pytest.raises(DataError, match=r"upper left corners \(LU\), found 'CENTRE'"):
+        read_header(path)
 
 
 def test_a_forecast_of_several_images_is_refused(tmp_path):

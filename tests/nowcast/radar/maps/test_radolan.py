@@ -76,7 +76,7 @@ def test_hourly_amounts_and_their_codes(tmp_path):
         (lambda b: b.replace(b"RW3119", b"RX3119"), "expected 810000 bytes"),
         (lambda b: b.replace(b"RW3119", b"RE3119"), "expected a RADOLAN product of rain"),
         (lambda b: b.replace(b"MS 31", b"VV 060MS 31"), "a forecast for 60 minutes ahead"),
-        (lambda b: b.replace(b"RW3119", b"RW3199"), "damaged or truncated RADOLAN file"),
+        (lambda b: b.replace(b"RW3119", b"RW3199"), "expected a date YYYYMMDD and a time"),
         (lambda b: b.replace(b"INT  60", b"INT   0"), "expected the interval"),
     ],
 )
