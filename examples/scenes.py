@@ -79,6 +79,8 @@ class Scenes:
     def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Draw as many scenes as there are samples."""
         scenes = [self.draw(rng) for _ in range(len(batch["x"]))]
+        if not scenes:
+            raise DataError("expected at least one scene to draw, found none; ask for 1 or more")
         pixels, boxes, labels = zip(*scenes, strict=True)
         return {
             "x": np.stack(pixels),
@@ -154,12 +156,8 @@ def shape(label: int, side: int, rng: np.random.Generator) -> Image.Image:
         share = ((x * step).astype(int) + (y * step).astype(int)) % 2
     else:
         small = rng.random((6, 6, 1)).repeat(3, 2)
-        share = (
-            np.asarray(Image.fromarray((255 * small).astype(np.uint8)).resize((side, side)), float)[
-                ..., 0
-            ]
-            / 255
-        )
+        noise = Image.fromarray((255 * small).astype(np.uint8)).resize((side, side))
+        share = np.asarray(noise, float)[..., 0] / 255
     first, second = rng.integers(0, 256, 3), rng.integers(0, 256, 3)
     colours = share[..., None] * first + (1 - share[..., None]) * second
     mask = Image.new("L", (side, side), 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import DataError, MissingExtraError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -46,6 +46,11 @@ def test_boxes_hold_what_was_pasted(example):
                 assert edge.any()
         seen.update(labels.tolist())
     assert seen == {0, 1, 2}
+
+
+def test_no_scenes_are_told(example):
+    with pytest.raises(DataError, match="at least one scene to draw, found none"):
+        example("detection").held_out(0, 32)
 
 
 def test_no_photograph_is_in_both_parts(example):
