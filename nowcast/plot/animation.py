@@ -156,8 +156,8 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
         clock.set_color(FAINT if is_input else "black")
         figure.set_dpi(DPI)
         canvas.draw()
-        if number == 0:
-            # What is laid out once stays where it is.
+        if number == 0:  # what is laid out stays where it is; labels' room is known the second time
+            canvas.draw()
             figure.set_layout_engine("none")
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 

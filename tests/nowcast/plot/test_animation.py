@@ -17,6 +17,7 @@ from nowcast.plot import animate_forecast
 from nowcast.plot.animation import FRAME, LAST
 from nowcast.plot.figure import COLOURS, DRY, MISSING
 from tests.nowcast.plot.pictures import axes, forecast, frames, share
+from tests.nowcast.plot.test_extras import uncertain
 
 
 def images(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
@@ -58,6 +59,15 @@ def test_colours_are_exact(tmp_path: Path) -> None:
         assert share(image, DRY) > 0.4
         assert share(image, MISSING) > 0.005
         assert all(share(image, colour) > 0.001 for colour in COLOURS)
+
+
+@pytest.mark.slow
+def test_degrees_are_not_cut_off(tmp_path: Path) -> None:
+    made = uncertain()
+    east, north = np.meshgrid(made["x"] / 70e3 + 4, made["y"] / 111e3 + 52)
+    placed = made.assign_coords(latitude=(("y", "x"), north), longitude=(("y", "x"), east))
+    animate_forecast(placed, tmp_path / "a.gif")
+    assert images(tmp_path / "a.gif")[0][0][:, 0].min() > 250  # white
 
 
 @pytest.mark.slow
