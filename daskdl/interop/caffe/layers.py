@@ -8,6 +8,7 @@ import numpy as np
 
 from daskdl.interop.building import Builder, Table, Value
 from daskdl.interop.caffe.prototxt import Message
+from daskdl.interop.guard import check_keys
 from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array
 
@@ -17,6 +18,17 @@ _SETTINGS = {
     "ReLU6": "clip", "ShuffleChannel": "shuffle_channel", "PriorBox": "prior_box",
     "DetectionOutput": "detection_output", "ConvolutionDepthwise": "convolution",
     "DepthwiseConvolution": "convolution", "Deconvolution": "convolution",
+}  # fmt: skip
+
+#: What any layer may have.
+_ANY = {
+    "name", "type", "bottom", "top", "param", "blobs_lr", "weight_decay", "loss_weight", "include",
+    "exclude", "phase", "propagate_down", "blob_share_mode",
+}  # fmt: skip
+#: Settings that change no result, or that shapes of weights and bottoms say.
+_PLAIN = {
+    "engine", "force_nd_im2col", "scale_train", "stable_prod_grad", "num_axes", "channel_shared",
+    "input_dim", "frozen", "save_output_param", "visualize", "visualize_threshold",
 }  # fmt: skip
 
 
@@ -65,6 +77,13 @@ class Layer(Base):
         value: float = self.settings.number(name, default or 0.0)
         return value
 
+    def check_read(self) -> None:
+        """Refuse settings of the layer and its kind that nobody has asked for."""
+        others = {n: v for n, v in self.message.fields.items() if not n.endswith("_param")}
+        check_keys(self.place, others, _ANY)
+        made = {n: v for n, v in self.settings.fields.items() if not n.endswith("filler")}
+        check_keys(self.place, made, self.settings.asked, _PLAIN)
+
     def blob(self, i: int, what: str) -> Array:
         """Return weights as float32."""
         if i >= len(self.blobs):
@@ -89,7 +108,7 @@ class Layer(Base):
 
     def weight(self, i: int, what: str, array: Array, filters: bool = False) -> str:
         """Add weights to the graph, once where layers have them in common."""
-        specs = self.message.fields.get("param", [])
+        specs = self.message.values("param")
         spec = specs[i] if i < len(specs) else ""
         key = spec.word("name") if isinstance(spec, Message) else spec
         add = self.build.filters if filters else self.build.parameter

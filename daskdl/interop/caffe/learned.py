@@ -39,6 +39,9 @@ def convolution(of: Layer) -> Value:
     group = weight.shape[0] if depthwise else of.settings.integer("group", 1, 1)
     if count != (weight.shape[1] * group if turned else weight.shape[0]):
         of.fail(f"expected weights of {count} channels, found {weight.shape}")
+    kernel = spatial(of, "kernel_size", 0, axes)
+    if any(kernel) and tuple(kernel) != weight.shape[2:]:
+        of.fail(f"expected weights of kernels {kernel}, found {weight.shape}")
     pad = spatial(of, "pad", 0, axes)
     weights = of.weight(0, "weight", weight, filters=True)
     return of.build.convolved(
@@ -91,6 +94,8 @@ def embed(of: Layer) -> Value:
 @layer("BatchNorm")
 def batch_norm(of: Layer) -> Value:
     """Normalise by the running sums of means and variances, divided by the sum of their weights."""
+    if not of.settings.flag("use_global_stats", True):
+        of.fail("use_global_stats: expected true, as in files to deploy, found false")
     mean = of.blob(0, "mean").reshape(-1)
     variance = of.vector(1, "variance", mean.size)
     total = float(of.vector(2, "moving factor", 1)[0])
@@ -108,6 +113,8 @@ def batch_norm(of: Layer) -> Value:
 @layer("BN")
 def bn(of: Layer) -> Value:
     """Normalise by running statistics, scale and shift, all in one layer (SegNet, PSPNet)."""
+    if (mode := of.settings.word("bn_mode", "INFERENCE")) != "INFERENCE":
+        of.fail(f"bn_mode: expected INFERENCE, found {mode}")
     slope = of.blob(0, "scale").reshape(-1)
     shift, mean, variance = (
         of.vector(i, quantity, slope.size)

@@ -89,6 +89,13 @@ def eltwise(of: Layer) -> Value:
     return of.result(operators[operation], total, names[-1])
 
 
+#: Settings of windows, which a pooling of whole images does not need.
+_WINDOW = {
+    *(f"{name}{end}" for name in ("kernel", "stride", "pad") for end in ("", "_size", "_h", "_w")),
+    "ceil_mode", "round_mode",
+}  # fmt: skip
+
+
 @layer("Pooling")
 def pooling(of: Layer) -> Value:
     """Take the largest number or the mean of windows, which may reach beyond the image's end."""
@@ -97,6 +104,7 @@ def pooling(of: Layer) -> Value:
         of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
     x = of.x.name
     if of.settings.flag("global_pooling", False):
+        of.settings.asked |= of.settings.fields.keys() & _WINDOW
         return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", x)
     kernel = spatial(of, "kernel_size", 0, 2)
     pad = spatial(of, "pad", 0, 2)
@@ -133,6 +141,7 @@ def local_response(of: Layer) -> Value:
 def mean_variance(of: Layer) -> Value:
     """Make the mean 0 and the deviation 1, of each channel or of each image."""
     first = 1 if of.settings.flag("across_channels", False) else 2
+    small = of.settings.number("eps", 1e-9)
     axes = of.build.integers(*range(first, of.rank))
     x = of.x.name
     mean = of.add("ReduceMean", x, axes)
@@ -140,7 +149,7 @@ def mean_variance(of: Layer) -> Value:
         return of.result("Sub", x, mean)
     centred = of.add("Sub", x, mean)
     deviation = of.add("Sqrt", of.add("ReduceMean", of.add("Mul", centred, centred), axes))
-    eps = of.build.constant(of.settings.number("eps", 1e-9))
+    eps = of.build.constant(small)
     return of.result("Div", centred, of.add("Add", deviation, eps))
 
 

@@ -30,19 +30,25 @@ class Message:
     or a message. The getters raise a ModelFileError when a value is none of what is asked for.
     """
 
-    __slots__ = ("fields", "where")
+    __slots__ = ("asked", "fields", "where")
 
     def __init__(self, where: str) -> None:
         self.fields: dict[str, list[Any]] = {}
+        self.asked: set[str] = set()
         self.where = where
+
+    def values(self, name: str) -> list[Any]:
+        """Return what a field has, and note that it was asked for."""
+        self.asked.add(name)
+        return self.fields.get(name, [])
 
     def has(self, name: str) -> bool:
         """Whether a field is given."""
-        return name in self.fields
+        return bool(self.values(name))
 
     def parts(self, name: str) -> list[Message]:
         """Return the messages of a field."""
-        parts = self.fields.get(name, [])
+        parts = self.values(name)
         for value in parts:
             if not isinstance(value, Message):
                 self._wrong(name, "{ ... }", value)
@@ -55,7 +61,7 @@ class Message:
 
     def words(self, name: str) -> list[str]:
         """Return texts or words of enums."""
-        words = self.fields.get(name, [])
+        words = self.values(name)
         for value in words:
             if not isinstance(value, str):
                 self._wrong(name, "text", value)
@@ -68,7 +74,7 @@ class Message:
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a bool."""
-        word = self.fields.get(name, [default])[-1]
+        word = (self.values(name) or [default])[-1]
         if word in ("true", "t", 1, True):
             return True
         if word in ("false", "f", 0, False):
@@ -77,7 +83,7 @@ class Message:
 
     def numbers(self, name: str) -> list[float]:
         """Return numbers."""
-        numbers = self.fields.get(name, [])
+        numbers = self.values(name)
         for value in numbers:
             if isinstance(value, (str, Message)) or not math.isfinite(value):
                 self._wrong(name, "a number", value)

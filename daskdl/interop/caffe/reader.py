@@ -180,6 +180,8 @@ class _Network:
             layer.scale = self._layer(follower, self.layers[follower], "Scale")
             layer.output = layer.scale.output
         result = TABLE[kind](layer)
+        for one in filter(None, (layer, layer.scale)):
+            one.check_read()
         values = result if isinstance(result, list) else [result]
         if follower is not None:
             merged[follower] = values
