@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskdl.errors import ShapeError
 from daskdl.kernels.vectors.arithmetic import add_into, added
 from daskdl.kernels.vectors.embedding import add_to
-from daskdl.rows import Rows
+from daskdl.rows import Rows, unmasked
 
 Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
@@ -136,7 +136,7 @@ class Tensor:
     __array_priority__ = 1000  # so that numpy leaves `array * tensor` to us
 
     def __init__(self, data: ArrayLike, requires_grad: bool = False) -> None:
-        self.data: Array = np.asarray(data)
+        self.data: Array = np.asarray(unmasked("Tensor", data))
         self.grad: Any = None  # of this shape; Rows where keeps_rows says so
         self.requires_grad = requires_grad
         self._node: Node | None = None

@@ -11,6 +11,7 @@ import numpy as np
 
 from daskdl.errors import MissingExtraError
 from daskdl.kernels.runtime.threads import threads
+from daskdl.rows import unmasked
 
 try:
     import torch
@@ -47,6 +48,7 @@ def drawing_from(seed: int, counter: int) -> Iterator[None]:
 
 def as_tensor(array: Any, copy: bool = False) -> Any:
     """Return an array as a tensor, of the same memory by default; what is no array as it is."""
+    array = unmasked("TorchModule", array)
     if not isinstance(array, np.ndarray):
         return array
     if copy or not array.flags.writeable or any(s < 0 for s in array.strides):

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError, TrainingError
 from daskdl.nn.core.arguments import each
+from daskdl.rows import unmasked
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, torch
 
@@ -71,7 +72,10 @@ class TorchLoss:
         several = isinstance(prediction, (tuple, list))
         predictions = list(prediction) if several else [prediction]
         wanted = recording() and any(map(wants_grad, predictions))
-        tensors = [as_tensor(np.asarray(getattr(p, "data", p))) for p in predictions]
+        arrays = (
+            p.data if isinstance(p, Tensor) else unmasked("TorchLoss", p) for p in predictions
+        )
+        tensors = [as_tensor(np.asarray(array)) for array in arrays]
         for tensor, p in zip(tensors, predictions, strict=True):
             if wanted and wants_grad(p):
                 tensor.requires_grad_(True)

@@ -17,8 +17,9 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import parametrizations, prune  # noqa: E402
 
 from daskdl.data import SampleSet  # noqa: E402
-from daskdl.errors import SettingsError, TrainingError  # noqa: E402
+from daskdl.errors import DataError, SettingsError, TrainingError  # noqa: E402
 from daskdl.optim import SGD  # noqa: E402
+from daskdl.tensor import Tensor  # noqa: E402
 from daskdl.torch import TorchLoss, TorchModule  # noqa: E402
 from daskdl.torch.module import logger  # noqa: E402
 from daskdl.train import Trainer  # noqa: E402
@@ -319,6 +320,19 @@ def test_buffers_that_count_samples_are_named(
     module.register_buffer("seen", start)
     fit(module)
     assert ("counts samples or takes extremes in seen: the mean" in " ".join(told)) is named
+
+
+def test_what_is_masked_is_no_data_of_losses_and_tensors() -> None:
+    loss, mask = TorchLoss(torch.nn.MSELoss()), np.arange(6) % 2 == 0
+    floats, ids = np.ma.masked_array(X[0], mask), np.ma.masked_array(np.arange(6), mask)
+    for prediction, target in ((X[0], floats), (floats, X[0])):
+        assert np.isnan(float(loss(prediction, target)))
+    with pytest.raises(DataError, match="no masked elements of int64, which has no NaN, found 3"):
+        loss(X[0], ids)
+    np.testing.assert_array_equal(np.isnan(Tensor(floats).data), mask)
+    with pytest.raises(DataError, match="Tensor: expected no masked elements of int64"):
+        Tensor(ids)
+    assert np.isnan(TorchModule(torch.nn.Linear(6, 2))(floats[np.newaxis]).data).all()
 
 
 @pytest.mark.parametrize("bag", [False, True])
