@@ -38,7 +38,7 @@ class Message:
         self.where = where
 
     def values(self, name: str) -> list[Any]:
-        """Return what a field has, and note that it was asked for."""
+        """Return the values of a field, and note that it was asked for."""
         self.asked.add(name)
         return self.fields.get(name, [])
 

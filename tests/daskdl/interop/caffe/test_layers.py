@@ -315,30 +315,6 @@ def test_a_batch_norm_that_others_read_keeps_its_scale_apart():
     np.testing.assert_allclose(found, b + b * shaped(weights["s"][0]), atol=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "settings", "told"), [
-    ("BatchNorm", "batch_norm_param { use_global_stats: false }", "use_global_stats: expected tr"),
-    ("BatchNorm", "batch_norm_param { renorm: true }", "renorm: not known"),
-    ("BN", "bn_param { bn_mode: LEARN }", "bn_mode: expected INFERENCE"),
-    ("ReLU", "relu_param { engine: CAFFE upper: 6 }", "upper: not known"),
-    ("ReLU", "gain: 3", "gain: not known"),
-    ("Pooling", "pooling_param { pool: MAX kernel_size: 2 dilation: 2 }", "dilation: not known"),
-    ("LRN", "lrn_param { norm_across: 3 }", "norm_across: not known"),
-    ("Convolution", "convolution_param { num_output: 4 kernel_size: 5 }", r"kernels \[5, 5\]"),
-    ("Convolution", "convolution_param { num_output: 4 pad: 1 pad_h: 2 }", "pad: not known"),
-])  # fmt: skip
-def test_settings_that_nobody_reads_are_refused(kind, settings, told):
-    weights = {"BatchNorm": [w(3), np.abs(w(3)) + 1, [0.5]], "Convolution": [w(4, 3, 3, 3), w(4)]}
-    weights["BN"] = [w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1]
-    with pytest.raises(ModelFileError, match=told):
-        graph(network(layer(kind, settings)), {"l": weights.get(kind, [])})
-
-
-def test_layers_of_other_levels_are_left_out():
-    text = network(layer("ReLU") + layer("Exp", "include { min_level: 1 }", "y", "y", "e"))
-    (x,) = inputs(ONE)
-    np.testing.assert_array_equal(graph(text)(x).data, np.maximum(x, 0))
-
-
 def test_layers_of_training_and_labels_are_left_out():
     text = """
     layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TEST }

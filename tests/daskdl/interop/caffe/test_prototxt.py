@@ -10,6 +10,7 @@ from daskdl.interop.caffe import caffemodel as weights_of
 from daskdl.interop.caffe.prototxt import Message, parse
 from daskdl.interop.caffe.reader import read
 from tests.daskdl.interop.caffe.files import caffemodel, field, graph, layer, network, varint
+from tests.daskdl.interop.caffe.test_layers import ONE, inputs, w
 from tests.daskdl.interop.hostile import survived
 
 EVERYTHING = """
@@ -128,3 +129,27 @@ def test_names_of_attributes_are_no_names_of_weights():
         {"forward": [np.ones(3)], "_run": [np.ones(3)]},
     )
     assert net(np.zeros((1, 3, 2, 2), "f4")).data.min() == 2
+
+
+@pytest.mark.parametrize(("kind", "settings", "told"), [
+    ("BatchNorm", "batch_norm_param { use_global_stats: false }", "use_global_stats: expected tr"),
+    ("BatchNorm", "batch_norm_param { renorm: true }", "renorm: not known"),
+    ("BN", "bn_param { bn_mode: LEARN }", "bn_mode: expected INFERENCE"),
+    ("ReLU", "relu_param { engine: CAFFE upper: 6 }", "upper: not known"),
+    ("ReLU", "gain: 3", "gain: not known"),
+    ("Pooling", "pooling_param { pool: MAX kernel_size: 2 dilation: 2 }", "dilation: not known"),
+    ("LRN", "lrn_param { norm_across: 3 }", "norm_across: not known"),
+    ("Convolution", "convolution_param { num_output: 4 kernel_size: 5 }", r"kernels \[5, 5\]"),
+    ("Convolution", "convolution_param { num_output: 4 pad: 1 pad_h: 2 }", "pad: not known"),
+])  # fmt: skip
+def test_settings_that_nobody_reads_are_refused(kind, settings, told):
+    weights = {"BatchNorm": [w(3), np.abs(w(3)) + 1, [0.5]], "Convolution": [w(4, 3, 3, 3), w(4)]}
+    weights["BN"] = [w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1]
+    with pytest.raises(ModelFileError, match=told):
+        graph(network(layer(kind, settings)), {"l": weights.get(kind, [])})
+
+
+def test_layers_of_other_levels_are_left_out():
+    text = network(layer("ReLU") + layer("Exp", "include { min_level: 1 }", "y", "y", "e"))
+    (x,) = inputs(ONE)
+    np.testing.assert_array_equal(graph(text)(x).data, np.maximum(x, 0))
