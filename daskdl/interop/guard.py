@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from daskdl.errors import DaskdlError, ModelFileError
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 #: The first bytes of a text that git keeps in the place of a large file.
 _POINTER = b"version https://git-lfs"
+#: Those of a page or an error; a vocabulary may begin with [PAD], a safetensors file with a brace.
+_ANSWER = re.compile(rb"\s*(<!doctype html|<html|<\?xml|[{\[]\s*[\"{])", re.IGNORECASE)
 
 
 @contextmanager
@@ -74,10 +77,7 @@ def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileErr
             f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
             "git lfs pull fetches it"
         )
-    page = start.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml"))
-    # Of safetensors the first byte may be a brace as well, but not all that follow are text.
-    answer = start.lstrip().startswith((b"{", b"[")) and start.isascii() and b"\0" not in start
-    if path.suffix not in (".json", ".xml") and (page or answer):
+    if path.suffix not in (".json", ".xml") and _ANSWER.match(start):
         raise kind(
             f"{path}: it is a text that a server has sent, such as a web page or an error in "
             f"JSON, not the {what} itself; read it, and fetch what it tells of"

@@ -18,7 +18,7 @@ from daskdl.cli import app
 from daskdl.console import run
 from daskdl.errors import ModelFileError, ShapeError
 from daskdl.interop.description import describe
-from daskdl.interop.guard import DAMAGE, reading
+from daskdl.interop.guard import DAMAGE, existing, reading
 from tests.daskdl.interop.caffe.files import caffemodel, layer
 from tests.daskdl.interop.caffe.files import network as prototxt
 from tests.daskdl.interop.keras.files import h5, keras, sequential
@@ -168,6 +168,14 @@ def test_whole_files_of_other_kinds_are_called_by_their_names(tmp_path, name, co
     with pytest.raises(ModelFileError, match=sentence) as told:
         daskdl.load(tmp_path / name)
     assert "copy or save it again" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[PAD]\n[unused0]\n", b"{\x01\0\0\0\0\0\0{}", b"#version: 0.2"]
+)
+def test_what_begins_like_an_answer_and_is_none_is_read(tmp_path, content):
+    (tmp_path / "vocab.txt").write_bytes(content)
+    assert existing(tmp_path / "vocab.txt", "file").read_bytes() == content
 
 
 def test_programs_of_torch_and_folders(tmp_path):
