@@ -36,8 +36,12 @@ TESTS = {
     ),
     True: ("tests/nowcast/rain", "tests/nowcast/radar", "tests/nowcast/ingest"),
 }
-#: What pyproj lets numpy say of a grid of one cell, before numpy made an error of it.
-IGNORED = "ignore:Conversion of an array with ndim > 0:DeprecationWarning"
+#: What pyproj lets numpy say of a grid of one cell, before numpy made an error of it; and netCDF4,
+#: compiled for a newer numpy, of its size.
+IGNORED = (
+    "-Wignore:Conversion of an array with ndim > 0:DeprecationWarning",
+    "-Wignore:numpy.ndarray size changed:RuntimeWarning",
+)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(\[[a-z,]+\])?\s*[>=]=\s*([0-9][0-9.]*)")
 
 
@@ -111,15 +115,7 @@ def main(arguments: list[str]) -> int:
         subprocess.run([*pip, "--only-binary", ":all:", *versions], check=True)
         # The checkout itself is imported from where it is, also by the workers' processes.
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [
-            python,
-            "-m",
-            "pytest",
-            "-q",
-            "-W",
-            IGNORED,
-            *(asked.tests or TESTS[asked.nowcast]),
-        ]
+        command = [python, "-m", "pytest", "-q", *IGNORED, *(asked.tests or TESTS[asked.nowcast])]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
