@@ -123,6 +123,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
     figure = new_figure(
         WIDTH * len(names) + (1.9 if panels.probabilities else 1.1), WIDTH * panels.aspect + 1.15
     )
+    figure.set_layout_engine("compressed")  # maps keep their shape: labels get their room
     grid = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
     figure.suptitle(title, fontsize=12)
     maps = []

@@ -62,11 +62,17 @@ def test_colours_are_exact(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_degrees_are_not_cut_off(tmp_path: Path) -> None:
-    made = uncertain()
+@pytest.mark.parametrize("of_radar", [False, True])
+def test_degrees_and_kilometres_are_not_cut_off(of_radar: bool, tmp_path: Path) -> None:
+    made, observed = uncertain(), None
     east, north = np.meshgrid(made["x"] / 70e3 + 4, made["y"] / 111e3 + 52)
-    placed = made.assign_coords(latitude=(("y", "x"), north), longitude=(("y", "x"), east))
-    animate_forecast(placed, tmp_path / "a.gif")
+    made = made.assign_coords(latitude=(("y", "x"), north), longitude=(("y", "x"), east))
+    if of_radar:
+        part = {"x": slice(20), "y": slice(20)}
+        made.attrs["source"] = "weather radar, ODIM_H5, station X"
+        made = made.assign_coords(crs=((), 0, {"grid_mapping_name": "azimuthal_equidistant"}))
+        made, observed = made.isel(part), frames(1, 6).isel(part)
+    animate_forecast(made, tmp_path / "a.gif", observed=observed)
     assert images(tmp_path / "a.gif")[0][0][:, 0].min() > 250  # white
 
 
