@@ -1,4 +1,4 @@
-"""Arrays of other kinds: Rows, the gradient to a table by what a batch touched; masked ones."""
+"""Rows: the gradient to a table as the rows that a batch touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError
 from daskdl.kernels.vectors.embedding import add_rows, row_gradient
 from daskdl.kernels.vectors.reduce import squares_between
 
@@ -101,23 +100,3 @@ class Rows:
         """Return the rows from ``start`` to ``stop``, with the ids that they have here."""
         first, last = np.searchsorted(self.ids, (start, stop))
         return replace(self, ids=self.ids[first:last], values=self.values[first:last])
-
-
-def unmasked(where: str, x: Any) -> Any:
-    """Return a masked array as a plain one, floats as NaN; all else stays as it is.
-
-    Raises
-    ------
-    DataError
-        Where other numbers are masked: what lies under a mask is no data.
-    """
-    if not isinstance(x, np.ma.MaskedArray):
-        return x
-    if np.ma.is_masked(x):
-        if x.dtype.kind != "f":
-            raise DataError(
-                f"{where}: expected no masked elements of {x.dtype}, which has no NaN, found "
-                f"{np.ma.getmaskarray(x).sum()}; array.filled(value) gives them one"
-            )
-        return x.filled(np.nan)
-    return np.asarray(x)

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from daskdl.errors import ShapeError
 from daskdl.kernels.vectors.arithmetic import add_into, added
 from daskdl.kernels.vectors.embedding import add_to
-from daskdl.rows import Rows, unmasked
+from daskdl.masked import unmasked
+from daskdl.rows import Rows
 
 Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
@@ -265,9 +266,8 @@ def _pass_on(node: Node, gradients: list[Gathered], pending: dict[Node, list[Gat
     # What the node kept goes with it: the memory of later layers serves the gradients of earlier.
     backward, node.backward = node.backward, _spent
     results = backward(*gradients)
+    results = results if isinstance(results, tuple) else (results,)
     sources, node.sources = node.sources, []
-    if not isinstance(results, tuple):
-        results = (results,)
     if len(results) != len(sources):
         raise ShapeError(
             f"{getattr(backward, '__qualname__', 'backward')}: expected "

@@ -14,7 +14,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.random import generator
 from daskdl.errors import DataError
-from daskdl.rows import unmasked
+from daskdl.masked import unmasked
 
 Function = Callable[..., Any]
 

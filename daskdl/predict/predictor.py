@@ -17,6 +17,7 @@ from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.precision import computing_in, resolved
 from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.masked import unmasked
 from daskdl.names import nearest
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_arrays, as_inputs, call, each, parts_of
@@ -24,7 +25,6 @@ from daskdl.nn.core.module import take_over
 from daskdl.nn.core.state import arrays, bytes_of, watched
 from daskdl.nn.inference import Inference, constants_of, optimized
 from daskdl.predict.inputs import fixed_batch, is_whole, takes_float64
-from daskdl.rows import unmasked
 from daskdl.tensor import Tensor
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.search import duplicates as pairs
 from daskdl.kernels.search import hamming as kernels
-from daskdl.rows import unmasked
+from daskdl.masked import unmasked
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:

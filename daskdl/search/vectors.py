@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.products.matmul import matmul
-from daskdl.rows import unmasked
+from daskdl.masked import unmasked
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:

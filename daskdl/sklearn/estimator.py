@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import SettingsError
+from daskdl.masked import unmasked
 from daskdl.names import named
 from daskdl.nn import Linear, Module, ReLU, Sequential
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.optim import Adam, Method
 from daskdl.predict.arguments import wrong
-from daskdl.rows import unmasked
 from daskdl.sklearn.base import (
     BaseEstimator,
     _check_sample_weight,

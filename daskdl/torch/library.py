@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.errors import MissingExtraError
 from daskdl.kernels.runtime.threads import threads
-from daskdl.rows import unmasked
+from daskdl.masked import unmasked
 
 try:
     import torch

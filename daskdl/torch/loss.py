@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, TrainingError
+from daskdl.masked import unmasked
 from daskdl.nn.core.arguments import each
-from daskdl.rows import unmasked
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, torch
 

@@ -19,7 +19,7 @@ from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError
-from daskdl.rows import unmasked
+from daskdl.masked import unmasked
 
 if TYPE_CHECKING:
     from dask.typing import Key

@@ -72,8 +72,10 @@ def _windowed(
         arrays = flat(data if isinstance(data, Mapping) else {"x": data})
     for name, array in arrays.items():
         if not hasattr(array, "dtype") or any(n != n for n in array.shape):  # NaN: not known
-            found = f"{type(array).__name__} of shape {getattr(array, 'shape', None)}"
-            raise DataError(f"{where}, {name}: expected an array of known shape, found {found}")
+            raise DataError(
+                f"{where}, {name}: expected an array of known shape, found "
+                f"{type(array).__name__} of shape {getattr(array, 'shape', None)}"
+            )
     if not isinstance(window, Mapping) or not window:
         raise SettingsError(
             f"{where}, window: expected cells by axis, such as {{'y': 256, 'x': 256}}, or "

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from numpy.ma import MaskedArray
 
+from daskdl.masked import unmasked
 from daskdl.nn.core.arguments import each
 from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
-from daskdl.rows import unmasked
 
 Held = TypeVar("Held", "Parameter", "Buffer")
 WEIGHTS = (Parameter, Frozen)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.masked import unmasked
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
-from daskdl.rows import unmasked
 
 Array = NDArray[Any]
 Span = tuple[int, int]
