@@ -23,8 +23,6 @@ import hashlib
 import importlib.util
 import io
 import json
-import os
-import shutil
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -42,7 +40,7 @@ from daskdl.console import script
 from daskdl.data.image import ChannelOrder, Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
-from daskdl.files import sync_trees
+from daskdl.files import remove, replacing
 from daskdl.search import packed
 
 #: Pictures that are decoded and looked at together.
@@ -233,18 +231,15 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
     """Write a partition's rows and what was left out; they have their name once on the disk."""
     told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
+    written = write_zarr if path.suffix == ".zarr" else write_parquet
     try:
-        (write_zarr if path.suffix == ".zarr" else write_parquet)(rows, json.dumps(told), temporary)
-        sync_trees([temporary])
-        temporary.rename(path)
+        with replacing(path) as temporary:
+            written(rows, json.dumps(told), temporary)
     except OSError as error:
         raise DataError(
             f"{path}: expected to write {len(rows)} rows, found {error.strerror or error}; make "
             "room and call again: partitions that have their file are not done again"
         ) from error
-    finally:
-        remove(temporary)
 
 
 def write_parquet(rows: list[dict[str, Any]], told: str, path: Path) -> None:
@@ -271,13 +266,6 @@ def write_zarr(rows: list[dict[str, Any]], told: str, path: Path) -> None:
     arrays["code"] = np.array([np.frombuffer(row["code"], np.uint8) for row in rows])
     columns = {name: (("picture", f"{name}_item")[: a.ndim], a) for name, a in arrays.items()}
     xr.Dataset(columns if rows else {}, None, {"report": told}).to_zarr(path, consolidated=False)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a store, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
 
 
 def told_by(path: Path) -> Report:
