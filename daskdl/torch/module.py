@@ -279,15 +279,15 @@ def _counts(change: np.ndarray[Any, Any]) -> bool:
 
 def _plain_attributes(module: Any) -> dict[str, Any]:
     """Return numbers and words that parts have as attributes, and the versions of constants."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for path, part in module.named_modules():
         constants = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
         for name, value in (vars(part) | constants).items():
             if isinstance(value, torch.Tensor) and not value.requires_grad:
-                found[f"{path}.{name}".strip(".")] = id(value), value._version
+                attributes[f"{path}.{name}".strip(".")] = id(value), value._version
             elif isinstance(value, (int, float, str)) and name != "training":
-                found[f"{path}.{name}".strip(".")] = value
-    return found
+                attributes[f"{path}.{name}".strip(".")] = value
+    return attributes
 
 
 def _tensors(found: Any, output: str | None) -> Iterator[Any]:

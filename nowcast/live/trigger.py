@@ -36,11 +36,11 @@ def arriving(source: str, out: Path, wake: Callable[[], object]) -> Iterator[Non
     if folder is None or is_remote(source):
         yield
         return
-    own, ended = out.resolve(), threading.Event()
+    written, ended = out.resolve(), threading.Event()
 
     def counts(change: Change, name: str) -> bool:
         path = Path(name)
-        shown = not path.name.startswith(".") and not path.is_relative_to(own)
+        shown = not path.name.startswith(".") and not path.is_relative_to(written)
         return shown and change != Change.deleted
 
     def listen() -> None:

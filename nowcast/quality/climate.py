@@ -180,9 +180,9 @@ def open_climate(path: Path) -> Climate:
                 data["echo_frequency"].values, data["blockage"].values, int(data.attrs["scans"]),
             )  # fmt: skip
     except (OSError, KeyError, ValueError) as error:
-        found = f"something else ({error})" if path.exists() else "nothing there"
+        content = f"something else ({error})" if path.exists() else "nothing there"
         raise DataError(
-            f"{path}: expected a climate, found {found}; make it by nowcast climate"
+            f"{path}: expected a climate, found {content}; make it by nowcast climate"
         ) from error
 
 

@@ -105,17 +105,17 @@ def _detected(
 ) -> tuple[Array, Array, Array]:
     """Return boxes in cells of the scene, scores and labels of one window."""
     part = np.asarray(part)
-    found = detect(part[None])
+    detected = detect(part[None])
     rows, columns = part.shape[:2]
     try:
-        (result,) = found
+        (result,) = detected
         scores = np.asarray(result["scores"], np.float32)
         labels = np.asarray(result["labels"], np.int64).reshape(scores.shape)
         boxes = np.asarray(result["boxes"], np.float32).reshape(len(scores), 4)
     except (LookupError, TypeError, ValueError) as error:
         raise DataError(
             "detect_scene, detect: expected a list with a dict of boxes (k, 4), scores (k,) and "
-            f"labels (k,), found {found!r:.80}"
+            f"labels (k,), found {detected!r:.80}"
         ) from error
     boxes = boxes * [columns, rows, columns, rows]
     inner = np.array([left > 0, top > 0, left + columns < shape[1], top + rows < shape[0]])

@@ -73,7 +73,7 @@ def _name(place: Place) -> str:
 def _array(tiling: Tiling, out: str, token: str, dims: list[str] | None) -> Any:
     import zarr
 
-    found = "another array"
+    obstacle = "another array"
     try:
         array = zarr.open_array(out, mode="r+", config={"write_empty_chunks": True})
         if array.attrs.get(TOKEN) == token:
@@ -86,12 +86,12 @@ def _array(tiling: Tiling, out: str, token: str, dims: list[str] | None) -> Any:
                 attributes={TOKEN: token}, config={"write_empty_chunks": True},
             )  # fmt: skip
         except OSError as error:
-            found = str(error)
+            obstacle = str(error)
     except (OSError, ValueError) as error:  # a file, or a group
-        found = str(error)
+        obstacle = str(error)
     raise SettingsError(
         f"predict, out: expected a path or URL with nothing at {out}, or the result of this model "
-        f"with these tiles to go on with, found {found}; remove it or take another name"
+        f"with these tiles to go on with, found {obstacle}; remove it or take another name"
     )
 
 

@@ -68,15 +68,15 @@ def rain_of(dataset: xr.Dataset) -> xr.DataArray:
     """Return the variable of the best name, the only one of it whose cells are no extremes."""
     for name in (name for names in NAMES.values() for name in names):
         named = [v for v in dataset.data_vars.values() if _name_of(v) == name and v.ndim >= 2]
-        found = [v for v in named if not _other_methods(v)]
-        if named and len(found) != 1:
-            several = ", ".join(str(v.name) for v in found) or _other_methods(named[0])
+        usable = [v for v in named if not _other_methods(v)]
+        if named and len(usable) != 1:
+            several = ", ".join(str(v.name) for v in usable) or _other_methods(named[0])
             raise DataError(
                 f"expected one variable of {name}, its cell_methods mean or point of rates and "
                 f"sum of amounts, found {several}; write the one meant into a file of its own"
             )
-        if found:
-            return found[0]
+        if usable:
+            return usable[0]
     variables = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
     raise DataError(
         f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
@@ -89,11 +89,11 @@ def _other_methods(rain: xr.DataArray) -> str:
     """Return the cell methods that make other numbers than rain, such as "time: maximum"."""
     stated = re.sub(r"\(.*?\)", " ", str(rain.attrs.get("cell_methods", "")))
     over_time = {"point", "sum" if kind_of(rain) == "amount" else "mean"}
-    found = [
+    others = [
         f"{name} {method}"
         for names, method in re.findall(r"((?:\w+:\s*)+)(\w+)", stated)
         for name in names.split()
         if name not in VERTICAL
         and method.lower() not in (over_time if "time" in name else {"point", "mean"})
     ]
-    return ", ".join(found)
+    return ", ".join(others)

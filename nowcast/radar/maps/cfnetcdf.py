@@ -301,20 +301,20 @@ def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
     """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
     import pyproj
 
-    given = dict(attributes)
-    crs = pyproj.CRS.from_cf(given)
+    mapping = dict(attributes)
+    crs = pyproj.CRS.from_cf(mapping)
     check_metres(crs)
-    text = given.pop("crs_wkt", None) or given.pop("spatial_ref", None)
+    wkt = mapping.pop("crs_wkt", None) or mapping.pop("spatial_ref", None)
+    name = mapping.get("grid_mapping_name")
     # Of an oblique Mercator the attributes cannot say the angle of the grid to its central line.
-    told = given.get("grid_mapping_name", "oblique_mercator") != "oblique_mercator"
-    if text and told and crs.is_projected:
+    if wkt and crs.is_projected and name not in (None, "oblique_mercator"):
         there = places = np.array([[0.0, 1e5], [0.0, 1e5]])
         with suppress(KeyError, pyproj.exceptions.CRSError):  # of attributes that leave some out
-            stated = pyproj.CRS.from_cf(given)
+            stated = pyproj.CRS.from_cf(mapping)
             there = pyproj.Transformer.from_crs(crs, stated, always_xy=True).transform(*places)
         if not np.abs(there - places).max() < CONTRADICTION:
             raise DataError(
                 f"expected crs_wkt to say what the attributes of the grid mapping say, found "
-                f"{crs.name!r} and {given['grid_mapping_name']}; mend either"
+                f"{crs.name!r} and {name}; mend either"
             )
     return crs.to_wkt()

@@ -175,8 +175,8 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
     return _moment(match)
 
 
-def _moment(found: re.Match[str]) -> np.datetime64:
-    return read_time(found[1][:8], found[1][8:] + "00")
+def _moment(match: re.Match[str]) -> np.datetime64:
+    return read_time(match[1][:8], match[1][8:] + "00")
 
 
 def _size(page: Any) -> tuple[int, int]:

@@ -55,11 +55,11 @@ def problem(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("estimator", [Classifier((4,), **QUICK), Regressor((4,), **QUICK)])
 def test_what_is_masked_is_never_taken(estimator: Estimator, place: str) -> None:
     x, y = problem()
-    given = {"X": x, "y": y, "sample_weight": np.ones(60), "predict": x}
-    given[place] = np.ma.masked_array(given[place], given[place] > 0)
-    later = given.pop("predict")
+    arrays = {"X": x, "y": y, "sample_weight": np.ones(60), "predict": x}
+    arrays[place] = np.ma.masked_array(arrays[place], arrays[place] > 0)
+    later = arrays.pop("predict")
     with pytest.raises(ValueError, match=r"contains NaN|expected no masked elements of int64"):
-        estimator.fit(**given).predict(later)
+        estimator.fit(**arrays).predict(later)
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,13 @@ def test_results_are_finished_and_have_the_bits_of_any_batch(shape, way, togethe
 
     made = Convolution(weight, bias, geometry, plain.shape[2])
     assert (made.way, made.together > 1) == (way, together)
-    found = made(x, residual, 0, 6)
+    result = made(x, residual, 0, 6)
     expected = np.clip(plain + bias + (0 if residual is None else residual), 0, 6)
-    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(plain).max(), rtol=0)
+    np.testing.assert_allclose(result, expected, atol=1e-6 * np.abs(plain).max(), rtol=0)
     for start, stop, threads in ((0, 1, 1), (4, 5, 2), (2, 13, 2)):
         part = None if residual is None else residual[start:stop]
         with thread_budget(threads):
-            np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), found[start:stop])
+            np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), result[start:stop])
 
 
 @pytest.mark.slow
