@@ -29,6 +29,7 @@ INNER = {
     "console",
     "files",
     "kernels",
+    "masked",
     "names",
     "rows",
     "scaling",
