@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from daskdl.upper import UPPER
 from daskdl.version import __version__
 
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
@@ -60,6 +62,14 @@ __all__ = [
     "quantize",
     "save",
 ]
+
+UPPER.update(
+    {
+        "predict": partial(importlib.import_module, "daskdl.predict"),
+        "torch": partial(importlib.import_module, "daskdl.torch"),
+        "torch names": partial(importlib.import_module, "daskdl.interop.torch_weights.names"),
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

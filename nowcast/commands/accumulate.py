@@ -41,7 +41,8 @@ def accumulate(
     Of a forecast with members you get the probability of amounts, from each member's own sum.
     """
     from nowcast.forecasters.file import open_fields
-    from nowcast.sums.accumulate import Rules, accumulate_to
+    from nowcast.sums.accumulate import accumulate_to
+    from nowcast.sums.rules import Rules
 
     reached = numbers("--amounts", amounts) if amounts else ()
     rules = Rules.of(over, every, reached, bridge, observed)

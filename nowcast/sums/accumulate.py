@@ -7,7 +7,6 @@ import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError
 from nowcast.rain.cf import describe, history_line
 from nowcast.rain.grid import Grid
 from nowcast.rain.mesh import mean_spacing
@@ -23,85 +22,12 @@ from nowcast.rain.store import path_of, time_step
 from nowcast.sums.areas import Areas
 from nowcast.sums.between import mean_between, motion_between
 from nowcast.sums.dataset import sums_dataset
+from nowcast.sums.rules import MINUTE, Rules, length_text
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Float = NDArray[np.float32]
-MINUTE = np.timedelta64(1, "m")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Rules of sums: windows, amounts, gaps, and when a sum is missing.
-
-    Attributes
-    ----------
-    over : tuple of timedelta64
-        Lengths of windows, increasing.
-    every : timedelta64
-        From the end of a window to that of the next; a divisor of each length.
-    amounts : tuple of float
-        mm whose exceedance is told, of ensembles.
-    bridge : timedelta64
-        Longest time between two frames along which rain is moved.
-    observed : float
-        Least share of a window that is observed, else its sum is missing.
-    """
-
-    over: tuple[np.timedelta64, ...]
-    every: np.timedelta64
-    amounts: tuple[float, ...]
-    bridge: np.timedelta64
-    observed: float
-
-    @classmethod
-    def of(
-        cls,
-        over: str | Iterable[Any],
-        every: Any = None,
-        amounts: Iterable[float] = (),
-        bridge: Any = "30min",
-        observed: float = 0.9,
-    ) -> Rules:
-        """Check and return rules; times are what ``pandas.Timedelta`` reads, such as ``"1h"``."""
-        lengths = over.split(",") if isinstance(over, str) else over
-        windows = tuple(sorted({_duration("over", length) for length in lengths}))
-        if not windows:
-            raise SettingsError("over: expected a window such as 1h, found none")
-        usual = min(windows[0], np.timedelta64(1, "h").astype("timedelta64[ns]"))
-        step = usual if every is None else _duration("every", every)
-        for window in windows:
-            if window % step:
-                raise SettingsError(
-                    f"every: expected a divisor of {_text(window)}, found {_text(step)}; "
-                    "give a step that all windows are multiples of"
-                )
-        if not 0 < observed <= 1:
-            raise SettingsError(f"observed: expected a share above 0, up to 1, found {observed!r}")
-        reached = tuple(sorted(amounts))
-        if any(not amount > 0 for amount in reached):
-            raise SettingsError(f"amounts: expected mm above 0, found {reached[0]!r}")
-        return cls(windows, step, reached, _duration("bridge", bridge), observed)
-
-
-def _duration(option: str, value: Any) -> np.timedelta64:
-    import pandas as pd
-
-    try:
-        length = pd.Timedelta(value).to_timedelta64().astype("timedelta64[ns]")
-    except (ValueError, TypeError):
-        length = np.timedelta64("NaT")
-    if np.isnat(length) or length < MINUTE:
-        raise SettingsError(
-            f"{option}: expected a time of a minute or more such as 1h, found {value!r}"
-        )
-    return length
-
-
-def _text(length: np.timedelta64) -> str:
-    minutes = length / MINUTE
-    return f"{minutes / 60:g}h" if minutes >= 60 else f"{minutes:g}min"
 
 
 def accumulate(
@@ -183,8 +109,8 @@ def sums(
     if frames.span < rules.observed * rules.over[-1]:
         raise DataError(
             f"{where}: expected frames over at least {rules.observed:.0%} of "
-            f"{_text(rules.over[-1])}, found {_text(frames.span)} of them; sum up over a shorter "
-            "time, or ask for a smaller share to be observed"
+            f"{length_text(rules.over[-1])}, found {length_text(frames.span)} of them; "
+            "sum up over a shorter time, or ask for a smaller share to be observed"
         )
     described = describe(
         title=f"Rain sums, {rain.attrs.get('title', 'rain')}",
@@ -359,4 +285,4 @@ def _rows(part: xr.Dataset, rules: Rules) -> Iterator[list[str]]:
                 numbers += part["area_exceedance_probability"].values[k, :, 0, n].tolist()
             bounds = (f"{t.astype('datetime64[s]')}Z" for t in (end - window, end))
             cells = ("" if np.isnan(value) else f"{value:.3f}" for value in numbers)
-            yield [str(name), _text(window), *bounds, *cells]
+            yield [str(name), length_text(window), *bounds, *cells]

@@ -12,8 +12,8 @@ from nowcast.rain.cf import TIME, TIME_ENCODING
 if TYPE_CHECKING:
     import xarray as xr
 
-    from nowcast.sums.accumulate import Rules
     from nowcast.sums.areas import Areas
+    from nowcast.sums.rules import Rules
 
 Float = NDArray[np.float32]
 

@@ -35,6 +35,7 @@ INNER = {
     "scaling",
     "signals",
     "tensor",
+    "upper",
     "version",
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from daskdl.files import replacing
 from daskdl.names import nearest
 from daskdl.nn.core.module import Module, take_over
 from daskdl.nn.core.parameter import at_most
+from daskdl.upper import UPPER
 from daskdl.version import __version__
 
 __all__ = ["load", "read_metadata", "save"]
@@ -202,7 +202,7 @@ def load(path: str | Path, module: Any = None) -> Module:
     """
     header, tensors = _read(path, with_tensors=True)
     if module is not None:
-        importlib.import_module("daskdl.torch")  # which makes TorchModule known
+        UPPER["torch"]()  # which makes TorchModule known
     description = header.get("model")
     of_torch = isinstance(description, dict) and description.get("module") == "TorchModule"
     if of_torch is (module is None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +17,7 @@ from daskdl.nn.core.predicting import Predicting
 from daskdl.nn.core.state import set_requires_grad
 from daskdl.nn.core.structure import Structure, of_module
 from daskdl.nn.core.summary import Summary, summarise
+from daskdl.upper import UPPER
 
 __all__ = ["Module"]
 
@@ -276,7 +276,7 @@ class Module(Structure, Predicting):
         With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
         """
         if names == "torch":
-            converted: dict[str, NDArray[np.float32]] = _torch_names("to_torch")(self)
+            converted: dict[str, NDArray[np.float32]] = UPPER["torch names"]().to_torch(self)
             return converted
         return {name: tensor.data.copy() for name, tensor in self._state().items()}
 
@@ -302,7 +302,7 @@ class Module(Structure, Predicting):
             When a name is missing or not known, or a shape differs. Nothing is changed then.
         """
         if names == "torch":
-            state = _torch_names("from_torch")(self, state, strict)
+            state = UPPER["torch names"]().from_torch(self, state, strict)
         arrays = {name: np.asarray(value) for name, value in state.items()}
         tensors = self._state()
         problems = [
@@ -342,11 +342,6 @@ def take_over(model: Module) -> None:
     """
     for _, module in model.modules():
         module.take_over()
-
-
-def _torch_names(function: str) -> Any:
-    """Return a function of daskdl.interop, which stands above: it knows the zoo's names."""
-    return getattr(importlib.import_module("daskdl.interop.torch_weights.names"), function)
 
 
 def _holds_module(value: Any) -> bool:

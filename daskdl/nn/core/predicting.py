@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from daskdl.upper import UPPER
 
 
 class Predicting:
@@ -104,14 +105,14 @@ class Predicting:
             "boundary": boundary,
         }  # fmt: skip
         usual = tile is None and [*tiling.values()] == ["auto", "none", None, None, None, None]
-        return _above("predict")(
+        return UPPER["predict"]().predict(
             self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
             client=client, tile=tile, **({} if usual else tiling),
         )  # fmt: skip
 
     def predict_class(self, samples: Any, **options: Any) -> Any:
         """Return the index of the largest score of each sample, int64, as :meth:`predict` does."""
-        return _above("predict")(self, samples, classes=True, **options)
+        return UPPER["predict"]().predict(self, samples, classes=True, **options)
 
     def embed(self, samples: Any, layer: str, **options: Any) -> Any:
         """Return the results of an inner layer for samples, in the form of :meth:`predict`.
@@ -125,7 +126,7 @@ class Predicting:
         **options :
             Those of :meth:`predict`.
         """
-        return _above("predict")(self, samples, layer=layer, **options)
+        return UPPER["predict"]().predict(self, samples, layer=layer, **options)
 
     def evaluate(self, samples: Any, metrics: Any = (), **options: Any) -> dict[str, float]:
         """Return metrics of all samples together, exact for any partitions, by name.
@@ -140,13 +141,4 @@ class Predicting:
             ``loss``, whose mean over the samples is returned as well; and those of
             :meth:`daskdl.train.Trainer.evaluate`.
         """
-        return _above("evaluate")(self, samples, metrics, **options)
-
-
-def _above(name: str) -> Any:
-    """Return a function of daskdl.predict.
-
-    That package stands on Dask, of which layers know nothing: this is the one place where they
-    reach up, by name and when it is asked for.
-    """
-    return getattr(importlib.import_module("daskdl.predict"), name)
+        return UPPER["predict"]().evaluate(self, samples, metrics, **options)
