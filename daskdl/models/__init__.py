@@ -1,20 +1,18 @@
 """The zoo: networks known by their papers, built from daskdl.nn."""
 
 from daskdl.models.deepbit import DeepBit, DeepBitLoss, Turned
-from daskdl.models.fpn import FPN
 from daskdl.models.googlenet import GoogLeNet
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
 from daskdl.models.mobilenet import MobileNetTrunk
-from daskdl.models.multibox import BoxTargets, MultiBoxLoss
+from daskdl.models.multibox import BoxTargets, MultiBoxLoss, PriorBoxes
 from daskdl.models.ncf import NeuMF
-from daskdl.models.priors import PriorBoxes
 from daskdl.models.resnet import ResNet
+from daskdl.models.segmentation import FPN, UNet
 from daskdl.models.seq2seq import ConvLSTMForecaster
 from daskdl.models.ssd import SSD, SSD300, MobileSSD
 from daskdl.models.tabular import TabularNet
 from daskdl.models.text import TextClassifier
-from daskdl.models.unet import UNet
 from daskdl.models.vgg import VGG16
 from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
 

@@ -12,8 +12,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models.detections import Detection, Detections, detections
 from daskdl.models.mobilenet import ConvolutionBlock, DepthwiseBlock, MobileNetTrunk
-from daskdl.models.multibox import MultiBoxLoss
-from daskdl.models.priors import PriorBoxes
+from daskdl.models.multibox import MultiBoxLoss, PriorBoxes
 from daskdl.models.vgg import STAGES, convolutions
 from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d

@@ -26,7 +26,7 @@ from daskdl.nn.core.nodes import (
 )
 from daskdl.nn.core.parameter import Buffer, Parameter
 from daskdl.nn.operators import TABLE, Call
-from daskdl.nn.operators.int8 import STEPS
+from daskdl.nn.operators.quantize import STEPS
 from daskdl.ops.shape.shape import transpose
 from daskdl.tensor import Array, Tensor, recording
 
