@@ -7,6 +7,7 @@ terminated (SIGTERM).
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -126,10 +127,11 @@ def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
     """Return the exit code, what to say, and whether nobody expected this error."""
     if isinstance(error, DaskdlError):
         return error.exit_code, str(error), False
-    if isinstance(error, OSError) and error.filename is not None:  # a path that cannot be used
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, OSError) and (error.filename or full):  # a path that cannot be used
         file = isinstance(error, FileExistsError)  # in the place of a folder that is to be made
         reason = "expected a folder or nothing, found a file" if file else error.strerror
-        return UNREADABLE, f"{error.filename}: {reason}", False
+        return UNREADABLE, f"{error.filename or 'what is written'}: {reason}", False
     if isinstance(error, ModuleNotFoundError):
         sentence = f"expected the package {error.name}, found it not installed"
         return MissingExtraError.exit_code, f"{sentence}; pip install '{install}'", False

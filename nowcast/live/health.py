@@ -35,7 +35,10 @@ def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
                 self._send(200, metrics(status))
             elif self.path == "/healthz":
                 idle = time.monotonic() - status.get("monotonic", began)
-                self._send(200 if idle < SILENT else 503, f"last cycle {idle:.0f} s ago\n")
+                failing = status.get("failing", "")  # of the last cycle, such as a full disk
+                sentence = f"; {failing}" if failing else ""
+                fine = idle < SILENT and not failing
+                self._send(200 if fine else 503, f"last cycle {idle:.0f} s ago{sentence}\n")
             else:
                 self._send(404, "expected /healthz or /metrics\n")
 

@@ -37,7 +37,8 @@ def resumed(out: Path, store: Path) -> dict[str, Any]:
     uncounted = max(0, frames_in(store) - status.get("frames", 2**62))
     status["scans"] += uncounted
     taking = status.get("taking", [])
-    return status | {"uncounted": uncounted if taking else 0, "damaged": {}, "last_error": ""}
+    status |= dict.fromkeys(("last_error", "failing"), "")
+    return status | {"uncounted": uncounted if taking else 0, "damaged": {}}
 
 
 def frames_in(store: Path) -> int:

@@ -126,10 +126,10 @@ class Watch:
         """Take in what is new and forecast from the newest scan; return whether one was made.
 
         Files that cannot be read are tried again in the next cycles; whatever else goes wrong is
-        logged and told in ``status.json``, and the watch goes on.
+        logged and told in ``status.json`` under ``failing``, and the watch goes on.
         """
         began = time.monotonic()
-        made = False
+        made, failing = False, ""
         try:
             names = self.look()
             self._check_disk()
@@ -149,8 +149,10 @@ class Watch:
                     self.verify()
                 self._bound()
         except (DaskdlError, OSError) as error:
-            self._told(str(error))
+            failing = str(error)
+            self._told(failing)
         self.status |= {
+            "failing": failing,
             "looked": now(),
             "waiting": len(self.tries),
             "monotonic": time.monotonic(),

@@ -30,6 +30,8 @@ def demo():
             signal.raise_signal(signal.SIGTERM)
         if how == "missing":
             Path("/nowhere/at/all").read_bytes()
+        if how == "full":
+            Path("/dev/full").write_bytes(b"1")
         if how == "exit":
             raise typer.Exit(7)
         if how == "package":
@@ -96,6 +98,8 @@ def test_debug_after_two_dashes_is_a_value(capsys):
 def test_a_path_that_cannot_be_used_is_named(capsys):
     assert run(demo(), ["end", "missing"]) == 3
     assert capsys.readouterr().err == "demo: /nowhere/at/all: No such file or directory\n"
+    assert run(demo(), ["end", "full"]) == 3
+    assert capsys.readouterr().err == "demo: what is written: No space left on device\n"
 
 
 def test_interrupt_ends_with_130(capsys):
