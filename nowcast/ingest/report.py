@@ -12,6 +12,7 @@ from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.rain_map import Failure
 from nowcast.mosaic.calibration import Calibration, offsets
+from nowcast.radar.plainfile import WHOLE
 
 log = logging.getLogger("nowcast.ingest")
 
@@ -128,7 +129,9 @@ class IngestReport:
         longest_first = sorted(self.addresses, key=len, reverse=True)
         # A path ends where no more of a name follows: "1" is not in "10", nor in "1.h5".
         paths = rf"({'|'.join(map(re.escape, longest_first))})(?![\w-]|\.\w)"
-        return re.sub(paths, lambda match: self.addresses[match[1]], text)
+        text = re.sub(paths, lambda match: self.addresses[match[1]], text)
+        lies = "it lies so at its address: leave it out, or wait for a whole one"
+        return text.replace(WHOLE, lies)
 
     def warn_of_missing(self) -> None:
         """Log a warning when more than half of what was written is missing."""

@@ -12,7 +12,7 @@ from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
 from nowcast.radar.maps import radolan
 from nowcast.radar.netcdf import GPM_GROUP
-from nowcast.radar.plainfile import is_zarr, read_bytes
+from nowcast.radar.plainfile import WHOLE, is_zarr, read_bytes
 from nowcast.radar.polar import nexrad, uf
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -70,7 +70,7 @@ def recognise(path: Path) -> Format:
         return Format.CFZARR
     head = read_bytes(path, SIGMET_RECORD + 2)
     if not head:
-        raise DataError(f"{path}: the file is empty; fetch it again")
+        raise DataError(f"{path}: the file is empty; {WHOLE}")
     if head.startswith((b"AR2V", b"ARCHIVE2.")) or nexrad.is_chunk(head):
         return Format.NEXRAD
     if head.startswith(HDF5):

@@ -15,7 +15,7 @@ from traceback import walk_tb
 from dask.utils import SerializableLock
 
 from daskdl.errors import DaskdlError, DataError, MissingExtraError, SettingsError
-from nowcast.radar.plainfile import plain_file
+from nowcast.radar.plainfile import WHOLE, plain_file
 
 # The HDF5 and netCDF C libraries may be entered by one thread at a time.
 LIBRARY_LOCK = SerializableLock("nowcast-radar-files")
@@ -58,7 +58,7 @@ def guarded(name: str, what: str = "radar") -> Iterator[None]:
         raise
     except DataError as error:
         sentence = str(error) if str(error).startswith(name) else f"{name}: {error}"
-        advice = "" if "; " in sentence else "; fetch the file again, mend it or leave it out"
+        advice = "" if "; " in sentence else f"; {WHOLE}"
         raise DataError(sentence + advice) from error
     except Exception as error:
         raise explained(error, name, what) from error

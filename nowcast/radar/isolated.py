@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 from daskdl.errors import DataError
+from nowcast.radar.plainfile import WHOLE
 
 # Computing time for one file: the largest take some seconds. Waiting for a disk does not count.
 SECONDS = 60
@@ -106,8 +107,7 @@ def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except EOFError:
         raise DataError(
             f"{name}: damaged file: the library that reads it crashed, or did not end within "
-            f"{SECONDS} s of computing"
-            "; fetch it again or leave it out"
+            f"{SECONDS} s of computing; {WHOLE}"
         ) from None
     if not succeeded:
         raise result

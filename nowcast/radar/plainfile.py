@@ -17,6 +17,8 @@ from daskdl.errors import DataError
 # that unpacks to more is no radar file, or made to fill the disk.
 MOST_BYTES = 1 << 30
 PIECE = 1 << 20
+# Advice for a damaged file of a folder; one behind an address lies so there (ingest/report.py).
+WHOLE = "put a whole copy in its place, or leave it out"
 
 
 def _opener(path: Path) -> gzip.GzipFile | bz2.BZ2File | BufferedReader:
@@ -97,9 +99,7 @@ def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:
             if count < 0 and not left and file.read(1):
                 raise _too_large(path, MOST_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path}: cannot be read to its end ({error}); fetch the file again"
-        ) from error
+        raise DataError(f"{path}: cannot be read to its end ({error}); {WHOLE}") from error
 
 
 def _too_large(path: Path, size: int) -> DataError:

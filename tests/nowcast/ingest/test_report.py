@@ -16,6 +16,7 @@ from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.maps import composite
+from nowcast.radar.plainfile import WHOLE
 from nowcast.radar.reader import read_header
 from nowcast.radar.site import Site
 from nowcast.rain.cf import rain_dataset
@@ -43,8 +44,14 @@ def test_copies_are_named_by_their_addresses_and_no_other_file_is():
     report.fail(
         Failure("/tmp/c/10, /tmp/c/1.h5", "/tmp/c/1.h5: damaged; /tmp/c/12 and /tmp/c/1 are not.")
     )
+    report.fail(Failure("/tmp/c/1.h5", f"/tmp/c/1.h5: the file is empty; {WHOLE}"))
     assert report.failed == [
-        ("s3://b/10, s3://b/1.h5", "s3://b/1.h5: damaged; /tmp/c/12 and s3://b/1 are not.")
+        ("s3://b/10, s3://b/1.h5", "s3://b/1.h5: damaged; /tmp/c/12 and s3://b/1 are not."),
+        (
+            "s3://b/1.h5",
+            "s3://b/1.h5: the file is empty; it lies so at its address: leave it out, or wait for "
+            "a whole one",
+        ),
     ]
 
 

@@ -58,7 +58,7 @@ def test_a_mistake_of_ours_says_so_and_where(monkeypatch):
         (DataError("a.h5: broken; mend it"), "a.h5: broken; mend it"),
         (
             DataError("expected one number"),
-            "a.h5: expected one number; fetch the file again, mend it or leave it out",
+            "a.h5: expected one number; put a whole copy in its place, or leave it out",
         ),
         (MissingExtraError("needs eccodes"), "needs eccodes"),
         (ReaderError("a.h5: ours"), "a.h5: ours"),
