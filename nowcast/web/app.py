@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daskdl.errors import DataError
-from nowcast.web import answers
+from nowcast.web import answers, ogc
 from nowcast.web.basemap import basemap_of
 from nowcast.web.case import Case
 from nowcast.web.cells import cells
@@ -132,6 +132,10 @@ def application(folder: Folder) -> Starlette:
         except DataError as error:
             return _error(404, str(error))
 
+    async def common(request: Request) -> Response:
+        made = ogc.answers(folder.shown(), str(request.base_url))
+        return _json(request, made[request.url.path.removeprefix("/v1/")])
+
     async def health(request: Request) -> Response:
         problem = folder.problem
         state = {"status": "fails" if problem else "ok", "problem": problem or None}
@@ -150,9 +154,13 @@ def application(folder: Folder) -> Starlette:
             Route("/map", map_lines),
             Route("/cells", map_cells),
             Route("/frame/{quantity}/{n:int}.png", frame),
-            Route("/v1/latest", latest),
-            Route("/v1/point", point),
-            Route("/v1/area", area, middleware=packed),
+            *(
+                Route(f"/v1/{path}", _strict(common))
+                for path in ("", "conformance", "collections", "collections/rain")
+            ),
+            Route("/v1/latest", _strict(latest)),
+            Route("/v1/point", _strict(point, "lat", "lon")),
+            Route("/v1/area", _strict(area, "name"), middleware=packed),
             Route("/healthz", health),
             Mount("/", page, middleware=packed),
         ],
@@ -160,6 +168,18 @@ def application(folder: Folder) -> Starlette:
         exception_handlers={DataError: sentence},
         lifespan=lifespan,
     )
+
+
+def _strict(answer: Callable[[Request], Any], *names: str) -> Callable[[Request], Any]:
+    """Return an answer that refuses parameters without meaning, as OGC API - Common wants it."""
+
+    async def strict(request: Request) -> Response:
+        if others := sorted({*request.query_params} - {*names}):
+            known = " and ".join(names) or "no parameters"
+            return _error(400, f"expected {known}, found {', '.join(others)}")
+        return await answer(request)
+
+    return strict
 
 
 def _json(request: Request, content: dict[str, Any]) -> Response:

@@ -164,6 +164,7 @@ def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
     routes = {route.path for route in client.app.routes if isinstance(route, Route)}
     assert {path.replace(":int", "") for path in routes} == set(described["paths"])
     for path in (
+        "/v1/", "/v1/conformance", "/v1/collections", "/v1/collections/rain", "/v1/latest?f=html",
         "/v1/latest", "/v1/point?lat=50&lon=5", "/v1/area", "/v1/area?name=town", "/frames", "/map",
         "/cells", "/healthz", "/v1/point?lat=80&lon=5", "/v1/area?name=x", "/frame/p9/1.png",
     ):  # fmt: skip
@@ -172,6 +173,31 @@ def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
         response = described["paths"][key]["get"]["responses"][str(answer.status_code)]
         schema = response["content"]["application/json"]["schema"]
         jsonschema.validate(answer.json(), schema | {"components": described["components"]})
+
+
+def test_common_metadata_of_ogc_leads_to_all_there_is(client: TestClient) -> None:
+    landing = client.get("/v1/").json()
+    relations = {link["rel"].rpartition("/")[2]: link["href"] for link in landing["links"]}
+    assert relations.keys() == {"self", "service-desc", "conformance", "data"}
+    conformance = client.get(relations["conformance"]).json()["conformsTo"]
+    assert "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/landing-page" in conformance
+    listed = client.get(relations["data"]).json()
+    (rain,) = listed["collections"]
+    assert client.get("/v1/collections/rain").json() == rain
+    west, south, east, north = rain["extent"]["spatial"]["bbox"][0]
+    assert west < LON < east
+    assert south < LAT < north
+    assert rain["extent"]["temporal"]["interval"] == [
+        ["2020-06-01T00:00:00Z", "2020-06-01T02:20:00Z"]
+    ]
+    for link in [*landing["links"], *listed["links"], *rain["links"]]:
+        address = link["href"].format(lat=LAT, lon=LON)
+        assert (address == link["href"]) != link.get("templated", False)
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == link["type"]
+        if "openapi" not in address:
+            assert client.get(address, params={"f": "html"}).status_code == 400
 
 
 def test_python_opens_it_as_datasets(areas: Path, shown: Folder) -> None:
