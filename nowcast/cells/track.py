@@ -235,17 +235,10 @@ class _Describer:
 
     def __call__(
         self,
-        number: int,
-        track: int,
-        time: np.datetime64,
-        rates: NDArray[np.float64],
-        inside: NDArray[np.bool_],
-        corner: NDArray[np.float64],
-        motion: tuple[Float, float] | None,
-        age: float,
-        parents: tuple[int, ...],
-        past: Past,
-    ) -> tuple[Cell, Past]:
+        number: int, track: int, time: np.datetime64, rates: NDArray[np.float64],
+        inside: NDArray[np.bool_], corner: NDArray[np.float64],
+        motion: tuple[Float, float] | None, age: float, parents: tuple[int, ...], past: Past,
+    ) -> tuple[Cell, Past]:  # fmt: skip
         grid = self.grid
         at = np.argwhere(inside) + corner
         # A cell of smoothed rain may, at the edge of a missing part, have no rain of its own.

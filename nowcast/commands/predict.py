@@ -31,8 +31,8 @@ def predict(
     out: Annotated[
         Path,
         typer.Option(
-            help="Forecast to write: netCDF (.nc), Cloud-optimised GeoTIFF (.tif), GRIB2 (.grib2) "
-            "or zarr."
+            help="Forecast to write: netCDF (.nc), Cloud-optimised GeoTIFF (.tif), GRIB2 (.grib2), "
+            "pictures with world files (.gif), cells (.geojson) or zarr."
         ),
     ],
     method: Annotated[
@@ -104,7 +104,7 @@ def predict(
             "--cluster: expected --from or --to with it, since one forecast is made by one "
             "process; give the first and the last time to forecast from"
         )
-    form = next((PRODUCTS[n] for n in ("cog", "grib") if PRODUCTS[n].ending == out.suffix), None)
+    form = next((one for one in PRODUCTS.values() if one.ending == out.suffix), None)
     if form is not None:
         form.require()
     else:
@@ -130,16 +130,9 @@ def predict(
 
 
 def _predict_each(
-    rain: Path,
-    out: Path,
-    chosen: Forecaster,
-    first: str | None,
-    last: str | None,
-    every: int,
-    cluster: str | None,
-    workers: int | None,
-    **settings: Any,
-) -> None:
+    rain: Path, out: Path, chosen: Forecaster, first: str | None, last: str | None, every: int,
+    cluster: str | None, workers: int | None, **settings: Any,
+) -> None:  # fmt: skip
     """Write a forecast from each frame of a stretch into a folder."""
     import numpy as np
 

@@ -108,21 +108,11 @@ def verify(
         client = stack.enter_context(connected(cluster, workers))
         chosen = choose(method, model, table, simulated=all(map(is_simulated, stores)))
         scores = score(
-            stores,
-            chosen,
-            model=network,
-            against=against,
-            lead=lead_minutes(lead),
-            thresholds=numbers("--thresholds", thresholds),
-            scales=numbers("--scales", scales),
-            start=start,
-            stop=stop,
-            every=every,
-            members=members,
-            seed=seed,
-            client=client,
+            stores, chosen, model=network, against=against, lead=lead_minutes(lead),
+            thresholds=numbers("--thresholds", thresholds), scales=numbers("--scales", scales),
+            start=start, stop=stop, every=every, members=members, seed=seed, client=client,
             kept=None if out is None else out / ".cases",
-        )
+        )  # fmt: skip
         if out is not None:
             write(scores, out, stores, chosen, members=members, seed=seed)
     if as_json:
@@ -251,19 +241,10 @@ def score(
         kept /= tokenize(about)
     with progress_bar("verify") as advance:
         scores = verify(
-            [part["rain_rate"] for part in parts],
-            forecasters,
-            leads,
-            every=every,
-            thresholds=thresholds,
-            scales=scales,
-            members=members,
-            seed=seed,
-            reference=against,
-            progress=advance,
-            client=client,
-            kept=kept,
-        )
+            [part["rain_rate"] for part in parts], forecasters, leads, every=every,
+            thresholds=thresholds, scales=scales, members=members, seed=seed, reference=against,
+            progress=advance, client=client, kept=kept,
+        )  # fmt: skip
     if every > 1:
         shown = ", ".join(f"{t:g}" for t in scores["lead_time"].values / np.timedelta64(60, "s"))
         say(f"--every {every}: lead times {shown} min, valid times {scores.attrs['valid_times']}")
@@ -351,13 +332,9 @@ def show(scores: xr.Dataset) -> None:
 
 
 def _check_long_enough(
-    parts: Sequence[xr.Dataset],
-    steps: Sequence[np.timedelta64],
-    n_in: int,
-    lead: float,
-    start: str | None,
-    stop: str | None,
-) -> None:
+    parts: Sequence[xr.Dataset], steps: Sequence[np.timedelta64], n_in: int, lead: float,
+    start: str | None, stop: str | None,
+) -> None:  # fmt: skip
     """Raise a DataError that names the stretch when no part has a run that is long enough."""
     import numpy as np
 

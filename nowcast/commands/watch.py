@@ -50,7 +50,7 @@ def watch(
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
     also: Annotated[
         list[str] | None,
-        typer.Option(help="Write beside each forecast: cog, grib or cells; several times."),
+        typer.Option(help="Write beside each forecast: cog, grib, pictures, cells; several times."),
     ] = None,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,

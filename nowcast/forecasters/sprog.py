@@ -108,15 +108,8 @@ class Sprog(EachLead):
                     noise.go_on(float(times[here.lead - 1]))
                 ensemble, tilt = _ensemble(noises, members, tilt, here, chances, sharp, spacing_km)
             yield Forecast(field, wanted, probability, ensemble, cuts)
-            del (
-                field,
-                probability,
-                chances,
-                cuts,
-                ensemble,
-                here,
-                shift,
-            )  # before the next ones are made
+            # Before the next ones are made:
+            del field, probability, chances, cuts, ensemble, here, shift
 
     def _chances(
         self, here: Arrival, wanted: Sequence[float], shift: Float | None, spacing_km: float
@@ -140,14 +133,9 @@ class Sprog(EachLead):
 
 
 def _ensemble(
-    noises: Sequence[Noise],
-    members: int,
-    tilt: float,
-    here: Arrival,
-    chances: Float,
-    frame: Float,
-    spacing_km: float,
-) -> tuple[Float, float]:
+    noises: Sequence[Noise], members: int, tilt: float, here: Arrival, chances: Float,
+    frame: Float, spacing_km: float,
+) -> tuple[Float, float]:  # fmt: skip
     """Return members (member, 1, y, x) as sharp as a frame, and the tilt of their noise."""
 
     def made(count: int, tilt: float) -> Float:

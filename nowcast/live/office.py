@@ -34,7 +34,8 @@ class Office(Strict):
     also: list[Name] = Field(
         [],
         description="written beside each forecast, each in a folder of its name: cog (Cloud-"
-        "optimised GeoTIFF), grib (GRIB2), cells (rain cells in GeoJSON, which the page reads)",
+        "optimised GeoTIFF), grib (GRIB2), pictures (PNG, GIF, world files), cells (GeoJSON, which "
+        "the page reads)",
     )
     recalibrate: bool = Field(
         True, description="bend probabilities to what came, where that proves better"

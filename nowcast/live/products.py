@@ -1,4 +1,4 @@
-"""Products that a watch writes beside its forecasts: Cloud-optimised GeoTIFF, GRIB2, cells."""
+"""Products beside forecasts: Cloud-optimised GeoTIFF, GRIB2, pictures with world files, cells."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from nowcast.cells import track_cells
 from nowcast.cells.write import write_cells
 from nowcast.forecasters.cog import require_rasterio, write_cog
 from nowcast.forecasters.grib import write_grib
+from nowcast.plot.bare import write_pictures
 from nowcast.radar.maps.grib import load_eccodes
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
+from nowcast.web.cells import follow
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Name = Literal["cog", "grib", "cells"]
+Name = Literal["cog", "grib", "pictures", "cells"]
 #: Observed hours and frames before a forecast at most in which cells are followed.
 PAST, FRAMES = np.timedelta64(2, "h"), 24
 
@@ -46,22 +46,12 @@ def write_tracked(forecast: xr.Dataset, rain: xr.Dataset, path: Path) -> None:
     start = forecast["forecast_reference_time"].values
     times = rain["time"].values
     seen = np.flatnonzero((times >= start - PAST) & (times <= start))[-FRAMES:]
-    fields = np.concatenate(
-        [rain["rain_rate"].isel(time=seen).values, forecast["rain_rate"].values]
-    ).astype(np.float32)
-    described = {name: str(forecast.attrs.get(name, "")) for name in ("title", "source")}
-    write_cells(
-        track_cells(
-            rain_dataset(
-                Grid.from_dataset(forecast, where=str(path)),
-                np.concatenate([times[seen], forecast["time"].values]),
-                fields,
-                attributes={},
-                global_attributes=described,
-            )
-        ),
-        path,
-    )
+    cells = follow(
+        Grid.from_dataset(forecast, where=str(path)),
+        np.concatenate([times[seen], forecast["time"].values]),
+        rain["rain_rate"].isel(time=seen).values, forecast["rain_rate"].values,
+    )  # fmt: skip
+    write_cells(cells, path)
 
 
 PRODUCTS: dict[str, Product] = {
@@ -69,5 +59,6 @@ PRODUCTS: dict[str, Product] = {
     "grib": Product(
         ".grib2", lambda forecast, _, path: write_grib(forecast, path), load_eccodes
     ),
+    "pictures": Product(".gif", lambda forecast, _, path: write_pictures(forecast, path)),
     "cells": Product(".geojson", write_tracked),
 }  # fmt: skip

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
 from daskdl.files import replacing
+from nowcast.plot.bare import FRAME
 from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILITIES, new_figure
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
-from nowcast.plot.probability_axes import draw_outline
-from nowcast.plot.rain import masked
+from nowcast.plot.rain import draw_outline, masked
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Milliseconds for which an image stays, and for which the last one does.
-FRAME, LAST = 450, 1800
+#: Milliseconds for which the last image stays.
+LAST = 1800
 #: Inches that a map is wide, and pixels an inch.
 WIDTH, DPI = 4.0, 100
 #: Greys among the colours of the animation, for text and for what is smoothed; none so near to
@@ -68,19 +68,6 @@ def animate_forecast(
         When no forecast has the probability of a threshold.
     MissingExtraError
         When pillow is not installed.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> rain = np.eye(8, dtype=np.float32)[None] * 5
-    >>> lead = np.array([5], "timedelta64[m]").astype("timedelta64[ns]")
-    >>> where = {"lead_time": lead, "y": np.arange(8) * 1000.0, "x": np.arange(8) * 1000.0}
-    >>> forecast = xr.Dataset({"rain_rate": (("lead_time", "y", "x"), rain)}, where)
-    >>> forecast["forecast_reference_time"] = np.datetime64("2021-03-04T12:00", "ns")
-    >>> forecast = forecast.set_coords("forecast_reference_time")
-    >>> animate_forecast(forecast, Path("forecast.gif"))
-    >>> Path("forecast.gif").exists()
-    True
     """
     try:
         from PIL import Image

@@ -43,6 +43,13 @@ def save(figure: Figure, path: Path, dpi: int = 150) -> None:
         figure.savefig(temporary, format="png", dpi=dpi, metadata={"Software": None})
 
 
+def named_simulated(title: str, simulated: bool, *, lower: bool = False) -> str:
+    """Return a title, which calls simulated data simulated whoever wrote it."""
+    if not simulated or "simulated" in title.lower():
+        return title
+    return f"Simulated data: {title[0].lower() if lower else title[0]}{title[1:]}"
+
+
 #: Edges of the colour scale, mm h-1; below the first it is dry.
 LEVELS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
 #: Between two edges each. Weak rain is blue, from light to dark, strong rain goes from yellow to

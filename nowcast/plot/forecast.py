@@ -5,18 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 from nowcast.plot.cells import CellShape, draw_cells
-from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, save
+from nowcast.plot.figure import (
+    FAINT,
+    LEVELS,
+    PROBABILITY_LEVELS,
+    named_simulated,
+    new_figure,
+    probability_colours,
+    save,
+)
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
-from nowcast.plot.probability_axes import draw_outline, draw_probability
-from nowcast.plot.rain import add_legend, draw_rain
+from nowcast.plot.rain import add_legend, draw_field, draw_outline, draw_rain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,13 +111,9 @@ def plot_forecast(
     names = {name: _wrapped(name, height) for name in panels.rows}
     # The layout makes room for one line of the rows' names.
     more = 0.17 * max(name.count("\n") for name in names.values()) / figure.get_figwidth()
-    figure.get_layout_engine().set(  # type: ignore[union-attr]
-        w_pad=0.03,
-        h_pad=0.03,
-        wspace=0.0,
-        hspace=0.02,
-        rect=(more, 0, 1 - more, 1),  # type: ignore[call-arg]
-    )
+    pads = {"w_pad": 0.03, "h_pad": 0.03, "wspace": 0.0, "hspace": 0.02}
+    layout: Any = figure.get_layout_engine()
+    layout.set(**pads, rect=(more, 0, 1 - more, 1))
     images: dict[str, AxesImage] = {}
     for axes_of_row, name in zip(grid, panels.rows, strict=True):
         for axes, index in zip(axes_of_row, columns, strict=True):
@@ -162,7 +165,7 @@ def draw_row(
         )  # fmt: skip
     if not chance:
         return draw_rain(axes, field, panels.x, panels.y)
-    image = draw_probability(axes, field, panels.x, panels.y)
+    image = draw_field(axes, field, panels.x, panels.y, *probability_colours())
     if outline and OBSERVED in panels.rows and index >= 0:
         event = panels.rows[OBSERVED][index] >= panels.probabilities[name]
         draw_outline(axes, event, panels.x, panels.y)
@@ -202,11 +205,7 @@ def _wrapped(name: str, height: float) -> str:
 
 def heading(panels: Panels, title: str | None) -> str:
     """Return the title, which calls simulated data simulated whoever wrote it."""
-    if title is None:
-        return panels.title
-    if panels.simulated and "simulated" not in title.lower():
-        return f"Simulated data: {title}"
-    return title
+    return panels.title if title is None else named_simulated(title, panels.simulated)
 
 
 def _columns(minutes: NDArray[np.float64], leads: Sequence[float] | None) -> list[int]:

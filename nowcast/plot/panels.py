@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.plot.extras import extra_rows
+from nowcast.plot.figure import named_simulated
 from nowcast.plot.place import Place
 from nowcast.rain.name import is_simulated
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 OBSERVED = "observed"
 #: Name of the row of a forecast without a name.
 UNNAMED = "forecast"
+#: Rain rate in mm h-1 whose probability is shown unless others are asked for.
+THRESHOLD = 1.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Panels:
         for name, dataset in given_by_name.items():
             fields[name] = forecasts[name]
             if isinstance(dataset, xr.Dataset):
-                extra, of_extra = extra_rows(name, dataset, thresholds, members)
+                extra, of_extra = _extra_rows(name, dataset, thresholds, members)
                 fields |= extra
                 probabilities |= of_extra
         _check_probabilities(thresholds, probabilities)
@@ -187,9 +189,7 @@ class Panels:
         said = f"Rain forecast{by}{start}"
         where = re.split(r", (?=[A-Z]+:)", self.station)[0]  # without codes, ", WMO:06477"
         said = f"{where}: {said[0].lower()}{said[1:]}" if where else said
-        if self.simulated and "simulated" not in where.lower():
-            return f"Simulated data: {said if where else said[0].lower() + said[1:]}"
-        return said
+        return named_simulated(said, self.simulated, lower=not where)
 
     @property
     def aspect(self) -> float:
@@ -233,6 +233,44 @@ def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
         name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
         for name, field in _given(forecast).items()
     }
+
+
+def _extra_rows(
+    name: str, forecast: xr.Dataset, thresholds: Sequence[float] | None, members: int
+) -> tuple[dict[str, xr.DataArray], dict[str, float]]:
+    """Return the rows of a forecast beside its rain, and which are probabilities, of what."""
+    rows: dict[str, xr.DataArray] = {}
+    probabilities: dict[str, float] = {}
+    for threshold in (THRESHOLD,) if thresholds is None else thresholds:
+        field = _probability(forecast, threshold, asked=thresholds is not None)
+        if field is not None:
+            row = f"{name}\n{threshold:g} mm/h or more"
+            rows[row], probabilities[row] = field, threshold
+    if "rain_rate_members" in forecast:
+        fields = forecast["rain_rate_members"].drop_vars("realization", errors="ignore")
+        for k in range(min(members, fields.sizes["realization"])):
+            rows[f"{name}\nmember {k + 1}"] = fields.isel(realization=k)
+    return rows, probabilities
+
+
+def _probability(forecast: xr.Dataset, threshold: float, *, asked: bool) -> xr.DataArray | None:
+    """Probability of a threshold, else the fraction of members; nothing when there is neither."""
+    if "exceedance_probability" in forecast:
+        known = forecast["threshold"].values
+        matches = abs(known - threshold) < 1e-6 * max(1.0, threshold)
+        if matches.any():
+            row = forecast["exceedance_probability"].isel(threshold=int(matches.argmax()))
+            return row.drop_vars("threshold")
+        if asked:
+            raise SettingsError(
+                f"--threshold: expected one of the forecast's, "
+                f"{', '.join(f'{value:g}' for value in known)} mm/h, found {threshold:g}"
+            )
+    if "rain_rate_members" in forecast:
+        fields = forecast["rain_rate_members"]
+        reached = (fields >= threshold).where(fields.notnull()).mean("realization")
+        return reached.astype("float32")
+    return None
 
 
 def _at_times_of(forecast: xr.DataArray, observed: xr.DataArray) -> xr.DataArray:

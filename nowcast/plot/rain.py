@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, rain_colours, save
+from nowcast.plot.figure import (
+    FAINT,
+    LEVELS,
+    OUTLINE,
+    PROBABILITY_LEVELS,
+    named_simulated,
+    new_figure,
+    rain_colours,
+    save,
+)
 from nowcast.plot.panels import edges
 from nowcast.plot.place import Place, draw_place
 from nowcast.rain.name import is_simulated
@@ -45,29 +54,32 @@ def draw_rain(
 
 
 def draw_field(
-    axes: Axes,
-    field: NDArray[np.floating],
-    x: NDArray[Any],
-    y: NDArray[Any],
-    colours: ListedColormap,
-    norm: BoundaryNorm,
-) -> AxesImage:
+    axes: Axes, field: NDArray[np.floating], x: NDArray[Any], y: NDArray[Any],
+    colours: ListedColormap, norm: BoundaryNorm,
+) -> AxesImage:  # fmt: skip
     """Draw a map of anything (y, x) in given colours; otherwise as `draw_rain`."""
     image = axes.imshow(
-        masked(field),
-        origin="lower",
-        extent=(*edges(x), *edges(y)),
-        cmap=colours,
-        norm=norm,
+        masked(field), origin="lower", extent=(*edges(x), *edges(y)), cmap=colours, norm=norm,
         # Cells smaller than pixels are blended as colours: there are no rates between the two.
-        interpolation="auto",
-        interpolation_stage="rgba",
-    )
+        interpolation="auto", interpolation_stage="rgba",
+    )  # fmt: skip
     axes.set_aspect("equal")
     axes.tick_params(labelsize=7, length=2.5, color=FAINT, labelcolor=FAINT)
     for side in axes.spines.values():
         side.set(color=FAINT, linewidth=0.6)
     return image
+
+
+def draw_outline(
+    axes: Axes, event: NDArray[np.bool_], x: NDArray[Any], y: NDArray[Any]
+) -> list[Any]:
+    """Draw the outline of where there was an event (y, x); return what may be removed again."""
+    if not event.any() or event.all() or min(event.shape) < 2:
+        return []
+    lines = axes.contour(
+        x / 1e3, y / 1e3, event.astype(float), levels=[0.5], colors=[OUTLINE], linewidths=0.7
+    )
+    return [lines]
 
 
 def masked(rain: NDArray[np.floating]) -> Any:
@@ -128,8 +140,7 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
         if "time" in frame.coords:
             time = frame["time"].values.astype("datetime64[us]").item()
             title += f" at {time:%Y-%m-%d %H:%M} UTC"
-    if is_simulated(frame) and "simulated" not in title.lower():
-        title = f"Simulated data: {title[0].lower()}{title[1:]}"
+    title = named_simulated(title, is_simulated(frame), lower=True)
     x, y = frame["x"].values, frame["y"].values
     (south, north), (west, east) = edges(y), edges(x)
     height = 5.2 * float(np.clip((north - south) / (east - west), 0.3, 3.0))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.plot.figure import FAINT, METHODS, new_figure, save
+from nowcast.plot.figure import FAINT, METHODS, named_simulated, new_figure, save
 from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
 def _title(scores: xr.Dataset) -> str:
     """Say what was scored, how often and when; simulated data is called so."""
     source = str(scores.attrs.get("source", "")).strip() or "Forecasts of rain"
-    if is_simulated(scores) and "simulated" not in source.lower():
-        source = f"Simulated data: {source}"
+    source = named_simulated(source, is_simulated(scores))
     cases = int(scores.attrs["n_cases"])
     parts = [source, f"{cases} forecast" + ("s" if cases != 1 else "")]
     first, last = (
@@ -147,15 +146,10 @@ def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
     for number, forecaster in enumerate(values["forecaster"].values):
         colour, marker = METHODS[number % len(METHODS)]
         axes.plot(
-            x,
-            values.isel(forecaster=number).values,
-            color=colour,
-            marker=marker,
-            markersize=4.5 if number == 0 else 3.5,
-            linewidth=2.0 if number == 0 else 1.4,
-            zorder=10 - number,
-            label=str(forecaster),
-        )
+            x, values.isel(forecaster=number).values, color=colour, marker=marker,
+            markersize=4.5 if number == 0 else 3.5, linewidth=2.0 if number == 0 else 1.4,
+            zorder=10 - number, label=str(forecaster),
+        )  # fmt: skip
     style(axes)
 
 

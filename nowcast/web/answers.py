@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.plot.bare import SCALES
+from nowcast.plot.figure import MISSING
 from nowcast.web.case import LEVELS, LIKELY, WET
-from nowcast.web.picture import legend, scale_of
 
 if TYPE_CHECKING:
     from nowcast.sums.areas import Areas
@@ -40,13 +41,21 @@ def frames(case: Case) -> dict[str, Any]:
         "times": [iso(time) for time in case.shown],
         "observed": case.past,
         "quantities": [
-            {"name": name, "title": title, "scale": scale_of(name), "first": first[name]}
+            {"name": name, "title": title, "scale": case.scale(name), "first": first[name]}
             for name, title in case.quantities().items()
         ],
         "thresholds": list(case.thresholds),
         "bounds": case.bounds,
         "areas": [] if case.areas is None else list(case.areas.names),
-        "scales": legend(),
+        "scales": {
+            name: {
+                "levels": [round(e * (100 if unit == "%" else 1), 3) for e in edges],
+                "colours": colours,
+                "units": unit,
+                "missing": MISSING,
+            }
+            for name, (edges, colours, unit) in SCALES.items()
+        },
         "notes": list(case.notes),
         **case.about,
     }

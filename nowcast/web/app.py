@@ -29,7 +29,6 @@ from nowcast.web.case import Case
 from nowcast.web.cells import cells
 from nowcast.web.export import PAGE
 from nowcast.web.folder import Folder
-from nowcast.web.picture import picture
 
 #: Seconds between two looks at the folder.
 LOOK = 1.0
@@ -93,7 +92,7 @@ def application(folder: Folder) -> Starlette:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         try:
-            png = await run_in_threadpool(picture, case, quantity, n)
+            png = await run_in_threadpool(case.picture, quantity, n)
         except KeyError:
             names = ", ".join(case.quantities())
             return _error(

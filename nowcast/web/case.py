@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.forecast import Forecast
+from nowcast.plot.bare import SCALES, indexed
 from nowcast.plot.place import Place
 from nowcast.rain.grid import Grid
 from nowcast.rain.name import is_simulated
@@ -135,6 +137,22 @@ class Case:
             return self.probability[index, lead]
         assert self.quantiles is not None
         return self.quantiles[[f"q{100 * q:g}" for q in LEVELS].index(quantity), lead]
+
+    @staticmethod
+    def scale(quantity: str) -> str:
+        """Return the name of the scale in which a quantity is shown, of `SCALES`."""
+        return "probability" if quantity[0] == "p" else "rain"
+
+    def picture(self, quantity: str, n: int) -> bytes:
+        """Return a map as indexed PNG: missing is half-transparent grey; otherwise as `frame`."""
+        if (quantity, n) not in self.pictures:
+            scale = self.scale(quantity)
+            image = indexed(self.frame(quantity, n).astype(np.float32), scale)
+            opacity = bytes([0, *[255] * len(SCALES[scale][1]), 170])
+            buffer = BytesIO()
+            image.save(buffer, "PNG", transparency=opacity, bits=4, compress_level=6)
+            self.pictures[quantity, n] = buffer.getvalue()
+        return self.pictures[quantity, n]
 
     def cell(self, latitude: float, longitude: float) -> tuple[int, int]:
         """Return row and column of the cell around a place.

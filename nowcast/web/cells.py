@@ -6,13 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nowcast.cells import Cell, track_cells
+from nowcast.cells.write import read_cells
 from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
 from nowcast.web.answers import iso
 from nowcast.web.basemap import outlines
 
 if TYPE_CHECKING:
-    from nowcast.cells import Cell
     from nowcast.web.case import Case
 
 #: Seconds of motion that are drawn.
@@ -27,10 +30,10 @@ def cells(case: Case) -> dict[str, Any]:
     """
     import pyproj
 
-    from nowcast.cells.write import read_cells
-
-    written = case.cells is not None and case.cells.exists()
-    tracked = read_cells(case.cells) if case.cells is not None and written else _tracked(case)
+    if case.cells is not None and case.cells.exists():
+        tracked = read_cells(case.cells)
+    else:
+        tracked = follow(case.grid, case.shown, case.observed[: case.past], case.rain)
     tracked.sort(key=lambda cell: -cell.max_mm_h)
     middle = np.array([(cell.longitude, cell.latitude) for cell in tracked]).reshape(-1, 2)
     course = np.array([(cell.direction_deg, cell.speed_m_s) for cell in tracked], float)
@@ -68,11 +71,8 @@ def cells(case: Case) -> dict[str, Any]:
     return {"case": case.name, "frames": list(frames.values())}
 
 
-def _tracked(case: Case) -> list[Cell]:
-    from nowcast.cells import track_cells
-
-    fields = np.concatenate([case.observed[: case.past], case.rain]).astype(np.float32)
-    described = {"title": "observed and forecast rain", "source": "nowcast serve"}
-    return track_cells(
-        rain_dataset(case.grid, case.shown, fields, attributes={}, global_attributes=described)
-    )
+def follow(grid: Grid, times: NDArray[np.datetime64], *fields: NDArray[Any]) -> list[Cell]:
+    """Return the cells of fields (n, y, x) that follow each other, observed ones and forecasts."""
+    rain = np.concatenate(fields).astype(np.float32)
+    told = {"title": "observed and forecast rain", "source": "nowcast"}
+    return track_cells(rain_dataset(grid, times, rain, attributes={}, global_attributes=told))

@@ -17,7 +17,6 @@ from daskdl.files import remove, replacing
 from nowcast.web import answers
 from nowcast.web.basemap import basemap_of
 from nowcast.web.cells import cells
-from nowcast.web.picture import picture
 
 if TYPE_CHECKING:
     from nowcast.web.case import Case
@@ -86,7 +85,7 @@ def _contents(case: Case) -> Iterator[tuple[str, Any]]:
     for frame in answers.frames(case)["quantities"]:
         for n in range(frame["first"], len(case.shown)):
             name = frame["name"]
-            yield f"frame/{name}/{n}.png", lambda name=name, n=n: picture(case, name, n)
+            yield f"frame/{name}/{n}.png", lambda name=name, n=n: case.picture(name, n)
     for row in range(0, case.grid.ny, SIDE):
         for column in range(0, case.grid.nx, SIDE):
             yield (

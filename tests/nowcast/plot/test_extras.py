@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from daskdl.errors import SettingsError
 from nowcast.plot import animate_forecast, plot_forecast
 from nowcast.plot import forecast as module
-from nowcast.plot.extras import extra_rows
 from nowcast.plot.figure import OUTLINE, PROBABILITIES
-from nowcast.plot.panels import OBSERVED, Panels
+from nowcast.plot.panels import OBSERVED, Panels, _extra_rows
 from tests.nowcast.plot.pictures import field, forecast, frames, pixels, share
 
 
@@ -32,17 +31,17 @@ def uncertain(members: int = 0) -> xr.Dataset:
 
 
 def test_probability_of_one_is_shown_by_default_and_others_when_asked() -> None:
-    rows, probabilities = extra_rows("sprog", uncertain(3), None, 2)
+    rows, probabilities = _extra_rows("sprog", uncertain(3), None, 2)
     assert list(rows) == ["sprog\n1 mm/h or more", "sprog\nmember 1", "sprog\nmember 2"]
     assert probabilities == {"sprog\n1 mm/h or more": 1.0}
-    _, probabilities = extra_rows("sprog", uncertain(), (5.0,), 2)
+    _, probabilities = _extra_rows("sprog", uncertain(), (5.0,), 2)
     assert list(probabilities.values()) == [5.0]
-    assert extra_rows("plain", forecast(), None, 2) == ({}, {})
+    assert _extra_rows("plain", forecast(), None, 2) == ({}, {})
 
 
 def test_fraction_of_members_is_a_probability_too() -> None:
     made = uncertain(3).drop_vars("exceedance_probability")
-    rows, _ = extra_rows("steps", made, (1.0,), 0)
+    rows, _ = _extra_rows("steps", made, (1.0,), 0)
     values = rows["steps\n1 mm/h or more"].values
     # Members are 0, 1 and 2 times the field.
     expected = ((made["rain_rate"] >= 1).values * 1.0 + (2 * made["rain_rate"] >= 1).values) / 3
@@ -98,7 +97,7 @@ def test_picture_and_animation_show_the_probabilities(tmp_path: Path) -> None:
 
 def test_no_event_has_no_outline() -> None:
     from nowcast.plot.figure import new_figure
-    from nowcast.plot.probability_axes import draw_outline
+    from nowcast.plot.rain import draw_outline
 
     axes = new_figure(2, 2).subplots()
     x = np.arange(40) * 1000.0
