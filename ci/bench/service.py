@@ -5,7 +5,7 @@ python -m ci.bench.service [--hours 24] [--speed 60] [--kills 0]
 Scans of a simulated day arrive at a multiple of real speed; of each twelve one comes twice, one
 after the next one, one is cut off and one never comes. After a quarter of them a scan comes from a
 radar whose clock is years ahead. With ``--kills`` the watch is killed (-9) so often at random
-moments, and started again.
+moments, and started again. Over days it recalibrates: ``--hours 96 --speed 400``, a small grid.
 """
 
 from __future__ import annotations
@@ -184,6 +184,10 @@ def report(
     first = min(3, len(watched.memory) - 1)
     for name, values in (("MiB", watched.memory), ("descriptors", watched.descriptors)):
         print(f"{name}: {values[first]:.0f} after some forecasts, {values[-1]:.0f} at the end")
+    status = json.loads((out / "status.json").read_text())
+    print(f"verified: {status.get('verification', {}).get('n_cases', 0)} forecasts")
+    told = [line for line in (out.parent / "log").read_text().splitlines() if "Brier" in line]
+    print("\n".join([*told, f"at the end: {status.get('recalibration', {}).get('told', 'none')}"]))
 
 
 if __name__ == "__main__":
