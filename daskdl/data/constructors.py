@@ -266,7 +266,7 @@ class Constructors(ABC):
         >>> len(samples), samples.head(2)["x"].shape, samples.head(2)["y"].shape
         (20, (2, 32, 32, 3), (2, 32, 32))
         """
-        from daskdl.data.sources.window_choice import from_windows
+        from daskdl.data.windows.choice import from_windows
 
         return cls._cut(from_windows(data, window, step, where, weights, seed, fields), partitions)
 

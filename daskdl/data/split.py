@@ -18,7 +18,7 @@ from daskdl.data.lazy.joined import without_empty
 from daskdl.data.lazy.transformations import Permuted
 from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.windows import Axis, Windows
+from daskdl.data.windows.windows import Axis, Windows
 from daskdl.errors import SettingsError
 
 Shares = NDArray[np.float64]

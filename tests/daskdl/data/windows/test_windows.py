@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskdl import SampleSet, Trainer, nn
 from daskdl.data.image import Columns, HorizontalFlip
 from daskdl.data.recipe import version_of_all
-from daskdl.data.sources import window_grid
+from daskdl.data.windows import grid
 from daskdl.errors import DataError, SettingsError
 from daskdl.optim import SGD
 
@@ -29,7 +29,7 @@ def _all(samples):
 
 @pytest.fixture(autouse=True)
 def _small_partitions(monkeypatch):
-    monkeypatch.setattr(window_grid, "PARTITION_BYTES", 30_000)
+    monkeypatch.setattr(grid, "PARTITION_BYTES", 30_000)
 
 
 @pytest.fixture(params=["numpy", "dask", "mixed", "zarr", "xarray", "opened"])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.nested import flat
-from daskdl.data.sources.windows import Axis, Windowed, Windows, recipe_of
 from daskdl.data.sources.zarr import PARTITION_BYTES, version_of_array
+from daskdl.data.windows.windows import Axis, Windowed, Windows, recipe_of
 from daskdl.errors import DataError, SettingsError
 
 

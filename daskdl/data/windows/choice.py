@@ -16,8 +16,8 @@ from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch, Partition
 from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.window_grid import check_alike, unnamed, windows_of
-from daskdl.data.sources.windows import Windowed, Windows, recipe_of
+from daskdl.data.windows.grid import check_alike, unnamed, windows_of
+from daskdl.data.windows.windows import Windowed, Windows, recipe_of
 from daskdl.errors import DataError, SettingsError
 
 #: Begins the names of maps that are cut with the arrays, and are in no sample.
