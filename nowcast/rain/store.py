@@ -320,6 +320,8 @@ def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
         if variable.ndim >= 3:
             lead = (1,) * (variable.ndim - 2)
             entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
+        if variable.ndim >= 4:  # members and thresholds: a file a lead time, not one each
+            entry["shards"] = (max(variable.shape[0], 1), *entry["chunks"][1:])
         encoding[str(name)] = entry
     return encoding
 

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError
+from nowcast.forecasters import file
 from nowcast.forecasters.file import check_replaceable, open_forecast
 from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import a_forecast, moving_rain, small_model
@@ -25,6 +26,24 @@ def test_what_was_written_is_opened_equal(tmp_path, name):
         assert again["crs"].attrs["grid_mapping_name"] == "azimuthal_equidistant"
         for variable in made.variables:
             assert again[variable].attrs == made[variable].attrs
+
+
+@pytest.mark.parametrize("small", [0, 2**28])
+def test_members_of_a_lead_time_are_one_file_and_read_alone(tmp_path, small, monkeypatch):
+    monkeypatch.setattr(file, "SMALL", small)
+    made = a_forecast()
+    rates = made["rain_rate"].values * np.arange(5, dtype=np.float32)[:, None, None, None]
+    made["rain_rate_members"] = ("realization", "lead_time", "y", "x"), rates
+    leads = made.sizes["lead_time"]
+    parts = (made.isel(lead_time=slice(n, n + 1)) for n in range(leads))
+    file.write_leads(parts, leads, tmp_path / "f.zarr")
+    written = [
+        p for p in (tmp_path / "f.zarr" / "rain_rate_members" / "c").rglob("*") if p.is_file()
+    ]
+    assert len(written) == leads
+    with open_forecast(tmp_path / "f.zarr") as again:
+        assert again["rain_rate_members"].encoding["chunks"][:2] == (1, 1)
+        np.testing.assert_array_equal(again["rain_rate_members"].values, rates)
 
 
 def nothing(path):
