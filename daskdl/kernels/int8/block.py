@@ -35,12 +35,13 @@ _I8, _I32, _I64, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.Floa
 
 
 def block_of(
-    vectors: int, narrow: bool = False, way: str = "", depthwise: bool = False
+    vectors: int, narrow: bool = False, way: str = "", depthwise: bool = False, made: bool = False
 ) -> Any:  # fmt: skip
     """Return a function of numba that computes ``ROWS`` rows of some vectors of a panel's columns.
 
     A block is ``depthwise`` whose columns are channels of A: of each there is a byte for a weight,
-    which is the first of a word. Its arguments:
+    which is the first of a word. One whose sums are ``made`` only finishes them: its table has the
+    addresses of rows of int32, and ``shift`` is to the first of these columns. Its arguments:
 
     table, step, segments : address, int, int
         Of ``ROWS`` int64 for each segment, ``step`` bytes apart: addresses of rows of A. Rows that
@@ -82,7 +83,10 @@ def block_of(
         of_columns = builder.inttoptr(columns, BYTE)
         starts = [load(builder, of_columns, v * width, ints, 4) for v in range(vectors)]
         channels = access if depthwise else None
-        sums = _summed(builder, words, table, step, shift, segments, depth, b, starts, channels)
+        if made:
+            sums = _read(builder, words, table, shift, starts)
+        else:
+            sums = _summed(builder, words, table, step, shift, segments, depth, b, starts, channels)
 
         def per_column(place: int) -> list[Any]:
             line = builder.gep(of_columns, [builder.mul(apart, whole(place))])
@@ -216,6 +220,17 @@ def _summed(
     return sums
 
 
+def _read(builder: ir.IRBuilder, words: Words, table: Any, shift: Any, starts: list[Any]) -> Any:
+    """Generate the sums of ``ROWS`` rows that are made already, row by row."""
+    entries = builder.inttoptr(table, BYTE)
+    rows = [builder.add(load(builder, entries, 8 * i, _I64, 8), shift) for i in range(ROWS)]
+    return [
+        builder.add(start, load(builder, builder.inttoptr(row, BYTE), 4 * LANES * v, words.kind, 4))
+        for row in rows
+        for v, start in enumerate(starts)
+    ]
+
+
 class _Access:
     """Generates loads and stores of vectors, of some lanes alone where there is a mask."""
 
@@ -268,3 +283,6 @@ multiply_narrow = block_of(1, narrow=True)
 multiply_channels = block_of(VECTORS, depthwise=True)
 multiply_channels_vector = block_of(1, depthwise=True)
 multiply_channels_narrow = block_of(1, narrow=True, depthwise=True)
+finish = block_of(VECTORS, made=True)
+finish_vector = block_of(1, made=True)
+finish_narrow = block_of(1, narrow=True, made=True)

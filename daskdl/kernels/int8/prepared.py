@@ -109,10 +109,7 @@ def widened(x: Bytes, channels: int, left: int, right: int, zero: int) -> Bytes:
 def _widen(x, y, left, zero, which, start, stop):
     width, channels = x.shape[1], x.shape[2]
     for i in range(start, stop):
-        for j in range(y.shape[1]):
-            inside = (j >= left) & (j < left + width)
-            for c in range(y.shape[2]):
-                if inside and c < channels:
-                    y[i, j, c] = x[i, j - left, c]
-                else:
-                    y[i, j, c] = zero
+        y[i] = zero
+        for j in range(width):
+            for c in range(channels):
+                y[i, left + j, c] = x[i, j, c]

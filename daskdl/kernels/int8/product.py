@@ -2,8 +2,8 @@
 
 Each result is a sum over the taps of its window and their channels, four of these at a time. The
 rows of A are read where they lie, through a table of their addresses: a few dozen results at a time
-have one, of which the addresses of a tap lie side by side. What is cut off never changes a sum, nor
-how work is cut.
+have one, of which the addresses of a tap lie side by side. AMX multiplies copies of these rows.
+What is cut off never changes a sum, nor how work is cut.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from daskdl.kernels.int8.block import (
     LINE,
     NOTHING,
     ROWS,
+    finish,
+    finish_narrow,
+    finish_vector,
     multiply,
     multiply_channels,
     multiply_channels_narrow,
@@ -30,16 +33,28 @@ from daskdl.kernels.int8.block import (
     multiply_vector,
 )
 from daskdl.kernels.int8.scale import HIGHEST, Scale
-from daskdl.kernels.products.microkernel import LANES, address, keep
+from daskdl.kernels.int8.tiles import (
+    AMX,
+    COPIED,
+    NONE,
+    TOGETHER,
+    copy_rows,
+    make_sums,
+    usable,
+)
+from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.tiles.instructions import SIDE, begin_tiles, end_tiles
 
 Bytes = NDArray[np.uint8]
 
 #: Bytes of rows of A that are multiplied by one panel after the other: they stay in L2.
 KEPT = 96 << 10
+#: Rows from those that are multiplied to those whose residual and results are brought to L2.
+AHEAD = 2 * ROWS
 
 
 class Panels(NamedTuple):
@@ -98,9 +113,14 @@ def work_of(
     count, depth = images * rows * columns, x.shape[3]
     taps = geometry.offsets()
     per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
-    length = max(4 * ROWS, KEPT // per_row // ROWS * ROWS)
+    alone = geometry.groups == 1 and not panels.depthwise
+    tiles = usable() if alone and min(count, filters) >= SIDE else NONE
+    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    pitch = (-(-panels.words.shape[1] // SIDE) | 1) * 4 * SIDE if tiles else 0
+    unit, kept = (TOGETHER, COPIED // pitch) if tiles else (ROWS, KEPT // per_row)
+    length = max(4 * ROWS, kept // unit * unit)
     parts = max(-(-count // length), min(threads(), -(-count // (4 * ROWS))))
-    length = -(-count // (parts * ROWS)) * ROWS
+    length = -(-count // (parts * unit)) * unit
     parts = -(-count // length)
     number = len(panels.words)
     shares = max(1, min(number, threads())) if parts < threads() else 1
@@ -115,17 +135,20 @@ def work_of(
         *x.shape, rows, columns, filters, *geometry.stride, length, shares,
         FLOATS if into is None else BYTES, kind, 0 if other is None else other.zero,
         0 if into is None else into.zero, panels.filters, panels.channels, panels.depthwise,
+        tiles,
     ], np.int64)  # fmt: skip
     limits = np.array([
         0.0 if other is None else other.scale, end.low, end.high, inverse, least_y, most_y
     ], np.float32)  # fmt: skip
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)
+    copies = scratch("int8 copies", (threads(), length if tiles else 0, pitch), np.uint8)
+    sums = scratch("int8 sums", (threads(), TOGETHER, COLUMNS), np.int32)
     around = np.full(max(depth, panels.words.shape[1] // len(taps) * 4), zero, np.uint8)
     residual = y if end.residual is None else end.residual
     return work_over_range(
         _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
-        around, _bytes(y), _bytes(residual), table, places,
+        around, _bytes(y), _bytes(residual), table, places, copies, sums,
     )  # fmt: skip
 
 
@@ -135,21 +158,35 @@ def _bytes(array: NDArray[Any]) -> Bytes:
 
 @jit
 def _parts(
-    x, words, columns, taps, plan, limits, around, y, residual, tables, places, which, start, stop
-):
+    x, words, columns, taps, plan, limits, around, y, residual, tables, places, copies, sums,
+    which, start, stop,
+):  # fmt: skip
     """Compute parts of the results, or of each of them shares of the panels."""
     length, shares, count = plan[9], plan[10], plan[0] * plan[4] * plan[5]
     table, targets, ready = tables[which], places[which], -1
+    if plan[18] == AMX:
+        begin_tiles()
     for item in range(start, stop):
         part, share = divmod(item, shares)
         first = part * length
         here = min(length, count - first)
         if part != ready:
             _write_table(x, taps, plan, around, first, here, table, targets)
+            if plan[18] != NONE:
+                width = words.shape[1] // taps.shape[0] * 4
+                copy_rows(table, taps.shape[0], -(-here // ROWS) * ROWS, here, width, copies[which])
+                for i in range(-(-here // ROWS) * ROWS):  # the table is of sums from now on
+                    row = min(i, here - 1) % TOGETHER
+                    table[i] = address(sums[which]) + row * COLUMNS * 4
             ready = part
         begin = words.shape[0] * share // shares
         end = words.shape[0] * (share + 1) // shares
-        _multiply(words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end)
+        _multiply(
+            words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end,
+            copies[which], sums[which],
+        )  # fmt: skip
+    if plan[18] == AMX:
+        end_tiles()
     keep(around)
 
 
@@ -192,35 +229,60 @@ def _write_table(x, taps, plan, around, first, here, table, targets):
 
 
 @jit
-def _multiply(words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end):
+def _multiply(
+    words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end, copies, sums
+):
     """Multiply the rows of a table by the panels ``begin`` to ``end``."""
-    segments, filters, depthwise = taps.shape[0], plan[15], plan[17] == 1
+    segments, filters, depthwise, tiles = taps.shape[0], plan[15], plan[17] == 1, plan[18]
     depth, per_group = words.shape[1] // segments, -(-filters // COLUMNS)
     whole = -(-here // ROWS) * ROWS
     apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
     size_residual = 1 if plan[12] == BYTES else 4
+    together = whole if tiles == NONE else TOGETHER
     for panel in range(begin, end):
         b = address(words) + panel * words.shape[1] * LINE
         group, place_in_group = divmod(panel, per_group)
         columns_left = filters - place_in_group * COLUMNS
-        for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
-            left = columns_left - first
-            if left <= 0:
-                break
-            column = group * filters + place_in_group * COLUMNS + first
-            shift = column if depthwise else group * plan[16]
-            ends = (
-                apart, address(y) + column * size_y, address(residual) + column * size_residual,
-                plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3], plan[14],
-                limits[4], limits[5], left,
-            )  # fmt: skip
-            at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
-            for i in range(0, whole, ROWS):
-                entry, place = address(table) + i * 8, address(targets) + i * 8
-                _multiply_block(
-                    entry, whole * 8, shift, segments, depth, at_b, of_columns, place, ends,
-                    columns_left >= COLUMNS, depthwise,
+        for row in range(0, whole, together):
+            last = min(row + together, whole)
+            if tiles != NONE:
+                make_sums(copies, words, panel, row, last - row, sums, tiles)
+            for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
+                left = columns_left - first
+                if left <= 0:
+                    break
+                column = group * filters + place_in_group * COLUMNS + first
+                shift = column if depthwise else group * plan[16]
+                ends = (
+                    apart, address(y) + column * size_y, address(residual) + column * size_residual,
+                    plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3],
+                    plan[14], limits[4], limits[5], left,
                 )  # fmt: skip
+                at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
+                for i in range(row, last, ROWS):
+                    if plan[12] == BYTES:
+                        for number in targets[i + AHEAD : min(i + AHEAD + ROWS, whole)]:
+                            fetch_all(ends[1] + number * size_y, COLUMNS * size_y)
+                            fetch_all(ends[2] + number, COLUMNS)
+                    entry, place = address(table) + i * 8, address(targets) + i * 8
+                    if tiles != NONE:
+                        _finish_block(entry, first * 4, of_columns, place, ends, left >= COLUMNS)
+                    else:
+                        _multiply_block(
+                            entry, whole * 8, shift, segments, depth, at_b, of_columns, place, ends,
+                            columns_left >= COLUMNS, depthwise,
+                        )  # fmt: skip
+
+
+@jit
+def _finish_block(sums, shift, columns, places, ends, whole_panel):
+    """Finish a block's rows of sums of the columns of a panel, or of a vector of them."""
+    if whole_panel:
+        finish(sums, 0, shift, 0, 0, 0, columns, places, ends)
+    elif ends[13] >= LANES:
+        finish_vector(sums, 0, shift, 0, 0, 0, columns, places, ends)
+    else:
+        finish_narrow(sums, 0, shift, 0, 0, 0, columns, places, ends)
 
 
 @jit

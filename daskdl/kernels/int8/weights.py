@@ -12,6 +12,7 @@ from daskdl.kernels.int8.block import COLUMNS
 from daskdl.kernels.int8.product import Panels
 from daskdl.kernels.int8.scale import LARGEST
 from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.tiles.instructions import SIDE
 
 Floats = NDArray[np.float32]
 Int8 = NDArray[np.int8]
@@ -71,5 +72,9 @@ def panels_of(
     words = flat.reshape(cut * panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
     if parts_of(way or way_of(LANES)) == 2:  # shorts: the even numbers of all columns, the odd ones
         words = np.stack([words[..., ::2], words[..., 1::2]], 2).astype(np.int16)
-    line = np.ascontiguousarray(words).view(np.int32).reshape(*words.shape[:2], -1)
+    # A last tile of AMX's may reach behind the last panel, with zeros of A.
+    rows, depth = words.shape[:2]
+    line = np.zeros((rows * depth + SIDE, words[0, 0].nbytes // 4), np.int32)
+    line[:-SIDE] = np.ascontiguousarray(words).view(np.int32).reshape(rows * depth, -1)
+    line = line[:-SIDE].reshape(rows, depth, -1)
     return Panels(line, columns, filters, weight.shape[3], depthwise)

@@ -86,12 +86,12 @@ _PRODUCTS = """
     add $7, $5
     tileloadd ($4,$8,1), %tmm4
     tileloadd ($1,$9,1), %tmm6
-    tdpbf16ps %tmm6, %tmm4, %tmm0
+    OPERATION %tmm6, %tmm4, %tmm0
     tileloadd ($2,$9,1), %tmm7
-    tdpbf16ps %tmm7, %tmm4, %tmm1
+    OPERATION %tmm7, %tmm4, %tmm1
     tileloadd ($5,$8,1), %tmm5
-    tdpbf16ps %tmm6, %tmm5, %tmm2
-    tdpbf16ps %tmm7, %tmm5, %tmm3
+    OPERATION %tmm6, %tmm5, %tmm2
+    OPERATION %tmm7, %tmm5, %tmm3
     add $10, $1
     add $10, $2
     dec $3
@@ -101,13 +101,11 @@ _PRODUCTS = """
 _PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
 
 
-@intrinsic
-def multiply_bfloat16(
-    context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
-):
-    """Add products of tiles to a block of 32 x 32 sums, or write them there.
+def _product_by(operation: str) -> Any:
+    """Return a function of numba that multiplies tiles by an instruction.
 
-    Addresses and bytes are int64.
+    It adds products of tiles to a block of 32 x 32 sums, or writes them there. Addresses and bytes
+    are int64. Its arguments:
 
     table, count : address, int
         Of ``count`` int64, at least one: bytes behind ``upper`` and ``lower`` of each tile of A.
@@ -120,20 +118,32 @@ def multiply_bfloat16(
         Of the sums, and from a row to the next.
     add : bool
     """
-    signature = types.void(*[types.intp] * 11, types.boolean)
+    text = _PRODUCTS.replace("OPERATION", operation)
 
-    def generate(context, builder, signature, args):
-        table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
-        below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
-        with builder.if_else(add) as (then, otherwise):
-            with then:
-                _read(builder, c, c_step, below)
-            with otherwise:
-                _clear(builder)
-        inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
-        kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
-        builder.asm(kind, _PRODUCTS, _PLACES, inputs, side_effect=True)
-        _write(builder, c, c_step, below)
-        return context.get_dummy_value()
+    @intrinsic
+    def multiply(
+        context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+    ):  # fmt: skip
+        def generate(context, builder, signature, args):
+            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
+            below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
+            with builder.if_else(add) as (then, otherwise):
+                with then:
+                    _read(builder, c, c_step, below)
+                with otherwise:
+                    _clear(builder)
+            inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
+            kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
+            builder.asm(kind, text, _PLACES, inputs, side_effect=True)
+            _write(builder, c, c_step, below)
+            return context.get_dummy_value()
 
-    return signature, generate
+        return types.void(*[types.intp] * 11, types.boolean), generate
+
+    return multiply
+
+
+#: Pairs of bfloat16 numbers, with float32 sums.
+multiply_bfloat16 = _product_by("tdpbf16ps")
+#: Four unsigned bytes of A with four signed ones of B, with int32 sums.
+multiply_bytes = _product_by("tdpbusd")

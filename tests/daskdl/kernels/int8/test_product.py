@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8 import product, tiles
 from daskdl.kernels.int8.arithmetic import WAYS, way_of
 from daskdl.kernels.int8.block import COLUMNS, FLOATS, NOTHING, ROWS, VECTORS, block_of
 from daskdl.kernels.int8.product import End, work_of
@@ -53,6 +54,24 @@ def end_of(kind, shape, into):
     return End(rng.integers(0, 256, shape, dtype=np.uint8), Scale(0.02, 77), low, high, into)
 
 
+wanted = pytest.mark.skipif(
+    LANES != 16 or way_of(LANES) != "vnni", reason="tiles want AVX512_VNNI beside them"
+)
+
+
+@pytest.fixture(params=[
+    tiles.NONE,
+    pytest.param(tiles.ORDINARY, marks=wanted),
+    pytest.param(tiles.AMX, marks=pytest.mark.skipif(
+        not tiles.usable(), reason="this processor has no AMX"
+    )),
+], ids=["words", "tiles", "amx"])  # fmt: skip
+def by_tiles(request, monkeypatch):
+    """Have sums made by words, by tiles without AMX, and by AMX."""
+    monkeypatch.setattr(product, "usable", lambda: request.param)
+
+
+@pytest.mark.usefixtures("by_tiles")
 @pytest.mark.parametrize("into", [None, Scale(0.017, 9)], ids=["floats", "bytes"])
 @pytest.mark.parametrize("kind", ["nothing", "floats", "bytes"])
 @pytest.mark.parametrize("filters", FILTERS)
@@ -84,14 +103,46 @@ def test_groups_have_numpys_bits(channels, filters, groups, into):
             np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.usefixtures("by_tiles")
 def test_largest_numbers_do_not_saturate():
     geometry = Geometry((1, 1))
-    x = np.full((1, 2, 3, 4096), 255, np.uint8)
-    weight = np.full((5, 1, 1, 4096), 127, np.int8)
+    x = np.full((1, 6, 3, 4096), 255, np.uint8)
+    weight = np.full((17, 1, 1, 4096), 127, np.int8)
     weight[1::2] = -127
-    one, none = np.ones(5, np.float32), np.zeros(5, np.float32)
+    one, none = np.ones(17, np.float32), np.zeros(17, np.float32)
     result = computed(x, 0, weight, one, none, geometry, End())
-    assert result[0, 0, 0].tolist() == [255 * 127 * 4096 * sign for sign in (1, -1, 1, -1, 1)]
+    signs = np.resize([1, -1], 17)
+    np.testing.assert_array_equal(result, np.broadcast_to(255 * 127 * 4096 * signs, result.shape))
+
+
+@wanted
+@pytest.mark.usefixtures("by_tiles")
+def test_rows_of_many_parts_have_numpys_bits():
+    """A length that is no multiple of a tile's, and rows that are copied part by part."""
+    x, weight, scale, bias = drawn(70, Geometry((1, 1)), 2100, images=7)
+    end = End(into=Scale(0.017, 9))
+    for threads in (1, 2):
+        result = computed(x, 11, weight, scale, bias, Geometry((1, 1)), end, threads)
+        expected = convolved(x, 11, weight, scale, bias, Geometry((1, 1)), end)
+        np.testing.assert_array_equal(result, expected)
+
+
+@wanted
+def test_amx_is_not_used_whose_sums_are_others(monkeypatch, caplog):
+    """Nor where it is not permitted; AMX itself is never executed here."""
+    made = tiles._sums
+    monkeypatch.setattr(tiles, "permitted", lambda: True)
+    for wrong in (0, 1):
+
+        def sums(rows, words, out, kind, wrong=wrong):
+            made(rows, words, out, tiles.ORDINARY)
+            out[5, 7] += wrong * (kind == tiles.AMX)
+
+        monkeypatch.setattr(tiles, "_sums", sums)
+        assert tiles.usable.__wrapped__() == (tiles.NONE if wrong else tiles.AMX)
+        assert ("int8 are computed without" in caplog.text) == bool(wrong)
+    monkeypatch.setattr(tiles, "permitted", lambda: False)
+    assert tiles.usable.__wrapped__() == tiles.NONE
 
 
 _BLOCKS = [block_of(VECTORS, way=way) for way in WAYS]

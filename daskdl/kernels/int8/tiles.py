@@ -1,0 +1,99 @@
+"""Sums of products of bytes by AMX's tiles, which other kernels finish.
+
+A tile wants rows that are as far apart as each other: what the taps of a result read is copied side
+by side, with zeros up to whole tiles, once for all panels. Panels are those of other products,
+whose lines of 16 words are tiles of B as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from daskdl.kernels.int8.arithmetic import way_of
+from daskdl.kernels.int8.block import COLUMNS, ROWS
+from daskdl.kernels.products.microkernel import LANES, address, keep
+from daskdl.kernels.runtime.amx import permitted
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.tiles import trusted
+from daskdl.kernels.tiles.instructions import (
+    BLOCK,
+    LINE,
+    SIDE,
+    begin_tiles,
+    end_tiles,
+    multiply_bytes,
+)
+from daskdl.kernels.tiles.rows import clear_bytes, copy_bytes
+
+#: Rows whose sums wait to be finished: whole blocks, of tiles and of others. They stay in L1.
+TOGETHER = 16 * ROWS
+#: Bytes of rows of A that are copied at a time: they stay in L2 (2 MB) beside some panels.
+COPIED = 512 << 10
+#: Ways to make sums: not by tiles, by AMX, and by the same tiles without.
+NONE, AMX, ORDINARY = 0, 1, 2
+
+
+@cache
+def usable() -> int:
+    """Return ``AMX`` if it is permitted and multiplies bytes as it should, else ``NONE``."""
+    if LANES != SIDE or way_of(LANES) != "vnni" or not permitted():
+        return NONE
+    draw = np.random.default_rng(0)
+    rows = draw.integers(0, 256, (TOGETHER, 3 * LINE), np.uint8)
+    words = draw.integers(-(2**31), 2**31, (1, 3 * SIDE, COLUMNS), np.int32)
+    by_amx, without = np.zeros((2, TOGETHER, COLUMNS), np.int32)
+    _sums(rows, words, by_amx, AMX)
+    _sums(rows, words, without, ORDINARY)
+    return AMX if trusted.agree(by_amx, without) else NONE
+
+
+@jit
+def _sums(rows, words, sums, tiles):
+    if tiles == AMX:
+        begin_tiles()
+    make_sums(rows, words, 0, 0, TOGETHER, sums, tiles)
+    if tiles == AMX:
+        end_tiles()
+
+
+@jit
+def copy_rows(table, taps, whole, here, width, rows):
+    """Copy ``width`` bytes of each tap of results, side by side; see ``_write_table``."""
+    pitch = rows.shape[1]
+    for i in range(here):
+        to = address(rows) + i * pitch
+        for tap in range(taps):
+            copy_bytes(table[tap * whole + i], to, width)
+            to += width
+        clear_bytes(to, pitch - taps * width)
+
+
+@jit
+def make_sums(rows, words, panel, first, count, sums, tiles):
+    """Write the sums of ``count`` rows from ``first`` on and of a panel's columns.
+
+    With ``AMX`` the thread's tiles are configured.
+    """
+    depth, pitch, line = words.shape[1], rows.shape[1], COLUMNS * 4
+    if tiles == AMX:
+        table = np.arange(-(-depth // SIDE)) * LINE
+        for i in range(0, count, BLOCK):
+            a = address(rows) + (first + i) * pitch
+            for side in range(0, line, 2 * LINE):
+                b = address(words) + panel * depth * line + side
+                multiply_bytes(
+                    address(table), table.size, a, a + SIDE * pitch, pitch, b, b + LINE,
+                    SIDE * line, line, address(sums) + i * line + side, line, False,
+                )  # fmt: skip
+        keep(table)
+        return
+    for i in range(count):
+        for column in range(COLUMNS):
+            total = np.int32(0)
+            for k in range(depth):
+                word = words[panel, k, column]
+                for j in range(4):
+                    total += np.int32(rows[first + i, 4 * k + j]) * np.int8(word >> 8 * j)
+            sums[i, column] = total
