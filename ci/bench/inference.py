@@ -8,7 +8,8 @@ shown with ``--cpu``, which neighbours on the machine disturb less. With ``--pre
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
 bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize, or of
 a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs both forms of
-its static quantizer, OpenVINO nncf's; all from the same samples, and ours in float32 beside them.
+its static quantizer, OpenVINO nncf's, PyTorch its own for x86; all from the same samples, and ours
+in float32 beside them.
 "ours, model.predict" is the call that makes no Predictor to keep.
 """
 
@@ -111,7 +112,7 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     given = network.turned(x) if network.turned else x
     bf16, int8 = (options.precision == name for name in ("bf16", "int8"))
     if int8:
-        return _int8(network, own, model, (x, given), batch, threads)
+        return _int8(network, own, model, peer, (x, given), batch, threads)
     predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
     works: dict[str, Work] = {}
     peers: dict[str, Callable[[], dict[str, Work]]] = {
@@ -142,10 +143,11 @@ def _made(network: str, peers: dict[str, Callable[[], dict[str, Work]]]) -> dict
 
 
 def _int8(
-    network: Inferred, own: Any, model: bytes, samples: tuple[Any, Any], batch: int, threads: int
-) -> Case:
+    network: Inferred, own: Any, model: bytes, peer: Any, samples: tuple[Any, Any], batch: int,
+    threads: int,
+) -> Case:  # fmt: skip
     """Return int8 models of one network, and ours in float32."""
-    from ci.bench.inference_int8 import openvino_int8, runtime_int8
+    from ci.bench.inference_int8 import openvino_int8, runtime_int8, torch_int8
     from daskdl.interop.onnx.reader import read
     from daskdl.nn import Graph
     from daskdl.quantization import quantize
@@ -166,6 +168,7 @@ def _int8(
             "onnxruntime, QOperator": _runtime(qoperator, threads, x)
         },
         "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
+        "PyTorch": lambda: {"PyTorch, x86": torch_int8(peer, x)},
         "ours, float32": lambda: {"ours, float32": lambda: predictors[1](rows)},
     })  # fmt: skip
     return Case(f"{network.name}, {batch}", lambda: predictors[0](rows), works)

@@ -1,4 +1,4 @@
-"""Int8 models as onnxruntime and OpenVINO make them of an ONNX file and samples."""
+"""Int8 models as onnxruntime and OpenVINO make them of an ONNX file, and PyTorch of a module."""
 
 from __future__ import annotations
 
@@ -54,3 +54,29 @@ def openvino_int8(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
     settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
     request = core.compile_model(made, "CPU", settings).create_infer_request()
     return lambda: request.infer({"x": x})
+
+
+def torch_int8(peer: Any, x: np.ndarray[Any, Any]) -> Work:
+    """Return an inference of PyTorch's static quantization for x86, or of its affine maps alone.
+
+    What FX does not trace, such as a transformer, has its affine maps quantized row by row.
+    """
+    import torch
+    from torch.ao.quantization import get_default_qconfig_mapping, quantize_dynamic
+    from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+
+    torch.backends.quantized.engine, tensor = "x86", torch.from_numpy(x)
+    try:
+        made = prepare_fx(peer, get_default_qconfig_mapping("x86"), (tensor,))
+        with torch.inference_mode():
+            made(tensor)
+        made = convert_fx(made)
+    except Exception:  # of whatever kind tracing raises
+        torch.backends.mha.set_fastpath_enabled(False)
+        made = quantize_dynamic(peer, {torch.nn.Linear})
+
+    def run() -> object:
+        with torch.inference_mode():
+            return made(tensor)
+
+    return run

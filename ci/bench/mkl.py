@@ -1,19 +1,29 @@
-"""``python -m ci.bench.mkl``: MKL's matrix products beside OpenBLAS's, on one thread.
+"""``python -m ci.bench.mkl``: MKL's matrix products beside OpenBLAS's and ours, on one thread.
 
-Short products only, by turns, and the quickest of many: other programs on the machine disturb few
-of them. Needs the extra ``mkl``.
+Short products beside OpenBLAS's; those of affine maps with weights that stay the same beside ours,
+in float32, bfloat16 and int8, whose results MKL's have to be: the same integers, and sums of
+bfloat16 numbers in another order. By turns, and the quickest of many of the thread's own time:
+other programs on the machine disturb few of them. Needs the extra ``mkl``.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.prepared import Product
+from daskdl.kernels.int8.scale import Scale
+from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime import mkl
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.runtime.threads import thread_budget
 
 #: Rows, summands and columns, and what has such products.
 SHAPES = (
@@ -22,13 +32,66 @@ SHAPES = (
     (1440, 64, 640, "inputs of an LSTM"),
 )
 TURNS = 1000
+#: Rows, columns and summands of affine maps, and turns of them.
+AFFINE = (
+    (2048, 3072, 768),
+    (1024, 1024, 1024),
+    (2048, 768, 3072),
+    (128, 3072, 768),
+    (3136, 256, 64),
+)
+AFFINE_TURNS = 15
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Return how long a call takes."""
-    start = time.perf_counter()
+    """Return the processor's time that a call takes."""
+    start = time.thread_time()
     call()
-    return time.perf_counter() - start
+    return time.thread_time() - start
+
+
+def raced(ours: Callable[[], object], theirs: Callable[[], object], turns: int) -> list[float]:
+    """Return the least times of both."""
+    times = [(seconds(ours), seconds(theirs)) for _ in range(turns)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def by_mkl(routine: str, a: Any, b: Any, out: Any, offsets: bool = False) -> Callable[[], object]:
+    """Return a call of a routine for products of narrow numbers: ``a @ b.T``, row by row."""
+    number, pointer = ctypes.c_float, ctypes.c_void_p
+    (m, k), n = a.shape, len(b)
+    zero, none = [ctypes.c_int8(0)] * offsets, (ctypes.c_int32 * 1)()
+    arguments = (
+        101, 111, 112, *[173] * offsets, m, n, k, number(1), pointer(a.ctypes.data), k, *zero,
+        pointer(b.ctypes.data), k, *zero, number(0), pointer(out.ctypes.data), n,
+        *[ctypes.byref(none)] * offsets,
+    )  # fmt: skip
+    return lambda: (getattr(mkl.library(), routine)(*arguments), a, b)
+
+
+def affine(m: int, n: int, k: int, draw: np.random.Generator) -> str:
+    """Return speeds of one affine map, ours and MKL's, in three precisions; check the results."""
+    x, weight = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (n, k)))
+    work, parts = 2e-9 * m * n * k, []
+
+    def told(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+        mine, other = raced(ours, theirs, AFFINE_TURNS)
+        parts.append(f"{name} {work / mine:.0f} and {work / other:.0f}")
+
+    y, out = np.empty((2, m, n), np.float32)
+    told("float32", Affine(weight).work_of(y, x), lambda: mkl.matmul(x, weight.T, out))
+    halves = [((a.view(np.uint32) + 0x8000) >> 16).astype(np.uint16) for a in (x, weight)]
+    x, weight = ((half.astype(np.uint32) << 16).view(np.float32) for half in halves)
+    with computing_in("bf16"):
+        told("bf16", Affine(weight).work_of(y, x), by_mkl("cblas_gemm_bf16bf16f32", *halves, out))
+    assert np.abs(y - out).max() < 1e-5 * np.abs(out).max() * k**0.5, "bfloat16 differs"
+    a = draw.integers(0, 256, (m, k), np.uint8)
+    b = draw.integers(-127, 128, (n, k), np.int8)
+    one, whole = np.ones(n, np.float32), np.empty((m, n), np.int32)
+    product = Product(b[:, None, None], one, 0 * one, Geometry((1, 1)), Scale(1.0, 0))
+    told("int8", product.work_of(y, a), by_mkl("cblas_gemm_s8u8s32", a, b, whole, True))
+    assert np.array_equal(y, whole.astype(np.float32)), "int8 differs"
+    return ", ".join(parts)
 
 
 def main() -> int:
@@ -38,19 +101,23 @@ def main() -> int:
         return 2
     mkl.set_local_threads(1)
     draw = np.random.default_rng(0)
-    with threadpool_limits(1):
+    with threadpool_limits(1), thread_budget(1):
         for m, k, n, name in SHAPES:
             a, b = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
             out = np.empty((m, n), np.float32)
-            ours, theirs = [], []
-            for _ in range(TURNS):
-                theirs.append(seconds(lambda a=a, b=b, out=out: np.matmul(a, b, out=out)))
-                ours.append(seconds(lambda a=a, b=b, out=out: mkl.matmul(a, b, out)))
+            blas, other = raced(
+                lambda a=a, b=b, out=out: np.matmul(a, b, out=out),
+                lambda a=a, b=b, out=out: mkl.matmul(a, b, out),
+                TURNS,
+            )
             work = 2e-9 * m * k * n
             print(
-                f"{name:20s} OpenBLAS {work / min(theirs):6.1f}, MKL {work / min(ours):6.1f} "
-                f"GFLOP/s, {min(theirs) / min(ours):.2f} of OpenBLAS's speed"
+                f"{name:20s} OpenBLAS {work / blas:6.1f}, MKL {work / other:6.1f} "
+                f"GFLOP/s, {blas / other:.2f} of OpenBLAS's speed"
             )
+        print("rows x columns x summands, GFLOP/s or GOP/s, ours and MKL's")
+        for m, n, k in AFFINE:
+            print(f"{m} x {n} x {k}: {affine(m, n, k, draw)}", flush=True)
     return 0
 
 
