@@ -11,6 +11,8 @@ from daskdl.kernels.runtime.jit import jit
 
 #: Sums side by side, which a processor adds at a time.
 LANES = 16
+#: Words of a lane that are added up in registers before sums in memory are changed.
+TOGETHER = 8
 
 
 def digest(array: NDArray[Any]) -> tuple[object, ...]:
@@ -43,8 +45,17 @@ def digest(array: NDArray[Any]) -> tuple[object, ...]:
 
 @jit
 def _add(words, sums):
-    total, twice = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
-    for i in range(len(words)):
+    total, twice, zero = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64), np.uint64(0)
+    whole = len(words) - len(words) % TOGETHER
+    for i in range(0, whole, TOGETHER):
+        for j in range(LANES):
+            part, parts = zero, zero
+            for k in range(TOGETHER):
+                part += words[i + k, j]
+                parts += part
+            twice[j] += np.uint64(TOGETHER) * total[j] + parts
+            total[j] += part
+    for i in range(whole, len(words)):
         for j in range(LANES):
             total[j] += words[i, j]
             twice[j] += total[j]
