@@ -11,7 +11,7 @@ from daskdl.kernels.runtime.jit import jit
 
 #: Sums side by side, which a processor adds at a time.
 LANES = 16
-#: Words of a lane that are added up in registers before sums in memory are changed.
+#: Words of a lane that are added up in registers before sums in memory change.
 TOGETHER = 8
 
 
@@ -35,8 +35,8 @@ def digest(array: NDArray[Any]) -> tuple[object, ...]:
     False
     """
     plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    whole = plain.size - plain.size % (8 * LANES)
-    words = plain[:whole].view(np.uint64).reshape(-1, LANES)
+    whole = plain.size - plain.size % (8 * LANES * TOGETHER)
+    words = plain[:whole].view(np.uint64).reshape(-1, TOGETHER, LANES)
     sums = np.zeros((2, LANES), np.uint64)
     if len(words):
         _add(words, sums)
@@ -46,17 +46,12 @@ def digest(array: NDArray[Any]) -> tuple[object, ...]:
 @jit
 def _add(words, sums):
     total, twice, zero = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64), np.uint64(0)
-    whole = len(words) - len(words) % TOGETHER
-    for i in range(0, whole, TOGETHER):
+    for i in range(len(words)):
         for j in range(LANES):
             part, parts = zero, zero
             for k in range(TOGETHER):
-                part += words[i + k, j]
+                part += words[i, k, j]
                 parts += part
             twice[j] += np.uint64(TOGETHER) * total[j] + parts
             total[j] += part
-    for i in range(whole, len(words)):
-        for j in range(LANES):
-            total[j] += words[i, j]
-            twice[j] += total[j]
     sums[0], sums[1] = total, twice

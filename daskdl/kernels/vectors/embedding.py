@@ -110,14 +110,6 @@ def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
     over_rows(_add_to, pairs, grain.least(grain.STREAM, width), table)
 
 
-def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:
-    """Return the gradient to the whole table, (n_rows, C)."""
-    unique, rows = row_gradient(ids, gradient, n_rows)
-    dense = np.zeros((n_rows, gradient.shape[-1]), gradient.dtype)
-    dense[unique] = rows
-    return dense
-
-
 def _refuse(ids: Array, n_rows: int) -> None:
     """Raise for the first id that a table does not have."""
     bad = int(ids[(ids < 0) | (ids >= n_rows)].flat[0])

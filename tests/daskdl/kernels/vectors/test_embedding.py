@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.embedding import add_rows, add_to, dense_gradient, gather, row_gradient
+from daskdl.kernels.vectors.embedding import add_rows, add_to, gather, row_gradient
 from daskdl.kernels.vectors.joining import InTurns, side_by_side
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
 
@@ -81,11 +81,6 @@ def test_threads_do_not_change_the_bits():
             results.append(row_gradient(ids, d, 3000))
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-def test_dense_gradient_is_zero_elsewhere():
-    dense = dense_gradient(np.array([[2, 0], [2, 2]]), np.ones((2, 2, 3)), 4)
-    np.testing.assert_array_equal(dense, np.array([1, 0, 3, 0])[:, None] * np.ones(3))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
