@@ -19,7 +19,7 @@ from nowcast.quality.clean import STEPS, Cleaned, clean
 from nowcast.quality.climate import open_climate
 from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.maps import composite
 from nowcast.radar.polar import volume
 from nowcast.radar.polar.sweep import Sweep
@@ -280,6 +280,8 @@ def read_sweeps(
                 read = isolated.call(
                     name, volume.read_part, part, scan.format, settings.sweeps, settings.moment
                 )
+                for sweep in read:
+                    compare_times("the header's time", scan.scanned, sweep.time)
             if any(_repeats(sweep, known) for sweep in read for known in sweeps):
                 repeated.append(name)
             else:

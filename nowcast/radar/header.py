@@ -7,8 +7,12 @@ from enum import StrEnum
 
 import numpy as np
 
+from daskdl.errors import DataError
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
+
+# How far the time that a file states of itself may lie from that of its first ray.
+APART = np.timedelta64(60, "m")
 
 
 class Format(StrEnum):
@@ -50,6 +54,14 @@ POLAR = {
 
 # Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
 MOST_CELLS = 1 << 27
+
+
+def compare_times(key: str, stated: np.datetime64, first: np.datetime64) -> None:
+    """Refuse a file whose time ``stated`` by ``key`` is over ``APART`` from that of a ray."""
+    if abs(stated - first) > APART:
+        raise DataError(
+            f"expected the first ray within {APART} of {key}, {stated}, found {first}; mend either"
+        )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,31 @@ def quantity(data: Any, above: Any) -> str:
         if "what" in group and "quantity" in group["what"].attrs:
             return text(group["what"], "quantity")
     return ""
+
+
+def says(key: str, *groups: Any) -> bool:
+    """Tell whether ``how`` of one of the groups says ``malfunc`` or ``simulated`` of it."""
+    stated = (text(group["how"], key) for group in groups if "how" in group)
+    return any(one.lower() in ("true", "1") for one in stated)
+
+
+def check_measured(file: Any) -> None:
+    """Refuse a file that says of itself, or of a dataset, that it was simulated."""
+    if says("simulated", file, *(file[key] for key in datasets(file))):
+        raise DataError(
+            "expected what a radar measured, found how/simulated True; leave the file out, or "
+            "take the attribute away where simulated rain is meant"
+        )
+
+
+def the_only(groups: Sequence[Any], name: str) -> Any:
+    """Return the only one of some groups of one quantity, called ``name``."""
+    if len(groups) > 1:
+        raise DataError(
+            f"expected {name} once, found it in {' and '.join(group.name for group in groups)}"
+            "; write the one meant into a file of its own"
+        )
+    return groups[0]
 
 
 def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
@@ -62,6 +88,9 @@ def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
         raise DataError(f"expected a gain of {data.name} other than 0, found 0")
     nodata, undetect = value("nodata", np.nan), value("undetect", 0.0)
     stored = raw[:]
+    highest = np.iinfo(raw.dtype).max if raw.dtype.kind in "iu" else undetect
+    if np.isnan(nodata) and highest != undetect and (stored == highest).any():
+        raise DataError(f"expected nodata of {data.name}, found none and {highest}; state nodata")
     values = (stored * np.float64(gain) + offset).astype(np.float32)
     values[stored == nodata] = np.nan
     values[stored == undetect] = -np.inf

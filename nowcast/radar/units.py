@@ -1,9 +1,18 @@
-"""Units of rain as files spell them, in factors to mm h-1 and mm: what UDUNITS reads."""
+"""Units of rain as files spell them, in factors to mm h-1 and mm, and numbers that are no rain."""
 
 from __future__ import annotations
 
 import re
 
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+
+#: No rain is as much (mm h-1, the less the longer it is for), nor an echo (dBZ).
+BEYOND_RAIN, BEYOND_ECHO = 900.0, 150.0
+#: The same number beyond in so many cells is a code.
+MANY = 4
 #: Lengths in mm, times in hours; a kilogram of water on a square metre is 1 mm.
 LENGTHS = {
     "mm": 1.0, "millimeter": 1.0, "millimetre": 1.0, "cm": 10.0, "m": 1000.0, "meter": 1000.0,
@@ -20,6 +29,18 @@ METRES = {
     "kilometers": 1000.0,
 }  # fmt: skip
 TERM = re.compile(r"(?P<over>/?)\s*(?P<name>[A-Za-z]+)\s*(?:\^|\*\*)?\s*(?P<power>[+-]?\d+)?")
+
+
+def take_out_codes(values: NDArray[np.float32], limit: float) -> None:
+    """Make NaN of a few finite values beyond a limit, which nothing measures; refuse many alike."""
+    beyond = (np.abs(values) > limit) & ~np.isinf(values)
+    codes, cells = np.unique(values[beyond], return_counts=True)
+    if (code := codes[cells >= MANY][:1]).size:
+        raise DataError(
+            f"expected rain or dBZ, found {code[0]:g} in many cells, a number for missing ones "
+            "that the file does not declare; set its _FillValue or nodata"
+        )
+    values[beyond] = np.nan
 
 
 def rain_factor(units: str, kind: str) -> float | None:

@@ -13,10 +13,8 @@ from daskdl.errors import DataError
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps import cfnetcdf, fmi, geotiff, grib, knmi, odim_composite, radolan
+from nowcast.radar.units import BEYOND_ECHO, BEYOND_RAIN, take_out_codes
 from nowcast.rain.rainrate import ZRRelation
-
-# No rain is as much (mm h-1), nor an echo (dBZ); the same number beyond in so many cells is a code.
-BEYOND_RAIN, BEYOND_ECHO, MANY = 900.0, 150.0, 4
 
 
 class Reader(NamedTuple):
@@ -57,7 +55,8 @@ def read_header(path: Path, format: Format) -> Header:
 def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.float32]:
     """Return the rain rate in mm h-1 of one map, (ny, nx) float32 with y and x increasing.
 
-    Rain below 0, which adjustments to gauges leave in some products, is no measurement: missing.
+    Rain below 0, which adjustments to gauges leave in some products, and above 900 mm/h (less for
+    more than an hour) or an echo of 150 dBZ is no measurement: missing.
 
     Parameters
     ----------
@@ -70,18 +69,12 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     """
     with foreign_file(Path(header.path), header.format) as plain:
         values = READERS[header.format].read_values(plain, header, index)
-    if header.grid is not None and values.shape != header.grid.shape:
-        raise DataError(
-            f"{header.path}: expected a map of {header.grid.shape} cells, found {values.shape}"
-        )
-    beyond = abs(values) > BEYOND_ECHO if header.reflectivity else values > BEYOND_RAIN
-    codes, cells = np.unique(values[beyond & ~np.isinf(values)], return_counts=True)
-    if (code := codes[cells >= MANY][:1]).size:
-        raise DataError(
-            f"{header.path}: expected rain or dBZ, found {code[0]:g} in many cells, a number for "
-            "missing ones that the file does not declare; set its _FillValue or nodata"
-        )
-    if header.reflectivity:
-        return relation.rain_rate(values)
-    values[(values < 0) | np.isinf(values)] = np.nan
-    return values
+        if header.grid is not None and values.shape != header.grid.shape:
+            raise DataError(f"expected a map of {header.grid.shape} cells, found {values.shape}")
+        if header.reflectivity:
+            take_out_codes(values, BEYOND_ECHO)
+            return relation.rain_rate(values)
+        values[(values < 0) | np.isinf(values)] = np.nan
+        hours = (header.accumulation or np.timedelta64(0)) / np.timedelta64(1, "h")
+        take_out_codes(values, BEYOND_RAIN / max(1.0, hours) ** 0.5)
+        return values

@@ -69,9 +69,6 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             for key in ("calibration_missing_data", "calibration_out_of_image")
             if key in calibration.attrs
         ]
-    assert header.grid is not None
-    if raw.shape != header.grid.shape:
-        raise DataError(f"expected an image of {header.grid.shape} cells, found {raw.shape}")
     rain = (scale * raw + offset).astype(np.float32)
     rain[np.isin(raw, missing)] = np.nan
     if header.accumulation is None:

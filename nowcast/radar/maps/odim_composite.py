@@ -21,11 +21,14 @@ from nowcast.radar.maps.geographic import geographic_grid
 from nowcast.radar.maps.projection import compare_corners, in_metres
 from nowcast.radar.odim_groups import (
     REFLECTIVITY,
+    check_measured,
     datasets,
     quantity,
     read_time,
     read_values,
+    says,
     station,
+    the_only,
 )
 from nowcast.rain.grid import Grid
 
@@ -41,7 +44,10 @@ def read_header(path: Path, name: str) -> Header:
     import h5py
 
     with h5py.File(path, "r") as file:
+        check_measured(file)
         dataset, data = _find(file)
+        if says("malfunc", file, dataset):
+            raise DataError("expected a composite that is sound, found how/malfunc True")
         name_of_quantity = quantity(data, dataset)
         attributes = dataset["what"] if "what" in dataset else file["what"]
         time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
@@ -109,9 +115,9 @@ def _find(file: Any) -> tuple[Any, Any]:
         if "data" in file[key][inner]
     ]
     for wanted in QUANTITIES:
-        for dataset, data in groups:
-            if quantity(data, dataset) == wanted:
-                return dataset, data
+        if named := [data for dataset, data in groups if quantity(data, dataset) == wanted]:
+            data = the_only(named, wanted)
+            return data.parent, data
     quantities = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
     raise DataError(
         f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no data'}"

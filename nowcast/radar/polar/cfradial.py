@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.attributes import text_of
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.netcdf import engine_of, open_dataset
 from nowcast.radar.polar.sweep import Sweep, site_of
 from nowcast.radar.polar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
-
-# How far the time at which a volume says it starts may lie from its first ray.
-APART = np.timedelta64(60, "m")
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -76,10 +73,7 @@ def check_statements(root: xr.Dataset, first: np.datetime64) -> None:
         start = np.datetime64(text_of(stated).removesuffix("Z") or "NaT", "ms")
     except ValueError:
         return
-    if abs(start - first) > APART:
-        raise DataError(
-            f"expected the first ray within {APART} of time_coverage_start, {start}, found {first}"
-        )
+    compare_times("time_coverage_start", start, first)
 
 
 def station_of(dataset: xr.Dataset) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.attributes import number, text
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.radar.polar.tree import sweeps_of
 from nowcast.radar.site import Site
@@ -29,12 +29,13 @@ def read_header(path: Path, name: str) -> Header:
     with h5py.File(path, "r") as file:
         scans = [file[key] for key in file if SCAN.fullmatch(key) and "how" in file[key]]
         told = [text(scan["how"], "timestamp").removesuffix("Z") for scan in scans]
+        date = text(file.get("what", file), "date").removesuffix("Z")
         try:
-            start = min(np.datetime64(one, "ms") for one in told)
+            *starts, stated = (np.datetime64(one, "ms") for one in (*told, date))
         except ValueError:
-            raise DataError(
-                f"{name}: expected each scan's timestamp, found {', '.join(told) or 'none'}"
-            ) from None
+            found = ", ".join((*told, date))
+            raise DataError(f"expected each scan's timestamp and a date, found {found}") from None
+        compare_times("what/date", stated, min(starts))
         names = [
             text(file[group], key)
             for group, key in (("how", "site_name"), ("how", "host_name"), ("what", "source"))
@@ -46,7 +47,7 @@ def read_header(path: Path, name: str) -> Header:
             path=name,
             format=Format.GAMIC,
             station=next((one for one in names if one), "unknown"),
-            times=(start,),
+            times=(min(starts),),
             site=site,
             single_sweep=len(scans) == 1,
         )

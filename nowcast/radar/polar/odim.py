@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.attributes import number, text
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.odim_groups import (
     REFLECTIVITY,
+    check_measured,
     datasets,
     quantity,
     read_time,
     read_values,
+    says,
     station,
+    the_only,
 )
 from nowcast.radar.polar.cuts import lowest_cuts
 from nowcast.radar.polar.sweep import (
@@ -35,8 +38,6 @@ from nowcast.radar.site import Site
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
 METRES_SINCE = (2, 4)
-# How far the nominal time of a volume may lie from the start of its first sweep.
-APART = np.timedelta64(60, "m")
 #: No radar is blind for longer, in metres; files that mix up metres and kilometres are told by it.
 FARTHEST_START = 50_000.0
 
@@ -49,7 +50,10 @@ def read_header(path: Path, name: str) -> Header:
         times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
         if not times:
             raise DataError(f"{name}: expected at least one dataset with a start time, found none")
-        _compare_times(file, min(times))
+        date, time = (text(file["what"], key) for key in ("date", "time"))
+        if date and time:
+            compare_times("what/time", read_time(date, time), min(times))
+        check_measured(file)
         return Header(
             path=name,
             format=Format.ODIM,
@@ -94,7 +98,7 @@ def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
     DataError
         When it calls all of them so.
     """
-    sound = [turn for turn in turns if not (_malfunctions(turn) or _malfunctions(file))]
+    sound = [turn for turn in turns if not says("malfunc", turn, file)]
     if not sound:
         told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
         raise DataError(
@@ -102,10 +106,6 @@ def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
             "; leave the file out"
         )
     return sound
-
-
-def _malfunctions(group: Any) -> bool:
-    return "how" in group and text(group["how"], "malfunc").lower() in ("true", "1")
 
 
 def _read_sweep(
@@ -163,12 +163,11 @@ def _read_sweep(
 
 def _moment(turn: Any, names: Sequence[str]) -> Any:
     """Return the data group of the first of the named moments that a sweep has; None without."""
-    groups = {
-        quantity(turn[key], turn): turn[key]
-        for key in reversed(datasets(turn, "data"))
-        if "data" in turn[key]
-    }
-    return next((groups[name] for name in names if name in groups), None)
+    groups: dict[str, list[Any]] = {}
+    for key in datasets(turn, "data"):
+        if "data" in turn[key]:
+            groups.setdefault(quantity(turn[key], turn), []).append(turn[key])
+    return next((the_only(groups[name], name) for name in names if name in groups), None)
 
 
 def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
@@ -224,16 +223,6 @@ def version(file: Any) -> tuple[int, int]:
     """Return the version of the data model that a file states; (2, 0) where it states none."""
     match = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
     return (int(match[1]), int(match[2])) if match else (2, 0)
-
-
-def _compare_times(file: Any, start: np.datetime64) -> None:
-    """Refuse a file whose own time and that of its first sweep are more than ``APART`` apart."""
-    date, time = (text(file["what"], key) for key in ("date", "time"))
-    if date and time and abs(read_time(date, time) - start) > APART:
-        raise DataError(
-            f"expected the first sweep within {APART} of the file's time, {read_time(date, time)}, "
-            f"found {start}"
-        )
 
 
 def _start(turn: Any) -> np.datetime64:

@@ -23,6 +23,10 @@ from nowcast.radar.site import Site
 REFLECTIVITY = ("CZ", "DB", "DZ", "ZH", "UZ", "ZT")
 CORRELATION, PHASE = ("RH",), ("PH",)
 MAGIC = b"UF"
+#: Degrees between the angle a sweep was set to and its rays beyond which one of them is wrong.
+OFF = 2.0
+# In a field's header, after the word that says where its data begin: the bits of each number.
+BITS = 18
 # Words before the first field of the mandatory header, and that header.
 MARKER = 4
 MANDATORY = struct.Struct(">2s9h8s8s6hh6h2s2hhhh3h8sh")
@@ -49,6 +53,8 @@ class Ray:
     azimuth: float
     elevation: float
     mode: int
+    fixed: float
+    volume: int
     no_data: int
 
 
@@ -82,11 +88,29 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
             turns.setdefault(ray.sweep, []).append(ray)
     rays = list(turns.values())
     elevations = [float(np.median([ray.elevation for ray in turn])) for turn in rays]
+    for turn, elevation in zip(rays, elevations, strict=True):
+        _compare(turn, elevation)
     return [
         _read_sweep(content, rays[i], elevations[i], moment)
         for cut in lowest_cuts(elevations, cuts)
         for i in cut
     ]
+
+
+def _compare(turn: list[Ray], elevation: float) -> None:
+    """Refuse a sweep whose rays are of several volumes or places, or of another angle than set."""
+    fixed = float(np.median([ray.fixed for ray in turn]))
+    # Writers that do not know the angle leave 0, or the code of no data.
+    if -OFF < fixed != 0.0 and abs(fixed - elevation) > OFF:
+        raise DataError(
+            f"expected rays of the fixed angle, {fixed:g} degrees, found elevations of "
+            f"{elevation:g}; mend either"
+        )
+    if len({(ray.volume, ray.site) for ray in turn}) > 1:
+        raise DataError(
+            "expected rays of one volume and one place in a sweep, found several; write each "
+            "volume of a radar that stands still into a file of its own"
+        )
 
 
 def _rays(content: bytes, *, whole: bool = True) -> Iterator[Ray]:
@@ -123,6 +147,8 @@ def _ray(content: bytes, start: int, size: int) -> Ray:
             f"expected a time zone of {', '.join(filter(None, ZONES))}, found {zone!r}"
             "; write the rays' times in UT"
         )
+    if fields[8] > 1:
+        raise DataError(f"expected one record for each ray, found record {fields[8]} of one")
     return Ray(
         start=start,
         size=size,
@@ -134,6 +160,8 @@ def _ray(content: bytes, start: int, size: int) -> Ray:
         azimuth=fields[26] * SIXTY_FOURTH % 360.0,
         elevation=fields[27] * SIXTY_FOURTH,
         mode=fields[28],
+        fixed=fields[29] * SIXTY_FOURTH,
+        volume=fields[6],
         no_data=fields[-1],
     )
 
@@ -170,8 +198,10 @@ def _fields(content: bytes, ray: Ray) -> dict[str, int]:
     (count,) = _words(content, ray, ray.data_header, 1)
     positions: dict[str, int] = {}
     for i in range(count):
-        name, position = _words(content, ray, ray.data_header + 3 + 2 * i, 2)
-        positions[struct.pack(">h", name).decode("ascii", "replace").strip("\x00 ")] = position
+        word, position = _words(content, ray, ray.data_header + 3 + 2 * i, 2)
+        name = struct.pack(">h", word).decode("ascii", "replace").strip("\x00 ")
+        if positions.setdefault(name, position) != position:
+            raise DataError(f"expected each field of a ray once, found {name} twice")
     if not positions:
         raise DataError("expected fields in a ray, found none")
     return positions
@@ -195,6 +225,9 @@ def _values(content: bytes, rays: list[Ray], name: str, gates: int) -> NDArray[n
         if position is None:
             continue
         data, scale, *spacing, count = _words(content, ray, position, 6)
+        (bits,) = _words(content, ray, position + BITS, 1)
+        if bits not in (0, 16, ray.no_data):
+            raise DataError(f"expected {name} in words of 16 bits, found {bits}")
         spacings.add(tuple(spacing))
         if len(spacings) > 1:
             raise DataError(

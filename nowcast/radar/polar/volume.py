@@ -14,6 +14,7 @@ from nowcast.radar.plainfile import joined_file
 from nowcast.radar.polar import cfradial, cfradial2, gamic, iris, nexrad, odim, rainbow, uf
 from nowcast.radar.polar.cuts import join_moments, usable_sweeps
 from nowcast.radar.polar.sweep import Sweep
+from nowcast.radar.units import BEYOND_ECHO, take_out_codes
 
 LIBRARIES = ("xradar", "h5py", "h5netcdf", "pyproj")
 
@@ -97,7 +98,11 @@ def read_part(paths: Sequence[Path], format: Format, cuts: int, moment: str | No
         with guarded(str(paths[0]), format), joined_file(paths) as path:
             return read_part([path], format, cuts, moment)
     with foreign_file(paths[0], format) as plain:
-        return READERS[format].read_sweeps(plain, cuts, moment)
+        sweeps = READERS[format].read_sweeps(plain, cuts, moment)
+        for sweep in sweeps:
+            if sweep.dbz is not None:
+                take_out_codes(sweep.dbz, BEYOND_ECHO)
+        return sweeps
 
 
 def usable(

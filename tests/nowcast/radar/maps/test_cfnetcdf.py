@@ -107,9 +107,10 @@ def test_a_zone_is_udunits_with_a_sign_or_without(tmp_path, clock, sign, colon, 
     ],
 )
 def test_units_become_mm_an_hour(tmp_path, name, units, factor):
-    path = write(maps(name, units, bounds="edges"), tmp_path / "a.nc")
-    rain = composite.read_rain(read_header(path), 0, ZRRelation())
-    assert rain[2, 1] == pytest.approx(factor)
+    dataset = maps(name, units, bounds="edges")
+    dataset["rain"][:] /= factor
+    rain = composite.read_rain(read_header(write(dataset, tmp_path / "a.nc")), 0, ZRRelation())
+    assert rain[2, 1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -198,6 +199,26 @@ def test_a_number_for_missing_that_is_not_declared_is_no_rain(tmp_path, name, un
     assert np.isfinite(composite.read_rain(header, 1, ZRRelation())).all()
     with pytest.raises(DataError, match="that the file does not declare; set its _FillValue"):
         composite.read_rain(header, 0, ZRRelation())
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "code"),
+    [
+        ("rainfall_rate", "mm h-1", 9999), ("rainfall_amount", "mm", 9999),
+        ("equivalent_reflectivity_factor", "dBZ", 999),
+        ("equivalent_reflectivity_factor", "dBZ", -9999),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("hours", [None, 24])
+def test_a_few_such_numbers_are_missing(tmp_path, name, units, code, hours):
+    dataset = maps(name, units)
+    dataset["rain"][0, 1, :3] = code
+    if hours:  # 9999 mm of a day are no more than 417 mm/h
+        days = dataset.time.values[0] + np.arange(2) * np.timedelta64(24, "h")
+        dataset = dataset.assign_coords(time=dataset.time.copy(data=days))
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    rain = composite.read_rain(header, 0, ZRRelation())
+    assert np.argwhere(np.isnan(rain)).tolist() == [[1, 0], [1, 1], [1, 2], [2, 0]]
 
 
 def test_a_calendar_of_other_days_is_named(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite
+from nowcast.radar.maps import composite, geotiff
 from nowcast.radar.maps.geographic import geographic_grid
 from nowcast.radar.maps.projection import in_metres
 from nowcast.radar.reader import read_header
@@ -82,7 +82,7 @@ def test_scale_and_offset_as_gdal_writes_them(tmp_path):
 def test_a_unit_without_a_gain_is_the_quantity_itself(tmp_path):
     path = write_geotiff(tmp_path / "202406011215-rr.tif", reflectivity=False)
     path.write_bytes(path.read_bytes().replace(b'"Gain"', b'"Gone"'))
-    found = composite.read_rain(read_header(path), 0, ZRRelation())
+    found = geotiff.read_values(path, read_header(path), 0)
     np.testing.assert_allclose(found, 100 * rain(), atol=1)
 
 

@@ -144,7 +144,7 @@ def write_rate(path, values, keys, sample="regular_ll_sfc_grib2"):
     message = eccodes.codes_grib_new_from_samples(sample)
     for key, value in (keys | WMO | {"parameterNumber": 7}).items():
         eccodes.codes_set(message, key, value)
-    eccodes.codes_set_values(message, values)
+    eccodes.codes_set_values(message, values / 3600)  # kg m-2 s-1 of mm h-1
     with path.open("wb") as file:
         eccodes.codes_write(message, file)
     return [eccodes.codes_get_array(message, name) for name in ("latitudes", "longitudes")]
@@ -172,7 +172,7 @@ def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
     else:  # eccodes's points rise whatever the flag says; the first is that of the northern row
         assert (latitude[-1, 0], longitude[-1, 0] % 360) == pytest.approx((23.117, 240.98))
     values = composite.read_rain(header, 0, ZRRelation())
-    assert values[19 if upwards else 0, 29] == pytest.approx(599 * 3600, rel=1e-3)
+    assert values[19 if upwards else 0, 29] == pytest.approx(599, rel=1e-3)
 
 
 DEGREES = {
@@ -187,7 +187,7 @@ def test_a_map_by_columns_is_turned(tmp_path):
     keys = DEGREES | {"jPointsAreConsecutive": 1}
     path = tmp_path / "a.grib2"
     write_rate(path, np.arange(6.0), keys)
-    values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
+    values = composite.read_rain(read_header(path), 0, ZRRelation())
     np.testing.assert_allclose(values, [[0, 2, 4], [1, 3, 5]], atol=1e-3)
     write_rate(path, np.arange(6.0), keys | {"alternativeRowScanning": 1})
     with pytest.raises(DataError, match="found alternativeRowScanning 1"):
@@ -230,7 +230,7 @@ def test_points_that_run_length_packing_leaves_out_are_missing(tmp_path):
     path = tmp_path / "a.grib2"
     write_rate(path, np.arange(6.0), DEGREES)
     run_lengths(path)
-    values = composite.read_rain(read_header(path), 0, ZRRelation()) / 3600
+    values = grib.read_values(path, read_header(path), 0) / 3600
     np.testing.assert_allclose(values, [[np.nan, np.nan, 1.5], [0.5, 0.5, 0.5]])
 
 

@@ -176,6 +176,48 @@ def test_times_that_contradict_each_other_are_refused(tmp_path, quantity, key, v
         read_header(path)
 
 
+@pytest.mark.parametrize(("start", "refused"), [(b"124500", False), (b"124501", True)])
+def test_scans_may_begin_half_an_hour_after_the_time_of_a_composite(tmp_path, start, refused):
+    path = write_odim(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        what = file["dataset2/what"].attrs
+        what["starttime"], what["endtime"] = start, b"130000"
+    if refused:
+        with pytest.raises(DataError, match="within what the dataset states, 2024-06-01T12:45:01"):
+            read_header(path)
+    else:
+        assert read_header(path).times == (np.datetime64("2024-06-01T12:15"),)
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "sentence"),
+    [
+        ("dataset2", "simulated", "found how/simulated True"),
+        ("/", "simulated", "found how/simulated True"),
+        ("dataset2", "malfunc", "a composite that is sound, found how/malfunc True"),
+        ("dataset1", "malfunc", None),
+    ],
+)
+def test_what_a_composite_says_of_itself(tmp_path, group, key, sentence):
+    path = write_odim(tmp_path / "a.h5")
+    expected = read_header(path)
+    with h5py.File(path, "r+") as file:
+        file[group].require_group("how").attrs[key] = True
+    if sentence:
+        with pytest.raises(DataError, match=sentence):
+            read_header(path)
+    else:
+        assert read_header(path) == expected
+
+
+def test_two_maps_of_one_quantity_are_refused(tmp_path):
+    path = write_odim(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file.copy("dataset2", file, "dataset3")
+    with pytest.raises(DataError, match="RATE once, found it in /dataset2/data1 and /dataset3/d"):
+        read_header(path)
+
+
 @pytest.mark.parametrize("hours", [-1, 1, 2, 24])
 def test_a_time_far_from_what_was_scanned_is_refused(tmp_path, hours):
     path = write_odim(tmp_path / "a.h5")

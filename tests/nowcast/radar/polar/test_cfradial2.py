@@ -6,6 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
+from daskdl.errors import DataError
+from nowcast.ingest.rain_map import read_sweeps as read_scan
+from nowcast.ingest.scan import group_scans
+from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
 from nowcast.radar.polar.volume import read_sweeps
 from nowcast.radar.reader import read_header
@@ -69,6 +73,25 @@ def write_gamic(path):
                 dyn_range_min=np.float32(-31.5), dyn_range_max=np.float32(95.5),
             )  # fmt: skip
     return path
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_the_times_of_a_gamic_volume_are_compared(tmp_path, days):
+    path = write_gamic(tmp_path / "a.mvol")
+    with h5py.File(path, "r+") as file:
+        file["what"].attrs["date"] = np.bytes_(f"2024-06-0{1 + days}T12:00:00.000Z")
+        if days == 0:  # the rays' own
+            for scan in ("scan0", "scan1"):
+                rays = file[f"{scan}/ray_header"][:]
+                rays["timestamp"] += 7_200_000_000
+                file[f"{scan}/ray_header"][:] = rays
+    if days:
+        with pytest.raises(DataError, match="within 60 minutes of what/date, 2024-06-02T12:00"):
+            read_header(path)
+    else:
+        (scan,), _ = group_scans([read_header(path)])
+        with pytest.raises(DataError, match="of the header's time, 2024-06-01T12:00:06, found"):
+            read_scan(scan, IngestSettings())
 
 
 def test_a_gamic_volume(tmp_path):

@@ -186,7 +186,7 @@ def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_p
             "what",
             "time",
             b"190000",
-            "expected the first sweep within 60 minutes of the file's time",
+            "expected the first ray within 60 minutes of what/time",
         ),
     ],
 )
@@ -197,6 +197,51 @@ def test_two_statements_that_differ_are_refused(tmp_path, group, key, value, sen
     read = {"dataset1/where": lambda: read_sweeps([path], Format.ODIM)}
     with pytest.raises(DataError, match=sentence):
         read.get(group, lambda: read_header(path))()
+
+
+@pytest.mark.parametrize("group", ["/", "dataset1"])
+def test_a_simulated_scan_is_no_measurement(tmp_path, group):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file[group].require_group("how").attrs["simulated"] = np.bytes_("True")
+    with pytest.raises(DataError, match=r"found how/simulated True; leave the file out"):
+        read_header(path)
+
+
+def test_two_data_of_one_quantity_are_refused_but_of_another_are_not(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file.copy("dataset1/data1", file["dataset1"], "data2")
+        file["dataset1/data2/what"].attrs["quantity"] = np.bytes_("TH")
+        assert len(read_sweeps([path], Format.ODIM)) == 1
+        file["dataset1/data2/what"].attrs["quantity"] = np.bytes_("DBZH")
+    with pytest.raises(DataError, match="DBZH once, found it in /dataset1/data1 and /dataset1/d"):
+        read_sweeps([path], Format.ODIM)
+
+
+def test_whole_numbers_without_nodata_have_none(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        del file["dataset1/data1/what"].attrs["nodata"]
+    with pytest.raises(DataError, match="expected nodata of /dataset1/data1, found none and 255"):
+        read_sweeps([path], Format.ODIM)
+    raw = np.full((RAYS, 40), 100, np.uint8)
+    with h5py.File(path, "r+") as file:
+        file["dataset1/data1/data"][:] = raw
+    assert (read_sweeps([path], Format.ODIM)[0].dbz == 18).all()
+
+
+@pytest.mark.parametrize(("cells", "refused"), [(3, False), (4, True)])
+def test_a_number_that_no_echo_has_is_missing_or_refused(tmp_path, cells, refused):
+    raw = np.full((RAYS, 40), 100.0)
+    raw[5, :cells] = 9999.0
+    path = write_sweep(tmp_path / "a.h5", raw=raw)
+    if refused:
+        with pytest.raises(DataError, match=r"found 4967\.5 in many cells, a number for missing"):
+            read_sweeps([path], Format.ODIM)
+    else:
+        (sweep,) = read_sweeps([path], Format.ODIM)
+        np.testing.assert_array_equal(np.isnan(sweep.dbz), raw == 9999)
 
 
 def test_rays_begin_where_astart_says(tmp_path):

@@ -22,7 +22,9 @@ from nowcast.radar.reader import read_header
 RAYS, GATES, NO_DATA = 36, 60, -32768
 
 
-def write_uf(path: Path, elevations: tuple[float, ...] = (0.5, 1.5)) -> Path:
+def write_uf(
+    path: Path, elevations: tuple[float, ...] = (0.5, 1.5), names: tuple[bytes, ...] = (b"DZ",)
+) -> Path:
     """Write a volume: 30 dBZ in a block of the lowest sweep, one more in the next; else no data."""
     with path.open("wb") as file:
         for sweep, elevation in enumerate(elevations, start=1):
@@ -30,14 +32,16 @@ def write_uf(path: Path, elevations: tuple[float, ...] = (0.5, 1.5)) -> Path:
                 values = np.full(GATES, NO_DATA, ">i2")
                 if 5 <= ray < 12:
                     values[10:30] = 100 * (29 + sweep)
-                file.write(_record(sweep, ray, elevation, values))
+                file.write(_record(sweep, ray, elevation, values, names))
     return path
 
 
-def _record(sweep: int, ray: int, elevation: float, values: np.ndarray) -> bytes:
-    data_header = MANDATORY.size // 2 + 1
-    field_header = data_header + 3 + 2
-    data = field_header + 19
+def _record(
+    sweep: int, ray: int, elevation: float, values: np.ndarray, names: tuple[bytes, ...]
+) -> bytes:
+    count, data_header = len(names), MANDATORY.size // 2 + 1
+    field_header = data_header + 3 + 2 * count
+    data = field_header + 19 * count
     words = data - 1 + GATES
     mandatory = MANDATORY.pack(
         b"UF", words, data_header, data_header, data_header, ray + 1, 1, ray + 1, 1, sweep,
@@ -45,12 +49,14 @@ def _record(sweep: int, ray: int, elevation: float, values: np.ndarray) -> bytes
         2020, 6, 1, 12, 0, 10 * sweep, b"UT", round(64 * (10 * ray + 5)), round(64 * elevation),
         1, round(64 * elevation), 64 * 18, 2020, 6, 1, b"test    ", NO_DATA,
     )  # fmt: skip
-    header = struct.pack(">3h2sh", 1, 1, 1, b"DZ", field_header)
+    header = struct.pack(">3h", count, 1, count)
+    for i, name in enumerate(names):
+        header += struct.pack(">2sh", name, field_header + 19 * i)
     field = struct.pack(
         ">13h2s2h2s2h", data, 100, 0, 0, 1000, GATES, 1000, 64, 64, 0, 0, 64 * 5, 64, b"  ",
         0, 100, b"  ", 0, 16,
     )  # fmt: skip
-    record = mandatory + header + field + values.tobytes()
+    record = mandatory + header + count * field + values.tobytes()
     marker = struct.pack(">I", len(record))
     return marker + record + marker
 
@@ -100,6 +106,51 @@ def test_rays_of_other_gates_in_one_sweep_are_refused(tmp_path):
     path.write_bytes(bytes(content))
     with pytest.raises(DataError, match="expected gates of DZ alike in all rays"):
         read_sweeps([path], Format.UF)
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "sentence"),
+    [
+        (6, 2, "rays of one volume and one place in a sweep, found several"),
+        (8, 2, "one record for each ray, found record 2 of one"),
+        (14, 640, "rays of one volume and one place in a sweep, found several"),
+        (29, 64 * 8, None),
+        (29, 0, None),
+        (29, NO_DATA, None),
+    ],
+)
+def test_what_rays_say_of_their_sweep_is_compared(tmp_path, word, value, sentence):
+    path = write_uf(tmp_path / "a.uf", (0.5,))
+    content = bytearray(path.read_bytes())
+    record = len(content) // RAYS
+    fields = list(MANDATORY.unpack_from(content, 4))
+    fields[word] = value
+    for ray in range(RAYS if word == 29 else 1):
+        MANDATORY.pack_into(content, 4 + ray * record, *fields)
+    path.write_bytes(bytes(content))
+    if sentence:
+        with pytest.raises(DataError, match=sentence):
+            read_sweeps([path], Format.UF)
+    elif value > 0:
+        with pytest.raises(DataError, match="of the fixed angle, 8 degrees, found elevations of 0"):
+            read_sweeps([path], Format.UF)
+    else:
+        assert read_sweeps([path], Format.UF)[0].elevation == 0.5
+
+
+def test_numbers_of_another_width_are_refused(tmp_path):
+    path = write_uf(tmp_path / "a.uf")
+    tail = b"  " + struct.pack(">2h", 0, 16)
+    assert path.read_bytes().count(tail) == 2 * RAYS
+    path.write_bytes(path.read_bytes().replace(tail, b"  " + struct.pack(">2h", 0, 8)))
+    with pytest.raises(DataError, match="expected DZ in words of 16 bits, found 8"):
+        read_sweeps([path], Format.UF)
+
+
+def test_two_fields_of_one_name_are_refused(tmp_path):
+    assert len(read_sweeps([write_uf(tmp_path / "a.uf", names=(b"DZ", b"ZT"))], Format.UF)) == 1
+    with pytest.raises(DataError, match="expected each field of a ray once, found DZ twice"):
+        read_sweeps([write_uf(tmp_path / "b.uf", names=(b"DZ", b"DZ"))], Format.UF)
 
 
 @pytest.mark.slow

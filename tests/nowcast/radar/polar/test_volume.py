@@ -83,7 +83,7 @@ def test_a_packed_composite_reads_like_the_plain_one(radar_dir, tmp_path):
 @pytest.mark.parametrize(
     ("image", "sentence"),
     [
-        (np.zeros((3, 4), np.uint16), r"expected an image of \(765, 700\) cells"),
+        (np.zeros((3, 4), np.uint16), r"expected a map of \(765, 700\) cells"),
         (None, r"damaged or truncated KNMI HDF5 file \(KeyError"),
     ],
 )
