@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.bfloat16 import along
+from daskdl.kernels.runtime import amx
 from daskdl.kernels.runtime.amx import permitted
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
@@ -135,14 +137,28 @@ def test_a_convolution_is_one_product_for_each_window(data, amx):
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * scale * 10)
 
 
-@pytest.mark.skipif(not permitted(), reason="this processor has no AMX")
 def test_a_processor_whose_sums_are_others_is_not_used(monkeypatch, caplog):
-    assert trusted.usable()
-    trusted.usable.cache_clear()
-    monkeypatch.setattr(trusted, "multiplied", lambda a, b, amx: np.array(amx))
-    assert not trusted.usable()
-    assert "another order" in caplog.text
-    trusted.usable.cache_clear()
+    made = trusted.multiplied
+    monkeypatch.setattr(trusted, "permitted", lambda: True)
+    for wrong in (0, 1):
+        monkeypatch.setattr(
+            trusted, "multiplied", lambda a, b, amx, wrong=wrong: made(a, b, False) + wrong * amx
+        )
+        assert trusted.usable.__wrapped__() != bool(wrong)
+        assert ("bfloat16 are computed without" in caplog.text) == bool(wrong)
+
+
+@pytest.mark.parametrize(("present", "answer"), [(True, 0), (True, -1), (False, 0)])
+def test_the_operating_system_is_asked_for_amx(present, answer, monkeypatch, caplog):
+    named, asked = {"amx-tile", "amx-bf16", "amx-int8", "avx512bf16"}, []
+    monkeypatch.setattr(amx, "features", lambda: named if present else named - {"amx-int8"})
+    system = SimpleNamespace(syscall=lambda *numbers: asked.append(numbers) or answer)
+    monkeypatch.setattr(amx, "ctypes", SimpleNamespace(
+        CDLL=lambda *_, **__: system, get_errno=lambda: 95
+    ))  # fmt: skip
+    assert amx.permitted.__wrapped__() == (present and answer == 0)
+    assert asked == [(158, 0x1023, 18)] * present  # arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA
+    assert ("does not let this process use AMX" in caplog.text) == (answer != 0)
 
 
 @pytest.mark.long
