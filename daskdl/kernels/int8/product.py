@@ -24,7 +24,6 @@ from daskdl.kernels.int8.block import (
     ROWS,
     finish,
     finish_narrow,
-    finish_vector,
     multiply,
     multiply_channels,
     multiply_channels_narrow,
@@ -239,6 +238,7 @@ def _multiply(
     apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
     size_residual = 1 if plan[12] == BYTES else 4
     together = whole if tiles == NONE else TOGETHER
+    offsets = np.arange(-(-words.shape[1] // SIDE)) * (4 * SIDE)
     for panel in range(begin, end):
         b = address(words) + panel * words.shape[1] * LINE
         group, place_in_group = divmod(panel, per_group)
@@ -246,7 +246,7 @@ def _multiply(
         for row in range(0, whole, together):
             last = min(row + together, whole)
             if tiles != NONE:
-                make_sums(copies, words, panel, row, last - row, sums, tiles)
+                make_sums(copies, words, offsets, panel, row, last - row, sums, tiles)
             for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
                 left = columns_left - first
                 if left <= 0:
@@ -279,8 +279,6 @@ def _finish_block(sums, shift, columns, places, ends, whole_panel):
     """Finish a block's rows of sums of the columns of a panel, or of a vector of them."""
     if whole_panel:
         finish(sums, 0, shift, 0, 0, 0, columns, places, ends)
-    elif ends[13] >= LANES:
-        finish_vector(sums, 0, shift, 0, 0, 0, columns, places, ends)
     else:
         finish_narrow(sums, 0, shift, 0, 0, 0, columns, places, ends)
 

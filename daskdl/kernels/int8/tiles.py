@@ -53,7 +53,7 @@ def usable() -> int:
 def _sums(rows, words, sums, tiles):
     if tiles == AMX:
         begin_tiles()
-    make_sums(rows, words, 0, 0, TOGETHER, sums, tiles)
+    make_sums(rows, words, np.arange(3) * LINE, 0, 0, TOGETHER, sums, tiles)
     if tiles == AMX:
         end_tiles()
 
@@ -71,23 +71,19 @@ def copy_rows(table, taps, whole, here, width, rows):
 
 
 @jit
-def make_sums(rows, words, panel, first, count, sums, tiles):
-    """Write the sums of ``count`` rows from ``first`` on and of a panel's columns.
-
-    With ``AMX`` the thread's tiles are configured.
-    """
+def make_sums(rows, words, offsets, panel, first, count, sums, tiles):
+    """Write the sums of ``count`` rows and a panel's columns; AMX wants the tiles' offsets."""
     depth, pitch, line = words.shape[1], rows.shape[1], COLUMNS * 4
     if tiles == AMX:
-        table = np.arange(-(-depth // SIDE)) * LINE
         for i in range(0, count, BLOCK):
             a = address(rows) + (first + i) * pitch
             for side in range(0, line, 2 * LINE):
                 b = address(words) + panel * depth * line + side
                 multiply_bytes(
-                    address(table), table.size, a, a + SIDE * pitch, pitch, b, b + LINE,
+                    address(offsets), offsets.size, a, a + SIDE * pitch, pitch, b, b + LINE,
                     SIDE * line, line, address(sums) + i * line + side, line, False,
                 )  # fmt: skip
-        keep(table)
+        keep(offsets)
         return
     for i in range(count):
         for column in range(COLUMNS):
