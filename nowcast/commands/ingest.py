@@ -50,11 +50,18 @@ def ingest(
         ),
     ] = "default",
     climate: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(help="File of 'nowcast climate': its ground is taken out, blockage added."),
     ] = None,
     attenuation: Annotated[
         str | None, typer.Option(help="Add what rain took of the echo behind it, at band C or X.")
+    ] = None,
+    freezing: Annotated[
+        str | None,
+        typer.Option(
+            help="Metres above the sea of 0 degrees Celsius, or a CSV of time,height: a bright "
+            "band's excess is taken off."
+        ),
     ] = None,
     keep_flags: Annotated[
         bool, typer.Option("--keep-flags", help="Keep which steps took echo out, clean_flags.")
@@ -74,14 +81,14 @@ def ingest(
         ),
     ] = None,
     within: Annotated[
-        str, typer.Option(help="Of a mosaic: how near to a frame's time scans begin.")
+        str, typer.Option(help="Of a mosaic: how near to a frame's time scans begin; 5 is 5min.")
     ] = "5min",
     offset: Annotated[
         list[str] | None,
         typer.Option(help="NAME=DB to add to a radar's reflectivity, such as behel=-1.5."),
     ] = None,
     step: Annotated[
-        str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
+        str | None, typer.Option(help="Round times to multiples of it, e.g. 5min; 5 is 5min.")
     ] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="Of addresses: first time, by the files' names.")
@@ -119,7 +126,7 @@ def ingest(
     options_given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
         "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "climate": climate, "attenuation": attenuation,
+        "clean": clean, "climate": climate, "attenuation": attenuation, "freezing": freezing,
         "keep_flags": keep_flags, "fill": fill, "step": step,
         "mosaic": mosaic, "within": within, "offset": offset,
     }  # fmt: skip

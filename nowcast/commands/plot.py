@@ -56,6 +56,12 @@ def plot(
     clean: Annotated[
         str, typer.Option(help="With --before-after: its steps, as of 'nowcast ingest'.")
     ] = "default",
+    freezing: Annotated[
+        str | None, typer.Option(help="With --before-after: as of 'nowcast ingest'.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="With --before-after: time (UTC) of one of several scans.")
+    ] = None,
 ) -> None:
     """Show forecasts beside what was observed, or the cleaning of a scan (--before-after)."""
     from nowcast.forecasters.file import open_forecast
@@ -69,7 +75,7 @@ def plot(
             f"--out: expected the name of a file that ends in .png or .gif, found {out}"
         )
     if before_after:
-        _plot_cleaning(forecast, out, clean, zoom)
+        _plot_cleaning(forecast, out, clean, freezing, zoom, at)
         return
     if cells and suffix == ".gif":
         raise SettingsError(f"--cells: expected a picture that ends in .png, found {out}")
@@ -97,22 +103,44 @@ def plot(
     say(f"picture written to {out}")
 
 
-def _plot_cleaning(paths: list[Path], out: Path, steps: str, zoom: float | None) -> None:
+def _plot_cleaning(
+    paths: list[Path],
+    out: Path,
+    steps: str,
+    freezing: str | None,
+    zoom: float | None,
+    at: str | None,
+) -> None:
     """Draw the lowest sweep of a scan before and after its cleaning."""
-    from nowcast.ingest.rain_map import clean_sweeps
+    from nowcast.ingest.rain_map import clean_sweeps, placed
+    from nowcast.ingest.scan import group_scans
     from nowcast.ingest.settings import IngestSettings
     from nowcast.plot.cleaning import plot_cleaning
     from nowcast.radar import reader
     from nowcast.radar.polar import volume
+    from nowcast.rain.utc import parse_utc, utc_text
 
-    header = reader.read_header(paths[0])
+    settings = IngestSettings.of(clean=steps, freezing=freezing)
+    headers = [reader.read_header(path) for path in paths]
+    header = headers[0]
     if not header.format.polar or out.suffix.lower() != ".png":
         raise SettingsError(
             f"--before-after: expected a polar scan and the name of a .png, found {header.format} "
             f"and {out}; give volumes, or moments of one, of one time"
         )
+    scans, _ = group_scans(headers)
+    times = [scan.time for scan in scans]
+    chosen = [scan for scan in scans if at is None or scan.time == parse_utc("--at", at)]
+    if len(chosen) != 1:
+        raise SettingsError(
+            f"--at: expected the time of one of {len(scans)} scans from {utc_text(min(times))} to "
+            f"{utc_text(max(times))}, found {at}; name one, or give the files of one time"
+        )
+    paths = [Path(path) for path in chosen[0].paths]
     sweeps = volume.read_sweeps(paths, header.format)
-    (cleaned,) = clean_sweeps(sweeps, IngestSettings.of(clean=steps), header.format)
+    if freezing is not None:
+        sweeps = placed(sweeps, settings, header.site, str(paths[0]))
+    (cleaned,) = clean_sweeps(sweeps, settings, header.format)
     reach = None if zoom is None else 500 * zoom
     plot_cleaning(sweeps[0], cleaned, out, header.station, reach)
     say(f"picture written to {out}")

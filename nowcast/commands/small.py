@@ -78,6 +78,13 @@ def climate(
         list[Path], typer.Argument(help="Polar scans of one radar: files, folders, patterns; days.")
     ],
     out: Annotated[Path, typer.Option(help="File to write, netCDF; its picture gets .png.")],
+    terrain: Annotated[
+        Path | None,
+        typer.Option(
+            help="Terrain model (GeoTIFF, netCDF, zarr), whose blockage joins what is learnt; then "
+            "one scan is enough."
+        ),
+    ] = None,
     cluster: MaybeCluster = None,
     workers: Workers = None,
 ) -> None:
@@ -87,12 +94,12 @@ def climate(
     from nowcast.quality.climate import write_climate
 
     with connected(cluster, workers) as client, progress_bar("climate") as advance:
-        learnt = learn(sources, client, advance)
+        learnt = learn(sources, client, advance, terrain)
     write_climate(learnt, out)
     plot_climate(learnt, out.with_suffix(".png"))
     say(
         f"{out}: {learnt.scans} scans, ground in {100 * learnt.ground.mean():.2g} % of the gates, "
-        f"{(learnt.blockage > 0).sum()} rays blocked; look at {out.with_suffix('.png')}"
+        f"{(learnt.blockage > 0).any(axis=1).sum()} rays blocked; look at {out.with_suffix('.png')}"
     )
 
 
@@ -127,6 +134,9 @@ def simulate(
             help="Scans have ground, speckle, spikes, blockage and attenuation, and the truth.",
         ),
     ] = False,
+    bright_band: Annotated[
+        float, typer.Option(help="Of scans: dB that melting snow echoes more, below 2500 m.")
+    ] = 0.0,
 ) -> None:
     """Write a rain store of simulated weather, to try things out and to learn from.
 
@@ -141,7 +151,7 @@ def simulate(
     if scans or false_echo:
         amount = FalseEcho() if false_echo else None
         files: list[Path] = []
-        for number, radar in enumerate(row_of_radars(radars), start=1):
+        for number, radar in enumerate(row_of_radars(radars, bright_band), start=1):
             name = f"radar{number}" if radars > 1 else ""
             with progress_bar(f"simulate {name}".strip()) as advance:
                 files += simulate_scans(

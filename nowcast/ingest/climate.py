@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskdl.cluster.bounded import Died, connected, in_order
@@ -28,6 +29,7 @@ def learn(
     sources: Iterable[str | os.PathLike[str]],
     client: Client | None = None,
     progress: Callable[[int, int], None] | None = None,
+    terrain: Path | None = None,
 ) -> Climate:
     """Learn ground and obstacles from the lowest sweeps of a radar's files.
 
@@ -38,11 +40,13 @@ def learn(
     client : distributed.Client, optional
         Cluster to read on.
     progress : callable of (done, total), optional
+    terrain : path, optional
+        Terrain model (GeoTIFF, netCDF, zarr), whose blockage joins what is learnt.
 
     Raises
     ------
     DataError
-        When there are no polar scans, of several radars, or too few.
+        When there are no polar scans, of several radars, or too few without a terrain model.
     """
     files = find_files(sources)
     report = IngestReport(store="climate")
@@ -63,7 +67,9 @@ def learn(
                 tally.add(result)
             if progress is not None:
                 progress(done, len(scans))
-    return tally.climate()
+    if not tally.scans:
+        raise report.nothing_read()
+    return tally.climate(terrain)
 
 
 def _lowest(scan: Scan) -> Sweep | Failure:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
+from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 
@@ -29,78 +30,6 @@ LARGEST_MISSING = 0.5
 FAR, HIGH = 80e3, 2e3
 # Last part of a radar's range in which its quality goes to nothing, which is this much.
 FADING, LEAST_QUALITY = 0.15, 1e-3
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Places of the gates of a sweep.
-
-    Parameters
-    ----------
-    site : Site
-        The radar.
-    elevation : float
-        Degrees.
-    azimuth : tuple of float
-        Middle of the rays in degrees, increasing.
-    first, step : float
-        Middle of the first gate and spacing of the gates in metres along the beam.
-    gates : int
-        Number of gates.
-    """
-
-    site: Site
-    elevation: float
-    azimuth: tuple[float, ...]
-    first: float
-    step: float
-    gates: int
-
-    @classmethod
-    def of(
-        cls,
-        site: Site,
-        elevation: float,
-        azimuth: NDArray[np.float64],
-        range_: NDArray[np.float64],
-    ) -> Geometry:
-        """Return the geometry, rounded (to metres far out) so that repeated scans share weights."""
-        return cls(
-            site=site,
-            elevation=round(float(elevation), 2),
-            azimuth=tuple(np.round(azimuth, 3).tolist()),
-            first=round(float(range_[0]), 1),
-            step=round(float(range_[-1] - range_[0]) / max(len(range_) - 1, 1), 3),
-            gates=len(range_),
-        )
-
-    def ground_range(self, range_: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the distance along the ground under a point of the beam, metres.
-
-        Standard refraction as straight rays over an earth of 4/3 its radius (Doviak and Zrnić,
-        1993, equations 2.28b and c).
-        """
-        radius, angle = self._effective_radius(), np.radians(self.elevation)
-        height = np.sqrt(range_**2 + radius**2 + 2 * range_ * radius * np.sin(angle)) - radius
-        return radius * np.arcsin(range_ * np.cos(angle) / (radius + height))
-
-    def slant_range(self, ground: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the range along the beam over a distance along the ground; the inverse."""
-        radius, angle = self._effective_radius(), np.radians(self.elevation)
-        # Sine rule in the triangle of the earth's centre, the radar and the point.
-        central = ground / radius
-        return radius * np.sin(central) / np.cos(angle + central)
-
-    def height(self, ground: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the height of the beam above the antenna over a distance along the ground."""
-        radius, angle = self._effective_radius(), np.radians(self.elevation)
-        return radius * (np.cos(angle) / np.cos(angle + ground / radius) - 1.0)
-
-    def _effective_radius(self) -> float:
-        a, b = 6_378_137.0, 6_356_752.314245
-        c, s = np.cos(np.radians(self.site.latitude)), np.sin(np.radians(self.site.latitude))
-        radius = np.sqrt(((a * a * c) ** 2 + (b * b * s) ** 2) / ((a * c) ** 2 + (b * s) ** 2))
-        return float(radius + self.site.altitude) * 4.0 / 3.0
 
 
 @dataclass(frozen=True)
@@ -161,9 +90,8 @@ def gate_weights(geometry: Geometry, grid: Grid) -> GateWeights:
     """
     from scipy.sparse import csr_array
 
-    ranges = geometry.first + geometry.step * np.arange(geometry.gates, dtype=np.float64)
     azimuth = np.asarray(geometry.azimuth)
-    cell, gate = _gates_in_cells(geometry, grid, azimuth, geometry.ground_range(ranges))
+    cell, gate = _gates_in_cells(geometry, grid, azimuth, geometry.ground_range(geometry.range))
     count = np.bincount(cell, minlength=grid.nx * grid.ny)
     weight = (1.0 / count[cell]).astype(np.float32)
 

@@ -116,8 +116,8 @@ def ingest(
             "end it in .zarr"
         )
     require_readers()
-    if settings.climate is not None:
-        open_climate(settings.climate)
+    for climate in settings.climate:
+        open_climate(climate)
     access = access or Access()
     sources = list(sources)
     files = find_files([source for source in sources if not is_remote(source)])

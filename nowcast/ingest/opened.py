@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps
+from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps, placed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
 from nowcast.radar.polar.tree import lowest_sweeps
@@ -61,8 +61,8 @@ def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Da
             "grid: expected a sweep with reflectivity by azimuth and range, found none; open the "
             "volume with xradar, such as xradar.io.open_odim_datatree"
         )
-    cleaned = clean_sweeps(sweeps, rules, Format.CFRADIAL)
-    maps, _ = map_sweeps([c.sweep for c in cleaned], grid, rules, None, "grid")
+    cleaned = clean_sweeps(placed(sweeps, rules, None, "grid"), rules, Format.CFRADIAL)
+    maps, _ = map_sweeps([c.sweep for c in cleaned], grid, rules, "grid")
     time = np.array([min(sweep.time for sweep in sweeps)])
     described = {"title": "Rain of one volume", "source": "weather radar"}
     rain = combine(maps, rules.combine)[np.newaxis]

@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.ingest.coverage import Coverage
-from nowcast.ingest.gridding import LEAST_QUALITY, Geometry, beam_quality, gate_weights
+from nowcast.ingest.gridding import LEAST_QUALITY, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
+from nowcast.quality.bright_band import freezing_level
 from nowcast.quality.clean import STEPS, Cleaned, clean
-from nowcast.quality.climate import open_climate
+from nowcast.quality.climate import alike, open_climate
 from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.maps import composite
 from nowcast.radar.polar import volume
+from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
@@ -157,19 +159,19 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
             rain = np.nan_to_num(rain, copy=False)
         return RainMap(rain, Coverage.of(rain))
     sweeps, lost, repeated = read_sweeps(scan, settings)
-    cleaned = clean_sweeps(sweeps, settings, scan.format)
+    cleaned = clean_sweeps(placed(sweeps, settings, site, scan.name), settings, scan.format)
     seen = [_corrected(one.sweep, settings.offset.get(scan.station, 0.0)) for one in cleaned]
-    maps, reached = map_sweeps(seen, grid, settings, site, scan.name)
+    maps, reached = map_sweeps(seen, grid, settings, scan.name)
     rain = combine(maps, settings.combine)
     quality = None
     if settings.mosaic is not None:
-        quality = _quality(cleaned, maps, grid, settings, site)
+        quality = _quality(cleaned, maps, grid, by_height=settings.mosaic == "quality")
         quality[~reached] = np.nan
     lowest = min(sweep.elevation for sweep in sweeps)
     removed: Counter[str] = Counter()
     for one in cleaned:
         removed.update(one.counts)
-    flags = map_flags(cleaned, grid, settings, site) if settings.keep_flags else None
+    flags = map_flags(cleaned, grid) if settings.keep_flags else None
     coverage = Coverage.of(rain, reached)
     return RainMap(rain, coverage, lost, repeated, lowest, dict(removed), quality, flags)
 
@@ -179,38 +181,48 @@ def clean_sweeps(
 ) -> list[Cleaned]:
     """Return sweeps without the echo that is no rain; gates without a number are told apart."""
     weakest = -np.inf if settings.noise is None else settings.noise
-    climate = None if settings.climate is None else open_climate(settings.climate)
-    rules = (settings.steps, settings.threshold, weakest, climate, settings.attenuation)
-    return [clean(_told_apart(sweep, settings, format), *rules) for sweep in sweeps]
+    climates = [open_climate(path) for path in settings.climate]
+    freezing = settings.freezing
+    level = None if freezing is None else freezing_level(freezing, sweeps[0].time)
+    cleaned = []
+    for sweep in sweeps:
+        climate = next((one for one in climates if alike(sweep, one)), None)
+        rules = (settings.steps, settings.threshold, weakest, climate, settings.attenuation, level)
+        cleaned.append(clean(_told_apart(sweep, settings, format), *rules))
+    return cleaned
+
+
+def placed(
+    sweeps: Sequence[Sweep], settings: IngestSettings, site: Site | None, name: str
+) -> list[Sweep]:
+    """Return sweeps with the site of the settings, or their own, or another file's of the radar."""
+    sites = [settings.site or sweep.site or site for sweep in sweeps]
+    if None in sites:
+        raise DataError(missing_site(name))
+    return [replace(sweep, site=where) for sweep, where in zip(sweeps, sites, strict=True)]
 
 
 def map_sweeps(
-    sweeps: list[Sweep],
-    grid: Grid,
-    settings: IngestSettings,
-    site: Site | None,
-    name: str,
+    sweeps: Sequence[Sweep], grid: Grid, settings: IngestSettings, name: str
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_]]:
     """Return a map of each sweep in mm h-1, and which cells (y, x) the radar reaches."""
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
-        where = settings.site or sweep.site or site
-        if where is None:
-            raise DataError(missing_site(name))
-        weights = gate_weights(_geometry(sweep, where), grid)
+        weights = gate_weights(_geometry(sweep), grid)
         assert sweep.dbz is not None
         maps.append(weights.apply(settings.relation.rain_rate(sweep.dbz)))
         reached |= weights.reached
     if not reached.any():
         raise DataError(
-            f"{name}: the radar at {where} reaches no cell of the grid of "
+            f"{name}: the radar at {sweeps[0].site} reaches no cell of the grid of "
             f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
         )
     return maps, reached
 
 
-def _geometry(sweep: Sweep, site: Site) -> Geometry:
-    return Geometry.of(site, sweep.elevation, sweep.azimuth, sweep.range)
+def _geometry(sweep: Sweep) -> Geometry:
+    assert sweep.site is not None
+    return Geometry.of(sweep.site, sweep.elevation, sweep.azimuth, sweep.range)
 
 
 def _corrected(sweep: Sweep, offset: float) -> Sweep:
@@ -225,19 +237,16 @@ def _quality(
     cleaned: Sequence[Cleaned],
     maps: Sequence[NDArray[np.float32]],
     grid: Grid,
-    settings: IngestSettings,
-    site: Site | None,
+    *,
+    by_height: bool,
 ) -> NDArray[np.float32]:
     """Return the quality (y, x) of the lowest sweep that sees a cell.
 
     It is the beam's, times the share of the power that obstacles and rain let through.
     """
     result = np.full(grid.shape, np.nan, np.float32)
-    by_height = settings.mosaic == "quality"
     for one, rain in zip(cleaned, maps, strict=True):
-        where = one.sweep.site or site
-        assert where is not None
-        geometry = _geometry(one.sweep, where)
+        geometry = _geometry(one.sweep)
         quality = beam_quality(geometry, grid, by_height=by_height)
         if by_height and one.lost is not None:
             share = gate_weights(geometry, grid).apply(np.float32(10) ** (-0.1 * one.lost))
@@ -246,15 +255,11 @@ def _quality(
     return np.where(np.isnan(result), quality, result)
 
 
-def map_flags(
-    cleaned: Sequence[Cleaned], grid: Grid, settings: IngestSettings, site: Site | None
-) -> NDArray[np.uint8]:
-    """Return the bits (y, x) of the steps that took out any of a cell's gates, in any sweep."""
+def map_flags(cleaned: Sequence[Cleaned], grid: Grid) -> NDArray[np.uint8]:
+    """Return the bits (y, x) of the steps that changed any of a cell's gates, in any sweep."""
     result = np.zeros(grid.shape, np.uint8)
     for one in cleaned:
-        where = settings.site or one.sweep.site or site
-        assert where is not None
-        weights = gate_weights(_geometry(one.sweep, where), grid)
+        weights = gate_weights(_geometry(one.sweep), grid)
         for bit in (1 << place for place in range(len(STEPS))):
             if (one.flags & bit).any():
                 result[weights.apply((one.flags & bit).astype(np.float32)) > 0] |= bit

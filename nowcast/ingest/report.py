@@ -87,8 +87,8 @@ class IngestReport:
         """Return a sentence on what the cleaning took out, empty for nothing."""
         echo = max(self.removed.get("echo", 0), 1)
         parts = [
-            f"{step} {100 * gates / echo:.2g} %" for step, gates in self.removed.items()
-            if step != "echo"
+            f"{step} {100 * gates / echo:.2g} %{' (lowered)' if step == 'bright_band' else ''}"
+            for step, gates in self.removed.items() if step != "echo"
         ]  # fmt: skip
         return f"of the echo were taken out: {', '.join(parts)}" if parts else ""
 

@@ -18,7 +18,7 @@ from pydantic import (
 
 from daskdl.errors import SettingsError
 from nowcast.quality.attenuation import Band
-from nowcast.quality.clean import DEFAULT, RHOHV, STEPS
+from nowcast.quality.clean import DEFAULT, GIVEN, RHOHV, STEPS
 from nowcast.radar.site import Site
 from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
@@ -59,10 +59,14 @@ class IngestSettings(BaseModel):
     clean: tuple[str, ...] = DEFAULT
     """Steps that take out echo that is no rain (:mod:`nowcast.quality`); as text with commas, or
     ``default``, ``all``, ``none``."""
-    climate: Path | None = None
-    """File of ``nowcast climate``: its ground is taken out, and what obstacles take is added."""
+    climate: tuple[Path, ...] = ()
+    """Files of ``nowcast climate``, one for each radar: their ground is taken out, and what
+    obstacles take is added."""
     attenuation: Band | None = None
     """Band of a radar, C or X, whose echo that rain took on its way is added again."""
+    freezing: FiniteFloat | Path | None = None
+    """Height of 0 degrees Celsius above the sea in metres, or a CSV of ``time,height``: the excess
+    of a bright band there is taken off (:mod:`nowcast.quality.bright_band`)."""
     keep_flags: bool = False
     """The store also has ``clean_flags``: which steps took echo out of a cell."""
     moment: str | None = None
@@ -125,15 +129,21 @@ class IngestSettings(BaseModel):
     @field_validator("clean", mode="before")
     @classmethod
     def _parse_clean(cls, value: Any) -> Any:
-        sets = {"default": DEFAULT, "all": STEPS, "none": ()}
+        every = tuple(step for step in STEPS if step not in GIVEN)
+        sets = {"default": DEFAULT, "all": every, "none": ()}
         if isinstance(value, str):
             value = sets.get(value.strip(), tuple(value.replace(" ", "").split(",")))
-        if unknown := [step for step in value if step not in STEPS]:
+        if unknown := [step for step in value if step not in every]:
             raise ValueError(
-                f"expected steps of {', '.join(STEPS)}, or one of {', '.join(sets)}, found "
+                f"expected steps of {', '.join(every)}, or one of {', '.join(sets)}, found "
                 f"{', '.join(map(repr, unknown))}"
             )
         return tuple(step for step in STEPS if step in value)
+
+    @field_validator("climate", mode="before")
+    @classmethod
+    def _parse_climate(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str | Path) else value
 
     @field_validator("offset", mode="before")
     @classmethod
@@ -184,11 +194,11 @@ class IngestSettings(BaseModel):
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of the cleaning, in their order."""
-        available = {"correlation": self.rhohv is not None, "climate": self.climate is not None}
+        available = {"correlation": self.rhohv is not None, "climate": bool(self.climate)}
         return tuple(
             step
             for step in STEPS
-            if available.get(step) or (step != "climate" and step in self.clean)
+            if available.get(step) or (step not in GIVEN and step in self.clean)
         )
 
     def describe(self, *, polar: bool) -> dict[str, Any]:
@@ -212,6 +222,8 @@ class IngestSettings(BaseModel):
             others = " ".join(step for step in self.steps if step != "correlation")
             if self.attenuation is not None:
                 others += f" attenuation ({self.attenuation})"
+            if self.freezing is not None:
+                others += " bright_band"
             described["cleaning"] = others.strip() or "none"
             if self.keep_flags:
                 described["ancillary_variables"] = FLAGS

@@ -55,14 +55,14 @@ def plot_cleaning(
     axes = figure.subplots(1, 3)
     image = draw_rain(axes[0], mapped(rain), axis, axis)
     draw_rain(axes[1], mapped(relation.rain_rate(cleaned.sweep.dbz)), axis, axis)
-    # The first step that took a gate's rain out.
+    # The first step that took a gate's rain out, or lowered it.
     step = np.full(rain.shape, np.nan)
     for place in reversed(range(len(STEPS))):
         step[(cleaned.flags >> place & 1 > 0) & (rain > 0)] = place
     colours = [colour for colour, _ in METHODS[: len(STEPS)]]
     norm = BoundaryNorm(np.arange(len(STEPS) + 1) - 0.5, len(STEPS))
     draw_field(axes[2], mapped(step), axis, axis, ListedColormap(colours), norm)
-    # Per cent of the gates with rain that each step took out.
+    # Per cent of the gates with rain that each step took out, or lowered.
     every = max(cleaned.counts["echo"], 1)
     shares = {name: 100 * n / every for name, n in cleaned.counts.items() if name != "echo"}
     handles = [
@@ -71,7 +71,8 @@ def plot_cleaning(
     ]
     if handles:
         axes[2].legend(handles=handles, fontsize=7, loc="lower right")
-    titles = ("before", "after", f"taken out: {sum(shares.values()):.2g} % of the gates with echo")
+    gone = sum(share for name, share in shares.items() if name != "bright_band")
+    titles = ("before", "after", f"taken out: {gone:.2g} % of the gates with echo")
     for one, title in zip(axes, titles, strict=True):
         across, up = draw_place(one, Place(radar=True), axis, axis)
         one.set_title(title, fontsize=10)

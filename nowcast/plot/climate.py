@@ -21,15 +21,16 @@ def plot_climate(climate: Climate, path: Path) -> None:
         100 * climate.frequency, origin="lower", aspect="auto", extent=extent, cmap="Purples",
         vmin=0, vmax=100,
     )  # fmt: skip
-    if climate.ground.any():
-        field.contour(
-            climate.range / 1e3, azimuth, climate.ground, levels=[0.5], colors="#d55e00",
-            linewidths=0.6,
-        )  # fmt: skip
+    for outlined, colour in ((climate.ground, "#d55e00"), (climate.blockage > 0, "#0072b2")):
+        if outlined.any():
+            field.contour(
+                climate.range / 1e3, azimuth, outlined, levels=[0.5], colors=colour, linewidths=0.6
+            )
     bar = figure.colorbar(image, ax=field, location="left", pad=0.02)
-    bar.set_label("scans with echo (%), ground outlined", fontsize=8)
-    loss.step(climate.blockage, azimuth, where="mid", color="#0072b2")
-    loss.set(xlim=(0, max(10.0, float(climate.blockage.max()))))
+    bar.set_label("scans with echo (%), ground and blocked gates outlined", fontsize=8)
+    behind = climate.blockage.max(axis=1)
+    loss.step(behind, azimuth, where="mid", color="#0072b2")
+    loss.set(xlim=(0, max(10.0, float(behind.max()))))
     for axes, label in ((field, "range (km)"), (loss, "loss (dB)")):
         axes.set_xlabel(label, fontsize=8, color=FAINT)
         axes.tick_params(labelsize=7)

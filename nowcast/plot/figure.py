@@ -73,7 +73,7 @@ OUTLINE = "#000000"
 #: Okabe and Ito's colours with a marker each, told apart by everybody and in grey.
 METHODS = (
     ("#0072b2", "o"), ("#7f7f7f", "s"), ("#d55e00", "^"), ("#009e73", "D"), ("#cc79a7", "v"),
-    ("#56b4e9", "P"),
+    ("#56b4e9", "P"), ("#e69f00", "X"),
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 from nowcast.quality.attenuation import Band, loss
+from nowcast.quality.bright_band import COUNTED, excess
 from nowcast.quality.climate import MOST, Climate
 from nowcast.quality.second_trip import second_trip
 from nowcast.quality.speckle import speckle
@@ -26,7 +27,9 @@ Mask = NDArray[np.bool_]
 
 #: In the order in which they run, but for speckle, which comes last and so takes what others left
 #: over; the flag of each is the bit of its place.
-STEPS = ("correlation", "climate", "texture", "spikes", "speckle", "second_trip")
+STEPS = ("correlation", "climate", "texture", "spikes", "speckle", "second_trip", "bright_band")
+#: Those that are given something instead of being named: a climate, a freezing level.
+GIVEN = ("climate", "bright_band")
 #: Those that remove more false echo than rain where the truth is known (python -m ci.bench.ingest).
 DEFAULT = ("texture", "spikes", "speckle", "second_trip")
 #: Correlation coefficient below which an echo is no rain by the step of that name.
@@ -43,9 +46,9 @@ class Cleaned:
     ----------
     sweep : Sweep
     flags : (rays, gates) uint8
-        Bits of the steps that took a gate's echo out.
+        Bits of the steps that took a gate's echo out, or lowered it (the bright band).
     counts : dict of str
-        Number of gates that each step took out; ``"echo"`` is how many there were.
+        Number of gates that each step took out or lowered; ``"echo"`` is how many there were.
     lost : (rays, gates) float32, optional
         dB that obstacles and rain took on the way, and that were added.
     """
@@ -63,6 +66,7 @@ def clean(
     weakest: float = 7.0,
     climate: Climate | None = None,
     attenuation: Band | None = None,
+    freezing: float | None = None,
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
@@ -81,7 +85,10 @@ def clean(
         For the step of that name, which also adds what obstacles take; rays behind those that take
         all become missing, so that a higher sweep can take their place.
     attenuation : "C" or "X", optional
-        Band of a radar whose loss by rain is added at the end.
+        Band of a radar whose loss by rain is added after that.
+    freezing : float, optional
+        Height of 0 degrees Celsius in metres: the excess of a bright band is taken off at the end,
+        of a sweep of a known site.
     """
     assert sweep.dbz is not None
     dbz = np.array(sweep.dbz, np.float32, order="C")
@@ -89,7 +96,7 @@ def clean(
     counts = {"echo": int(np.count_nonzero(dbz >= weakest))}
     known = climate.of(sweep) if climate is not None and "climate" in steps else None
     for place, step in sorted(enumerate(STEPS), key=lambda item: item[1] == "speckle"):
-        if step not in steps:
+        if step not in steps or step == "bright_band":
             continue
         if step == "climate":
             mask = None if known is None else known[0] & np.isfinite(dbz)
@@ -107,6 +114,12 @@ def clean(
         by_rain = loss(replace(sweep, dbz=dbz), attenuation)
         dbz = dbz + by_rain
         lost = by_rain if lost is None else lost + by_rain
+    if freezing is not None:
+        over = excess(replace(sweep, dbz=dbz), freezing)
+        lowered = (over >= COUNTED) & (dbz >= weakest)
+        flags |= np.uint8(1 << STEPS.index("bright_band")) * lowered
+        counts["bright_band"] = int(np.count_nonzero(lowered))
+        dbz = dbz - over
     return Cleaned(replace(sweep, dbz=dbz), flags, counts, lost)
 
 

@@ -1,7 +1,8 @@
 """The climate of a radar's echoes: ground and obstacles learnt from an archive of its own sweeps.
 
 Rain comes and goes; ground is there in most scans, and behind an obstacle rays see less of the same
-rain than those beside them. No terrain model is needed, but days of scans, some of them with rain.
+rain than those beside them. No terrain model is needed, but days of scans, some of them with rain;
+where one is given, its blockage joins what is learnt.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from daskdl.files import replacing
+from nowcast.quality.terrain import terrain_loss
+from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
+from nowcast.radar.site import Site
 from nowcast.rain.cf import describe
 
 # Ground: echo in this share of the scans, and so many times that of the median ray at its range.
@@ -47,10 +51,12 @@ class Climate:
         Metres.
     frequency : (rays, gates) float32
         Share of the scans with echo; rays are equal parts of the turn, from north.
-    blockage : (rays,) float32
+    blockage : (rays, gates) float32
         dB that obstacles take of what is behind them.
     scans : int
         That it was learnt from.
+    site : Site, optional
+        Of the radar.
     """
 
     elevation: float
@@ -58,6 +64,7 @@ class Climate:
     frequency: NDArray[np.float32]
     blockage: NDArray[np.float32]
     scans: int
+    site: Site | None = None
 
     @property
     def ground(self) -> NDArray[np.bool_]:
@@ -68,13 +75,12 @@ class Climate:
     def of(self, sweep: Sweep) -> tuple[NDArray[np.bool_], NDArray[np.float32]] | None:
         """Return ground (rays, gates) and loss in dB, (rays, gates), of a sweep's own rays.
 
-        None for a sweep of another elevation or other gates.
+        None for a sweep of another radar, another elevation or other gates.
         """
-        if not _alike(sweep, self.elevation, self.range):
+        if not alike(sweep, self):
             return None
         ray = _rays(sweep, len(self.frequency))
-        loss = self.blockage[ray][:, np.newaxis] * (self.range >= FROM).astype(np.float32)
-        return self.ground[ray], loss
+        return self.ground[ray], self.blockage[ray]
 
 
 @dataclass
@@ -85,17 +91,18 @@ class Tally:
     range: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     scans: int = 0
     others: int = 0
+    site: Site | None = None
 
     def add(self, sweep: Sweep, weakest: float = 7.0) -> None:
         """Count a sweep; one of another elevation or other gates than the first is passed over."""
         assert sweep.dbz is not None
         if not self.scans:
             rays = round(360.0 / float(np.median(np.diff(sweep.azimuth))))
-            self.elevation, self.range = sweep.elevation, sweep.range
+            self.elevation, self.range, self.site = sweep.elevation, sweep.range, sweep.site
             self.seen = np.zeros((rays, sweep.range.size), np.int32)
             self.echo = np.zeros_like(self.seen)
             self.strong = np.zeros((rays, BANDS, COUNTED.size), np.int32)
-        if not _alike(sweep, self.elevation, self.range):
+        if not alike(sweep, self):
             self.others += 1
             return
         self.scans += 1
@@ -107,23 +114,41 @@ class Tally:
         place = (ray[row] * BANDS + gate * BANDS // sweep.range.size) * COUNTED.size + step
         self.strong += np.bincount(place, minlength=self.strong.size).reshape(self.strong.shape)
 
-    def climate(self) -> Climate:
+    def climate(self, terrain: Path | None = None) -> Climate:
         """Return the climate of the sweeps.
+
+        Parameters
+        ----------
+        terrain : path, optional
+            Terrain model, whose blockage joins what is learnt; of fewer scans it stands alone.
 
         Raises
         ------
         DataError
-            Of too few scans.
+            Of too few scans, or a terrain model that is none of the radar's surroundings.
         """
-        if self.scans < FEWEST:
+        shape, learnt = self.seen.shape, self.scans >= FEWEST
+        if not learnt and terrain is None:
             raise DataError(
                 f"climate: expected {FEWEST} scans of one elevation at least, found {self.scans}, "
-                f"and {self.others} of others; give days of scans"
+                f"and {self.others} of others; give days of scans, or a terrain model"
             )
-        frequency = (self.echo / np.maximum(self.seen, 1)).astype(np.float32)
-        nothing = np.zeros(len(frequency), np.float32)
-        open_view = Climate(self.elevation, self.range, frequency, nothing, self.scans)
-        return replace(open_view, blockage=self._blockage(open_view.ground))
+        frequency = (self.echo / np.maximum(self.seen, 1) * learnt).astype(np.float32)
+        blockage = np.zeros(shape, np.float32)
+        climate = Climate(self.elevation, self.range, frequency, blockage, self.scans, self.site)
+        if learnt:
+            loss = self._blockage(climate.ground)[:, np.newaxis]
+            blockage = loss * (self.range >= FROM).astype(np.float32)
+        if terrain is not None:
+            if self.site is None:
+                raise DataError(
+                    f"{terrain}: expected scans that say where the radar stands, found none; a "
+                    "terrain model needs its place"
+                )
+            azimuth = (np.arange(len(frequency)) + 0.5) * 360.0 / len(frequency)
+            gates = Geometry.of(self.site, self.elevation, azimuth, self.range)
+            blockage = np.maximum(blockage, terrain_loss(terrain, gates))
+        return replace(climate, blockage=blockage)
 
     def _blockage(self, ground: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Return the dB that each ray has less than those beside it see of the same rain."""
@@ -158,26 +183,31 @@ def write_climate(climate: Climate, path: Path) -> None:
     loss = {"long_name": "loss behind obstacles, there and back", "units": "dB"}
     dataset = xr.Dataset(
         {"echo_frequency": (("azimuth", "range"), climate.frequency, share),
-         "blockage": ("azimuth", climate.blockage, loss)},
+         "blockage": (("azimuth", "range"), climate.blockage, loss)},
         {"azimuth": ("azimuth", azimuth, {"units": "degrees", "long_name": "from north"}),
          "range": ("range", climate.range, {"units": "m", "long_name": "along the beam"})},
         describe(title="Climate of the echoes of a radar", source="weather radar",
-                 elevation=float(climate.elevation), scans=climate.scans),
+                 elevation=float(climate.elevation), scans=climate.scans,
+                 **({} if climate.site is None else {"site": str(climate.site)})),
     )  # fmt: skip
     with replacing(path) as temporary:
         dataset.to_netcdf(temporary, engine="h5netcdf")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def open_climate(path: Path) -> Climate:
     """Return the climate in a file; raise a DataError when it is none."""
     import xarray as xr
 
     try:
         with xr.open_dataset(path, engine="h5netcdf") as data:
+            ranges, site = data["range"].values.astype(np.float64), data.attrs.get("site")
+            blockage = data["blockage"].values
+            if blockage.ndim == 1:  # as files had it before there were terrain models
+                blockage = blockage[:, np.newaxis] * (ranges >= FROM).astype(np.float32)
             return Climate(
-                float(data.attrs["elevation"]), data["range"].values.astype(np.float64),
-                data["echo_frequency"].values, data["blockage"].values, int(data.attrs["scans"]),
+                float(data.attrs["elevation"]), ranges, data["echo_frequency"].values, blockage,
+                int(data.attrs["scans"]), None if site is None else Site.parse(site),
             )  # fmt: skip
     except (OSError, KeyError, ValueError) as error:
         content = f"something else ({error})" if path.exists() else "nothing there"
@@ -186,11 +216,13 @@ def open_climate(path: Path) -> Climate:
         ) from error
 
 
-def _alike(sweep: Sweep, elevation: float, range_: NDArray[np.float64]) -> bool:
+def alike(sweep: Sweep, known: Climate | Tally) -> bool:
+    """Tell whether a sweep is of the radar, elevation and gates of others."""
     return (
-        abs(sweep.elevation - elevation) < 0.2
-        and sweep.range.shape == range_.shape
-        and bool(np.allclose(sweep.range, range_, atol=10.0))
+        abs(sweep.elevation - known.elevation) < 0.2
+        and sweep.range.shape == known.range.shape
+        and bool(np.allclose(sweep.range, known.range, atol=10.0))
+        and (sweep.site is None or known.site is None or sweep.site.near(known.site))
     )
 
 

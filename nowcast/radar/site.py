@@ -48,5 +48,9 @@ class Site:
             return None
         return cls(latitude, longitude, altitude if math.isfinite(altitude) else 0.0)
 
+    def near(self, other: Site) -> bool:
+        """Tell whether another site is within about a kilometre."""
+        return math.dist((self.latitude, self.longitude), (other.latitude, other.longitude)) < 0.01
+
     def __str__(self) -> str:
         return f"{self.latitude:.5f},{self.longitude:.5f},{self.altitude:.0f}"

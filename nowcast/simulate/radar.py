@@ -24,6 +24,8 @@ CELL = 1000.0
 A, B = 200.0, 1.6
 # Reflectivity falls with height, dB/km, below the freezing level and in the ice above it, metres.
 FREEZING, IN_RAIN, IN_ICE = 2500.0, 0.4, 3.5
+# Metres below the freezing level of the middle of the bright band, and to each of its ends.
+MELTING = 300.0
 # Independent samples in a gate: a measured power is uncertain by 1/sqrt(SAMPLES), 0.75 dB.
 SAMPLES = 32
 # Echo is told from noise when it is so much of the noise's power, more than 3 standard deviations.
@@ -62,6 +64,8 @@ class Radar:
         Seconds after the full step at which a volume begins.
     bias : float
         Error of the calibration, dB.
+    bright_band : float
+        Excess of melting snow, 300 m below the freezing level at 2500 m, dB; 0 for none.
     """
 
     latitude: float = 50.0
@@ -79,6 +83,7 @@ class Radar:
     north: float = 0.0
     late: float = 0.0
     bias: float = 0.0
+    bright_band: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rays < 1 or self.gates < 1:
@@ -183,7 +188,8 @@ def _profile(radar: Radar, elevation: float) -> NDArray[np.float32]:
     for offset, weight in zip(offsets, weights, strict=True):
         height = np.maximum(radar.beam(elevation + offset)[1], 0.0)
         loss = IN_RAIN * np.minimum(height, FREEZING) + IN_ICE * np.maximum(height - FREEZING, 0.0)
-        profile += weight * 10.0 ** (-1e-4 * loss)
+        melting = np.maximum(1 - np.abs(height - FREEZING + MELTING) / MELTING, 0)
+        profile += weight * 10.0 ** (0.1 * radar.bright_band * melting - 1e-4 * loss)
     return profile.astype(np.float32)
 
 

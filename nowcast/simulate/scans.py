@@ -113,11 +113,11 @@ def simulate(
     return paths
 
 
-def row_of_radars(count: int) -> list[Radar]:
+def row_of_radars(count: int, bright_band: float = 0.0) -> list[Radar]:
     """Return radars on one meridian that look at the same weather, from south to north."""
     import pyproj
 
-    middle, earth = Radar(), pyproj.Geod(ellps="WGS84")
+    middle, earth = Radar(bright_band=bright_band), pyproj.Geod(ellps="WGS84")
     radars = []
     for number in range(count):
         north = 1000.0 * APART * (number - (count - 1) / 2)
