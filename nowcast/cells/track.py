@@ -53,7 +53,8 @@ class Cell:
         It is that of its middle in the last 40 minutes; of a cell that is new, or merged or split
         just now, that of the rain in it.
     age_minutes : float
-        Since the first cell in the line of main parents, those that share most with their child.
+        Since the first cell in the line of main parents, those that share most of the echo with
+        their child.
     parents : tuple of int
         Ids of the cells that it comes from: several where they merged; cells that share one split.
     outline : tuple of ndarray, (n, 2) float64
@@ -142,9 +143,9 @@ def track_cells(
             least=least_km2 / (grid.dx * grid.dy / 1e6),
         )  # fmt: skip
         count = int(labels.max())
-        shared = np.zeros((len(earlier), count), np.int64)
+        shared = np.zeros((len(earlier), count))
         if before is not None and motion is not None and minutes is not None:
-            shared = _shared(before, labels, motion, shared.shape)
+            shared = _shared(before, labels, motion, field, shared.shape)
         now: list[Cell] = []
         passed: list[Past] = []
         boxes = find_objects(labels)
@@ -204,17 +205,28 @@ def _frames(
 
 
 def _shared(
-    before: Labels, labels: Labels, motion: tuple[Float, float], shape: tuple[int, int]
-) -> NDArray[np.int64]:
-    """Return how many pixels each earlier cell, moved along, shares with each of now; 0 if few."""
+    before: Labels,
+    labels: Labels,
+    motion: tuple[Float, float],
+    rain: Float,
+    shape: tuple[int, int],
+) -> NDArray[np.float64]:
+    """Return how much echo each earlier cell, moved along, shares with each of now; 0 if little.
+
+    Echo is what a radar sees of the rain, so that the core of a storm decides, not its fringes.
+    """
     from scipy.ndimage import map_coordinates
 
     moved = map_coordinates(before, np.indices(labels.shape) - motion[0], order=0, cval=0)
-    count = np.zeros((shape[0] + 1, shape[1] + 1), np.int64)
-    np.add.at(count, (moved.ravel(), labels.ravel()), 1)
+    pair = moved.ravel().astype(np.int64) * (shape[1] + 1) + labels.ravel()
+    size = shape[0] + 1, shape[1] + 1
+    echo = np.nan_to_num(rain.ravel()) ** np.float32(1.6) + np.float32(1e-3)
+    count, of_echo = (
+        np.bincount(pair, weights, size[0] * size[1]).reshape(size) for weights in (None, echo)
+    )
     smaller = np.minimum(count.sum(1)[1:, None], count.sum(0)[None, 1:])
     shared = count[1:, 1:]
-    return np.where(shared >= np.maximum(OVERLAP * smaller, 1), shared, 0)
+    return np.where(shared >= np.maximum(OVERLAP * smaller, 1), of_echo[1:, 1:], 0)
 
 
 class _Describer:

@@ -70,6 +70,18 @@ def test_storms_that_merge_are_both_parents_and_those_that_split_have_one():
     assert len({cell.track for cell in twins}) == 2
 
 
+def test_a_core_keeps_its_track_in_the_wide_rain_that_it_comes_into():
+    rain = store([(-22 + 5 * k, 0) for k in range(8)])
+    x, y = np.meshgrid(GRID.x / 1000, GRID.y / 1000)
+    wide = 2 * np.exp(-(((np.hypot(x - 20, y)) / 25) ** 4))
+    rain["rain_rate"].values[:] = np.maximum(rain["rain_rate"].values, wide)
+    cells = nowcast.track_cells(rain)
+    first = next(cell for cell in cells if cell.max_mm_h > 15)
+    merged = [cell for cell in cells if len(cell.parents) == 2]
+    assert merged
+    assert {cell.track for cell in cells if cell.max_mm_h > 15} == {first.track}
+
+
 def test_missing_data_are_no_cell_and_gaps_end_tracks():
     rain = store([(0, 0)] * 4)
     rain["rain_rate"][:, :, 48:] = np.nan
