@@ -152,7 +152,7 @@ class Radar:
         echo = (_footprint(self, elevation) @ reflectivity.reshape(-1)).reshape(
             self.rays, self.gates
         )
-        return np.asarray(echo * _profile(self, elevation), np.float32)
+        return np.asarray(echo * profile(self, elevation), np.float32)
 
     def hear(self, echo: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
         """Return a sweep in dBZ of echoes (rays, gates) in mm6 m-3, as `measure` does."""
@@ -181,7 +181,7 @@ def _two_way(beamwidth: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def _profile(radar: Radar, elevation: float) -> NDArray[np.float32]:
+def profile(radar: Radar, elevation: float) -> NDArray[np.float32]:
     """Return the fraction of reflectivity left at the gates' height, averaged over the beam."""
     offsets, weights = _spread(_two_way(radar.beamwidth), 5)
     profile = np.zeros(radar.gates)
