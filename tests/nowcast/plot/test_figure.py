@@ -128,4 +128,5 @@ def test_levels_are_those_of_the_legend() -> None:
 
 
 def test_methods_have_colours_and_markers_of_their_own() -> None:
-    assert len({colour for colour, _ in METHODS}) == len({mark for _, mark in METHODS}) == len(METHODS)
+    colours, marks = ({method[k] for method in METHODS} for k in (0, 1))
+    assert len(colours) == len(marks) == len(METHODS)
