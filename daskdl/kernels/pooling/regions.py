@@ -1,4 +1,4 @@
-"""Maxima over boxes of images, each box with bounds of its own: regions, and shares of an image."""
+"""Maxima over boxes of images with bounds of their own, and mixtures of two places of an axis."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
@@ -45,6 +46,30 @@ def gradient(dy: Array, places: NDArray[np.int64], shape: tuple[int, ...]) -> Ar
     dx = np.zeros(shape, dy.dtype)
     _scatter(flat(dy), places.reshape(-1), dx.reshape(-1))
     return dx
+
+
+def mixed(x: Array, places: Array, weights: Array) -> Array:
+    """Return (lead, m, rest) of x (lead, n, rest): weighted sums of two places, NaN if not finite.
+
+    places (m, 2), of which the second is not read where its weight is 0; weights (m, 2), x's dtype.
+    """
+    result = np.empty((len(x), len(places), x.shape[2]), x.dtype)
+    least = 1 + 32_768 // max(1, x.shape[2])
+    over_range(_mixed, result.shape[0] * len(places), least, x, places, weights, result)
+    return result
+
+
+@jit
+def _mixed(x, places, weights, result, which, start, stop):
+    for item in range(start, stop):
+        i, j = item // len(places), item % len(places)
+        one, other = weights[j]
+        first, last = places[j]
+        for c in range(x.shape[2]):
+            value = one * x[i, first, c]
+            if other != 0:
+                value += other * x[i, last, c]
+            result[i, j, c] = value + (value - value)
 
 
 @jit

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.pooling.regions import mixed
 from daskdl.kernels.products.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.shape.shape import repeat
@@ -38,7 +39,24 @@ def along(x: Array, *, matrix: Array, axis: int):
         columns = array.reshape(*lead, array.shape[axis], math.prod(rest))
         return weighted(factor, columns).reshape(*lead, len(factor), *rest)
 
-    return product(weights, x), lambda dy: (product(weights.T, dy),)
+    places = two_places(weights) if x.dtype == np.float32 else None
+    if places is None:
+        y = product(weights, x)
+    else:  # in an order of sums in which no other place of the axis has a say
+        shape = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+        two = np.take_along_axis(weights, places, 1)
+        two[places[:, 0] == places[:, 1], 1] = 0
+        y = mixed(np.ascontiguousarray(x).reshape(shape), places, two)
+        y = y.reshape(*x.shape[:axis], len(weights), *x.shape[axis + 1 :])
+    return y, lambda dy: (product(weights.T, dy),)
+
+
+def two_places(matrix: Array) -> Array | None:
+    """Return the first and the last place with a weight of each row, (rows, 2), None if of more."""
+    some = matrix != 0
+    first, last = some.argmax(1), matrix.shape[1] - 1 - some[:, ::-1].argmax(1)
+    few = some.any(1) & (some.sum(1) <= 1 + (first != last))
+    return np.stack([first, last], 1) if few.all() else None
 
 
 def weighted(factor: Array, columns: Array) -> Array:

@@ -14,6 +14,7 @@ from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.winograd import M
 from daskdl.ops.norm.batchnorm import _inference as batch_norm
+from daskdl.ops.pool.resample import two_places
 from daskdl.predict.scenes.reach import Array, Field, Operation, Reach, UnknownError, rule
 
 
@@ -163,6 +164,26 @@ def _finer(operation: Operation, result: Array) -> Field:
         of = Fraction(1, times), Fraction(1 - times, times), 0, result.shape[axis]
         made.append(operation.along(i, reach, of))
     return Field(axes, tuple(made))
+
+
+@rule(ops.along)
+def _along(operation: Operation, result: Array) -> Field:
+    """Let each result see the places along one axis that have a weight, as in linear resizing."""
+    matrix, axis = np.asarray(operation.settings["matrix"], np.float32), operation.settings["axis"]
+    scale, places = Fraction(*matrix.shape[::-1]), two_places(matrix)
+    if axis not in operation.first.axes:
+        return operation.keep(result, operation.first.axes)
+    if places is None:
+        raise UnknownError("which takes sums of more than two places")
+    # The same weights again, but at the border, for each whole step of cells and of results.
+    cells, results = scale.numerator, scale.denominator
+    inner = (places[:, 0] > 0) & (places[:, 1] < matrix.shape[1] - 1)
+    both = inner[results:] & inner[:-results]
+    if not both.any() or (matrix[results:, cells:] != matrix[:-results, :-cells])[both].any():
+        raise UnknownError("which is resized by other weights at each place, as of align_corners")
+    low = min(Fraction(int(at)) - scale * i for i, at in enumerate(places[:, 0]))
+    high = max(Fraction(int(at)) - scale * i for i, at in enumerate(places[:, 1]))
+    return _of_one_axis(operation, result, (scale, low, high), 0)
 
 
 @rule(ops.space_to_depth)

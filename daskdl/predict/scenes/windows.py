@@ -116,8 +116,9 @@ def exact_axes(
     list of int
         Cells of the margin along each axis.
     """
-    # Twice: the steps decide how long an image is of which the borders are those of the scene.
-    probe = tuple(like_length(n, 64, PROBE) for n in lengths)
+    # Twice: the steps decide how long an image is of which the borders are those of the scene. And
+    # never of the scene's own length, or what is resized to one size would not be noticed.
+    probe = tuple(n + 64 if n < PROBE else like_length(n, 64, PROBE) for n in lengths)
     first = reach_of(predictor, probe, channels, dtype, exact)
     probe = tuple(
         like_length(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
