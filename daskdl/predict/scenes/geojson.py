@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, MissingExtraError
 from daskdl.predict.scenes.geotiff import Raster, place_of
 
 Array = NDArray[Any]
@@ -197,11 +197,6 @@ def _transform(like: Any) -> Any:
     if not hasattr(like, "shape") and not isinstance(like, tuple):
         like = Raster.of(like)
     place = place_of(like, (Fraction(1), Fraction(1)))
-    if place is None and {"y", "x"} <= {*getattr(like, "coords", ())}:
-        raise SettingsError(
-            "outlines and rasterized: expected coordinates y and x with even steps, found others; "
-            "drop them to work in columns and rows"
-        )
     return _packages()[0].Affine.identity() if place is None else place.transform
 
 

@@ -97,21 +97,38 @@ class Raster:
 def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
     """Return the place of a scene's result, of so many cells each, None if it is not known.
 
-    That of a DataArray with dimensions y and x, which are even, and a crs as an attribute or as
-    rioxarray has it.
+    That of a DataArray with even coordinates y and x, or xc and yc (y, x) as rioxarray has them
+    where the grid is turned or sheared, and a crs as an attribute or as rioxarray has it.
+
+    Raises
+    ------
+    SettingsError
+        When there are coordinates, or a reference of them, but no even ones.
     """
+    coords = {*getattr(scene, "coords", ())}
     if isinstance(scene, Raster):
         transform, crs = scene.place
-    elif {"y", "x"} <= {*getattr(scene, "coords", ())}:
+    elif coords & {"y", "x", "yc", "xc", "spatial_ref"}:
         from affine import Affine
 
-        y, x = (np.asarray(scene[name], float) for name in ("y", "x"))
-        if min(len(y), len(x)) < 2 or not all(np.allclose(np.diff(a), a[1] - a[0]) for a in (y, x)):
-            return None
-        dy, dx = y[1] - y[0], x[1] - x[0]
-        transform = Affine(dx, 0, x[0] - dx / 2, 0, dy, y[0] - dy / 2)
+        names = next((two for two in (("x", "y"), ("xc", "yc")) if {*two} <= coords), ())
+        values = [np.asarray(scene[name], float) for name in names]
+        if values and values[0].ndim == 1:
+            values = [values[0][None], values[1][:, None]]
+        # From a column to the next and from a row to the next, of x and of y.
+        steps = [np.diff(v, axis=axis) for v in values if v.ndim == 2 for axis in (1, 0)]
+        even = all(not step.size or np.allclose(step, step.flat[0]) for step in steps)
+        a, b, d, e = [float(s.flat[0]) if s.size else 0.0 for s in steps] or [0.0] * 4
+        if not even or a * e == b * d:
+            raise SettingsError(
+                "predict, out, and outlines and rasterized: expected even coordinates y and x, or "
+                f"xc and yc, found coordinates {sorted(map(str, coords))}, which do not say where "
+                "each cell lies; give others, or drop them to work in columns and rows"
+            )
+        x, y = (value.flat[0] for value in values)
+        transform = Affine(a, b, x - (a + b) / 2, d, e, y - (d + e) / 2)
         crs = scene.attrs.get("crs")
-        if crs is None and "spatial_ref" in scene.coords:
+        if crs is None and "spatial_ref" in coords:
             crs = scene["spatial_ref"].attrs.get("crs_wkt")
     else:
         return None

@@ -67,6 +67,40 @@ def test_classes_of_named_cells_are_written_where_their_coordinates_say(tmp_path
         nn.Identity().predict(named, tile=tile, overlap=0, out=tmp_path / "other.tif")
 
 
+def test_a_turned_grid_keeps_its_place_or_is_refused(tmp_path):
+    place = affine.Affine.translation(5e5, 5e6) @ affine.Affine.rotation(20)
+    place = place @ affine.Affine.scale(10, -20)
+    mask = np.zeros((30, 40, 1), np.float32)
+    mask[10:20, 5:15] = 1
+    column, row = np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5)
+    xc, yc = (
+        place.a * column + place.b * row + place.c,
+        place.d * column + place.e * row + place.f,
+    )
+    named = xr.DataArray(
+        mask, dims=("y", "x", "band"), attrs={"crs": "EPSG:32632"},
+        coords={"xc": (("y", "x"), xc), "yc": (("y", "x"), yc)},
+    )  # fmt: skip
+    path, options = tmp_path / "scene.tif", {"overlap": 0}
+    profile = {"driver": "GTiff", "width": 40, "height": 30, "count": 1, "dtype": "float32"}
+    with rasterio.open(path, "w", crs="EPSG:32632", transform=place, **profile) as file:
+        file.write(mask[..., 0], 1)
+    for scene, tile in ((named, {"y": 16, "x": 16}), (path, {0: 16, 1: 16})):
+        out = tmp_path / f"{type(scene).__name__}.tif"
+        nn.MaxPool2d(2).predict(scene, tile=tile, out=out, **options)
+        with rasterio.open(out) as file:
+            assert file.transform.almost_equals(place @ affine.Affine.scale(2), 1e-6)
+    for coords in ({"spatial_ref": 0}, {"y": np.arange(30) ** 2, "x": np.arange(40)}):
+        other = xr.DataArray(mask, dims=("y", "x", "band"), coords=coords)
+        with pytest.raises(SettingsError, match=r"expected even coordinates y and x, .* found"):
+            nn.MaxPool2d(2).predict(other, tile={"y": 16, "x": 16}, out=out.with_stem("a"))
+        assert not [*tmp_path.glob("a*")]
+    pytest.importorskip("shapely")
+    ring = outlines(named[..., 0].astype(int))["features"][0]["geometry"]["coordinates"][0]
+    corners = [place @ corner for corner in ((5, 10), (15, 10), (15, 20), (5, 20))]
+    np.testing.assert_allclose(sorted(ring[1:]), sorted(corners), atol=1e-6)
+
+
 # rasterio silences this one itself, and threads undo that for each other.
 @pytest.mark.filterwarnings("ignore:.*no geotransform:UserWarning")
 def test_outlines_are_the_same_for_any_chunks_and_give_the_labels_back():
