@@ -2,6 +2,7 @@
 
 python -m ci.bench.scenes [--side 2048] [--tile 512]
 python -m ci.bench.scenes --large [--side 20000] [--tile 1000]   # on two workers of 1.5 GB
+python -m ci.bench.scenes --reads [--side 4096] [--tile 512]     # of each chunk, on 0 to 3 workers
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import dask
 import dask.array as da
@@ -22,6 +24,7 @@ from distributed import Client, LocalCluster
 
 from daskdl import nn, ops
 from daskdl.models import UNet
+from daskdl.predict.scenes import memory
 
 
 class Small(nn.Module):
@@ -68,17 +71,57 @@ def large(side: int, tile: int) -> None:
     print(f"{speed:.2f} Mpixel/s, {seconds:.0f} s; MB of a worker {', '.join(told)}")
 
 
+class Counted(zarr.storage.LocalStore):
+    """A store that writes a line for each chunk that is read into a file beside it."""
+
+    async def get(self, key, *options, **more):  # type: ignore[no-untyped-def]
+        """Return the bytes of a key."""
+        if "c/" in key:
+            with self.root.with_suffix(".reads").open("a") as file:
+                file.write(f"{os.getpid()}\n")
+        return await super().get(key, *options, **more)
+
+
+def reads(side: int, tile: int, chunk: int = 1000) -> None:
+    """Print how often each chunk is read, by all workers and by one, and the speed."""
+    model, cells = UNet(3, 4, filters=(16, 32, 64)), {0: tile, 1: tile}
+    image = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)
+    share, count = memory.CHUNKS, (-(-side // chunk)) ** 2
+    with tempfile.TemporaryDirectory() as folder:
+        store = Counted(f"{folder}/scene")
+        scene = zarr.create_array(store, data=image, chunks=(chunk, chunk, 3))
+        for workers, memory.CHUNKS in ((0, 0.0), (0, share), (1, share), (2, share), (3, share)):
+            options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+            with Client(**options) if workers else nullcontext():
+                start = time.perf_counter()
+                model.predict(scene, tile=cells, out=f"{folder}/{workers}{memory.CHUNKS}")
+                speed = side**2 / (time.perf_counter() - start) / 1e6
+            file = store.root.with_suffix(".reads")
+            pids = file.read_text().split()
+            file.unlink()
+            each = ", ".join(f"{pids.count(pid) / count:.2f}" for pid in sorted({*pids}))
+            kept = "chunks kept" if memory.CHUNKS else "none kept  "
+            print(
+                f"{workers or 'no'} workers, {kept}: {len(pids) / count:.2f} reads a chunk, "
+                f"{each} of a process, {speed:.2f} Mpixel/s", flush=True,
+            )  # fmt: skip
+
+
 def main() -> None:
     """Print pixels a second of a core, each way three times in turn, the fastest counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--reads", action="store_true")
     parser.add_argument("--side", type=int)
     parser.add_argument("--tile", type=int)
     options = parser.parse_args()
-    options.side = options.side or (20_000 if options.large else 2048)
+    options.side = options.side or (20_000 if options.large else 4096 if options.reads else 2048)
     options.tile = options.tile or (1000 if options.large else 512)
     if options.large:
         large(options.side, options.tile)
+        return
+    if options.reads:
+        reads(options.side, options.tile)
         return
     model, side, tile = UNet(3, 4, filters=(16, 32, 64)), options.side, options.tile
     image = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)

@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import tracemalloc
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ SHARE = 0.8
 KEPT = 1.6
 #: Bytes of a worker beside its tasks: messages, threads of stores, gaps of the heap after hours.
 BESIDE = 128_000_000
+#: Share of a worker's limit that chunks of a scene may take which tiles keep for each other.
+CHUNKS = 0.25
 #: Cells of the larger of two windows by which the memory of a pass is measured.
 MEASURED = 65_536
 
@@ -33,7 +36,7 @@ class Projection(NamedTuple):
     Attributes
     ----------
     before : int
-        Held before anything runs, with the network's weights.
+        Held beside tasks: what was there before, the network's weights, chunks that are kept.
     task : int
         Of each thread: cells read, numbers between layers, result.
     threads : int
@@ -51,8 +54,19 @@ class Projection(NamedTuple):
         return self.before + self.threads * self.task
 
 
-def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
-    """Tell the memory of a worker, and raise a SettingsError if it will not do."""
+def room_for_chunks(client: Any) -> float:
+    """Return the bytes of a scene's chunks that a worker may keep."""
+    return CHUNKS * _places(client)[2]
+
+
+def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
+    """Tell the memory of a worker, and return the tiles with as many chunks kept as fit into it.
+
+    Raises
+    ------
+    SettingsError
+        If it will not do.
+    """
     windows = [max(w.cells[1] - w.cells[0] for w in axis.windows) for axis in tiling.axes]
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
     place = _places(client)
@@ -63,15 +77,19 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> None:
         future.release()
     else:
         measured = _measured(*asked)
-    one = _projected(tiling, windows, measured, place)
+    one = _projected(replace(tiling, room=0), windows, measured, place)
+    left = SHARE * one.limit - one.total
+    if left >= 0:
+        tiling = replace(tiling, room=min(tiling.room, left))
+        one = _projected(tiling, windows, measured, place)
     tiles = " x ".join(map(str, tile.values()))
     line = (
         f"{format_bytes(one.total)} a worker of {format_bytes(one.limit)}: {one.threads} x "
         f"{format_bytes(one.task)} for tiles of {tiles}, {format_bytes(one.before)} before"
     )
-    if one.total <= SHARE * one.limit:
+    if left >= 0:
         print(f"predict: at most {line}", file=sys.stderr, flush=True)
-        return
+        return tiling
     steps = [axis.scale.numerator for axis in tiling.axes]
     smaller = [*tile.values()]
     margins = [w - t for w, t in zip(windows, smaller, strict=True)]
@@ -107,19 +125,22 @@ def _projected(
     measured: tuple[float, float, int],
     place: tuple[str, int, int],
 ) -> Projection:
-    cells, layout = tiling.cells, tiling.layout
+    cells, layout, kept = tiling.cells, tiling.layout, 0
     lengths = dict(zip(layout.image, windows, strict=True))
     lengths |= dict.fromkeys(layout.samples, 1)
     read = math.prod(lengths.get(axis, n) for axis, n in enumerate(cells.shape))
     chunks = getattr(cells, "chunksize", getattr(cells, "chunks", None))
     if chunks is not None:  # whole ones are decoded, and Dask holds all in which a window lies
-        touched = [
+        touched = math.prod(
             min(n, (-(-lengths.get(axis, n) // c) + 1) * c)
             for axis, (n, c) in enumerate(zip(cells.shape, chunks, strict=True))
-        ]
-        read += math.prod(touched if hasattr(cells, "__dask_graph__") else chunks)
+        )
+        if kept := tiling.strips[0]:
+            kept += touched * cells.dtype.itemsize  # which are read at once
+        else:
+            read += touched if hasattr(cells, "__dask_graph__") else math.prod(chunks)
     fixed, each, before = measured
-    before = BESIDE + (before if place[0] else sys.getsizeof(tiling.predictor))
+    before = BESIDE + kept + (before if place[0] else sys.getsizeof(tiling.predictor))
     task = int(read * cells.dtype.itemsize + KEPT * (fixed + each * math.prod(windows)))
     _, threads, limit = place
     return Projection(before, task, threads, limit)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,8 +17,10 @@ from daskdl.data.on_workers.tasks import submitted
 from daskdl.predict.scenes.tasks import Target
 from daskdl.predict.scenes.tiles import Place, Tiling
 
-#: Tiles of a scene in memory that are on their way to a thread of the cluster.
+#: Tiles that are on their way to a thread of the cluster where it is told which to compute.
 AHEAD = 2
+#: Seconds between two looks for workers that have joined.
+LOOK = 2.0
 #: Seconds between two lines of progress, in a file and on a terminal.
 LOG, TERMINAL = 30.0, 0.5
 
@@ -43,20 +45,20 @@ def run_tiles(
     sent = bool(client) and isinstance(tiling.cells, np.ndarray)
     sent = sent and not isinstance(tiling.cells, np.memmap)
     model, sources = tiling.model()
-    tiles, behind = tiling.tasks(name, model, targets, sent)
+    tiles, behind = tiling.tasks(name, model, targets, sent, ranked=True)
     graph = {key: task for one in sources for key, task in dict(one.__dask_graph__()).items()}
     graph |= behind
-    cells = [int(np.prod([s[i] for s, i in zip(tiling.chunks, k[1:], strict=True)])) for k in tiles]
+    cells = [int(np.prod([s[i] for s, i in zip(tiling.chunks, k[2:], strict=True)])) for k in tiles]
     meter = Meter(len(tiles), float(sum(cells)))
     size = dict(zip(tiles, cells, strict=True))
 
     def done(key: Any, value: Any) -> None:
-        tell(key[1:], value)
+        tell(key[2:], value)
         meter.advance(size[key])
 
     if client:
-        few = AHEAD * sum(client.nthreads().values()) if sent and tiling.blend == "none" else None
-        _on_cluster(client, tiles, graph, few, done)
+        fed = tiling.blend == "none" and (sent or tiling.strips[0] > 0)
+        _on_cluster(client, tiles, graph, fed, done)
     elif tiles:
         _here(tiles, graph, done)
     meter.stop()
@@ -75,26 +77,55 @@ def gathered(tiling: Tiling, client: Any) -> Any:
 
 
 def _on_cluster(
-    client: Any, tiles: dict[Any, Task], graph: dict[Any, Any], few: int | None, done: Any
+    client: Any, tiles: dict[Any, Task], graph: dict[Any, Any], fed: bool, done: Any
 ) -> None:
-    """Submit tiles, all at once or a few ahead of what is done, and tell of each as it ends."""
+    """Submit tiles, all at once or ``fed``, and tell of each as it ends.
+
+    Fed is a worker with a few of its part of the scene, then with half of the largest part left.
+    """
     from distributed import as_completed
 
-    waiting = iter(tiles)
-    first = list(itertools.islice(waiting, few))
-    if not first:
-        return
-    running = as_completed(submitted(client, {**graph, **{k: tiles[k] for k in first}}, first))
+    keys, running = [*tiles], as_completed()
+    given: dict[Any, Any] = {}  # workers by futures that are not done
+    threads = client.nthreads() if fed else {None: len(keys)}
+    ends = np.linspace(0, len(keys), len(threads) + 1).astype(int).tolist()
+    parts = {worker: range(*ends[i : i + 2]) for i, worker in enumerate(threads)}
+
+    def submit(worker: Any, many: int) -> None:
+        if not parts.get(worker):
+            largest = max(parts, key=lambda one: len(parts[one]))
+            half = len(parts[largest]) // 2
+            parts[largest], parts[worker] = parts[largest][:half], parts[largest][half:]
+        some = [keys[i] for i in parts[worker][:many]]
+        parts[worker] = parts[worker][many:]
+        if some:
+            asked = {**graph, **{key: tiles[key] for key in some}}
+            futures = submitted(client, asked, some, [worker] if fed else None)
+            given.update(dict.fromkeys(futures, worker))
+            running.update(futures)
+
+    held = submitted(client, graph, [*graph]) if fed else []  # or all would go with the first tiles
+    looked = time.monotonic()
     try:
-        for future in running:
-            value = future.result()
-            future.release()
-            done(future.key, value)
-            for key in itertools.islice(waiting, 1):
-                running.update(submitted(client, {**graph, key: tiles[key]}, [key]))
+        for worker, n in threads.items():
+            submit(worker, AHEAD * n)
+        for batch in running.batches():
+            free: Counter[Any] = Counter()
+            for future in batch:
+                done(future.key, future.result())
+                future.release()
+                free[given.pop(future)] += 1
+            if fed and time.monotonic() - looked > LOOK:
+                joined, looked = client.nthreads().items() - threads.items(), time.monotonic()
+                threads |= joined
+                free.update({worker: AHEAD * n for worker, n in joined})
+            for worker, n in free.items():
+                submit(worker, n)
     except BaseException:  # such as Ctrl-C, whose traceback would keep the cluster at work
-        client.cancel([*running.futures], force=True)
+        client.cancel([*given], force=True)
         raise
+    finally:
+        held.clear()
 
 
 def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:

@@ -18,7 +18,7 @@ from daskdl.errors import DataError, SettingsError
 from daskdl.predict.arguments import whole, wrong
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.geotiff import Raster, place_of, written
-from daskdl.predict.scenes.memory import check_memory
+from daskdl.predict.scenes.memory import check_memory, room_for_chunks
 from daskdl.predict.scenes.running import gathered
 from daskdl.predict.scenes.store import stored
 from daskdl.predict.scenes.tasks import Layout
@@ -116,9 +116,10 @@ def predict_scene(
             result = tiling.lazy().compute(scheduler="synchronous")
     else:
         lazily = replace(predictor, threads=predictor.threads or 1).snapshot()
-        tiling = Tiling(lazily, cells, layout, axes, blend, nodata)
+        room = room_for_chunks(current_client())
+        tiling = Tiling(lazily, cells, layout, axes, blend, nodata, room)
         if out is not None or in_memory:
-            check_memory(tiling, tiles, current_client())
+            tiling = check_memory(tiling, tiles, current_client())
         if out is not None:
             if not isinstance(out, str):
                 raise wrong("predict, out", "a path or URL", out)

@@ -16,6 +16,7 @@ from daskdl.errors import SettingsError
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
+from daskdl.predict.scenes.chunks import Chunked, in_strips, strips
 from daskdl.predict.scenes.tasks import (
     WINDOW,
     Common,
@@ -48,6 +49,8 @@ class Tiling:
     axes : list of Axis
     blend : str
     nodata : float or None
+    room : float
+        Bytes of the scene's chunks that a worker may keep.
     """
 
     predictor: Predictor
@@ -56,6 +59,12 @@ class Tiling:
     axes: list[Axis]
     blend: str
     nodata: float | None
+    room: float = 0
+
+    @cached_property
+    def strips(self) -> tuple[int, list[int]]:
+        """Bytes of chunks that are kept, and tiles from one side of a strip to the other."""
+        return strips(self)
 
     @cached_property
     def common(self) -> Common:
@@ -79,7 +88,12 @@ class Tiling:
         return tuple(chunks[axis] for axis in layout.order(common.channels))
 
     def tasks(
-        self, name: str, model: Any, to: Mapping[Place, Target] | None, sent: bool
+        self,
+        name: str,
+        model: Any,
+        to: Mapping[Place, Target] | None = None,
+        sent: bool = False,
+        ranked: bool = False,
     ) -> tuple[dict[Any, Task], dict[Any, Any]]:
         """Return the task of each tile by its key, and the tasks behind them.
 
@@ -92,11 +106,17 @@ class Tiling:
             Only these tiles, which are written, and of which the tasks return digests.
         sent : bool
             Whether windows of a scene in memory travel with their tasks, and not the scene.
+        ranked : bool
+            Whether keys have a tile's number in the order of reading before its place; they are in
+            that order then, and Dask, which compares them as text, keeps it.
         """
         cells, layout, axes, common = self.cells, self.layout, self.axes, self.common
         lazy = hasattr(cells, "__dask_graph__")
         tiles: dict[Any, Task] = {}
-        behind: dict[Any, Any] = {} if lazy or sent else {f"{name}-cells": file_of(cells)}
+        behind: dict[Any, Any] = {}
+        kept, held = self.strips[0], f"{name}-cells"
+        if not lazy and not sent:
+            behind[held] = Task(held, Chunked, cells, kept) if kept else file_of(cells)
         order = layout.order(common.channels)
 
         def work(
@@ -105,7 +125,7 @@ class Tiling:
             windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
             spans = _spans(cells, layout, sample, [window.cells for window in windows])
             parts: list[Part] | None = None
-            refs: list[Any] = [TaskRef(f"{name}-cells")]
+            refs: list[Any] = [TaskRef(held)]
             if lazy:
                 refs, parts = _sources(cells, spans)
             elif sent:
@@ -113,34 +133,36 @@ class Tiling:
                 spans = [(0, n) for n in refs[0].shape]
             return Task(key, tile, model, common, spans, cut, parts, target, *refs)
 
-        samples = [range(cells.shape[axis]) for axis in layout.samples]
-        numbers = [range(len(axis.windows)) for axis in axes]
-        for sample in itertools.product(*samples):
-            for number in itertools.product(*numbers):
-                at = _place(order, layout, sample, number)
-                if to is not None and at not in to:
-                    continue
-                key, target = (name, *at), None if to is None else to[at]
-                if self.blend == "none":
-                    windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
-                    cut = tuple(
-                        slice(w.skipped, w.skipped + w.results[1] - w.results[0]) for w in windows
-                    )
-                    tiles[key] = work(key, sample, number, cut, target)
-                    continue
-                near = [
-                    [j for j in (i - 1, i, i + 1) if 0 <= j < len(axis.windows)]
-                    for axis, i in zip(axes, number, strict=True)
-                ]
-                others = list(itertools.product(*near))
-                for other in others:
-                    other_key = (f"{name}-window", *sample, *other)
-                    if other_key not in behind:
-                        whole = (slice(None),) * len(axes)
-                        behind[other_key] = work(other_key, sample, other, whole, WINDOW)
-                shares = [_share(axes, other, number, self.blend) for other in others]
-                refs = [TaskRef((f"{name}-window", *sample, *other)) for other in others]
-                tiles[key] = Task(key, blended, common, shares, target, *refs)
+        samples = itertools.product(*(range(cells.shape[axis]) for axis in layout.samples))
+        numbers = itertools.product(*(range(len(axis.windows)) for axis in axes))
+        each = [*itertools.product(samples, numbers)]
+        each.sort(key=lambda one: in_strips(self, *one))
+        for rank, (sample, number) in enumerate(each):
+            at = _place(order, layout, sample, number)
+            if to is not None and at not in to:
+                continue
+            key: Any = (name, f"{rank:09}", *at) if ranked else (name, *at)
+            target = None if to is None else to[at]
+            if self.blend == "none":
+                windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
+                cut = tuple(
+                    slice(w.skipped, w.skipped + w.results[1] - w.results[0]) for w in windows
+                )
+                tiles[key] = work(key, sample, number, cut, target)
+                continue
+            near = [
+                [j for j in (i - 1, i, i + 1) if 0 <= j < len(axis.windows)]
+                for axis, i in zip(axes, number, strict=True)
+            ]
+            others = list(itertools.product(*near))
+            for other in others:
+                other_key = (f"{name}-window", *sample, *other)
+                if other_key not in behind:
+                    whole = (slice(None),) * len(axes)
+                    behind[other_key] = work(other_key, sample, other, whole, WINDOW)
+            shares = [_share(axes, other, number, self.blend) for other in others]
+            refs = [TaskRef((f"{name}-window", *sample, *other)) for other in others]
+            tiles[key] = Task(key, blended, common, shares, target, *refs)
         return tiles, behind
 
     def lazy(self) -> da.Array:
@@ -149,7 +171,7 @@ class Tiling:
 
         name = f"scene-{uuid.uuid4().hex}"
         model, sources = self.model()
-        tiles, behind = self.tasks(name, model, None, False)
+        tiles, behind = self.tasks(name, model)
         graph = HighLevelGraph.from_collections(name, {**behind, **tiles}, sources)
         return da.Array(graph, name, self.chunks, dtype=self.common.like.dtype)
 

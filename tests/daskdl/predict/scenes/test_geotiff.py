@@ -118,6 +118,7 @@ def test_outlines_are_the_same_for_any_chunks_and_give_the_labels_back():
         outlines(mask * 0.5)
 
 
+@pytest.mark.filterwarnings("ignore:.*no geotransform:UserWarning")
 def test_points_label_the_cells_in_which_they_lie(tmp_path, monkeypatch):
     pytest.importorskip("shapely")
     monkeypatch.setattr("daskdl.predict.scenes.geojson.CHUNK", 8)

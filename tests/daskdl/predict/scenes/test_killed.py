@@ -9,20 +9,21 @@ import time
 
 import numpy as np
 import pytest
+import zarr
 from distributed import Client, LocalCluster
 
 from daskdl import load, save
 from daskdl.models import UNet
 
 pytestmark = [pytest.mark.kills, pytest.mark.slow]
-TILE = {0: 64, 1: 64}
 DRIVER = """
 import sys
-import numpy as np
+import zarr
 from daskdl import load
 
 if __name__ == "__main__":
-    load("model").predict(np.load("scene.npy", "r"), tile={0: 64, 1: 64}, out="scores.zarr")
+    tile = dict.fromkeys((0, 1), int(sys.argv[1]))
+    load("model").predict(zarr.open("scene.zarr", mode="r"), tile=tile, out="scores.zarr")
 """
 
 
@@ -30,33 +31,36 @@ def _chunks(out):
     return len([*out.rglob("c/*/*/0")]) if out.exists() else 0
 
 
-@pytest.fixture
-def scene(tmp_path):
-    """Return numbers whose prediction takes some seconds, with a model and a file of them."""
-    cells = np.random.default_rng(0).normal(size=(960, 900, 3)).astype(np.float32)
+@pytest.fixture(params=[900, pytest.param(4096, marks=pytest.mark.long)])
+def scene(request, tmp_path):
+    """Return a scene whose prediction takes some seconds and its tiles, with a model in a file."""
+    side = request.param
+    cells = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)
     save(UNet(3, 2, (8, 16, 16)), tmp_path / "model")
-    np.save(tmp_path / "scene.npy", cells)
-    return cells
+    chunk = side // 4 - 24
+    stored = zarr.create_array(tmp_path / "scene.zarr", data=cells, chunks=(chunk, chunk, 3))
+    return stored, dict.fromkeys((0, 1), 64 if side < 1000 else 256)
 
 
 def test_a_killed_driver_is_gone_on_with(scene, tmp_path):
+    stored, tile = scene
     (tmp_path / "driver.py").write_text(DRIVER)
-    driver = subprocess.Popen([sys.executable, "driver.py"], cwd=tmp_path, env={**os.environ})
+    command = [sys.executable, "driver.py", str(tile[0])]
+    driver = subprocess.Popen(command, cwd=tmp_path, env={**os.environ})
     out = tmp_path / "scores.zarr"
     while _chunks(out) < 20:
         assert driver.poll() is None
         time.sleep(0.01)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    there = _chunks(out)
-    assert there < 15 * 15
-    array = load(tmp_path / "model").predict(scene, tile=TILE, out=out)
-    whole = load(tmp_path / "model").predict(scene[None])[0]
-    np.testing.assert_array_equal(array[:], whole)
+    assert _chunks(out) < 15 * 15
+    model = load(tmp_path / "model")
+    array = model.predict(stored, tile=tile, out=out)
+    np.testing.assert_array_equal(array[:], model.predict(stored[:][None])[0])
 
 
 def test_a_killed_worker_changes_no_bit(scene, tmp_path):
-    model, out = load(tmp_path / "model"), tmp_path / "scores.zarr"
+    (stored, tile), model, out = scene, load(tmp_path / "model"), tmp_path / "scores.zarr"
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -70,6 +74,6 @@ def test_a_killed_worker_changes_no_bit(scene, tmp_path):
 
         killer = threading.Thread(target=kill)
         killer.start()
-        array = model.predict(np.load(tmp_path / "scene.npy", "r"), tile=TILE, out=out)
+        array = model.predict(stored, tile=tile, out=out)
         killer.join()
-    np.testing.assert_array_equal(array[:], model.predict(scene[None])[0])
+    np.testing.assert_array_equal(array[:], model.predict(stored[:][None])[0])

@@ -68,6 +68,10 @@ NETWORKS = {
         nn.Conv2d(3, 16, 3, stride=2, padding="same", seed=0), nn.ReLU(),
         nn.MaxPool2d(3, stride=2, padding=1), nn.Conv2d(16, 8, 3, padding="same", seed=1),
     ),
+    "resized": nn.Sequential(
+        _block(3, 8, 0), nn.MaxPool2d(4), _block(8, 8, 1), nn.Upsample((2, 3), "bilinear"),
+        _block(8, 8, 2), nn.Upsample(2, "bilinear"), nn.Conv2d(8, 2, 3, padding=1, seed=3),
+    ),
     "unpadded": nn.Sequential(nn.Conv2d(3, 16, 3, seed=0), nn.ReLU(), nn.Conv2d(16, 8, 3, seed=1)),
     "finer": nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1, seed=0), nn.ConvTranspose2d(8, 8, 2, stride=2, seed=1)
@@ -81,7 +85,18 @@ def _scene(rows=334, columns=546):
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_tiles_are_the_whole_bit_for_bit(network):
-    model, scene = NETWORKS[network], _scene(*((334, 546) if network == "unet" else (333, 547)))
+    model, scene = (
+        NETWORKS[network],
+        _scene(
+            *(
+                (334, 546)
+                if network == "unet"
+                else (332, 548)
+                if network == "resized"
+                else (333, 547)
+            )
+        ),
+    )
     whole = model.predict(scene[None], threads=1)[0]
     tiled = model.predict(scene, tile={0: 64, 1: 128}, threads=1)
     assert tiled.shape == whole.shape
@@ -99,7 +114,7 @@ def test_a_whole_of_4096_by_any_chunks_on_any_workers_one_killed(network, tmp_pa
     whole = model.predict(scene[None])[0]
     for workers, side in ((1, 100), (2, 512), (3, 1000), (3, 4096)):
         stored = zarr.create_array(tmp_path / f"{side}", data=scene, chunks=(side, side, 3))
-        cells, out = stored if workers < 3 else da.from_zarr(stored), tmp_path / f"out{side}"
+        cells, out = stored if side < 4096 else da.from_zarr(stored), tmp_path / f"out{side}"
         with Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as client:
             pids = [*client.run(os.getpid).values()]
 
@@ -238,6 +253,12 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
     scene = _scene(64, 64)
     with pytest.raises(SettingsError, match=r"_Centred, with mean, .* give overlap=n"):
         _Centred().predict(scene, tile={0: 32, 1: 32})
+    for network, sentence in (
+        (nn.Resize(128, align_corners=True), "other weights at each place"),
+        (nn.Resize(128), "the same at every size"),
+    ):
+        with pytest.raises(SettingsError, match=f"{sentence}.* give overlap=n"):
+            network.predict(scene, tile={0: 32, 1: 32})
     result = _Centred().predict(scene, tile={0: 32, 1: 32}, overlap=0)
     corner = scene[:32, :32]
     np.testing.assert_allclose(result[:32, :32], corner - corner.mean((0, 1)), atol=1e-5)
@@ -356,9 +377,9 @@ def test_a_scene_in_memory_goes_to_workers_window_by_window(tmp_path):
     ) as client:
         submit = running.submitted
 
-        def watched(client, graph, keys):
+        def watched(client, graph, *options):
             largest.append(len(pickle.dumps(graph)))
-            return submit(client, graph, keys)
+            return submit(client, graph, *options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(running, "submitted", watched)
@@ -367,21 +388,3 @@ def test_a_scene_in_memory_goes_to_workers_window_by_window(tmp_path):
     np.testing.assert_array_equal(there, here)
     np.testing.assert_array_equal(written[:], here)
     assert max(largest) < scene.nbytes / 4
-
-
-@pytest.mark.slow
-def test_an_interrupted_call_leaves_the_cluster_nothing_to_do(tmp_path, monkeypatch):
-    def interrupted(meter, cells):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(running.Meter, "advance", interrupted)
-    scene = zarr.create_array(tmp_path / "scene", data=_scene(300, 300), chunks=(100, 100, 3))
-    options = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with Client(n_workers=1, **options) as client:
-        with pytest.raises(KeyboardInterrupt) as kept:  # whose frames hold what they held
-            NETWORKS["residual"].predict(scene, tile={0: 32, 1: 32}, out=tmp_path / "out")
-        tasks, until = client.cluster.scheduler.tasks, time.monotonic() + 20
-        while any("scene" in str(key) for key in tasks) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not [key for key in tasks if "scene" in str(key)]
-        assert kept.value.__traceback__ is not None
