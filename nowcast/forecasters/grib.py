@@ -106,9 +106,7 @@ def _fields(forecast: xr.Dataset) -> Iterator[tuple[dict[str, Any], NDArray[np.f
             yield one | at, field * np.float32(RATE)
 
 
-def nearest_cells(
-    grid: Grid,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+def nearest_cells(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
     """Return a regular grid of degrees over a grid, and the cell at each of its points.
 
     Returns

@@ -119,7 +119,7 @@ class Sprog(EachLead):
             shift = between(shift, THRESHOLDS, wanted)
         return exceedance(
             here.expected, here.rank, here.moved, wanted, here.minutes, self.table,
-            spacing_km=spacing_km, shift=shift,
+            spacing_km=spacing_km, sure=here.sure, shift=shift,
         )  # fmt: skip
 
     def _factors(self, here: Arrival, corrected: Float, spacing_km: float) -> list[float]:

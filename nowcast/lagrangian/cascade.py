@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nowcast.lagrangian.advection import carry, origins
 from nowcast.lagrangian.autoregression import BandModel, fit
 from nowcast.lagrangian.decibel import to_decibel
-from nowcast.lagrangian.motion import motion_field
+from nowcast.lagrangian.motion import motion_and_error
 from nowcast.lagrangian.noise import Noise
 from nowcast.lagrangian.pyramid import Pyramid, compose, decompose
 
@@ -26,6 +26,10 @@ class Cascade:
     ----------
     motion : ndarray, (2, y, x) float32
         Displacement in pixels per step.
+    error : ndarray, (node_y, node_x) float32
+        Its standard error in m s-1, on square nodes.
+    side : float
+        Pixels along the side of a node.
     last : ndarray, (y, x) float32
         The last frame, mm h-1.
     past : list of Pyramid
@@ -39,6 +43,8 @@ class Cascade:
     """
 
     motion: Float
+    error: Float
+    side: float
     last: Float
     past: list[Pyramid]
     models: list[BandModel]
@@ -66,14 +72,17 @@ class Cascade:
             apart, and the last one is the start.
         """
         since = tuple(map(float, range(len(rain))[::-1] if ages is None else ages))
-        motion = motion_field(rain, spacing_km=spacing_km, step_minutes=step_minutes, ages=since)
+        motion, error, side = motion_and_error(
+            rain, spacing_km=spacing_km, step_minutes=step_minutes, ages=since
+        )
         frames = [to_decibel(frame) for frame in rain]
         moved = [
             carry(frame, origins(motion, age - since[-1]))
             for frame, age in zip(frames[:-1], since, strict=False)
         ]
         past = [decompose(frame) for frame in (*moved, frames[-1])]
-        return cls(motion, rain[-1].copy(), past[-2:], fit(past, since), moved, since)
+        last = rain[-1].copy()
+        return cls(motion, error, side, last, past[-2:], fit(past, since), moved, since)
 
     def times(self, leads: int) -> NDArray[np.float64]:
         """Return the time of each lead since the last frame, in the unit of `models`."""

@@ -34,14 +34,15 @@ SHORTEST, LONGEST = 5.0, 120.0
 class MarginTable:
     """Numbers that turn rank margins into probabilities, by threshold and smooth in lead time.
 
-    The probability that rain reaches a threshold is logistic(slope * margin + wet * logit(w) +
-    offset + dry * d + near * logit(s) + wide * logit(S)). The margin is the logit of the pixel's
+    The probability that rain reaches a threshold is logistic(slope * sure * margin + wet * logit(w)
+    + offset + dry * d + near * logit(s) + wide * logit(S)). The margin is the logit of the pixel's
     rank in the expected field less the logit of 1 - w, and w the fraction of the last frame, moved,
     that reaches the threshold: above 0 where the field matched to that frame's distribution says
-    yes; d is how far the expected field lies below the lightest rain, 1 where it is dry all around;
-    s and S are the fractions near the pixel and farther around it
-    (`nowcast.lagrangian.surroundings`). Ranks and fractions, unlike rain rates, mean the same to
-    radars with other hardware, other climates and other errors.
+    yes; "sure" is how well its motion is known (`nowcast.lagrangian.arrival`); d is how far the
+    expected field lies below the lightest rain, 1 where it is dry all around; s and S are the
+    fractions near the pixel and farther around it (`nowcast.lagrangian.surroundings`). Ranks and
+    fractions, unlike rain rates, mean the same to radars with other hardware, other climates and
+    other errors.
 
     Attributes
     ----------
@@ -88,6 +89,7 @@ def exceedance(
     table: MarginTable,
     *,
     spacing_km: float,
+    sure: Float | None = None,
     shift: Float | None = None,
 ) -> Float:
     """Return the probability (threshold, y, x) that rain reaches each threshold.
@@ -107,6 +109,8 @@ def exceedance(
     table : MarginTable
     spacing_km : float
         Of the grid.
+    sure : ndarray, (y, x) float32, optional
+        Factor of margins, see `nowcast.lagrangian.arrival.Arrival`.
     shift : ndarray, (threshold, y, x) float32, optional
         Added to the logits of the probabilities, such as a network's correction.
 
@@ -121,17 +125,12 @@ def exceedance(
     if shift is None:
         shift = np.empty((0, 0, 0), np.float32)
     out = np.empty((len(thresholds), *rank.shape), np.float32)
+    sure = np.ones_like(rank) if sure is None else sure
+    rows = np.arange(len(rank))
     over_rows(
-        _logistic,
-        (rank, dryness(expected), np.arange(len(rank))),
-        64,
-        out,
-        numbers,
-        least,
-        shift,
-        cells,
+        _logistic, (rank, sure, dryness(expected), rows), 64, out, numbers, least, shift, cells,
         float(side),
-    )
+    )  # fmt: skip
     return out
 
 
@@ -151,8 +150,8 @@ def coefficients(
 
     Returns
     -------
-    coefficients : ndarray, (threshold, 3) float32
-        Of the logit of the rank, 1, and the dryness.
+    coefficients : ndarray, (threshold, 4) float32
+        Of the logit of the rank and 1, both times how sure motion is, of 1, and of the dryness.
     least : float32
         Ranks are kept this far from 0 and 1.
     """
@@ -160,13 +159,13 @@ def coefficients(
     count = max(int(known.sum()), 1)
     least = 0.5 / count
     values = moved[known]
-    made = np.empty((len(thresholds), 3), np.float32)
+    made = np.empty((len(thresholds), 4), np.float32)
     for row, threshold, (slope, wet, offset, dry, *_) in zip(
         made, thresholds, numbers, strict=True
     ):
         share = np.count_nonzero(values >= np.float32(threshold)) / count
         odds = logit(np.clip(share, least, 1 - least))
-        row[:] = slope, slope * odds + wet * odds + offset, dry
+        row[:] = slope, slope * odds, wet * odds + offset, dry
     return made, np.float32(least)
 
 
@@ -252,7 +251,7 @@ def _classes(values, per_class, classes):
 
 
 @jit
-def _logistic(rank, dry, rows, out, numbers, least, shift, around, side):
+def _logistic(rank, sure, dry, rows, out, numbers, least, shift, around, side):
     one = np.float32(1)
     height, width = around.shape[1:]
     across = np.empty((width, len(numbers)), np.float32)
@@ -279,7 +278,8 @@ def _logistic(rank, dry, rows, out, numbers, least, shift, around, side):
             right, part = min(left + 1, width - 1), np.float32(x - left)
             lowest = one
             for k in range(len(numbers)):
-                z = numbers[k, 0] * odds + numbers[k, 1] + numbers[k, 2] * dry[i, j]
+                z = sure[i, j] * (numbers[k, 0] * odds + numbers[k, 1])
+                z += numbers[k, 2] + numbers[k, 3] * dry[i, j]
                 z += across[left, k] + part * (across[right, k] - across[left, k])
                 if len(shift):
                     z += shift[k, row, j]

@@ -91,6 +91,18 @@ def motion_field(
     Lucas and Kanade, "An iterative image registration technique", IJCAI 1981. Black and Anandan,
     "The robust estimation of multiple motions", Comput. Vis. Image Underst. 63 (1996), 75-104.
     """
+    return motion_and_error(frames, spacing_km=spacing_km, step_minutes=step_minutes, ages=ages)[0]
+
+
+def motion_and_error(
+    frames: Float, *, spacing_km: float, step_minutes: float, ages: Sequence[float] | None
+) -> tuple[Float, Float, float]:
+    """Return `motion_field`, its standard error in m s-1 on square nodes, and their side in pixels.
+
+    The error is that of the last level's least squares: what motion leaves of the differences to
+    the earlier frames, over the gradients that tell it. Where two estimates, each of one earlier
+    frame, lie apart, it is large.
+    """
     frames = np.asarray(frames)
     if frames.ndim != 3 or len(frames) < 2 or min(frames.shape[1:]) < 8:
         few = frames.ndim == 3 and len(frames) < 2
@@ -126,8 +138,9 @@ def motion_field(
         first = not np.isfinite(window)
         spread = (FIRST_SPREAD if first else SPREAD) * step_minutes * 0.06 / step
         for _ in range(FIRST_ITERATIONS if first else ITERATIONS):
-            motion = _corrected(motion, prior, level, since, every, window, spread)
-    return enlarge(motion / np.float32(spacing_km), frames.shape[1:], node / spacing_km)
+            motion, error = _corrected(motion, prior, level, since, every, window, spread)
+    moved = enlarge(motion / np.float32(spacing_km), frames.shape[1:], node / spacing_km)
+    return moved, error / np.float32(step_minutes * 0.06), node / spacing_km
 
 
 def _image(frame: NDArray[np.floating], side: int) -> tuple[Float, Float]:
@@ -169,8 +182,11 @@ def _corrected(
     every: int,
     window: float,
     spread: float,
-) -> Float:
-    """Solve one level once: ``motion`` and ``prior`` are (2, node_y, node_x) in km per step."""
+) -> tuple[Float, Float]:
+    """Solve one level once: ``motion`` and ``prior`` are (2, node_y, node_x) in km per step.
+
+    Returns the motion, and its standard error (node_y, node_x), in km per step.
+    """
     step = np.float32(level[0].spacing)
     now = level[0].channels
     flow = enlarge(motion / step, now.shape[1:], every)
@@ -186,17 +202,20 @@ def _corrected(
         sums = ndimage.gaussian_filter(sums, (0, sigma, sigma), truncate=3, mode="constant")
     trace = sums[0] + sums[2]
     if not trace.any():
-        return prior
+        return prior, np.full(trace.shape, spread * step, np.float32)
     typical = (trace * trace).sum(dtype=np.float64) / trace.sum(dtype=np.float64)
     hold = np.float32(PRIOR * typical / 2)
     # Rain that grows or fades does so together: what motion leaves of the differences is taken for
     # one error of the whole window, beside which a motion far from the larger scale's is unlikely.
     y, x = _solved(sums, hold, -sums[3], -sums[4])
     residual = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
+    # Where there is no rain, what is left is taken to be as everywhere.
+    left = residual + 2 * hold * residual.sum() / trace.sum()
     hold = hold + residual / np.float32(spread**2)
+    error = step * np.sqrt(left / (trace / 2 + hold))
     pull = hold * (prior - motion) / step
     correction = np.stack(_solved(sums, hold, pull[0] - sums[3], pull[1] - sums[4]))
-    return (motion + step * correction).astype(np.float32)
+    return (motion + step * correction).astype(np.float32), error.astype(np.float32)
 
 
 def _solved(sums: Float, hold: Float | np.float32, p: Float, q: Float) -> tuple[Float, Float]:

@@ -65,8 +65,8 @@ class Sample:
         Logit of the rank in the expected field.
     wet : ndarray, (threshold,) float64
         Logit of the fraction of the last frame, moved, that reaches each threshold.
-    dry : ndarray, (pixel,) float64
-        See `nowcast.lagrangian.exceedance.dryness`.
+    sure, dry : ndarray, (pixel,) float64
+        See `nowcast.lagrangian.arrival.Arrival` and `nowcast.lagrangian.exceedance.dryness`.
     near, wide : ndarray, (threshold, pixel) float32
         See `nowcast.lagrangian.surroundings.Surroundings`.
     observed : ndarray, (pixel,) float32
@@ -77,6 +77,7 @@ class Sample:
     doublings: float
     odds: NDArray[np.float64]
     wet: NDArray[np.float64]
+    sure: NDArray[np.float64]
     dry: NDArray[np.float64]
     near: Float
     wide: Float
@@ -129,6 +130,7 @@ def draw(
             float(np.log2(here.minutes / AT_MINUTES)),
             logit(np.clip(here.rank.ravel()[drawn], least, 1 - least)),
             logit(np.clip(share, least, 1 - least)),
+            here.sure.ravel()[drawn].astype(np.float64),
             dryness(here.expected).ravel()[drawn].astype(np.float64),
             near,
             wide,
@@ -150,9 +152,10 @@ def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTabl
         pixels[sample.source] += len(sample.odds)
     doublings = np.concatenate([np.full(len(s.odds), s.doublings) for s in drawn])
     weight = np.concatenate([np.full(len(s.odds), WEIGHT / pixels[s.source]) for s in drawn])
-    dry = np.concatenate([s.dry for s in drawn])
-    odds = np.concatenate([s.odds for s in drawn])
-    observed = np.concatenate([s.observed for s in drawn])
+    sure, dry, odds, observed = (
+        np.concatenate([getattr(s, name) for s in drawn])
+        for name in ("sure", "dry", "odds", "observed")
+    )
     numbers = []
     for k, threshold in enumerate(THRESHOLDS):
         wet = np.concatenate([np.full(len(s.odds), s.wet[k]) for s in drawn])
@@ -168,7 +171,9 @@ def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTabl
             begin = first_guess.copy()
         parts = np.stack([wet, np.ones_like(wet), dry, *around], axis=1)
         numbers.append(
-            np.round(_fisher(odds + wet, parts, doublings, event, weight, begin, first_guess), 3)
+            np.round(
+                _fisher(sure * (odds + wet), parts, doublings, event, weight, begin, first_guess), 3
+            )
         )
     made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in range(0, 12, 2)]
     return MarginTable(THRESHOLDS, *made)

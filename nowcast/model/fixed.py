@@ -84,10 +84,5 @@ def _network(settings: TrainSettings, n_out: int) -> ConvLSTMForecaster:
     from daskdl.models import ConvLSTMForecaster
 
     return ConvLSTMForecaster(
-        settings.n_in,
-        n_out,
-        settings.channels,
-        settings.kernel_size,
-        settings.block,
-        settings.seed,
+        settings.n_in, n_out, settings.channels, settings.kernel_size, settings.block, settings.seed
     )

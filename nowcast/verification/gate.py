@@ -64,9 +64,7 @@ class Verdict:
 
 
 def judge(
-    model: Model,
-    paths: Sequence[Path],
-    progress: Callable[[int, int], None] | None = None,
+    model: Model, paths: Sequence[Path], progress: Callable[[int, int], None] | None = None
 ) -> Verdict:
     """Compare a network with S-PROG on the test stretches of its split.
 

@@ -66,10 +66,7 @@ def write_report(
     """
     pictures = [
         ("By lead time and scale", lambda file: plot_scores(scores, file)),
-        (
-            "Probabilities, members and detail",
-            lambda file: plot_probabilistic(scores, file),
-        ),
+        ("Probabilities, members and detail", lambda file: plot_probabilistic(scores, file)),
         (
             "The rainiest case",
             lambda file: _example(scores, file, stores, forecasters, members, seed),

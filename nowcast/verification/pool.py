@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.verification.bootstrap import (
-    bootstrap_weights,
-    difference_interval,
-    independent_runs,
-)
+from nowcast.verification.bootstrap import bootstrap_weights, difference_interval, independent_runs
 from nowcast.verification.case import CaseSums
 from nowcast.verification.ensemble import crps
 from nowcast.verification.probability import brier_parts, reliability_curve, roc_curve
@@ -199,11 +195,7 @@ def _add_differences(
     ensembles = stacked["crps"]
     # 1 - FSS is what is a quotient; its difference has the other sign.
     quotients = {
-        "csi": (
-            1,
-            stacked["hits"],
-            stacked["hits"] + stacked["misses"] + stacked["false_alarms"],
-        ),
+        "csi": (1, stacked["hits"], stacked["hits"] + stacked["misses"] + stacked["false_alarms"]),
         "fss": (-1, squares[..., 2], squares[..., 0] + squares[..., 1]),
         "brier": (
             1,

@@ -84,8 +84,8 @@ def features(
         # Where the earlier frame saw nothing, it is taken to be as the last one.
         maps.append(np.where(seen > 0, (moved - mean) / six, last))
     speed, growth = _motion(cascade.motion[:, ::side, ::side], spacing_km, side, step_minutes)
-    base = numbers[:, :1, np.newaxis] * odds + numbers[:, 1:2, np.newaxis]
-    base = base + numbers[:, 2:, np.newaxis] * dry
+    slope, at_zero, rest, of_dry = numbers.T[..., np.newaxis, np.newaxis]
+    base = known_means(arrival.sure, side)[0] * (slope * odds + at_zero) + rest + of_dry * dry
     base = base + resample(*around(arrival.moved, THRESHOLDS, at, spacing_km), odds.shape, side)
     maps += [last, (expected - mean) / six, dry, rough, share, speed / np.float32(50), growth]
     maps += list(np.clip(base, -9, 9) / np.float32(3))

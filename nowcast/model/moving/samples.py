@@ -15,13 +15,7 @@ from nowcast.lagrangian.ages import BASELINE, FRAMES, apart
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.blocks import enlarge
 from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.exceedance import (
-    THRESHOLDS,
-    MarginTable,
-    around,
-    coefficients,
-    dryness,
-)
+from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable, around, coefficients, dryness
 from nowcast.model.moving.features import CHANNELS, cell_side, features, odds_of
 from nowcast.rain.frames import WindowRecipe
 
@@ -130,10 +124,7 @@ class MovingRecipe(Recipe):
         ages = np.arange(len(past))[::-1]
         kept = apart((ages * self.step_minutes).tolist(), FRAMES, BASELINE)
         cascade = Cascade.of(
-            past[kept],
-            spacing_km=spacing,
-            step_minutes=self.step_minutes,
-            ages=ages[kept].tolist(),
+            past[kept], spacing_km=spacing, step_minutes=self.step_minutes, ages=ages[kept].tolist()
         )
         for here in arrivals(
             cascade,
@@ -169,7 +160,8 @@ class MovingRecipe(Recipe):
         cells, cell = around(here.moved, THRESHOLDS, table, spacing_km)
         odds = odds_of(here.rank[at], least)[..., np.newaxis]
         dry = dryness(here.expected[at])[..., np.newaxis]
-        base = np.nan_to_num(odds * numbers[:, 0] + numbers[:, 1] + dry * numbers[:, 2])
+        margin = here.sure[at][..., np.newaxis] * (odds * numbers[:, 0] + numbers[:, 1])
+        base = np.nan_to_num(margin + numbers[:, 2] + dry * numbers[:, 3])
         base += np.moveaxis(enlarge(cells, known.shape, cell)[:, *at], 0, -1)
         rain = observed[at]
         levels = np.asarray(THRESHOLDS, np.float32)

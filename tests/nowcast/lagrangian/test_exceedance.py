@@ -43,6 +43,16 @@ def test_a_longer_lead_is_less_sure() -> None:
     np.testing.assert_allclose(logit(far), logit(near) / 2, rtol=1e-3, atol=1e-3)
 
 
+def test_rain_whose_motion_is_not_sure_is_less_sure() -> None:
+    rain = storms((64, 64), 1)
+    half = np.full_like(rain, 0.5)
+    sure, unsure = (
+        exceedance(rain, ranks(rain), rain, (1.0,), 30, PLAIN, spacing_km=1.0, sure=sure)[0]
+        for sure in (None, half)
+    )
+    np.testing.assert_allclose(logit(unsure), logit(sure) / 2, rtol=1e-3, atol=1e-3)
+
+
 def test_what_ships_is_monotone_and_falls_with_lead() -> None:
     check_table(SHIPPED)
     assert SHIPPED.thresholds == THRESHOLDS

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.lagrangian.motion import motion_field
+from nowcast.lagrangian.arrival import arrivals
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.motion import SPREAD, motion_and_error, motion_field
 from tests.nowcast.fields import rotation, translation
 
 
@@ -139,3 +141,23 @@ def test_a_half_that_drops_out_leaves_the_motion_of_the_other() -> None:
     assert (np.hypot(*motion) * 2000 / 300).max() < 30
     away = np.hypot(motion[0] - 1.2, motion[1] - 1.6)
     assert np.median(away[:, :40]) < 0.8
+
+
+def test_the_error_is_large_where_estimates_of_two_frames_differ() -> None:
+    north = translation(3, 1.2, 1.6)  # storms that turn back, south of storms that move on
+    south = translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]
+    frames = np.concatenate([north, south], axis=1)
+    _, error, side = motion_and_error(frames, spacing_km=1.0, step_minutes=5, ages=(2, 1, 0))
+    edge = round(160 / side)
+    assert np.median(error[edge + 2 :]) > 2 * np.median(error[: edge - 2])
+    _, error, _ = motion_and_error(0 * frames, spacing_km=1.0, step_minutes=5, ages=(2, 1, 0))
+    np.testing.assert_allclose(error, SPREAD, rtol=1e-5)
+
+
+def test_what_arrives_from_where_motion_is_in_doubt_is_less_sure() -> None:
+    north = translation(3, 0.0, 3.0)
+    frames = np.concatenate([north, translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]], axis=1)
+    cascade = Cascade.of(frames, spacing_km=1.0, step_minutes=5.0)
+    sure = next(arrivals(cascade, 1, spacing_km=1.0, step_minutes=5.0)).sure
+    assert sure.shape == frames.shape[1:]
+    assert np.median(sure[220:]) < 0.8 * np.median(sure[:100])

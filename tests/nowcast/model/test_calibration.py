@@ -21,13 +21,14 @@ from tests.nowcast.model.test_train import write_store
 
 
 def samples(slope: float, count: int, seed: int = 0) -> list[Sample]:
-    """Pixels whose chance of any rain is logistic(slope * margin), all else left out."""
+    """Pixels whose chance of any rain is logistic(slope * sure * margin), all else left out."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(0, 2, count)
-    wet = np.zeros(len(THRESHOLDS))
-    rain = np.where(rng.random(count) < 1 / (1 + np.exp(-slope * odds)), 50, 0).astype(np.float32)
+    sure, wet = rng.uniform(0.5, 2, count), np.zeros(len(THRESHOLDS))
+    chance = 1 / (1 + np.exp(-slope * sure * odds))
+    rain = np.where(rng.random(count) < chance, 50, 0).astype(np.float32)
     around = np.zeros((len(THRESHOLDS), count), np.float32)
-    return [Sample("a", 0.0, odds, wet, np.zeros(count), around, around, rain)]
+    return [Sample("a", 0.0, odds, wet, sure, np.zeros(count), around, around, rain)]
 
 
 def test_the_slope_that_made_the_data_is_found():
