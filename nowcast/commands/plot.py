@@ -134,7 +134,7 @@ def _plot_cleaning(
     if len(chosen) != 1:
         raise SettingsError(
             f"--at: expected the time of one of {len(scans)} scans from {utc_text(min(times))} to "
-            f"{utc_text(max(times))}, found {at}; name one, or give the files of one time"
+            f"{utc_text(max(times))}, found {at or 'no time'}; name one, or give one time's files"
         )
     paths = [Path(path) for path in chosen[0].paths]
     sweeps = volume.read_sweeps(paths, header.format)

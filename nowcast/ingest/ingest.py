@@ -29,6 +29,7 @@ from nowcast.ingest.sources import (
     typical,
 )
 from nowcast.mosaic.calibration import Calibration
+from nowcast.quality.bright_band import freezing_levels
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate
 from nowcast.radar.header import Header
@@ -118,6 +119,8 @@ def ingest(
     require_readers()
     for climate in settings.climate:
         open_climate(climate)
+    if isinstance(settings.freezing, Path):
+        freezing_levels(settings.freezing)
     access = access or Access()
     sources = list(sources)
     files = find_files([source for source in sources if not is_remote(source)])

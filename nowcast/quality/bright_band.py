@@ -77,11 +77,7 @@ def freezing_level(source: float | Path, time: np.datetime64) -> float:
     """
     if not isinstance(source, Path):
         return source
-    try:
-        changed = source.stat().st_mtime_ns
-    except OSError:
-        raise DataError(f"{source}: expected a file of freezing levels, found none there") from None
-    times, heights = _series(source, changed)
+    times, heights = freezing_levels(source)
     if np.abs(times - time).min() > HOLDS:
         raise DataError(
             f"{source}: expected a freezing level within 12 hours of {time.astype('M8[m]')}Z, "
@@ -89,6 +85,13 @@ def freezing_level(source: float | Path, time: np.datetime64) -> float:
         )
     at = (times - times[0]) / np.timedelta64(1, "s")
     return float(np.interp((time - times[0]) / np.timedelta64(1, "s"), at, heights))
+
+
+def freezing_levels(path: Path) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
+    """Return times and heights of a CSV; raise a DataError when it is none."""
+    if not path.is_file():
+        raise DataError(f"{path}: expected a file of freezing levels or metres, found none there")
+    return _series(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
