@@ -71,7 +71,7 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
     place = _places(client)
     asked = tiling.predictor, windows, channels, tiling.cells.dtype
-    if client:  # there, which has then imported all that a task needs
+    if place[0]:  # there, which has then imported all that a task needs
         future = client.submit(_measured, *asked, workers=[place[0]], pure=False)
         measured = future.result()
         future.release()
@@ -111,10 +111,10 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
 
 def _places(client: Any) -> tuple[str, int, int]:
     """Return address, threads and limit of the worker with the least memory for a thread."""
-    if not client:
+    workers = client.scheduler_info(n_workers=-1)["workers"] if client else {}
+    if not workers:  # none yet
         return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available
-    workers = client.scheduler_info(n_workers=-1)["workers"].items()
-    told = [(w["memory_limit"] or sys.maxsize, w["nthreads"], address) for address, w in workers]
+    told = [(w["memory_limit"] or sys.maxsize, w["nthreads"], at) for at, w in workers.items()]
     limit, threads, address = min(told, key=lambda one: one[0] / one[1])
     return address, threads, limit
 

@@ -87,7 +87,7 @@ def _on_cluster(
 
     keys, running = [*tiles], as_completed()
     given: dict[Any, Any] = {}  # workers by futures that are not done
-    threads = client.nthreads() if fed else {None: len(keys)}
+    threads = (client.nthreads() if fed else None) or {None: len(keys)}  # workers may come later
     ends = np.linspace(0, len(keys), len(threads) + 1).astype(int).tolist()
     parts = {worker: range(*ends[i : i + 2]) for i, worker in enumerate(threads)}
 
@@ -100,7 +100,7 @@ def _on_cluster(
         parts[worker] = parts[worker][many:]
         if some:
             asked = {**graph, **{key: tiles[key] for key in some}}
-            futures = submitted(client, asked, some, [worker] if fed else None)
+            futures = submitted(client, asked, some, [worker] if worker else None)
             given.update(dict.fromkeys(futures, worker))
             running.update(futures)
 
