@@ -60,13 +60,7 @@ def room_for_chunks(client: Any) -> float:
 
 
 def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
-    """Tell the memory of a worker, and return the tiles with as many chunks kept as fit into it.
-
-    Raises
-    ------
-    SettingsError
-        If it will not do.
-    """
+    """Tell the memory of a worker, and return the tiles with chunks kept; or raise an error."""
     windows = [max(w.cells[1] - w.cells[0] for w in axis.windows) for axis in tiling.axes]
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
     place = _places(client)
@@ -109,40 +103,46 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
     )
 
 
-def _places(client: Any) -> tuple[str, int, int]:
-    """Return address, threads and limit of the worker with the least memory for a thread."""
+def _places(client: Any) -> tuple[str, int, int, int]:
+    """Return address, threads, limit of the worker with the least for a thread, and how many."""
     workers = client.scheduler_info(n_workers=-1)["workers"] if client else {}
     if not workers:  # none yet
-        return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available
+        return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available, 1
     told = [(w["memory_limit"] or sys.maxsize, w["nthreads"], at) for at, w in workers.items()]
     limit, threads, address = min(told, key=lambda one: one[0] / one[1])
-    return address, threads, limit
+    return address, threads, limit, len(told)
 
 
 def _projected(
     tiling: Tiling,
     windows: list[int],
     measured: tuple[float, float, int],
-    place: tuple[str, int, int],
+    place: tuple[str, int, int, int],
 ) -> Projection:
     cells, layout, kept = tiling.cells, tiling.layout, 0
-    lengths = dict(zip(layout.image, windows, strict=True))
-    lengths |= dict.fromkeys(layout.samples, 1)
+    address, threads, limit, workers = place
+    lengths = dict.fromkeys(layout.samples, 1) | dict(zip(layout.image, windows, strict=True))
     read = math.prod(lengths.get(axis, n) for axis, n in enumerate(cells.shape))
     chunks = getattr(cells, "chunksize", getattr(cells, "chunks", None))
     if chunks is not None:  # whole ones are decoded, and Dask holds all in which a window lies
-        touched = math.prod(
+        along = [
             min(n, (-(-lengths.get(axis, n) // c) + 1) * c)
             for axis, (n, c) in enumerate(zip(cells.shape, chunks, strict=True))
-        )
-        if kept := tiling.strips[0]:
-            kept += touched * cells.dtype.itemsize  # which are read at once
+        ]
+        size, first = cells.dtype.itemsize, layout.image[0]
+        if hasattr(cells, "__dask_graph__"):
+            # And it holds rows of chunks until the next row of tiles has passed, on all workers.
+            read += math.prod(along)
+            rows = [cells.shape[a] if a in layout.image[1:] else n for a, n in enumerate(along)]
+            rows[first] = min(cells.shape[first], along[first] + chunks[first])
+            kept = math.prod(rows) * size // workers
+        elif kept := tiling.strips[0]:
+            kept += math.prod(along) * size  # which are read at once
         else:
-            read += touched if hasattr(cells, "__dask_graph__") else math.prod(chunks)
+            read += math.prod(chunks)
     fixed, each, before = measured
-    before = BESIDE + kept + (before if place[0] else sys.getsizeof(tiling.predictor))
+    before = BESIDE + kept + (before if address else sys.getsizeof(tiling.predictor))
     task = int(read * cells.dtype.itemsize + KEPT * (fixed + each * math.prod(windows)))
-    _, threads, limit = place
     return Projection(before, task, threads, limit)
 
 
