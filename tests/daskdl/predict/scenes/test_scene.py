@@ -365,7 +365,7 @@ def test_progress_and_memory_are_told_and_a_tile_that_does_not_fit_is_refused(
     with pytest.raises(SettingsError, match=r"tile=\{0: \d+, 1: \d+\} would fit"):
         model.predict(scene, tile={0: 334, 1: 546}, out=str(tmp_path / "b.zarr"))
     wide = da.zeros((334, 30_000, 3), chunks=(167, 500, 3), dtype="f4")  # 120 MB in rows of chunks
-    with pytest.raises(SettingsError, match="no tile fits.* smaller chunks"):
+    with pytest.raises(SettingsError, match=r"no tile fits.* smaller chunks"):
         model.predict(wide, tile={0: 128, 1: 128}, out=str(tmp_path / "b.zarr"))
     assert not (tmp_path / "b.zarr").exists()
 
