@@ -88,6 +88,7 @@ def test_a_series_holds_between_its_times_and_no_longer(tmp_path):
     assert freezing_level(1500.0, time) == 1500.0
 
 
+@pytest.mark.slow
 def test_ingest_lowers_and_tells_and_the_picture_shows_one_time(tmp_path, capsys):
     radar = replace(BAND, elevations=(3.0,))
     scans = simulate(tmp_path / "scans", hours=0.2, step_minutes=5, seed=1, radar=radar)

@@ -12,6 +12,7 @@ import xarray as xr
 from daskdl.console import run
 from daskdl.errors import DataError
 from nowcast.cli import app
+from nowcast.ingest.ingest import ingest
 from nowcast.quality.clean import clean
 from nowcast.quality.climate import open_climate
 from nowcast.quality.terrain import ALL, beam_blockage, terrain_loss
@@ -97,6 +98,7 @@ def test_what_is_no_terrain_of_the_radar_is_refused(tmp_path):
             terrain_loss(tmp_path / name, GATES)
 
 
+@pytest.mark.slow
 def test_a_terrain_model_makes_a_climate_that_ingest_uses(tmp_path, capsys):
     scans, out = tmp_path / "scans", tmp_path / "climate.nc"
     simulate(scans, hours=0.2, step_minutes=5, seed=1, radar=RADAR)
@@ -116,9 +118,8 @@ def test_a_terrain_model_makes_a_climate_that_ingest_uses(tmp_path, capsys):
     # Another radar with the same gates has other hills.
     other = replace(sweep, site=Site(51.0, 5.0, 120.0))
     assert np.array_equal(clean(other, ("climate",), climate=known).sweep.dbz, dbz)
-    for name, more in (("rain", ["--climate", str(out)]), ("raw", [])):
-        made = ["ingest", str(scans), "--out", str(tmp_path / f"{name}.zarr"), "--size", "64"]
-        assert run(app, [*made, *more]) == 0
+    ingest([scans], tmp_path / "rain.zarr", size=64, climate=str(out))
+    ingest([scans], tmp_path / "raw.zarr", size=64)
     with open_rain(tmp_path / "rain.zarr") as rain, open_rain(tmp_path / "raw.zarr") as raw:
         gained = rain["rain_rate"].values > raw["rain_rate"].values
     assert gained[:, :, 54:].any()
