@@ -15,6 +15,7 @@ from daskdl.errors import DataError
 from nowcast.model.minutes import frames_ahead
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, split_by_rain, stretch
+from nowcast.rain.mesh import mean_spacing
 from nowcast.rain.name import name_of
 from nowcast.rain.resample import resampled
 from nowcast.rain.store import open_rain, path_of, time_step
@@ -48,6 +49,12 @@ class Archive:
     store: xr.Dataset
     rain: xr.DataArray
     as_stored: bool
+
+    @property
+    def spacing_km(self) -> float:
+        """Distance of the grid's points, as forecasts have it, where cells are oblong too."""
+        where = str(path_of(self.store))
+        return mean_spacing(self.rain["y"].values, self.rain["x"].values, where) / 1000
 
     @classmethod
     def open(

@@ -28,7 +28,7 @@ from nowcast.lagrangian.exceedance import (
 )
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.surroundings import Surroundings
-from nowcast.model.archives import Archive, grid_spacing
+from nowcast.model.archives import Archive
 from nowcast.model.minutes import minutes
 
 if TYPE_CHECKING:
@@ -219,23 +219,14 @@ def calibrate(
         step = minutes(archive.step)
         leads = [round(lead / step) for lead in LEADS if lead % step == 0 and lead <= lead_minutes]
         leads = leads or [1]
-        spacing = abs(grid_spacing(archive.rain)[1]) / 1000
         chosen = _starts(archive, max(leads), max(1, starts // len(paths)))
         before = frames_back(step)
         spans = (slice(start - before + 1, start + 1 + max(leads)) for start in chosen)
         calls = (
-            (
-                number,
-                start,
-                archive.name,
-                archive.rain.isel(time=span),
-                leads,
-                before,
-                spacing,
-                step,
-            )
+            (number, start, archive.name, archive.rain.isel(time=span), leads, before,
+             archive.spacing_km, step)
             for start, span in zip(chosen, spans, strict=True)
-        )
+        )  # fmt: skip
         for (_, start, *_), samples in in_order(
             client, in_task(client, _of_start), calls, "calibrate"
         ):

@@ -83,7 +83,7 @@ class Archive:
                     f"verify: expected steps of which the longest, {_minutes(longest):g} min, is a "
                     f"multiple, found one of {_minutes(step):g} min; verify such archives apart."
                 )
-            spacing = _grid_spacing(array)
+            spacing = mean_spacing(array["y"].to_numpy(), array["x"].to_numpy(), "verify")
             ahead = [lead * round(times) for lead in leads]
             time = array["time"].to_numpy()
             plan = schedule if common else own_times
@@ -167,11 +167,6 @@ def _step(rain: xr.DataArray) -> np.timedelta64:
 
 def _minutes(step: np.timedelta64) -> float:
     return float(step / np.timedelta64(1, "s")) / 60
-
-
-def _grid_spacing(rain: xr.DataArray) -> float:
-    """Spacing of the grid in m."""
-    return mean_spacing(rain["y"].to_numpy(), rain["x"].to_numpy(), "verify")
 
 
 def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ from daskdl.data.lazy.joined import join
 from daskdl.errors import DataError, SettingsError
 from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
-from nowcast.model.archives import Archive, grid_spacing, window_recipes
+from nowcast.model.archives import Archive, window_recipes
 from nowcast.model.job import Job
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.moving.losses import ExceedanceLoss
@@ -80,7 +80,7 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
     return MovingModel(
         fitted.network,
         tuple(sorted({minutes(archive.step) for archive in used})),
-        tuple(sorted({round(spacing_km(archive), 3) for archive in used})),
+        tuple(sorted({round(archive.spacing_km, 3) for archive in used})),
         job.settings.lead_minutes,
         table,
         job.split,
@@ -156,7 +156,7 @@ def moving_samples(
     most = settings.starts if training else max(1, settings.starts // 4)
     for archive, recipes in by_archive:
         step = minutes(archive.step)
-        spacing = spacing_km(archive)
+        spacing = archive.spacing_km
         for shard, recipe in zip(shards, _thinned(recipes, min(1.0, most / total)), strict=False):
             if len(recipe):
                 shard.append(MovingRecipe(recipe, spacing, step, draw, table))
@@ -256,8 +256,3 @@ def _thinned(recipes: Sequence[WindowRecipe], share: float) -> list[WindowRecipe
         return np.unique(np.linspace(0, count - 1, kept).round().astype(np.int64))
 
     return [recipe.select(positions, 0) for recipe in recipes]
-
-
-def spacing_km(archive: Archive) -> float:
-    """Return the distance of an archive's grid points."""
-    return abs(grid_spacing(archive.rain)[1]) / 1000

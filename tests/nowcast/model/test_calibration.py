@@ -14,6 +14,7 @@ from daskdl.errors import DataError
 from nowcast.forecasters import Sprog
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.lagrangian.margins import SHIPPED
+from nowcast.model.archives import Archive
 from nowcast.model.calibration import Sample, calibrate, fit, read_table, write_table
 from nowcast.model.split import Split, split_by_rain
 from tests.nowcast.fields import translation
@@ -81,6 +82,12 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     for name in ("a.json", "none.json"):
         with pytest.raises(DataError, match="expected a file that nowcast calibrate wrote"):
             read_table(tmp_path / name)
+
+
+def test_oblong_cells_are_as_far_apart_as_forecasts_have_them(tmp_path):
+    archive = Archive.open(write_store(tmp_path / "rain.zarr", translation(2, 1, 2)), None, None)
+    oblong = archive.rain.assign_coords(y=1.44 * archive.rain["y"])
+    assert replace(archive, rain=oblong).spacing_km == pytest.approx(1.2)
 
 
 def test_a_store_without_rain_is_refused(tmp_path):
