@@ -43,10 +43,6 @@ class BandModel:
         kept = self.root**times
         return np.stack([kept * (1 + times), -kept * times * self.root], axis=1)
 
-    def correlation(self, time: float) -> float:
-        """Return the correlation of the band with itself after a time."""
-        return lagged(self.root, time)
-
     def forgotten(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the part (time,) of the band's variance that its last frames do not tell.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
-from nowcast.lagrangian.autoregression import BandModel
+from nowcast.lagrangian.autoregression import BandModel, lagged
 from nowcast.lagrangian.pyramid import grow
 
 Float = NDArray[np.float32]
@@ -58,7 +58,7 @@ class Noise:
     def go_on(self, time: float) -> None:
         """Renew the octaves for a later time of `BandModel`, since the last frame."""
         for octave, model in zip(self.octaves[::-1], self.models[::-1], strict=True):
-            keep = 0.0 if self.time is None else model.correlation(time - self.time)
+            keep = 0.0 if self.time is None else lagged(model.root, time - self.time)
             _renew(octave, self.rng.standard_normal(octave.shape, np.float32), keep)
         self.time = time
 

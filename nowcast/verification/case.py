@@ -110,7 +110,8 @@ def score_case(
             probability = forecast.exceedance(threshold)
             wrong = np.subtract(probability, o, out=np.zeros_like(probability), where=scored)
             brier[m, :, t] = np.square(wrong, out=wrong).sum((1, 2), dtype=np.float64)
-            if totals is not None and is_probabilistic(forecast):
+            more_than_yes = forecast.probability is not None or forecast.members is not None
+            if totals is not None and more_than_yes:
                 totals.add_probability(m, t, probability, o, scored)
         crps[m] = _crps(forecast, observed, scored, m, totals)
         if totals is not None:
@@ -126,11 +127,6 @@ def score_case(
         pixels, grid_pixels, observed_sum, absolute_error, hits, false_alarms, misses, fractions,
         brier, crps,
     )  # fmt: skip
-
-
-def is_probabilistic(forecast: Forecast) -> bool:
-    """Whether a forecast knows more than yes and no."""
-    return forecast.probability is not None or forecast.members is not None
 
 
 def occurs(forecast: Forecast, threshold: float) -> NDArray[np.bool_]:
