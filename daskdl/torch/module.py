@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +14,7 @@ from daskdl.kernels.runtime.precision import precision
 from daskdl.nn.core.state import next_draw
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, drawing_from, torch
-from daskdl.torch.state import TorchState, taking
-
-logger = logging.getLogger(__name__)
+from daskdl.torch.state import TorchState, logger, taking
 
 
 class TorchModule(TorchState):
@@ -26,10 +23,11 @@ class TorchModule(TorchState):
     Its parameters and their gradients are views of :attr:`flat` and :attr:`flat_grad`; those of
     other dtypes than float32 are kept in float32 there and rounded for each pass. Its persistent
     buffers are averaged over the shards like any (:class:`~daskdl.nn.Buffer`), counters among them;
-    those that no pass changes keep their very bits. Buffers that are not saved with the module are
-    constants. What it draws follows from the seed, epoch, iteration and shard. Inputs, weights and
-    results are laid out as the module has them, such as (N, C, H, W); floats are given to a module
-    of one other dtype in that. With ``precision="bf16"`` it runs under ``torch.autocast``.
+    those that no pass changes keep their very bits, those that do and are of no class of torch.nn
+    are warned of, and what is not saved with the module is constant. What it draws follows from the
+    seed, epoch, iteration and shard. Inputs, weights and results are laid out as the module has
+    them, such as (N, C, H, W); floats are given to a module of one other dtype in that. With
+    ``precision="bf16"`` it runs under ``torch.autocast``.
 
     The torch module is the truth at the beginning of each fit, evaluation, prediction, call and
     save: what was loaded into it, frozen, replaced or put into ``eval()`` meanwhile counts. Parts
@@ -184,7 +182,6 @@ class TorchModule(TorchState):
     def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
         module, first = self._module, self.training and self._draws is None
         plain = _plain_attributes(self._module) if first else {}
-        before_it = {n: ours.data.copy() for n, ours, _, _ in self._buffers} if first else {}
         if self._compile:
             if self._compiled is None:
                 self._compiled = torch.compile(module)
@@ -208,13 +205,6 @@ class TorchModule(TorchState):
                     "the copies of its threads and workers, and this module's stays as it is; "
                     "register_buffer makes it part of what is trained",
                     ", ".join(changed),
-                )
-            counts = [n for n, old in before_it.items() if _counts(self.__dict__[n].data - old)]
-            if counts:
-                logger.warning(
-                    "TorchModule: forward counts samples or takes extremes in %s: the mean over "
-                    "shards is kept, not what the whole batch gives; fit(shards=1) has that",
-                    ", ".join(counts),
                 )
         return output
 
@@ -269,12 +259,6 @@ class TorchModule(TorchState):
     def __setstate__(self, state: dict[str, Any]) -> None:
         unpack(state["_module"], state.pop("_parametrized"))
         self.__dict__.update(state)
-
-
-def _counts(change: np.ndarray[Any, Any]) -> bool:
-    """Return whether a buffer's change is of whole numbers, other than by 1 for a pass."""
-    whole = np.array_equal(change, np.rint(change))
-    return whole and not np.isin(change, (0, 1)).all()
 
 
 def _plain_attributes(module: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,8 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.parameter import Buffer, Parameter
 from daskdl.torch.library import as_array, torch
+
+logger = logging.getLogger("daskdl.torch.module")
 
 #: Whole numbers up to which float32 is exact, and so the counters that travel with the buffers.
 LARGEST_COUNT = 1 << 24
@@ -44,6 +47,8 @@ class TorchState(Module):
         self._exact: dict[str, Any] = {}
         #: What the torch module had when it was last looked at, or was last given.
         self._seen: dict[str, Any] = {}
+        #: Buffers of a user's own that were seen to change, and warned of.
+        self._told: set[str] = set()
         self._mode: bool | None = None
         #: Names of the parts that stay in eval() in training.
         self._still: frozenset[str] = frozenset()
@@ -193,6 +198,7 @@ class TorchState(Module):
                 values[...] = first  # an average of equal numbers is rounded
                 theirs.copy_(self._exact[name])
             else:
+                self._warn_of(name, values - first, np.inf)
                 rounded = values if theirs.is_floating_point() else np.asarray(np.rint(values))
                 theirs.copy_(torch.from_numpy(rounded))
             if self._theirs:
@@ -210,7 +216,9 @@ class TorchState(Module):
             if _equal(theirs, self._exact[name]):
                 buffer.data[...] = self._first[name]
                 continue
-            buffer.data[...] = as_array(theirs)
+            now = as_array(theirs)
+            self._warn_of(name, now - buffer.data)
+            buffer.data[...] = now
             if self._theirs:
                 self._seen[name] = theirs.detach().clone()
             large = np.abs(buffer.data).max(initial=0) > LARGEST_COUNT
@@ -220,6 +228,19 @@ class TorchState(Module):
                     "found larger ones, which float32 cannot keep; register it with "
                     "persistent=False if it is constant"
                 )
+
+    def _warn_of(self, name: str, change: np.ndarray[Any, Any], most: float = 1) -> None:
+        """Warn once of a user's buffer that changes, unless it is one number that counts passes."""
+        owner = type(self._module.get_submodule(name.rpartition(".")[0]))
+        counts = change.size == 1 and 0 <= change <= most and change == np.rint(change)
+        theirs = all(c.__module__.startswith(("torch.nn.", "builtins")) for c in owner.__mro__)
+        if not (counts or theirs or name in self._told):
+            self._told.add(name)
+            logger.warning(
+                "TorchModule: forward changes the buffer %s: the mean over shards is kept, in "
+                "float32, no sum, count or extreme; fit(shards=1) has what a whole batch gives",
+                name,
+            )
 
     def _put_parameters(self) -> None:
         for parameter, data, _ in self._bound:
