@@ -99,3 +99,26 @@ def test_what_is_not_there_is_said(store):
         SampleSet.from_zarr(store, x="x", y="z")
     with pytest.raises(DataError, match="expected a zarr group, found none"):
         SampleSet.from_zarr(store / "nothing", x="x")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("encoding", "key"),
+    [
+        ({"dtype": "i2", "scale_factor": 0.5, "_FillValue": -9}, "scale_factor 0.5"),
+        ({"dtype": "i2", "add_offset": 3.0, "_FillValue": -9}, "add_offset 3.0"),
+        ({"dtype": "f4", "missing_value": np.float32(-9)}, "missing_value -9.0"),
+        ({"dtype": "f4", "_FillValue": np.float32(np.nan)}, None),
+        ({"dtype": "f4"}, None),
+    ],
+)
+def test_packed_numbers_of_zarr_are_for_xarray(tmp_path, version, encoding, key):
+    data = xr.Dataset({"x": ("t", np.array([1.0, 2.0, np.nan, 4.0]))})
+    data["x"].encoding = encoding
+    data.to_zarr(tmp_path / "a.zarr", zarr_format=version, consolidated=False)
+    if key:
+        with pytest.raises(DataError, match=f"found the attribute {key}; open it with xarray"):
+            SampleSet.from_zarr(tmp_path / "a.zarr", x="x")
+    else:
+        found = SampleSet.from_zarr(tmp_path / "a.zarr", x="x").head(4)["x"]
+        np.testing.assert_array_equal(found, [1, 2, np.nan, 4])
