@@ -159,20 +159,22 @@ def version_of_array(array: Any) -> str:
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 
-def check_plain(name: str, attributes: Mapping[str, Any], kind: str) -> None:
-    """Refuse an array whose attributes, as CF has them, say that its numbers are packed or coded.
+def check_plain(name: str, array: Any, codes: bool = False) -> None:
+    """Refuse an array whose attributes, as CF has them, say that its numbers are packed.
 
-    A missing value that is NaN changes nothing, as a number or as xarray writes it into zarr.
+    With ``codes`` also one that has codes for missing values. NaN, as a number or as xarray writes
+    it into zarr, is none.
     """
+    attributes = getattr(array, "attrs", {})
     changes: dict[str, tuple[Any, ...]] = {"scale_factor": (1,), "add_offset": (0,)}
-    for key in ("_FillValue", "missing_value") if kind in "iuf" else ():
+    for key in ("_FillValue", "missing_value") if codes else ():
         changes[key] = ("NaN", "AAAAAAAA+H8=")
     for key, none in changes.items():
         value = np.ravel(attributes.get(key, none[0]))[0]
         if value not in none and value == value:
             raise DataError(
                 f"{name}: expected numbers as they are, found the attribute {key} {value}; open "
-                "it with xarray, which applies it, and use SampleSet.from_xarray"
+                "it with xarray, which applies it (SampleSet.from_xarray for samples)"
             )
 
 
@@ -190,7 +192,7 @@ def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe
             "; name arrays of one entry for each sample"
         )
     for key, array in arrays.items():
-        check_plain(f"{name}, {key}", getattr(array, "attrs", {}), np.dtype(array.dtype).kind)
+        check_plain(f"{name}, {key}", array, codes=True)
     n = int(next(iter(lengths.values())))
     nbytes = sum(int(np.prod(a.shape[1:])) * np.dtype(a.dtype).itemsize for a in arrays.values())
     if partitions is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.nested import flat
-from daskdl.data.sources.zarr import PARTITION_BYTES, version_of_array
+from daskdl.data.sources.zarr import PARTITION_BYTES, check_plain, version_of_array
 from daskdl.data.windows.windows import Axis, Windowed, Windows, recipe_of
 from daskdl.errors import DataError, SettingsError
 
@@ -109,6 +109,8 @@ def _windowed(
         n: [_scale(where, n, d, length, axes) for d, length in zip(names[n], a.shape, strict=True)]
         for n, a in arrays.items()
     }
+    for name, one in arrays.items():
+        check_plain(f"{where}, {name}", one)
     cells = {n: unnamed(a) for n, a in arrays.items()}
     cells = {first: cells.pop(first), **cells}
     versions = filter(None, map(version_of_array, cells.values()))

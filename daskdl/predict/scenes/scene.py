@@ -14,6 +14,7 @@ from dask.tokenize import tokenize
 from numpy.typing import NDArray
 
 from daskdl.cluster.current import current_client, using
+from daskdl.data.sources.zarr import check_plain
 from daskdl.errors import DataError, SettingsError
 from daskdl.predict.arguments import whole, wrong
 from daskdl.predict.predictor import Predictor
@@ -70,6 +71,7 @@ def predict_scene(
         out = os.fspath(out).removeprefix("file://")
     if getattr(getattr(scene, "dtype", None), "kind", "") not in [*"fiub"]:
         raise wrong("predict, tile", "a scene of numbers, such as an array of numpy or zarr", scene)
+    check_plain("predict, tile", scene)
     labelled = hasattr(scene, "coords")
     layout, tiles = _layout([*(scene.dims if labelled else range(scene.ndim))], tile, channel)
     cells = (scene.data if scene.chunks is not None else scene.values) if labelled else scene

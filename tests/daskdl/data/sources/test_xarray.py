@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 import zarr
 
+from daskdl import nn
 from daskdl.data import SampleSet
 from daskdl.data.sources import zarr as stores
 from daskdl.errors import DataError
@@ -119,6 +120,19 @@ def test_packed_numbers_of_zarr_are_for_xarray(tmp_path, version, encoding, key)
     if key:
         with pytest.raises(DataError, match=f"found the attribute {key}; open it with xarray"):
             SampleSet.from_zarr(tmp_path / "a.zarr", x="x")
+        if "missing" not in key:
+            with pytest.raises(DataError, match=f"x: expected .* the attribute {key}"):
+                SampleSet.from_windows({"x": zarr.open(tmp_path / "a.zarr")["x"]}, {0: 2})
     else:
         found = SampleSet.from_zarr(tmp_path / "a.zarr", x="x").head(4)["x"]
         np.testing.assert_array_equal(found, [1, 2, np.nan, 4])
+
+
+def test_a_scene_that_cf_packs_is_for_xarray(tmp_path):
+    scene = zarr.create_array(tmp_path / "a.zarr", shape=(64, 64, 3), dtype="i2", fill_value=0)
+    scene.attrs["scale_factor"] = 1.0
+    net = nn.Sequential(nn.Conv2d(3, 2, 3, padding=1))
+    assert net.predict(scene, tile={0: 32, 1: 32}).shape == (64, 64, 2)
+    scene.attrs["scale_factor"] = 0.5
+    with pytest.raises(DataError, match=r"predict, tile: expected .*scale_factor 0\.5; open it"):
+        net.predict(scene, tile={0: 32, 1: 32})
