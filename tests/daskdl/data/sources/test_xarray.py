@@ -129,7 +129,7 @@ def test_packed_numbers_of_zarr_are_for_xarray(tmp_path, version, encoding, key)
 
 
 def test_a_scene_that_cf_packs_is_for_xarray(tmp_path):
-    scene = zarr.create_array(tmp_path / "a.zarr", shape=(64, 64, 3), dtype="i2", fill_value=0)
+    scene = zarr.create_array(tmp_path / "a.zarr", shape=(64, 64, 3), dtype="f4", fill_value=0)
     scene.attrs["scale_factor"] = 1.0
     net = nn.Sequential(nn.Conv2d(3, 2, 3, padding=1))
     assert net.predict(scene, tile={0: 32, 1: 32}).shape == (64, 64, 2)
