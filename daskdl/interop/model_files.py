@@ -41,11 +41,20 @@ _JAVA = (
 _COREML = ("a model of Core ML", _TO_ONNX)
 _HDF5 = ("a file of HDF5", "call it .h5 if Keras wrote it")
 _SHARDS = ("an index of files of weights", _WEIGHTS)
+_PICKLE = ("a pickle, which may run anything", _TO_ONNX)
+_ZIP = ("a zip file", "give the model file in it, or call it .keras if Keras wrote it")
 #: What a file is by its first bytes, and what to do: (place, bytes, what).
 _BEGINNINGS = (
     (4, b"TFL3", _TFLITE), (0, b"GGUF", _GGUF), (0, b"\xac\xed\x00\x05", _JAVA),
-    (0, b"\x89HDF\r\n\x1a\n", _HDF5),
+    (0, b"\x89HDF\r\n\x1a\n", _HDF5), (0, b"PK\x03\x04", _ZIP), (0, b"\x80\x02", _PICKLE),
+    (0, b"\x80\x03", _PICKLE), (0, b"\x80\x04", _PICKLE), (0, b"\x80\x05", _PICKLE),
+    (0, b"\x93NUMPY", ("an array of numpy", "np.load(path) reads it")),
+    (0, b"\x1f\x8b", ("packed by gzip", "unpack it first")),
+    (0, b"\x89PNG", ("a picture", "give the model file")),
+    (0, b"%PDF", ("a document of PDF", "give the model file")),
+    (5, b"\0\0\0{", ("a file of safetensors", "call it .safetensors")),
 )  # fmt: skip
+_TEXT = ("a text", "give the model file itself")
 #: What a file is by its ending.
 _ENDINGS = {
     **dict.fromkeys(("pt", "pth", "ckpt", "bin"), _TORCH),
@@ -54,7 +63,7 @@ _ENDINGS = {
     "tflite": _TFLITE, "gguf": _GGUF, "index.json": _SHARDS,
     "npz": ("arrays of numpy", "model.load_state_dict(dict(np.load(path))) takes them"),
     "npy": ("an array of numpy", "np.load(path) reads it"),
-    **dict.fromkeys(("pkl", "pickle", "joblib"), ("a pickle, which may run anything", _TO_ONNX)),
+    **dict.fromkeys(("pkl", "pickle", "joblib"), _PICKLE),
     "pbtxt": ("a graph of TensorFlow as text", "a frozen graph (.pb) is read"),
     "xml": ("a model of OpenVINO", "the model that it was made of is read as ONNX"),
     **dict.fromkeys(("engine", "plan", "trt"), ("a program for one GPU (TensorRT)", _TO_ONNX)),
@@ -97,7 +106,8 @@ def load(path: str | Path, **options: Any) -> Module:
     if reader is None:
         model = models.load(path, **options)
         return model if "module" in options else model.eval()  # a module of torch stays as it is
-    _check_folder(Path(path))
+    if not is_url(path):
+        _check_theirs(Path(path), reader)
     loaded: Module = importlib.import_module(f"daskdl.interop.{reader}").load(path, **options)
     return loaded
 
@@ -112,6 +122,35 @@ def _check_folder(path: Path) -> None:
         raise ModelFileError(f"{path}: expected a model file, found a folder; give a file in it")
 
 
+def _check_theirs(path: Path, reader: str) -> None:
+    """Raise a ModelFileError for a file that is whole, and of another kind than its name says."""
+    _check_folder(path)
+    if path.is_file():
+        beginning = _beginning(path)
+        kind = _kind_of(beginning)
+        if reader == "keras" and kind in (_HDF5, _ZIP):
+            return
+        if kind is None and reader not in ("caffe", "torch7") and _is_text(beginning):
+            kind = _TEXT
+        if kind is not None:
+            raise ModelFileError(f"{path}: it is {kind[0]}; {kind[1]} (docs/interop.md)")
+
+
+def _beginning(path: Path) -> bytes:
+    with existing(path, "model file").open("rb") as file:
+        return file.read(64)
+
+
+def _kind_of(beginning: bytes) -> tuple[str, str] | None:
+    """Return what a file is by its first bytes, and what to do; None if they do not tell."""
+    starts = (what for at, sign, what in _BEGINNINGS if beginning[at:].startswith(sign))
+    return next(starts, None)
+
+
+def _is_text(beginning: bytes) -> bool:
+    return bool(beginning) and all(32 <= byte < 127 or byte in b"\t\n\r" for byte in beginning)
+
+
 def _check_ours(path: Path) -> None:
     """Raise a ModelFileError for a file that cannot be one of :func:`daskdl.save`."""
     _check_folder(path)
@@ -119,18 +158,15 @@ def _check_ours(path: Path) -> None:
     by_ending = next((kind for end, kind in _ENDINGS.items() if name.endswith(f".{end}")), None)
     if not path.is_file() and (by_ending is None or not path.is_dir()):
         return  # which is said by who opens it
-    beginning = b""
-    if not path.is_dir():
-        with existing(path, "model file").open("rb") as file:
-            beginning = file.read(64)
+    beginning = b"" if path.is_dir() else _beginning(path)
     if beginning[8:9] == b"{":  # safetensors, whatever its name
         return
-    other = next(
-        (kind for at, sign, kind in _BEGINNINGS if beginning[at : at + len(sign)] == sign),
-        by_ending,
-    )
-    if beginning.startswith(b"PK\x03\x04") and other in (None, _TORCH):
-        other = _SCRIPT if _is_script(path) else _TORCH
+    kind = _kind_of(beginning)
+    other = by_ending if kind in (None, _ZIP, _PICKLE) and by_ending else kind
+    if kind is _ZIP and other in (_ZIP, _TORCH):
+        other = _kind_of_zip(path) or other
+    if other is None and name.endswith(".safetensors") and _is_text(beginning):
+        other = _TEXT
     if other is not None:
         raise ModelFileError(f"{path}: it is {other[0]}; {other[1]} (docs/interop.md)")
     if name.endswith(".safetensors"):
@@ -141,12 +177,15 @@ def _check_ours(path: Path) -> None:
     )
 
 
-def _is_script(path: Path) -> bool:
-    """Whether a zip of PyTorch holds a program."""
+def _kind_of_zip(path: Path) -> tuple[str, str] | None:
+    """Return what of PyTorch a zip is: a program, or numbers; None if it is nothing of it."""
     import zipfile
 
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(n.endswith("/constants.pkl") or "/code/" in n for n in archive.namelist())
+            names = archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile):
-        return False
+        return None
+    if any(name.endswith("/constants.pkl") or "/code/" in name for name in names):
+        return _SCRIPT
+    return _TORCH if any(name.endswith("/data.pkl") for name in names) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import zipfile
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import daskdl
@@ -168,6 +171,38 @@ def test_whole_files_of_other_kinds_are_called_by_their_names(tmp_path, name, co
     with pytest.raises(ModelFileError, match=sentence) as told:
         daskdl.load(tmp_path / name)
     assert "copy or save it again" not in str(told.value)
+
+
+def _zip_of(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"1")
+    return file.getvalue()
+
+
+#: Beginnings of whole files that no reader of another kind can take for damaged ones of its own.
+WHOLE = {
+    "TFLite": b"\x1c\0\0\0TFL3", "GGUF": b"GGUF\x03", "Java": b"\xac\xed\x00\x05sr",
+    "numpy": b"\x93NUMPY\x01\0", "gzip": b"\x1f\x8b\x08\0", "picture": b"\x89PNG\r\n\x1a\n",
+    "PDF": b"%PDF-1.7\n", "pickle": b"\x80\x04\x95", "zip": _zip_of("a.txt"),
+    "PyTorch": _zip_of("m/data.pkl"), "TorchScript": _zip_of("m/code/__torch__.py"),
+}  # fmt: skip
+
+
+@given(
+    kind=st.sampled_from(sorted(WHOLE)),
+    rest=st.binary(min_size=64, max_size=200),
+    end=st.sampled_from(["onnx", "h5", "hdf5", "pb", "t7", "caffemodel", "safetensors", "model"]),
+)
+def test_no_whole_file_of_another_kind_is_to_be_copied_again(tmp_path_factory, kind, rest, end):
+    path = tmp_path_factory.mktemp("whole") / f"file.{end}"
+    path.write_bytes(WHOLE[kind] + rest * (WHOLE[kind][:2] != b"PK"))
+    with pytest.raises(ModelFileError) as told:
+        daskdl.load(path)
+    assert "again" not in str(told.value)
+    assert "damaged" not in str(told.value)
+    assert (kind if WHOLE[kind][:2] != b"PK" else "") in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.radar.maps import composite
 from nowcast.radar.reader import read_header
 from nowcast.radar.units import rain_factor
 from nowcast.rain.rainrate import ZRRelation
-from tests.nowcast.radar.maps.test_cfnetcdf import maps, write
+from tests.nowcast.radar.maps.test_cfnetcdf import UNITS, maps, write
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,36 @@ def test_two_variables_of_one_name_are_told_apart_or_refused(tmp_path):
 )  # fmt: skip
 def test_units_are_read_as_udunits_spells_them(units, kind, factor):
     assert rain_factor(units, kind) == (None if factor is None else pytest.approx(factor))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    kind=st.sampled_from([("rainfall_rate", "mm h-1", 1.0), *UNITS]),
+    packed=st.sampled_from([None, "int16", "int32"]),
+    form=st.sampled_from(["NETCDF4", "NETCDF3_CLASSIC"]),
+    upward=st.booleans(), leftward=st.booleans(), by_column=st.booleans(),
+    metres=st.booleans(), ratio=st.sampled_from([1.0, 1.5, 3.0]),
+)  # fmt: skip
+def test_the_same_rain_is_read_in_whatever_form_it_is_written(
+    tmp_path, kind, packed, form, upward, leftward, by_column, metres, ratio
+):
+    name, units, factor = kind
+    dataset = maps(name, units, bounds="edges")
+    dataset["y"] = dataset.y.copy(data=dataset.y.values * ratio)
+    dataset["rain"][:] /= factor
+    if packed:
+        scale = float(dataset.rain.max()) / 23 / 100
+        dataset["rain"].encoding = {"dtype": packed, "scale_factor": scale, "_FillValue": -9}
+    if metres:
+        for axis in ("x", "y"):
+            attributes = dataset[axis].attrs | {"units": "m"}
+            dataset[axis] = (axis, dataset[axis].values * 1000, attributes)
+    dataset = dataset.isel(
+        y=slice(None, None, -1 if upward else 1), x=slice(None, None, -1 if leftward else 1)
+    )
+    if by_column:
+        dataset = dataset.transpose("time", "x", "y", "two")
+    header = read_header(write(dataset, tmp_path / "a.nc", form))
+    assert (header.grid.dx, header.grid.dy) == (1000.0, 1000.0 * ratio)
+    rain = np.stack([composite.read_rain(header, i, ZRRelation()) for i in (0, 1)])
+    np.testing.assert_allclose(rain, maps()["rain"].values[:, ::-1], atol=1e-3)

@@ -97,15 +97,16 @@ def test_a_zone_is_udunits_with_a_sign_or_without(tmp_path, clock, sign, colon, 
     assert read_header(path).times[0] == np.datetime64("2020-01-01T10:00") - behind
 
 
-@pytest.mark.parametrize(
-    ("name", "units", "factor"),
-    [
-        ("precipitation_flux", "kg m-2 s-1", 3600.0),
-        ("lwe_precipitation_rate", "m s-1", 3.6e6),
-        ("precipitation_amount", "kg m-2", 6.0),
-        ("lwe_thickness_of_precipitation_amount", "m", 6000.0),
-    ],
-)
+#: Names and units of rain, and how many mm/h one of these is, of ten minutes for an amount.
+UNITS = [
+    ("precipitation_flux", "kg m-2 s-1", 3600.0),
+    ("lwe_precipitation_rate", "m s-1", 3.6e6),
+    ("precipitation_amount", "kg m-2", 6.0),
+    ("lwe_thickness_of_precipitation_amount", "m", 6000.0),
+]
+
+
+@pytest.mark.parametrize(("name", "units", "factor"), UNITS)
 def test_units_become_mm_an_hour(tmp_path, name, units, factor):
     dataset = maps(name, units, bounds="edges")
     dataset["rain"][:] /= factor
