@@ -142,7 +142,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _kind_of(beginning: bytes) -> tuple[str, str] | None:
-    """Return what a file is by its first bytes, and what to do; None if they do not tell."""
+    """Return the kind of a file by its first bytes, with advice; None if they do not tell."""
     starts = (what for at, sign, what in _BEGINNINGS if beginning[at:].startswith(sign))
     return next(starts, None)
 
@@ -178,7 +178,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _kind_of_zip(path: Path) -> tuple[str, str] | None:
-    """Return what of PyTorch a zip is: a program, or numbers; None if it is nothing of it."""
+    """Return the kind of a zip of PyTorch, a program or numbers; None if it is no such zip."""
     import zipfile
 
     try:
