@@ -40,13 +40,13 @@ class ModelFileError(DataError):
     Examples
     --------
     >>> import daskdl
-    >>> with open("damaged.safetensors", "wb") as file:
+    >>> with open("notes.safetensors", "wb") as file:
     ...     _ = file.write(b"no model")
     >>> try:
-    ...     daskdl.load("damaged.safetensors")
+    ...     daskdl.load("notes.safetensors")
     ... except ModelFileError as error:
     ...     print(error)
-    damaged.safetensors: not a whole safetensors file (...); copy or save it again
+    notes.safetensors: it is a text; give the model file itself (docs/interop.md)
     """
 
 
