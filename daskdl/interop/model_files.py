@@ -52,7 +52,7 @@ _BEGINNINGS = (
     (0, b"\x1f\x8b", ("packed by gzip", "unpack it first")),
     (0, b"\x89PNG", ("a picture", "give the model file")),
     (0, b"%PDF", ("a document of PDF", "give the model file")),
-    (5, b"\0\0\0{", ("a file of safetensors", "call it .safetensors")),
+    (5, b"\0\0\0{\"", ("a file of safetensors", "call it .safetensors")),
 )  # fmt: skip
 _TEXT = ("a text", "give the model file itself")
 #: What a file is by its ending.
@@ -138,7 +138,7 @@ def _check_theirs(path: Path, reader: str) -> None:
 
 def _beginning(path: Path) -> bytes:
     with existing(path, "model file").open("rb") as file:
-        return file.read(64)
+        return file.read(4096)  # the names in a graph may be printable for hundreds of bytes
 
 
 def _kind_of(beginning: bytes) -> tuple[str, str] | None:

@@ -205,6 +205,18 @@ def test_no_whole_file_of_another_kind_is_to_be_copied_again(tmp_path_factory, k
     assert (kind if WHOLE[kind][:2] != b"PK" else "") in str(told.value)
 
 
+def test_long_names_and_large_tables_are_no_other_kind(tmp_path):
+    """Their first bytes are printable, or those of a file of safetensors."""
+    name = b"x" * 90
+    node = b"\n%c%b\x12\x0bPlaceholder" % (len(name), name)
+    (tmp_path / "net.pb").write_bytes(b"\n%c" % len(node) + node)
+    (tmp_path / "net.t7").write_bytes(np.array([3, 1, 123] + [0] * 20, "<i4").tobytes())
+    for path in tmp_path.iterdir():
+        with pytest.raises(ModelFileError) as told:
+            daskdl.load(path)
+        assert ": it is " not in str(told.value)
+
+
 @pytest.mark.parametrize(
     "content", [b"[PAD]\n[unused0]\n", b"{\x01\0\0\0\0\0\0{}", b"#version: 0.2"]
 )
