@@ -61,7 +61,7 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
                 if progress is not None:
                     progress(done, len(contents))
     for file in sorted(PAGE.iterdir()):
-        if file.name != "openapi.json":  # no server answers these questions
+        if file.name not in ("openapi.json", "api.html", "api.js"):  # no server answers these
             _put(site / file.name, file.read_bytes())
     _put(site / "v1" / "latest", answers.text(answers.latest(case, {})))
     _put(site / "v1" / "area", answers.text(answers.areas(case)))

@@ -44,6 +44,7 @@ def answers(case: Case, server: str) -> dict[str, dict[str, Any]]:
     links = [
         link("self", "v1/", "this document"),
         link("service-desc", "openapi.json", "OpenAPI 3.1"),
+        link("service-doc", "api.html", "the same to read") | {"type": "text/html"},
         link(CONFORMS, "v1/conformance", "what it conforms to"),
         link("data", "v1/collections", "the forecast as a collection"),
     ]

@@ -257,6 +257,14 @@ def test_files_alone_show_the_same(
         page.until(lambda: page["arrival"].text.startswith("west: "))
 
 
+def test_the_interface_is_a_page_to_read(page: Page) -> None:
+    page.chromium.get(f"{page.address}/api.html")
+    page.until(lambda: "GET /v1/point" in page["operations"].text)
+    assert "lat: number from -90 to 90, required" in page["operations"].text
+    page.chromium.find_element("css selector", "a[href='v1/latest']").click()
+    page.until(lambda: "/v1/latest" in page.chromium.current_url)
+
+
 def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
     page.open(f"lat={LAT}&lon={LON}")
     page.until(lambda: page["chart"].is_displayed())
