@@ -93,11 +93,11 @@ def reads(side: int, tile: int, chunk: int = 1000) -> None:
         for workers, memory.CHUNKS in ((0, 0.0), (0, share), (1, share), (2, share), (3, share)):
             options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
             with Client(**options) if workers else nullcontext():
-                start, own = time.perf_counter(), time.process_time()
+                start, cpu = time.perf_counter(), time.process_time()
                 model.predict(scene, tile=cells, out=f"{folder}/{workers}{memory.CHUNKS}")
-                speed, own = (
+                speed, cpu = (
                     side**2 / (time.perf_counter() - start) / 1e6,
-                    time.process_time() - own,
+                    time.process_time() - cpu,
                 )
             file = store.root.with_suffix(".reads")
             pids = file.read_text().split()
@@ -106,7 +106,7 @@ def reads(side: int, tile: int, chunk: int = 1000) -> None:
             kept = "chunks kept" if memory.CHUNKS else "none kept  "
             print(
                 f"{workers or 'no'} workers, {kept}: {len(pids) / count:.2f} reads a chunk, "
-                f"{each} of a process, {speed:.2f} Mpixel/s, {own:.1f} s of the caller", flush=True,
+                f"{each} of a process, {speed:.2f} Mpixel/s, {cpu:.1f} s of the caller", flush=True,
             )  # fmt: skip
 
 

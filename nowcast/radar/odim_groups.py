@@ -41,8 +41,8 @@ def check_measured(file: Any) -> None:
 
     Those of ``nowcast simulate`` are to be read: their stores say so in their titles.
     """
-    own = "how" in file and text(file["how"], "software") == "nowcast"
-    if not own and says("simulated", file, *(file[key] for key in datasets(file))):
+    by_us = "how" in file and text(file["how"], "software") == "nowcast"
+    if not by_us and says("simulated", file, *(file[key] for key in datasets(file))):
         raise DataError(
             "expected what a radar measured, found how/simulated True; leave the file out, or "
             "take the attribute away where simulated rain is meant"

@@ -44,10 +44,10 @@ class Chunked:
             for place in (place for place in touched if place in self._kept):
                 self._kept.move_to_end(place)
             missing = [place for place in touched if place not in self._kept]
-            held = len(missing) * math.prod(sizes) * dtype.itemsize
-            held += sum(chunk.nbytes for chunk in self._kept.values())
-            while self._kept and held > self._most:
-                held -= self._kept.popitem(last=False)[1].nbytes
+            filled = len(missing) * math.prod(sizes) * dtype.itemsize
+            filled += sum(chunk.nbytes for chunk in self._kept.values())
+            while self._kept and filled > self._most:
+                filled -= self._kept.popitem(last=False)[1].nbytes
             box = [range(min(among), max(among) + 1) for among in zip(*missing, strict=True)]
             full = math.prod(map(len, box)) == len(missing)
             for some in [box] if full else [[range(i, i + 1) for i in p] for p in missing]:

@@ -72,16 +72,16 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
     else:
         measured = _measured(*asked)
     one = _projected(replace(tiling, room=0), windows, measured, place)
-    left = SHARE * one.limit - one.total
-    if left >= 0:
-        tiling = replace(tiling, room=min(tiling.room, left))
+    spare = SHARE * one.limit - one.total
+    if spare >= 0:
+        tiling = replace(tiling, room=min(tiling.room, spare))
         one = _projected(tiling, windows, measured, place)
     tiles = " x ".join(map(str, tile.values()))
     line = (
         f"{format_bytes(one.total)} a worker of {format_bytes(one.limit)}: {one.threads} x "
         f"{format_bytes(one.task)} for tiles of {tiles}, {format_bytes(one.before)} before"
     )
-    if left >= 0:
+    if spare >= 0:
         print(f"predict: at most {line}", file=sys.stderr, flush=True)
         return tiling
     steps = [axis.scale.numerator for axis in tiling.axes]

@@ -86,7 +86,7 @@ def _on_cluster(
     from distributed import as_completed
 
     keys, running = [*tiles], as_completed()
-    given: dict[Any, Any] = {}  # workers by futures that are not done
+    worker_of: dict[Any, Any] = {}  # by futures that are not done
     threads = (client.nthreads() if fed else None) or {None: len(keys)}  # workers may come later
     ends = np.linspace(0, len(keys), len(threads) + 1).astype(int).tolist()
     parts = {worker: range(*ends[i : i + 2]) for i, worker in enumerate(threads)}
@@ -101,10 +101,12 @@ def _on_cluster(
         if some:
             asked = {**graph, **{key: tiles[key] for key in some}}
             futures = submitted(client, asked, some, [worker] if worker else None)
-            given.update(dict.fromkeys(futures, worker))
+            worker_of.update(dict.fromkeys(futures, worker))
             running.update(futures)
 
-    held = submitted(client, graph, [*graph]) if fed else []  # or all would go with the first tiles
+    shared = (
+        submitted(client, graph, [*graph]) if fed else []
+    )  # or all would go with the first tiles
     looked = time.monotonic()
     try:
         for worker, n in threads.items():
@@ -114,7 +116,7 @@ def _on_cluster(
             for future in batch:
                 done(future.key, future.result())
                 future.release()
-                free[given.pop(future)] += 1
+                free[worker_of.pop(future)] += 1
             if fed and time.monotonic() - looked > LOOK:
                 joined, looked = client.nthreads().items() - threads.items(), time.monotonic()
                 threads |= joined
@@ -122,10 +124,10 @@ def _on_cluster(
             for worker, n in free.items():
                 submit(worker, n)
     except BaseException:  # such as Ctrl-C, whose traceback would keep the cluster at work
-        client.cancel([*given], force=True)
+        client.cancel([*worker_of], force=True)
         raise
     finally:
-        held.clear()
+        shared.clear()
 
 
 def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:

@@ -114,9 +114,9 @@ class Tiling:
         lazy = hasattr(cells, "__dask_graph__")
         tiles: dict[Any, Task] = {}
         behind: dict[Any, Any] = {}
-        kept, held = self.strips[0], f"{name}-cells"
+        kept, cells_key = self.strips[0], f"{name}-cells"
         if not lazy and not sent:
-            behind[held] = Task(held, Chunked, cells, kept) if kept else file_of(cells)
+            behind[cells_key] = Task(cells_key, Chunked, cells, kept) if kept else file_of(cells)
         order = layout.order(common.channels)
 
         def work(
@@ -125,7 +125,7 @@ class Tiling:
             windows = [axis.windows[i] for axis, i in zip(axes, number, strict=True)]
             spans = _spans(cells, layout, sample, [window.cells for window in windows])
             parts: list[Part] | None = None
-            refs: list[Any] = [TaskRef(held)]
+            refs: list[Any] = [TaskRef(cells_key)]
             if lazy:
                 refs, parts = _sources(cells, spans)
             elif sent:

@@ -33,8 +33,8 @@ def read_header(path: Path, name: str) -> Header:
         try:
             *starts, stated = (np.datetime64(one, "ms") for one in (*told, date))
         except ValueError:
-            found = ", ".join((*told, date))
-            raise DataError(f"expected each scan's timestamp and a date, found {found}") from None
+            texts = ", ".join((*told, date))
+            raise DataError(f"expected each scan's timestamp and a date, found {texts}") from None
         compare_times("what/date", stated, min(starts))
         names = [
             text(file[group], key)

@@ -1,4 +1,4 @@
-"""What a terrain model takes of the beam: Bech's numbers, files of any kind, and use by ingest."""
+"""A terrain model's blockage has Bech's numbers, comes from files of any kind, and is used."""
 
 from __future__ import annotations
 
