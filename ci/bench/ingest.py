@@ -33,7 +33,6 @@ from nowcast.mosaic.merge import View, merge, motion_between, moved
 from nowcast.quality.attenuation import loss
 from nowcast.quality.clean import DEFAULT, GIVEN, STEPS, Cleaned, clean
 from nowcast.radar import reader
-from nowcast.radar.polar import volume
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.radar.site import Site
@@ -89,7 +88,7 @@ def ours(scan: Path) -> Contestants:
         return lambda: merge([view, view], "quality")
 
     def reading(_: Sweep) -> Callable[[], Any]:
-        return lambda: volume.read_sweeps([scan], reader.read_header(scan).format)
+        return lambda: reader.read_sweeps([scan], reader.read_header(scan).format)
 
     # The climate needs an archive: tests/nowcast/quality/test_climate.py judges it.
     steps = {step: cleaning(step) for step in STEPS if step not in GIVEN}

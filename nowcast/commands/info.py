@@ -84,7 +84,8 @@ def _scan_facts(path: Path) -> dict[str, Any]:
     """Return formats, radars, times and gaps of a folder of scans, and which are unreadable."""
     from nowcast.ingest.name_times import name_time
     from nowcast.ingest.rain_map import Failure, try_headers
-    from nowcast.ingest.sources import RADAR_ENDINGS, find_files
+    from nowcast.ingest.sources import find_files
+    from nowcast.radar.header import ENDINGS
 
     files = find_files([path])
     each = sorted([*files.named, *files.found])
@@ -95,7 +96,7 @@ def _scan_facts(path: Path) -> dict[str, Any]:
     for one in try_headers(looked):
         if not isinstance(one, Failure):
             headers.append(one)
-        elif Path(one.name).suffix.lower() in RADAR_ENDINGS:
+        elif Path(one.name).suffix.lower() in ENDINGS:
             unread[one.name] = one.reason
     if not headers:
         reasons = "; ".join(list(unread.values())[:1]) or "no file that could be read as one"

@@ -117,7 +117,6 @@ def _plot_cleaning(
     from nowcast.ingest.settings import IngestSettings
     from nowcast.plot.cleaning import plot_cleaning
     from nowcast.radar import reader
-    from nowcast.radar.polar import volume
     from nowcast.rain.utc import parse_utc, utc_text
 
     settings = IngestSettings.of(clean=steps, freezing=freezing)
@@ -137,7 +136,7 @@ def _plot_cleaning(
             f"{utc_text(max(times))}, found {at or 'no time'}; name one, or give one time's files"
         )
     paths = [Path(path) for path in chosen[0].paths]
-    sweeps = volume.read_sweeps(paths, header.format)
+    sweeps = reader.read_sweeps(paths, header.format)
     if freezing is not None:
         sweeps = placed(sweeps, settings, header.site, str(paths[0]))
     (cleaned,) = clean_sweeps(sweeps, settings, header.format)

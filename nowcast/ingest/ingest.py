@@ -20,7 +20,6 @@ from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.scan import GRACE, Scan, group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import (
-    RADAR_ENDINGS,
     Sources,
     find_files,
     of_one_radar,
@@ -32,8 +31,8 @@ from nowcast.mosaic.calibration import Calibration
 from nowcast.quality.bright_band import freezing_levels
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate
-from nowcast.radar.header import Header
-from nowcast.radar.polar.volume import require_readers
+from nowcast.radar.header import ENDINGS, Header
+from nowcast.radar.reader import require_readers
 from nowcast.radar.site import Site
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
@@ -322,7 +321,7 @@ def _read_headers(client: Client | None, files: Sources, report: IngestReport) -
         for path, result in zip(group[0], results, strict=True):
             if isinstance(result, Header):
                 headers.append(result)
-            elif path in named or path.suffix.lower() in RADAR_ENDINGS:
+            elif path in named or path.suffix.lower() in ENDINGS:
                 report.fail(result)
             else:
                 report.ignored += 1

@@ -10,7 +10,7 @@ from daskdl.errors import DataError
 from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps, placed
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
-from nowcast.radar.polar.tree import lowest_sweeps
+from nowcast.radar.polar.cuts import lowest_sweeps
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 
@@ -54,7 +54,7 @@ def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Da
         dbz = moment.attrs.get("units", "dBZ").lower() == "dbz"
         return moment.values <= NO_ECHO if dbz else moment.isnull().values, moment.isnull().values
 
-    read = lowest_sweeps(volume, classify, rules.sweeps, rules.moment, None)
+    read = lowest_sweeps(volume, classify, rules.sweeps, rules.moment)
     sweeps = [sweep for sweep in read if sweep.dbz is not None]
     if not sweeps:
         raise DataError(

@@ -21,15 +21,10 @@ from nowcast.quality.climate import alike, open_climate
 from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header, compare_times
-from nowcast.radar.maps import composite
-from nowcast.radar.polar import volume
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
-
-# One code says both "no echo" and "not measured" in these.
-SINGLE_CODE = {Format.CFRADIAL, Format.CFRADIAL2, Format.UF}
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
                 f"{header.path}: expected the grid of {grid}, found {header.grid}; "
                 "ingest files of one grid into one store"
             )
-        rain = isolated.call(scan.name, composite.read_rain, header, scan.index, settings.relation)
+        rain = isolated.call(scan.name, reader.read_rain, header, scan.index, settings.relation)
         # Reflectivity of which no cell is dry has no other way to say that than no number.
         dry = bool((rain == 0).any()) or not np.isfinite(rain).any()
         if settings.fill == "no echo" or (
@@ -278,12 +273,12 @@ def read_sweeps(
     errors: list[Exception] = []
     lost: list[Failure] = []
     repeated: list[str] = []
-    for part in volume.parts(paths, scan.format):
+    for part in reader.parts(paths, scan.format):
         name = str(part[0])
         try:
             with guarded(name, scan.format):
                 read = isolated.call(
-                    name, volume.read_part, part, scan.format, settings.sweeps, settings.moment
+                    name, reader.read_part, part, scan.format, settings.sweeps, settings.moment
                 )
                 for sweep in read:
                     compare_times("the header's time", scan.scanned, sweep.time)
@@ -296,7 +291,7 @@ def read_sweeps(
             lost.append(Failure.of(name, error, [str(path) for path in part]))
     if errors and not any(sweep.dbz is not None for sweep in sweeps):
         raise errors[0]
-    usable = volume.usable(sweeps, paths, settings.sweeps, settings.moment)
+    usable = reader.usable(sweeps, paths, settings.sweeps, settings.moment)
     return usable, tuple(lost), tuple(repeated)
 
 
@@ -324,7 +319,7 @@ def _told_apart(sweep: Sweep, settings: IngestSettings, format: Format) -> Sweep
     assert sweep.dbz is not None
     dbz = sweep.dbz
     silent = settings.fill == "no echo" or (settings.fill == "auto" and not np.isneginf(dbz).any())
-    if format in SINGLE_CODE and silent:
+    if format.single_code and silent:
         return replace(sweep, dbz=np.where(np.isnan(dbz), np.float32(-np.inf), dbz))
     return sweep
 

@@ -20,12 +20,6 @@ from nowcast.radar.header import Header
 from nowcast.radar.plainfile import is_zarr
 from nowcast.rain.grid import Grid
 
-# In a folder, a file of these endings that cannot be read is a failure; a README beside is not.
-RADAR_ENDINGS = {
-    ".h5", ".hdf", ".hdf5", ".nc", ".nc4", ".cdf", ".vol", ".pgm", ".raw", ".ar2v", ".gz", ".bz2",
-    ".grib2", ".grb2", ".tif", ".tiff", ".uf"
-}  # fmt: skip
-
 
 @dataclass
 class Sources:

@@ -25,7 +25,7 @@ from nowcast.ingest.ingest import ingest
 from nowcast.ingest.mosaic import near_in_time
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
-from nowcast.ingest.sources import RADAR_ENDINGS, find_files
+from nowcast.ingest.sources import find_files
 from nowcast.live import retention, status
 from nowcast.live.alerts import Alerter
 from nowcast.live.office import Office
@@ -33,6 +33,7 @@ from nowcast.live.products import PRODUCTS
 from nowcast.live.rolling import Rolling
 from nowcast.live.settings import minutes_of
 from nowcast.live.status import iso, now
+from nowcast.radar.header import ENDINGS
 from nowcast.rain.store import lead_step, open_rain, opened_rain
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class Watch:
         self.status["repeated"] += report.repeated
 
     def _failed(self, name: str, reason: str) -> None:
-        if Path(name).suffix.lower() not in RADAR_ENDINGS and not self.tries.get(name):
+        if Path(name).suffix.lower() not in ENDINGS and not self.tries.get(name):
             log.info("%s: passed over: %s", name, reason)
             self._leave(name)
             return

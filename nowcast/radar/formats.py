@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import struct
+from collections.abc import Callable
 from pathlib import Path
 
 from daskdl.errors import DataError
@@ -13,19 +13,29 @@ from nowcast.radar.header import Format
 from nowcast.radar.maps import radolan
 from nowcast.radar.netcdf import GPM_GROUP
 from nowcast.radar.plainfile import WHOLE, is_zarr, read_bytes
-from nowcast.radar.polar import nexrad, uf
+from nowcast.radar.polar import uf
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-# Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.
-SIGMET_PRODUCT, SIGMET_INGEST, SIGMET_RECORD = 27, 23, 6144
-
+NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+#: Tell the formats that have bytes of their own from the first of a file.
+SIGNATURES: dict[Format, Callable[[bytes], object]] = {
+    Format.NEXRAD: re.compile(rb"AR2V|ARCHIVE2\.|.{4}BZh", re.DOTALL).match,
+    Format.RAINBOW: re.compile(rb"\s*<volume").match,
+    Format.FMI: re.compile(rb"P5.*obstime", re.DOTALL).match,
+    Format.GRIB: re.compile(rb"GRIB").match,
+    Format.GEOTIFF: re.compile(rb"II[*+]\x00|MM\x00[*+]").match,
+    Format.UF: uf.is_uf,
+    Format.RADOLAN: radolan.START.match,
+    # Sigmet product header and ingest header: structure identifiers 27 and 23 at bytes 0 and 6144.
+    Format.IRIS: re.compile(rb"\x1b\x00.{6142}\x17\x00", re.DOTALL).match,
+}
+HEAD_BYTES = 6146
 ODIM_OBJECTS = {
     "PVOL": Format.ODIM,
     "SCAN": Format.ODIM,
     "COMP": Format.ODIM_COMPOSITE,
     "IMAGE": Format.ODIM_COMPOSITE,
 }
-TIFF = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 # What is met where radar files are looked for, and is not read, with what to give instead.
 OTHERS = {
     "a product of NEXRAD Level III": (
@@ -68,32 +78,16 @@ def recognise(path: Path) -> Format:
                 f"{path}: expected a file or a zarr store, found a folder; give the files in it"
             )
         return Format.CFZARR
-    head = read_bytes(path, SIGMET_RECORD + 2)
+    head = read_bytes(path, HEAD_BYTES)
     if not head:
         raise DataError(f"{path}: the file is empty; {WHOLE}")
-    if head.startswith((b"AR2V", b"ARCHIVE2.")) or nexrad.is_chunk(head):
-        return Format.NEXRAD
+    for format, told in SIGNATURES.items():
+        if told(head):
+            return format
     if head.startswith(HDF5):
         return _recognise_hdf5(path)
-    if head[:3] == b"CDF" and head[3:4] in (b"\x01", b"\x02", b"\x05"):
+    if head.startswith(NETCDF3):
         return _recognise_netcdf3(path)
-    if head.lstrip().startswith(b"<volume"):
-        return Format.RAINBOW
-    if head.startswith(b"P5") and b"obstime" in head:
-        return Format.FMI
-    if head.startswith(b"GRIB"):
-        return Format.GRIB
-    if head.startswith(TIFF):
-        return Format.GEOTIFF
-    if uf.is_uf(head):
-        return Format.UF
-    if radolan.START.match(head):
-        return Format.RADOLAN
-    if len(head) > SIGMET_RECORD + 1:
-        product = struct.unpack_from("<h", head, 0)[0]
-        ingest = struct.unpack_from("<h", head, SIGMET_RECORD)[0]
-        if (product, ingest) == (SIGMET_PRODUCT, SIGMET_INGEST):
-            return Format.IRIS
     for name, (signature, advice) in OTHERS.items():
         if signature.match(head):
             raise DataError(
@@ -101,8 +95,7 @@ def recognise(path: Path) -> Format:
             )
     raise DataError(
         f"{path}: expected a radar file ({', '.join(Format)}), found one that starts with "
-        f"{head[:12]!r}"
-        "; give files of one of these formats"
+        f"{head[:12]!r}; give files of one of these formats"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 
@@ -16,41 +17,51 @@ APART = np.timedelta64(60, "m")
 
 
 class Format(StrEnum):
-    """The formats that are read."""
+    """The formats that are read, and facts of each.
 
-    NEXRAD = "NEXRAD Level II"
-    ODIM = "ODIM_H5"
-    IRIS = "Sigmet/IRIS"
-    CFRADIAL = "CfRadial1"
-    CFRADIAL2 = "CfRadial2"
-    GAMIC = "GAMIC HDF5"
-    RAINBOW = "Rainbow 5"
-    UF = "Universal Format"
-    KNMI = "KNMI HDF5"
-    CFNETCDF = "CF netCDF"
-    CFZARR = "CF zarr"
-    FMI = "FMI PGM"
-    ODIM_COMPOSITE = "ODIM_H5 composite"
-    RADOLAN = "RADOLAN"
-    GRIB = "GRIB2"
-    GEOTIFF = "GeoTIFF"
+    Attributes
+    ----------
+    polar : bool
+        Its files hold sweeps of one radar and not a map.
+    endings : tuple of str
+        In a folder, a file of these endings that cannot be read is a failure.
+    single_code : bool
+        One code says both "no echo" and "not measured".
+    """
 
-    @property
-    def polar(self) -> bool:
-        """Whether files hold sweeps of one radar and not a map."""
-        return self in POLAR
+    polar: bool
+    endings: tuple[str, ...]
+    single_code: bool
+
+    def __new__(cls, name: str, kind: str, endings: str = "", codes: int = 2) -> Self:
+        """Make a member, whose value is its name."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.polar, member.single_code = kind == "polar", codes == 1
+        member.endings = tuple(endings.split())
+        return member
+
+    NEXRAD = "NEXRAD Level II", "polar", ".ar2v"
+    ODIM = "ODIM_H5", "polar", ".h5 .hdf .hdf5"
+    IRIS = "Sigmet/IRIS", "polar", ".raw"
+    CFRADIAL = "CfRadial1", "polar", ".nc .nc4 .cdf", 1
+    CFRADIAL2 = "CfRadial2", "polar", ".nc .nc4", 1
+    GAMIC = "GAMIC HDF5", "polar"
+    RAINBOW = "Rainbow 5", "polar", ".vol"
+    UF = "Universal Format", "polar", ".uf", 1
+    KNMI = "KNMI HDF5", "map", ".h5"
+    CFNETCDF = "CF netCDF", "map", ".nc .nc4 .cdf"
+    CFZARR = "CF zarr", "map"
+    FMI = "FMI PGM", "map", ".pgm"
+    ODIM_COMPOSITE = "ODIM_H5 composite", "map", ".h5 .hdf .hdf5"
+    RADOLAN = "RADOLAN", "map"
+    GRIB = "GRIB2", "map", ".grib2 .grb2"
+    GEOTIFF = "GeoTIFF", "map", ".tif .tiff"
 
 
-POLAR = {
-    Format.NEXRAD,
-    Format.ODIM,
-    Format.IRIS,
-    Format.CFRADIAL,
-    Format.CFRADIAL2,
-    Format.GAMIC,
-    Format.RAINBOW,
-    Format.UF,
-}
+POLAR = [format for format in Format if format.polar]
+#: Endings of radar files, and of what archives pack them with.
+ENDINGS = {ending for format in Format for ending in format.endings} | {".gz", ".bz2"}
 
 # Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
 MOST_CELLS = 1 << 27

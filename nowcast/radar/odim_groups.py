@@ -59,7 +59,7 @@ def the_only(groups: Sequence[Any], name: str) -> Any:
     return groups[0]
 
 
-def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
+def read_data(data: Any, above: Any, most: int) -> NDArray[np.float32]:
     """Return the values of a data group, (n, m) float32: -inf is undetect, NaN is nodata.
 
     Where both codes are one number, it is undetect: an area without echo is what a radar sees most,

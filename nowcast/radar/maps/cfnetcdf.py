@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps.cf_rain import EXPECTED, kind_of, rain_of, valid_values
-from nowcast.radar.maps.geographic import geographic_grid
-from nowcast.radar.maps.projection import check_metres, in_metres
+from nowcast.radar.maps.projection import check_metres, geographic_grid, in_metres
 from nowcast.radar.netcdf import open_dataset
 from nowcast.radar.units import METRES, rain_factor
 from nowcast.rain.grid import Grid

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from daskdl.errors import DataError
 from nowcast.radar.header import MOST_CELLS
-from nowcast.radar.maps.geographic import RADIUS, geographic_grid
-from nowcast.radar.maps.projection import compare_corners
+from nowcast.radar.maps.projection import RADIUS, compare_corners, geographic_grid
 from nowcast.rain.grid import Grid
 
 #: From a key of a message and the type of its value to the value.

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.attributes import count, number, text
 from nowcast.radar.header import MOST_CELLS, Format, Header
-from nowcast.radar.maps.geographic import geographic_grid
-from nowcast.radar.maps.projection import compare_corners, in_metres
+from nowcast.radar.maps.projection import compare_corners, geographic_grid, in_metres
 from nowcast.radar.odim_groups import (
     REFLECTIVITY,
     check_measured,
     datasets,
     quantity,
+    read_data,
     read_time,
-    read_values,
     says,
     station,
     the_only,
@@ -70,13 +69,13 @@ def read_header(path: Path, name: str) -> Header:
         )
 
 
-def read_values_of(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return mm h-1, or dBZ, (ny, nx) with y and x increasing."""
     import h5py
 
     with h5py.File(path, "r") as file:
         dataset, data = _find(file)
-        values = read_values(data, dataset, MOST_CELLS)
+        values = read_data(data, dataset, MOST_CELLS)
     if not header.reflectivity:
         values[np.isneginf(values)] = 0.0
         if header.accumulation is not None:

@@ -1,8 +1,11 @@
-"""CfRadial 1 volumes (NCAR/EOL, CF conventions for radial data), netCDF-3 or netCDF-4."""
+"""CfRadial volumes: 1 (NCAR/EOL, CF conventions for radial data), and 2 (WMO's FM 301).
+
+Version 1 is netCDF-3 or netCDF-4; version 2 has a netCDF-4 group for each sweep.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,41 +17,76 @@ from daskdl.errors import DataError
 from nowcast.radar.attributes import text_of
 from nowcast.radar.header import Format, Header, compare_times
 from nowcast.radar.netcdf import engine_of, open_dataset
+from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import Sweep, site_of
-from nowcast.radar.polar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
+#: The variable of version 1 that says where each sweep begins.
+STARTS = "sweep_start_ray_index"
+SWEEP = re.compile(r"sweep_\d+")
+
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
-    with open_dataset(path) as dataset:
-        if "time" not in dataset.variables or not dataset["time"].size:
-            raise DataError(f"{name}: expected the rays' times in a variable 'time', found none")
-        first = dataset["time"].values.min()
-        check_statements(dataset, first)
+    with open_dataset(path) as root:
+        first, count = _first_ray(path, root)
+        _check_statements(root, first)
+        named = root.attrs.get("instrument_name") or root.attrs.get("site_name")
         return Header(
             path=name,
-            format=Format.CFRADIAL,
-            station=station_of(dataset),
+            format=Format.CFRADIAL if STARTS in root.variables else Format.CFRADIAL2,
+            station=str(named or "unknown"),
             times=(first.astype("datetime64[ms]"),),
-            site=site_of(dataset),
-            single_sweep=dataset.sizes.get("sweep", 1) == 1,
+            site=site_of(root),
+            single_sweep=count == 1,
         )
 
 
 def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
-    """Return the sweeps of the ``cuts`` lowest elevations."""
+    """Return the sweeps of the ``cuts`` lowest elevations.
+
+    xradar decodes the times by itself, and so without the zones that
+    :func:`~nowcast.radar.netcdf.open_dataset` understands: they are shifted by its mistake.
+    """
     import xradar
 
-    with open_dataset(path) as dataset:
-        first = dataset["time"].values.min()
-    tree = xradar.io.open_cfradial1_datatree(path, engine=engine_of(path))
-    return at_true_times(tree, first, lambda: sweeps_of(tree, classify, cuts, moment))
+    with open_dataset(path) as root:
+        first, _ = _first_ray(path, root)
+        one = STARTS in root.variables
+    if one:
+        tree = xradar.io.open_cfradial1_datatree(path, engine=engine_of(path))
+    else:
+        tree = xradar.io.open_cfradial2_datatree(path, first_dim="auto", engine="h5netcdf")
+    sweeps = [tree[key].to_dataset() for key in tree.match("sweep_*").children]
+    decoded = min(np.asarray(sweep["time"].values).min() for sweep in sweeps)
+    shift = (first - decoded).astype("timedelta64[ms]")
+    read = sweeps_of(tree, classify, cuts, moment)
+    return [replace(sweep, time=sweep.time + shift) for sweep in read]
 
 
-def check_statements(root: xr.Dataset, first: np.datetime64) -> None:
+def _first_ray(path: Path, root: xr.Dataset) -> tuple[np.datetime64, int]:
+    """Return the time of the first ray of a volume, and the number of its sweeps."""
+    import h5py
+
+    if STARTS in root.variables:
+        if "time" not in root.variables or not root["time"].size:
+            raise DataError("expected the rays' times in a variable 'time', found none")
+        return root["time"].values.min(), root.sizes.get("sweep", 1)
+    with h5py.File(path, "r") as file:
+        groups = [name for name in file if SWEEP.fullmatch(name)]
+    starts = []
+    for group in groups:
+        with open_dataset(path, group) as sweep:
+            if "time" in sweep.variables and sweep["time"].dtype.kind == "M":
+                starts.append(sweep["time"].values.min())
+    if not starts:
+        raise DataError("expected the rays' times in a variable 'time' of each sweep, found none")
+    return min(starts), len(starts)
+
+
+def _check_statements(root: xr.Dataset, first: np.datetime64) -> None:
     """Refuse what a volume's root says of it and sweeps here do not follow.
 
     Raises
@@ -74,25 +112,6 @@ def check_statements(root: xr.Dataset, first: np.datetime64) -> None:
     except ValueError:
         return
     compare_times("time_coverage_start", start, first)
-
-
-def station_of(dataset: xr.Dataset) -> str:
-    """Return the name of the radar or of its site."""
-    return str(dataset.attrs.get("instrument_name") or dataset.attrs.get("site_name") or "unknown")
-
-
-def at_true_times(
-    tree: xr.DataTree, first: np.datetime64, read: Callable[[], list[Sweep]]
-) -> list[Sweep]:
-    """Return the sweeps of xradar's tree with their times shifted, so that its first is ``first``.
-
-    xradar decodes the times by itself, and so without the zones that
-    :func:`~nowcast.radar.netcdf.open_dataset` understands.
-    """
-    sweeps = [tree[key].to_dataset() for key in tree.match("sweep_*").children]
-    decoded = min(np.asarray(sweep["time"].values).min() for sweep in sweeps)
-    shift = (first - decoded).astype("timedelta64[ms]")
-    return [replace(sweep, time=sweep.time + shift) for sweep in read()]
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

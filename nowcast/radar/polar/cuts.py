@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from nowcast.radar.polar.sweep import Sweep
+from nowcast.radar.polar.sweep import Classify, Sweep, elevation_of, from_xradar, site_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Sweeps closer than this belong to one cut. The two of a NEXRAD split cut differ by up to 0.09
 # degrees (message 1), neighbouring cuts of other radars by 0.2 and more.
@@ -60,3 +65,32 @@ def usable_sweeps(sweeps: Sequence[Sweep], count: int) -> list[Sweep]:
         min((with_echo[i] for i in cut), key=lambda sweep: (-sweep.reach, sweep.time))
         for cut in cuts
     ]
+
+
+def sweeps_of(tree: xr.DataTree, classify: Classify, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the lowest cuts of xradar's DataTree of a volume, and close it.
+
+    xradar's readers keep a handle for each sweep in reference cycles that closing the tree does not
+    reach; an archive of some hundred files would use up all that a process may open.
+    """
+    try:
+        return lowest_sweeps(tree, classify, cuts, moment)
+    finally:
+        tree.close()
+        del tree
+        gc.collect()
+
+
+def lowest_sweeps(
+    tree: xr.DataTree, classify: Classify, cuts: int, moment: str | None
+) -> list[Sweep]:
+    """Return the sweeps of the lowest cuts of a DataTree, which stays open."""
+    datasets = [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")]
+    planes = [
+        dataset
+        for dataset in datasets
+        if {"azimuth", "range"} <= set(dataset.dims) and min(dataset.sizes.values()) > 0
+    ]
+    low = lowest_cuts([elevation_of(dataset) for dataset in planes], cuts)
+    site = site_of(tree.to_dataset())
+    return [from_xradar(planes[i], site, classify, moment) for cut in low for i in cut]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.radar.header import Format, Header
+from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import COHERENCE, CORRELATION, PHASE, VELOCITY, Sweep
-from nowcast.radar.polar.tree import sweeps_of
 from nowcast.radar.site import Site
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.odim_groups import REFLECTIVITY, read_time
 from nowcast.radar.plainfile import MOST_BYTES
-from nowcast.radar.polar.cuts import lowest_cuts
+from nowcast.radar.polar.cuts import lowest_cuts, sweeps_of
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.polar.tree import sweeps_of
 from nowcast.radar.site import Site
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from nowcast.radar.odim_groups import (
     check_measured,
     datasets,
     quantity,
+    read_data,
     read_time,
-    read_values,
     says,
     station,
     the_only,
@@ -116,7 +116,7 @@ def _read_sweep(
     moving = _moment(turn, VELOCITY) if coherent is None else None
     others = (_moment(turn, CORRELATION), _moment(turn, PHASE), coherent, moving)
     moments = [
-        None if moment is None else read_values(moment, turn, MOST_GATES)
+        None if moment is None else read_data(moment, turn, MOST_GATES)
         for moment in (reflectivity, *others)
     ]
     measured = next((moment for moment in moments if moment is not None), None)

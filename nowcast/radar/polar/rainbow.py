@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
+from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.polar.tree import sweeps_of
 from nowcast.radar.site import Site
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from daskdl.cluster import bounded as tasks
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.ingest import ingest
 from nowcast.radar import guard, isolated
-from nowcast.radar.header import Format
-from nowcast.radar.polar import odim, volume
+from nowcast.radar.polar import odim
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
 from tests.nowcast.radar.fuzz import mutants
@@ -293,7 +292,7 @@ def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
 
     # The worker is a thread of this process, and is to read in it: it calls what stands here.
     monkeypatch.setattr(isolated, "call", lambda name, function, *given: function(*given))
-    monkeypatch.setitem(volume.READERS, Format.ODIM, volume.Reader(odim.read_header, mistaken))
+    monkeypatch.setattr(odim, "read_sweeps", mistaken)
     monkeypatch.setattr(guard, "OURS", __name__.partition(".")[0])
     report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
     assert (report.written, report.mistakes) == (2, 1)

@@ -15,9 +15,8 @@ from nowcast.ingest.mlcast import Origin, write_mlcast
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.settings import IngestSettings
-from nowcast.radar.maps import composite
 from nowcast.radar.plainfile import WHOLE
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.radar.site import Site
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
@@ -179,7 +178,7 @@ def test_it_is_read_back_as_a_source(store, tmp_path):
     assert len(header.times) == 5
     with open_rain(store) as before:
         assert header.grid.matches(Grid.from_dataset(before))
-        rain = composite.read_rain(header, 3, ZRRelation())
+        rain = read_rain(header, 3, ZRRelation())
         np.testing.assert_array_equal(rain, before["rain_rate"].values[3])
 
 

@@ -15,7 +15,7 @@ from nowcast.radar import plainfile
 from nowcast.radar.attributes import count, number, text, text_of
 from nowcast.radar.formats import recognise
 from nowcast.radar.plainfile import plain_file, read_bytes
-from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_sweeps
 
 
 @pytest.mark.parametrize(

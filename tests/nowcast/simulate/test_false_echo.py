@@ -12,7 +12,7 @@ from daskdl.console import run
 from daskdl.errors import SettingsError
 from nowcast.cli import app
 from nowcast.radar.header import Format
-from nowcast.radar.polar.volume import read_sweeps
+from nowcast.radar.reader import read_sweeps
 from nowcast.simulate import FalseEcho, Kind, Radar, Weather
 from nowcast.simulate.false_echo import PHASE, disturb
 

@@ -78,12 +78,12 @@ def test_xradar_reads_what_was_written(tmp_path: Path) -> None:
 
 def test_own_reader_tells_no_echo_from_missing(tmp_path: Path) -> None:
     from nowcast.radar.header import Format
-    from nowcast.radar.polar.volume import read_header, read_sweeps
+    from nowcast.radar.reader import read_header, read_sweeps
 
     path = write(tmp_path / "volume.h5", dbz())
     with h5py.File(path, "r+") as file:
         file["how"].attrs["software"] = np.bytes_("nowcast")  # or it is refused as simulated
-    header = read_header(path, Format.ODIM)
+    header = read_header(path)
     assert header.times == (np.datetime64(TIME, "s"),)
     assert header.station == "Nowhere"
     (sweep,) = read_sweeps([path], Format.ODIM)

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daskdl.errors import DataError
-from nowcast.radar.maps import composite
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.radar.units import rain_factor
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.maps.test_cfnetcdf import UNITS, maps, write
@@ -46,7 +45,7 @@ def test_two_variables_of_one_name_are_told_apart_or_refused(tmp_path):
         read_header(write(dataset, tmp_path / "a.nc"))
     dataset["rain"].attrs["cell_methods"] = "time: maximum"
     header = read_header(write(dataset, tmp_path / "b.nc"))
-    assert composite.read_rain(header, 1, ZRRelation())[0].tolist() == [40, 42, 44, 46]
+    assert read_rain(header, 1, ZRRelation())[0].tolist() == [40, 42, 44, 46]
 
 
 @pytest.mark.parametrize(
@@ -92,5 +91,5 @@ def test_the_same_rain_is_read_in_whatever_form_it_is_written(
         dataset = dataset.transpose("time", "x", "y", "two")
     header = read_header(write(dataset, tmp_path / "a.nc", form))
     assert (header.grid.dx, header.grid.dy) == (1000.0, 1000.0 * ratio)
-    rain = np.stack([composite.read_rain(header, i, ZRRelation()) for i in (0, 1)])
+    rain = np.stack([read_rain(header, i, ZRRelation()) for i in (0, 1)])
     np.testing.assert_allclose(rain, maps()["rain"].values[:, ::-1], atol=1e-3)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.rain.store import write_zarr
@@ -63,7 +62,7 @@ def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
     assert header.accumulation == np.timedelta64(10, "m")
     assert header.grid.shape == (512, 512)
     assert (header.grid.dx, header.grid.y0) == (500.0, -127_750.0)
-    rain = composite.read_rain(header, 0, ZRRelation())
+    rain = read_rain(header, 0, ZRRelation())
     with xr.open_dataset(radar_dir / NAME, engine="netcdf4") as dataset:
         np.testing.assert_allclose(rain, dataset["precipitation"].values[::-1] * 6, rtol=1e-5)
     assert np.nanmax(rain) == pytest.approx(90.6)
@@ -74,7 +73,7 @@ def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
     header = read_header(write(maps(), tmp_path / "a.nc", format))
     assert len(header.times) == 2
     assert header.grid.y.tolist() == [1000.0, 2000.0, 3000.0]
-    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    first, second = (read_rain(header, index, ZRRelation()) for index in (0, 1))
     assert np.isnan(first[2, 0])
     assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
 
@@ -110,7 +109,7 @@ UNITS = [
 def test_units_become_mm_an_hour(tmp_path, name, units, factor):
     dataset = maps(name, units, bounds="edges")
     dataset["rain"][:] /= factor
-    rain = composite.read_rain(read_header(write(dataset, tmp_path / "a.nc")), 0, ZRRelation())
+    rain = read_rain(read_header(write(dataset, tmp_path / "a.nc")), 0, ZRRelation())
     assert rain[2, 1] == pytest.approx(1.0)
 
 
@@ -124,7 +123,7 @@ def test_values_outside_of_the_valid_range_are_missing(tmp_path, packed):
     dataset.rain.attrs["valid_max"] = np.int16(40) if packed else 20.0
     path = write(dataset, tmp_path / "a.nc")
     header = read_header(path)
-    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    first, second = (read_rain(header, index, ZRRelation()) for index in (0, 1))
     np.testing.assert_array_equal(first[2], np.full(4, np.nan))
     np.testing.assert_array_equal(first[1], [4, 5, 6, 7])
     np.testing.assert_array_equal(second[0], [20, np.nan, np.nan, np.nan])
@@ -197,9 +196,9 @@ def test_a_number_for_missing_that_is_not_declared_is_no_rain(tmp_path, name, un
     dataset = maps(name, units)
     dataset["rain"][0, 1] = code
     header = read_header(write(dataset, tmp_path / "a.nc"))
-    assert np.isfinite(composite.read_rain(header, 1, ZRRelation())).all()
+    assert np.isfinite(read_rain(header, 1, ZRRelation())).all()
     with pytest.raises(DataError, match="that the file does not declare; set its _FillValue"):
-        composite.read_rain(header, 0, ZRRelation())
+        read_rain(header, 0, ZRRelation())
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_a_few_such_numbers_are_missing(tmp_path, name, units, code, hours):
         days = dataset.time.values[0] + np.arange(2) * np.timedelta64(24, "h")
         dataset = dataset.assign_coords(time=dataset.time.copy(data=days))
     header = read_header(write(dataset, tmp_path / "a.nc"))
-    rain = composite.read_rain(header, 0, ZRRelation())
+    rain = read_rain(header, 0, ZRRelation())
     assert np.argwhere(np.isnan(rain)).tolist() == [[1, 0], [1, 1], [1, 2], [2, 0]]
 
 
@@ -233,7 +232,7 @@ def test_a_calendar_of_other_days_is_named(tmp_path):
 def test_unknown_units_are_refused(tmp_path):
     header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
     with pytest.raises(DataError, match="found 'inch'"):
-        composite.read_rain(header, 0, ZRRelation())
+        read_rain(header, 0, ZRRelation())
 
 
 def test_less_than_no_rain_is_missing(tmp_path):
@@ -241,7 +240,7 @@ def test_less_than_no_rain_is_missing(tmp_path):
     dataset = maps()
     dataset["rain"][1, 2, 0] = -0.6
     header = read_header(write(dataset, tmp_path / "a.nc"))
-    rain = composite.read_rain(header, 1, ZRRelation())
+    rain = read_rain(header, 1, ZRRelation())
     assert np.argwhere(np.isnan(rain)).tolist() == [[0, 0]]
     assert np.nanmin(rain) == 12
 
@@ -265,8 +264,8 @@ def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
     assert [str(time)[11:16] for time in header.times] == ["03:05", "03:10"]
     assert header.grid.matches(expected.grid)
     np.testing.assert_allclose(
-        composite.read_rain(header, 1, ZRRelation()),
-        composite.read_rain(expected, 0, ZRRelation()),
+        read_rain(header, 1, ZRRelation()),
+        read_rain(expected, 0, ZRRelation()),
         rtol=1e-6,
     )
 
@@ -294,7 +293,7 @@ def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
     dataset["rain"].attrs |= attributes
     header = read_header(write(dataset, tmp_path / "a.nc"))
     assert header.reflectivity
-    rain = composite.read_rain(header, 0, ZRRelation())
+    rain = read_rain(header, 0, ZRRelation())
     assert np.nanmax(rain) == pytest.approx(1.0, abs=1e-4)
 
 
@@ -323,7 +322,7 @@ def test_a_store_of_this_program_is_a_source_too(tmp_path):
     assert header.grid.matches(Grid.from_dataset(dataset))
     assert len(header.times) == dataset.sizes["time"]
     np.testing.assert_array_equal(
-        composite.read_rain(header, 5, ZRRelation()), dataset["rain_rate"].values[5]
+        read_rain(header, 5, ZRRelation()), dataset["rain_rate"].values[5]
     )
 
 
@@ -356,7 +355,7 @@ def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
     latitude, longitude = header.grid.latitude_longitude()
     np.testing.assert_allclose(latitude[:, 0], [50, 51, 52], atol=0.3)
     np.testing.assert_allclose(longitude[0], [4, 5, 6, 7], atol=1e-6)
-    rain = composite.read_rain(header, 1, ZRRelation())
+    rain = read_rain(header, 1, ZRRelation())
     np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
 
 
@@ -382,7 +381,7 @@ def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_p
     grid.to_netcdf(path, group="Grid", engine="netcdf4")
     header = read_header(path)
     assert header.times == (np.datetime64("2024-06-30T00:30"),)
-    values = composite.read_rain(header, 0, ZRRelation())
+    values = read_rain(header, 0, ZRRelation())
     expected = np.where(rain[0].T < 0, np.nan, rain[0].T)
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_allclose(header.grid.latitude_longitude()[1][0], [4, 5, 6, 7], atol=1e-6)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskdl.errors import DataError
-from nowcast.radar.maps import composite, fmi
-from nowcast.radar.reader import read_header
+from nowcast.radar.maps import fmi
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 
 NAME = "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz"
@@ -38,7 +38,7 @@ def test_grey_is_reflectivity_from_south_to_north(radar_dir):
     assert (np.isnan(dbz) == (grey == 255)).all()
     assert (np.isneginf(dbz) == (grey == 0)).all()
     assert np.nanmax(dbz) == (178 - 64) / 2
-    rain = composite.read_rain(header, 0, ZRRelation(hail_cap=None))
+    rain = read_rain(header, 0, ZRRelation(hail_cap=None))
     place = np.unravel_index(np.nanargmax(np.where(grey == 255, 0, grey)), grey.shape)
     assert rain[place] == np.nanmax(rain) == pytest.approx((10**5.7 / 200) ** (1 / 1.6), rel=1e-5)
     assert (rain[(grey > 0) & (grey < 78)] == 0).all()
@@ -50,7 +50,7 @@ def test_too_few_pixels_are_an_error(radar_dir, tmp_path):
     path.write_bytes(content[:-1000])
     header = read_header(path)
     with pytest.raises(DataError, match=r"cut\.pgm: expected 931760 pixels, found 930760"):
-        composite.read_rain(header, 0, ZRRelation())
+        read_rain(header, 0, ZRRelation())
 
 
 @pytest.mark.parametrize(

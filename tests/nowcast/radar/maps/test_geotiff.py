@@ -10,10 +10,9 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite, geotiff
-from nowcast.radar.maps.geographic import geographic_grid
-from nowcast.radar.maps.projection import in_metres
-from nowcast.radar.reader import read_header
+from nowcast.radar.maps import geotiff
+from nowcast.radar.maps.projection import geographic_grid, in_metres
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import NX, NY, rain, write_geotiff
 
@@ -30,7 +29,7 @@ def test_reflectivity_and_its_place(tmp_path):
     assert pyproj.CRS(grid.crs).to_epsg() == 3067
     relation = ZRRelation(hail_cap=None)
     expected = relation.rain_rate(np.where(rain() == 0, -np.inf, 5 * rain()))
-    np.testing.assert_array_equal(composite.read_rain(header, 0, relation), expected)
+    np.testing.assert_array_equal(read_rain(header, 0, relation), expected)
 
 
 @pytest.mark.parametrize("metadata", [True, False])
@@ -39,7 +38,7 @@ def test_rain_rates(tmp_path, metadata):
     header = read_header(write_geotiff(path, metadata=metadata, reflectivity=False))
     assert not header.reflectivity
     assert header.times == (np.datetime64("2024-06-01T12:15"),)
-    found = composite.read_rain(header, 0, ZRRelation())
+    found = read_rain(header, 0, ZRRelation())
     np.testing.assert_allclose(found, rain(), atol=0.011)
 
 
@@ -47,7 +46,7 @@ def test_amounts_over_the_hours_of_the_name_become_rates(tmp_path):
     path = tmp_path / "202406011200_FIN-RR12H-3067-250M.tif"
     header = read_header(write_geotiff(path, metadata=False, reflectivity=False))
     assert header.accumulation == np.timedelta64(12, "h")
-    found = composite.read_rain(header, 0, ZRRelation())
+    found = read_rain(header, 0, ZRRelation())
     np.testing.assert_allclose(found, rain() / 12, atol=0.001)
 
 
@@ -74,7 +73,7 @@ def test_scale_and_offset_as_gdal_writes_them(tmp_path):
     content = path.read_bytes()
     assert b'"Gain"' in content
     path.write_bytes(content.replace(b'"Gain">0.5<', b'"SCALE">.4<'))
-    found = composite.read_rain(read_header(path), 0, ZRRelation(hail_cap=None))
+    found = read_rain(read_header(path), 0, ZRRelation(hail_cap=None))
     decibel = np.where(rain() == 0, -np.inf, 0.4 * (2 * (5 * rain() + 32)) - 32)
     np.testing.assert_allclose(found, ZRRelation(hail_cap=None).rain_rate(decibel), rtol=0.05)
 
@@ -97,7 +96,7 @@ def test_metadata_that_contradict_are_refused(tmp_path, before, after, sentence)
     path = write_geotiff(tmp_path / "202406011215-dbz.tif")
     path.write_bytes(path.read_bytes().replace(before, after))
     with pytest.raises(DataError, match=rf"202406011215-dbz\.tif: {sentence}"):
-        composite.read_rain(read_header(path), 0, ZRRelation())
+        read_rain(read_header(path), 0, ZRRelation())
 
 
 def test_a_projection_in_feet_is_refused(tmp_path):
@@ -109,9 +108,7 @@ def test_floating_point_numbers_are_the_quantity(tmp_path):
     path = write_geotiff(
         tmp_path / "202406011215-rr.tif", metadata=False, reflectivity=False, real=True
     )
-    np.testing.assert_allclose(
-        composite.read_rain(read_header(path), 0, ZRRelation()), rain(), atol=0.011
-    )
+    np.testing.assert_allclose(read_rain(read_header(path), 0, ZRRelation()), rain(), atol=0.011)
 
 
 def test_a_projection_without_a_code_is_refused_in_a_sentence(tmp_path):

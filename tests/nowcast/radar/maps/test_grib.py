@@ -11,8 +11,8 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite, grib
-from nowcast.radar.reader import read_header
+from nowcast.radar.maps import grib
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import rain, write_grib
 
@@ -29,7 +29,7 @@ def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
     assert header.times == (np.datetime64("2019-06-10T00:02"),)
     grid = header.grid
     assert grid.shape == (3500, 7000)
-    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    rain_rate = read_rain(header, 0, ZRRelation())
     assert np.nanmax(rain_rate) == pytest.approx(149.8, abs=0.01)
     latitude, longitude = (
         (grid.y0 + grid.dy * np.arange(3500)) / grid.dy * 0.01,
@@ -54,7 +54,7 @@ def test_each_message_is_a_map(tmp_path):
     header = read_header(write_grib(tmp_path / "a.grib2", count=3))
     assert [str(time)[11:16] for time in header.times] == ["12:00", "12:02", "12:04"]
     for index in (0, 2):
-        rain_rate = composite.read_rain(header, index, ZRRelation())
+        rain_rate = read_rain(header, index, ZRRelation())
         np.testing.assert_allclose(rain_rate, rain(), atol=0.051)
     latitude, longitude = header.grid.latitude_longitude()
     assert latitude[0, 0] == pytest.approx(45.0)
@@ -101,7 +101,7 @@ def test_amounts_of_mrms_are_of_the_hours_that_their_numbers_say(tmp_path):
     path = write_grib(tmp_path / "a.grib2", count=1, parameterNumber=11)  # with gauges, 6 hours
     header = read_header(path)
     assert header.accumulation == np.timedelta64(6, "h")
-    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    rain_rate = read_rain(header, 0, ZRRelation())
     np.testing.assert_allclose(rain_rate, rain() / 6, atol=0.01)
 
 
@@ -171,7 +171,7 @@ def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
         np.testing.assert_allclose(longitude.ravel() % 360, points[1] % 360, atol=1e-3)
     else:  # eccodes's points rise whatever the flag says; the first is that of the northern row
         assert (latitude[-1, 0], longitude[-1, 0] % 360) == pytest.approx((23.117, 240.98))
-    values = composite.read_rain(header, 0, ZRRelation())
+    values = read_rain(header, 0, ZRRelation())
     assert values[19 if upwards else 0, 29] == pytest.approx(599, rel=1e-3)
 
 
@@ -187,7 +187,7 @@ def test_a_map_by_columns_is_turned(tmp_path):
     keys = DEGREES | {"jPointsAreConsecutive": 1}
     path = tmp_path / "a.grib2"
     write_rate(path, np.arange(6.0), keys)
-    values = composite.read_rain(read_header(path), 0, ZRRelation())
+    values = read_rain(read_header(path), 0, ZRRelation())
     np.testing.assert_allclose(values, [[0, 2, 4], [1, 3, 5]], atol=1e-3)
     write_rate(path, np.arange(6.0), keys | {"alternativeRowScanning": 1})
     with pytest.raises(DataError, match="found alternativeRowScanning 1"):

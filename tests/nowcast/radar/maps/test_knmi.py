@@ -8,8 +8,8 @@ import pyproj
 import pytest
 
 from daskdl.errors import DataError
-from nowcast.radar.maps import composite, knmi
-from nowcast.radar.reader import read_header
+from nowcast.radar.maps import knmi
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 
 NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
@@ -44,7 +44,7 @@ def test_rain_is_the_accumulation_by_the_hour_from_south_to_north(radar_dir):
     header = read_header(radar_dir / NAME)
     assert header.times == (np.datetime64("2010-08-26T03:00:00"),)
     assert header.accumulation == np.timedelta64(5, "m")
-    rain = composite.read_rain(header, 0, ZRRelation())
+    rain = read_rain(header, 0, ZRRelation())
     with h5py.File(radar_dir / NAME) as file:
         raw = file["image1/image_data"][:]
     assert np.array_equal(np.isnan(rain), raw[::-1] == 65535)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import rain, write_odim
 
@@ -23,7 +22,7 @@ def test_opera_is_as_h5py_has_it(radar_dir):
     header = read_header(radar_dir / OPERA)
     assert header.format is Format.ODIM_COMPOSITE
     assert header.times == (np.datetime64("2018-08-24T19:00"),)
-    found = composite.read_rain(header, 0, ZRRelation())
+    found = read_rain(header, 0, ZRRelation())
     with h5py.File(radar_dir / OPERA) as file:
         raw = file["dataset1/data1/data"][:][::-1]
         where = dict(file["where"].attrs)
@@ -43,7 +42,7 @@ def test_opera_is_as_h5py_has_it(radar_dir):
 def test_rates_are_rain(tmp_path):
     header = read_header(write_odim(tmp_path / "a.h5"))
     assert not header.reflectivity
-    found = composite.read_rain(header, 0, ZRRelation())
+    found = read_rain(header, 0, ZRRelation())
     np.testing.assert_array_equal(found, rain())
 
 
@@ -51,7 +50,7 @@ def test_accumulations_are_divided_by_their_length(tmp_path):
     header = read_header(write_odim(tmp_path / "a.h5", "ACRR"))
     assert header.accumulation == np.timedelta64(15, "m")
     assert header.times == (np.datetime64("2024-06-01T12:15"),)
-    np.testing.assert_allclose(composite.read_rain(header, 0, ZRRelation()), rain(), rtol=1e-6)
+    np.testing.assert_allclose(read_rain(header, 0, ZRRelation()), rain(), rtol=1e-6)
 
 
 def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
@@ -59,7 +58,7 @@ def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
     relation = ZRRelation(hail_cap=None)
     with np.errstate(divide="ignore"):
         expected = relation.rain_rate(np.where(rain() == 0, -np.inf, 10 * rain()))
-    np.testing.assert_array_equal(composite.read_rain(header, 0, relation), expected)
+    np.testing.assert_array_equal(read_rain(header, 0, relation), expected)
 
 
 @pytest.mark.parametrize("of_centres", [False, True])
@@ -144,7 +143,7 @@ def test_what_cannot_be_is_named(tmp_path, change, sentence):
         with h5py.File(path, "r+") as file:
             file["where"].attrs["projdef"] = np.bytes_(projdef)
     with pytest.raises(DataError, match=rf"a\.h5: .*{sentence}"):
-        composite.read_rain(read_header(path), 0, ZRRelation())
+        read_rain(read_header(path), 0, ZRRelation())
 
 
 def test_a_composite_of_something_else_names_it(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite, radolan
-from nowcast.radar.reader import read_header
+from nowcast.radar.maps import radolan
+from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import write_radolan
 
@@ -30,7 +30,7 @@ def test_products_are_as_wradlib_reads_them(radar_dir, pattern, time):
     assert header.format is Format.RADOLAN
     assert header.times == (np.datetime64(time),)
     assert header.accumulation == np.timedelta64(5, "m")
-    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    rain_rate = read_rain(header, 0, ZRRelation())
     clutter = np.zeros(amount.size, bool)
     clutter[attributes["cluttermask"]] = True
     missing = (amount == attributes["nodataflag"]) | clutter.reshape(amount.shape)
@@ -59,7 +59,7 @@ def test_hourly_amounts_and_their_codes(tmp_path):
     assert header.station == "RADOLAN RW"
     assert header.times == (np.datetime64("2024-05-31T19:50"),)
     assert header.accumulation == np.timedelta64(60, "m")
-    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    rain_rate = read_rain(header, 0, ZRRelation())
     assert rain_rate[350, 350] == pytest.approx(12.0)
     assert rain_rate[300, 300] == pytest.approx(1.5)
     assert rain_rate[200, 200] == 0
@@ -84,7 +84,7 @@ def test_damage_is_named(tmp_path, change, sentence):
     path = write_radolan(tmp_path / "rw")
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(DataError, match=f"rw: .*{sentence}"):
-        composite.read_rain(read_header(path), 0, ZRRelation())
+        read_rain(read_header(path), 0, ZRRelation())
 
 
 def written(path, start: bytes, cells: np.ndarray):
@@ -110,7 +110,7 @@ def test_amounts_of_five_minutes_as_analysed_for_radvor(tmp_path):
     start = b"RV010000100000624BY2640148VS 5SW  P30001HPR E-02INT   5VV 000MF 00000008"
     header = written(tmp_path / "rv", start, cells)
     assert (header.station, header.accumulation) == ("RADOLAN RV", np.timedelta64(5, "m"))
-    assert composite.read_rain(header, 0, ZRRelation())[10, 20] == pytest.approx(1.25 * 12)
+    assert read_rain(header, 0, ZRRelation())[10, 20] == pytest.approx(1.25 * 12)
 
 
 @pytest.mark.parametrize(("product", "kind"), [("RX", "u1"), ("WN", "<u2")])

@@ -16,8 +16,7 @@ from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import target_grid
 from nowcast.radar.header import Format
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 from tests.nowcast.radar.odim_file import write_cfradial
 
 # Its sweeps rise in time; of a volume that is scanned downwards the exporter mixes the sweeps up.
@@ -166,8 +165,7 @@ def test_fill_is_no_echo_where_nothing_else_says_it(renamed, fill, missing):
 READS = """
 import sys
 from pathlib import Path
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 for path in map(Path, sys.argv[1:]):
     read_sweeps([path], read_header(path).format)
 print("netCDF4" in sys.modules)

@@ -11,8 +11,7 @@ from nowcast.ingest.rain_map import read_sweeps as read_scan
 from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 from tests.nowcast.radar.odim_file import write_cfradial
 
 NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"

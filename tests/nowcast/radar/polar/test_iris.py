@@ -9,8 +9,7 @@ import xarray as xr
 from daskdl.errors import DataError
 from nowcast.radar.header import Format
 from nowcast.radar.polar import iris
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 from nowcast.radar.site import Site
 
 

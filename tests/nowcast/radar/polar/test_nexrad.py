@@ -13,8 +13,7 @@ from daskdl.errors import DataError
 from nowcast.ingest.scan import group_scans
 from nowcast.radar.header import Format
 from nowcast.radar.polar import nexrad
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 
 LBB = "KLBB20160601_150025_V06"
 LIX = "KLIX20050828_180149.gz"

@@ -16,8 +16,7 @@ from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import target_grid
 from nowcast.radar.header import Format
 from nowcast.radar.polar.uf import MANDATORY
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 
 RAYS, GATES, NO_DATA = 36, 60, -32768
 

@@ -12,10 +12,8 @@ import pytest
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import reader
 from nowcast.radar.header import Format
-from nowcast.radar.maps import composite
-from nowcast.radar.polar import volume
-from nowcast.radar.polar.volume import read_sweeps
-from nowcast.radar.reader import read_header
+from nowcast.radar.polar import odim
+from nowcast.radar.reader import read_header, read_rain, read_sweeps
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.odim_file import write_sweep
 
@@ -48,16 +46,16 @@ def test_a_moment_can_be_chosen(polar):
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):
-    monkeypatch.setattr(volume, "find_spec", lambda name: None if name == "xradar" else name)
+    monkeypatch.setattr(reader, "find_spec", lambda name: None if name == "xradar" else name)
     with pytest.raises(MissingExtraError, match=r"needs xradar; pip install 'daskdl\[nowcast\]'"):
-        volume.require_readers()
+        reader.require_readers()
 
 
 @pytest.mark.parametrize("times", [(), (np.datetime64("NaT"),)])
 def test_a_header_without_a_time_is_an_error(tmp_path, monkeypatch, times):
     path = write_sweep(tmp_path / "a.h5")
     header = reader.read_header(path)
-    monkeypatch.setattr(volume, "read_header", lambda *_: dataclasses.replace(header, times=times))
+    monkeypatch.setattr(odim, "read_header", lambda *_: dataclasses.replace(header, times=times))
     with pytest.raises(DataError, match=r"a\.h5: expected times from 1980-01-01 .*(NaT|none)"):
         reader.read_header(path)
 
@@ -75,7 +73,7 @@ def test_a_packed_composite_reads_like_the_plain_one(radar_dir, tmp_path):
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress((radar_dir / NAME).read_bytes(), 1))
     packed, plain = (
-        composite.read_rain(read_header(file), 0, ZRRelation()) for file in (path, radar_dir / NAME)
+        read_rain(read_header(file), 0, ZRRelation()) for file in (path, radar_dir / NAME)
     )
     np.testing.assert_array_equal(packed, plain)
 
@@ -96,4 +94,4 @@ def test_an_image_of_another_size_or_none_is_an_error(radar_dir, tmp_path, image
         if image is not None:
             file["image1/image_data"] = image
     with pytest.raises(DataError, match=rf"a\.h5: {sentence}"):
-        composite.read_rain(header, 0, ZRRelation())
+        read_rain(header, 0, ZRRelation())
