@@ -22,14 +22,8 @@ Array = NDArray[np.floating]
 class Weighing(NamedTuple):
     """Settings of attention: which keys are seen, dropout, and the precision of products.
 
-    Parameters
-    ----------
-    mask : bool array that broadcasts to (..., T, S), or None
-    causal : bool
-    rate, seed, counter
-        Of dropout.
-    precision : "float32", "bf16-pairs" or "bf16-tiles"
-        Of products.
+    The mask is None, or a bool array that broadcasts to (..., T, S); rate, seed and counter are
+    dropout's.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -53,11 +47,8 @@ class Kept(NamedTuple):
 def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Array, Kept]:
     """Return the means of values (..., T, D), in memory ordered as the queries are.
 
-    Parameters
-    ----------
-    query, key, value : arrays (..., T, C), (..., S, C), (..., S, D)
-        All of float32 or of float64; leading axes broadcast, T and S are not 0.
-    how : Weighing
+    Queries (..., T, C), keys (..., S, C) and values (..., S, D) are all of float32 or of float64;
+    leading axes broadcast, T and S are not 0.
     """
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     q, k, v = (_four(x, lead) for x in (query, key, value))
@@ -71,14 +62,7 @@ def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Ar
 
 
 def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array]:
-    """Return the gradients to queries, keys and values, whose leading axes are all there.
-
-    Parameters
-    ----------
-    dy : array (..., T, D)
-    kept : Kept
-    how : Weighing
-    """
+    """Return the gradients to queries, keys and values, whose leading axes are all there."""
     q, k, v, y, stats = kept
     lead = dy.shape[:-2]
     new = [_like(x, x.shape) for x in (q, k, v)]

@@ -34,19 +34,11 @@ TOGETHER = 96
 def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
     """Compute tiles of queries, head after head.
 
-    Parameters
-    ----------
-    plan : int64 array
-        See :mod:`daskdl.kernels.attention.weights`; the arrays are queries, keys, values, result.
-    settings : array (3,)
-        What scores are multiplied with, and weights that are not dropped; of the numbers' dtype.
-    kind : array
-        Of the numbers that are multiplied.
-    mask : uint8 array
-    draws : (keys, limit)
-        Of dropout.
-    stats : array (heads, T, 2)
-        What is written: each query's largest score, and one by its sum of exponentials.
+    The plan's arrays are queries, keys, values and result, see
+    :mod:`daskdl.kernels.attention.weights`. Settings: what scores are multiplied with, and weights
+    that are not dropped; ``kind``: an array of the dtype that is multiplied; draws: keys and limit
+    of dropout. What is written to stats (heads, T, 2): each query's largest score, and one by its
+    sum of exponentials.
     """
     keys, limit = draws
     t, s, c, d = plan[QUERIES], plan[KEYS], plan[CHANNELS], plan[VALUES]

@@ -229,18 +229,9 @@ def _multiplied(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, tab
 def _by_vectors(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
     """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of numbers that are in order.
 
-    Parameters
-    ----------
-    kind : array
-    sizes : (int, int, int)
-        Rows, panels and summands.
-    a, a_row, a_step : int
-        Address of the first number of a, and bytes from row to row and along a row.
-    panels, apart : int
-        Address of the first panel's first summand, and bytes from panel to panel.
-    c, c_row : int
-        Address of the result, whose rows are whole panels, and bytes from row to row.
-    table : from :func:`table_for`
+    Sizes: rows, panels and summands. Of a the address of the first number, and bytes from row to
+    row and along a row; of the panels the address of the first summand, and bytes from panel to
+    panel; of the result, whose rows are whole panels, the address and bytes from row to row.
     """
     rows, count, depth = sizes
     line = COLUMNS * kind.itemsize

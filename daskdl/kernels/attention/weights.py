@@ -54,19 +54,11 @@ def hide(plan, mask, head, query, count, first, width, scores):
 
 @fusedjit
 def exponentials(scores, count, scale, tops, sums, factors):
-    """Make exponentials of scores less their largest so far, and add these up.
+    """Make exponentials of ``count`` rows of scores less their largest so far; add these up.
 
-    Parameters
-    ----------
-    scores : array (rows, columns)
-        Changed in place.
-    count : int
-        How many rows there are.
-    scale : number
-        What scores are multiplied with, above zero.
-    tops, sums, factors : arrays (rows,)
-        Of each row the largest score and the sum of exponentials so far, and what exponentials from
-        before are to be multiplied with.
+    Scores are changed in place, and multiplied with ``scale``, above zero. Of each row tops and
+    sums are the largest score and the sum of exponentials so far, factors what exponentials from
+    before are to be multiplied with.
     """
     zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
     for r in range(count):

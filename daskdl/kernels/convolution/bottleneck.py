@@ -41,12 +41,7 @@ WEIGHTS = 512 << 10
 class Bottleneck(Prepared):
     """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one.
 
-    Parameters
-    ----------
-    expand : Convolution, optional
-    middle, project : Convolution
-    expand_limits, middle_limits : Limits
-        Of the results in between.
+    The limits are of the results in between.
     """
 
     def __init__(

@@ -55,14 +55,8 @@ def way(task: str, geometry: Geometry, channels: int, filters: int, columns: int
 def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = None) -> Array:
     """Convolve ``x`` (N, H, W, in) with ``weight`` (out, kh, kw, in / groups).
 
-    Parameters
-    ----------
-    out : array (N, rows, columns, out), C-contiguous, optional
-        The result is added to it, in place.
-
-    Returns
-    -------
-    array (N, rows, columns, out)
+    The result (N, rows, columns, out) is added to ``out``, in place, if that is given,
+    C-contiguous.
     """
     x, weight = _plain(x), _plain(weight)
     size = geometry.size(*x.shape[1:3])

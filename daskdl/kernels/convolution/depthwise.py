@@ -94,10 +94,10 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
     """Return a function of numba that sums products of two vectors of channels.
 
     Its arguments: an array of the dtype; the address of a table of pairs of addresses, int64; how
-    many pairs; channels; the address of the result; whether to add to it; and, for ``wide``
-    results side by side, the bytes from one's first vectors to the next one's and from one result
-    to the next. The second vectors are the same for all of them. One that ``finishes`` takes the
-    bias' address and both limits besides.
+    many pairs; channels; the address of the result; whether to add to it; and, for ``wide`` results
+    side by side, the bytes from one's first vectors to the next one's and from one result to the
+    next. The second vectors are the same for all of them. One that ``finishes`` takes the bias'
+    address and both limits besides.
     """
 
     def typed(like):

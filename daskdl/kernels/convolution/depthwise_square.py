@@ -32,9 +32,8 @@ _I64 = ir.IntType(64)
 def serves(offsets, plan, channels):
     """Return whether taps are 3x3 side by side, with stride 1, of whole vectors of channels.
 
-    Vectors are those of any processor, for the same way everywhere.
-
-    ``plan`` is of strides, columns of the kernel, and dilation of columns.
+    Vectors are those of any processor, for the same way everywhere. ``plan``: strides, columns of
+    the kernel, dilation of columns.
     """
     square = offsets.shape[0] == 9 and offsets[8, 0] - offsets[0, 0] == 2 and plan[2] == 3
     return square and plan[0] == plan[1] == plan[3] == 1 and channels % WIDEST == 0

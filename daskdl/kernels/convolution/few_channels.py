@@ -125,12 +125,8 @@ def _width(depth: int) -> int:
 def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array, NDArray[np.int64]]:
     """Return the padded images, flat with a panel behind, and where windows lie in them.
 
-    Returns
-    -------
-    image : array
-    plan : int64 array
-        Rows and columns of windows; numbers from image to image, from window to window (down and
-        across) and from one of a window's rows to the next; rows of a window and their numbers.
+    That is: rows and columns of windows; numbers from image to image, from window to window (down
+    and across) and from one of a window's rows to the next; rows of a window and their numbers.
     """
     n, height, width, channels = x.shape
     top, bottom, left, right = geometry.pad

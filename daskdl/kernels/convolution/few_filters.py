@@ -29,16 +29,7 @@ WIDE = 2 * WIDEST_COLUMNS
 
 @lru_cache(256)
 def together(geometry: Geometry, filters: int, columns: int) -> int:
-    """Return the number of neighbours in a row that are best computed as one.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    filters : int
-        Of all groups.
-    columns : int
-        Of the result.
-    """
+    """Return how many neighbours in a row of so many results are best computed as one."""
     if geometry.groups > 1 or geometry.dilation[1] > 1 or min(geometry.pad) < 0:
         return 1
 
@@ -59,20 +50,10 @@ def together(geometry: Geometry, filters: int, columns: int) -> int:
 
 
 def joined(weight: Array, geometry: Geometry, columns: int, n: int) -> tuple[Array, Geometry]:
-    """Return the weights and the geometry of ``n`` neighbours as one.
+    """Return the weights (n * out, kh, more, in) and the geometry of ``n`` neighbours as one.
 
-    Parameters
-    ----------
-    weight : array (out, kh, kw, in)
-    geometry : Geometry
-    columns : int
-        Of the result; there will be a last window for what is left of them, too.
-    n : int
-
-    Returns
-    -------
-    array (n * out, kh, more, in)
-    Geometry
+    Where n does not divide the result's columns there will be a last window for what is left of
+    them.
     """
     filters, rows, width, channels = weight.shape
     wide = np.zeros((n, filters, rows, _width(geometry, n), channels), weight.dtype)

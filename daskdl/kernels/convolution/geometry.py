@@ -69,12 +69,9 @@ class Geometry(NamedTuple):
     def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
         """Return the sums over windows that make up an image's gradient, by place between strides.
 
-        Returns
-        -------
-        list of (taps, offsets, grid)
-            The taps, as indices, that reach the places of the grid; the offsets (taps, 2) of the
-            windows that they belong to; and the grid: first row and column, steps between rows and
-            columns, and how many of both. No number of the image is in two grids.
+        Of each: the taps, as indices, that reach the places of its grid; the offsets (taps, 2) of
+        the windows that they belong to; and the grid: first row and column, steps between rows and
+        columns, and how many of both. No number of the image is in two grids.
         """
         return _phases(self, height, width)
 

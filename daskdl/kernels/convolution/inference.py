@@ -38,15 +38,9 @@ Array = NDArray[np.floating]
 
 
 class Convolution(Prepared):
-    """A convolution whose weights do not change any more.
+    """A convolution by weights (out, kh, kw, in / groups) that do not change any more.
 
-    Parameters
-    ----------
-    weight : array (out, kh, kw, in / groups)
-    bias : array (out,), optional
-    geometry : Geometry
-    columns : int
-        Of a row of results, on which the way depends where there are few filters.
+    Where there are few filters the way depends on the ``columns`` of a row of results.
     """
 
     def __init__(self, weight: Array, bias: Array | None, geometry: Geometry, columns: int) -> None:

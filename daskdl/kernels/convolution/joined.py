@@ -18,14 +18,8 @@ Array = NDArray[np.float32]
 class JoinedConvolution:
     """A pointwise convolution of what several arrays have side by side, normed and limited.
 
-    Parameters
-    ----------
-    convolution : Convolution
-        Whose way is "pointwise".
-    scale, shift : array (channels,), optional
-        Of the norm.
-    low, high : float
-        Limits of what is convolved.
+    The convolution's way is "pointwise"; scale and shift (channels,) are the norm's, the limits
+    those of what is convolved.
     """
 
     def __init__(
@@ -46,11 +40,7 @@ class JoinedConvolution:
     def __call__(self, residual: Array | None, low: float, high: float, *parts: Array) -> Array:
         """Return ``min(max(convolution + bias + residual, low), high)``.
 
-        Parameters
-        ----------
-        residual : array of the result's shape, C-contiguous, optional
-        low, high : float
-        *parts : array (N, H, W, channels), C-contiguous
+        The residual, of the result's shape, and the parts (N, H, W, channels) are C-contiguous.
         """
         y = empty((*parts[0].shape[:3], self.convolution.filters), parts[0].dtype)
         if y.size:

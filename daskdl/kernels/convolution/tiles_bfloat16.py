@@ -36,17 +36,10 @@ LINE = 16
 def work_of(
     x: Array, panels: Pairs, geometry: Geometry, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return a function that convolves x and finishes it, at each call.
+    """Return a function that convolves x (N, H, W, in) to y, both C-contiguous, at each call.
 
-    Parameters
-    ----------
-    x : array (N, H, W, in), C-contiguous
-    panels : array (panels, taps, in / 2, COLUMNS)
-        The weights, by :func:`daskdl.kernels.convolution.bfloat16.panels_of`.
-    geometry : Geometry
-        Without groups.
-    y : array (N, rows, columns, out), C-contiguous
-    ends : Finish
+    The panels (panels, taps, in / 2, COLUMNS) are of
+    :func:`daskdl.kernels.convolution.bfloat16.panels_of`; there are no groups.
     """
     taps, pairs = panels.shape[1:3]
     depth, rows = taps * pairs, y.size // y.shape[3]

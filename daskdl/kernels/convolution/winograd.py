@@ -128,19 +128,11 @@ def convolve(
     out: Array | None,
     ends: Finish | None = None,
 ) -> Array:
-    """Convolve ``x`` (N, H, W, in) at stride 1.
+    """Convolve ``x`` (N, H, W, in), C-contiguous, at stride 1.
 
-    Parameters
-    ----------
-    x : array, C-contiguous
-    weights : Weights or Transformed
-    pad : (rows above, columns left)
-        Zeros in front; those behind follow from ``size``.
-    size : (rows, columns) of the result
-    out : array (N, rows, columns, out), C-contiguous, optional
-        The result is added to it; without it a new array is made.
-    ends : Finish, optional
-        How results are finished; they are then written to ``out``, not added.
+    ``pad``: rows of zeros above and columns left; those behind follow from the result's ``size``.
+    The result is added to ``out`` (N, rows, columns, out), C-contiguous, if that is given; with
+    ``ends`` it is finished, and written there.
     """
     kernel = weights.kernel
     filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters

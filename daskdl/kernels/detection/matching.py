@@ -24,25 +24,13 @@ def match(
     """Return of all priors the class to find, and the offsets to its box.
 
     A prior finds the box that it overlaps most, if at least by ``overlap``; and each box is found
-    by the prior that overlaps it most, whatever that would have found.
+    by the prior that overlaps it most, whatever that would have found. W. Liu et al., SSD: Single
+    Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
 
-    W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
-
-    Parameters
-    ----------
-    priors : array (P, 4)
-        Centre x and y, width and height.
-    boxes : array (N, most, 4)
-        Left, top, right and bottom edge, in the unit of the priors.
-    labels : int64 (N, most)
-        Classes from 0; negative where there is no box.
-    overlap : float
-
-    Returns
-    -------
-    classes : int64 (N, P)
-        The label + 1; 0 where there is nothing to find.
-    offsets : float32 (N, P, 4)
+    Priors (P, 4) are centre x and y, width and height; boxes (N, most, 4) the edges left, top,
+    right and bottom, in their unit; labels (N, most) classes from 0, negative where there is no
+    box. Classes (N, P) are the label + 1, 0 where there is nothing to find; offsets float32 (N, P,
+    4).
     """
     shape = len(boxes), len(priors)
     classes, offsets = np.zeros(shape, np.int64), np.zeros((*shape, 4), np.float32)
@@ -107,20 +95,10 @@ def _match(priors, boxes, labels, overlap, classes, offsets, which, first, stop)
 
 
 def hard_negatives(losses: Array, positive: NDArray[np.bool_], ratio: float) -> NDArray[np.bool_]:
-    """Return a mask of the negatives of each image with the largest losses.
+    """Return a mask (N, P) of the negatives of each image with the largest losses (N, P).
 
-    Parameters
-    ----------
-    losses : array (N, P)
-        Of classes.
-    positive : bool (N, P)
-    ratio : float
-        How many for each positive; an image without a positive has as many as one with one.
-
-    Returns
-    -------
-    bool (N, P)
-        Of equal losses at the border the first are taken.
+    There are ``ratio`` for each positive; an image without a positive has as many as one with one.
+    Of equal losses at the border the first are taken.
     """
     chosen = np.zeros(positive.shape, bool)
     for of_image, values, taken in zip(positive, losses, chosen, strict=True):

@@ -17,29 +17,12 @@ CHUNK = 64
 
 
 def nms(boxes: Array, scores: Array, overlap: float, most: int | None = None) -> NDArray[np.int64]:
-    """Return the boxes that no box of a higher score overlaps, the highest score first.
+    """Return the boxes (kept,) that no box of a higher score overlaps, the highest score first.
 
-    Boxes are looked at from the highest score to the lowest, of equal scores the first first; one
-    is kept unless its intersection over union with a box that was kept is above ``overlap``.
-
-    Parameters
-    ----------
-    boxes : array (n, 4)
-        Left, top, right and bottom edge; computed in float32.
-    scores : array (n,)
-        NaN comes last.
-    overlap : float
-    most : int, optional
-        Stop when so many are kept.
-
-    Returns
-    -------
-    int64 (kept,), numbers of boxes
-
-    Raises
-    ------
-    ShapeError
-        When boxes and scores do not fit together.
+    Boxes (n, 4), float32 left, top, right and bottom edges, are looked at from the highest score
+    (n,) to the lowest, of equal scores the first first, NaN last; one is kept unless its
+    intersection over union with a box that was kept is above ``overlap``, until there are ``most``.
+    A ShapeError is raised when boxes and scores do not fit together.
     """
     boxes, scores = np.asarray(boxes), np.asarray(scores)
     if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:

@@ -40,14 +40,7 @@ def parts_of(way: str) -> int:
 
 
 class Words:
-    """Generates products of vectors of words, of ``lanes`` words each.
-
-    Parameters
-    ----------
-    way : one of :data:`WAYS`
-    lanes : int
-        16 or 8.
-    """
+    """Generates products of vectors of ``lanes`` words, 16 or 8, in one of :data:`WAYS`."""
 
     def __init__(self, way: str, lanes: int) -> None:
         self.way, self.lanes = way, lanes

@@ -41,26 +41,18 @@ def block_of(
 
     A block is ``depthwise`` whose columns are channels of A: of each there is a byte for a weight,
     which is the first of a word. One whose sums are ``made`` only finishes them: its table has the
-    addresses of rows of int32, and ``shift`` is to the first of these columns. Its arguments:
+    addresses of rows of int32, and ``shift`` is to the first of these columns.
 
-    table, step, segments : address, int, int
-        Of ``ROWS`` int64 for each segment, ``step`` bytes apart: addresses of rows of A. Rows that
-        are not wanted repeat the last one, here and in ``places``.
-    shift : int
-        Bytes from such an address to the first channel.
-    words : int
-        Of each segment.
-    b : address
-        Of the panel's words, from the first of these columns on: ``LINE`` bytes for each word of A.
-    columns : address
-        Of what each column begins with, int32, and of scale and bias, float32: ``apart`` bytes
-        from one to the next.
-    places : address
-        Of ``ROWS`` int64, the numbers of results and of the residual before these columns.
-    plan : tuple
-        ``apart``; addresses of the results and of the residual, and their kinds; its zero and
-        scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and how
-        many columns there are, of a ``narrow`` last vector.
+    Its arguments: the address of a table of ``ROWS`` addresses of rows of A for each segment,
+    ``step`` bytes apart, where rows that are not wanted repeat the last one, as in ``places``;
+    bytes from such an address to the first channel (``shift``); how many segments, and words of
+    each; the address of the panel's words, ``LINE`` bytes for each word of A; that of what each
+    column begins with, int32, and of scale and bias, float32, ``apart`` bytes from one to the next;
+    and that of ``ROWS`` numbers of results and of the residual before these columns.
+
+    The plan: ``apart``; addresses of the results and of the residual, and their kinds; its zero and
+    scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and how
+    many columns there are, of a ``narrow`` last vector.
     """
 
     def generate(context, builder, signature, args):

@@ -24,15 +24,8 @@ Bytes = NDArray[np.uint8]
 class Product:
     """A convolution of bytes; with the geometry of one point, an affine map of rows.
 
-    Parameters
-    ----------
-    weight : int8 array (out, kh, kw, in / groups)
-        With groups, ``in / groups`` is a multiple of 4, or 1 and there are as many filters.
-    scale, bias : float32 arrays (out,)
-        Of the weights; the bias may be None.
-    geometry : Geometry
-    of_x : Scale
-        Of the bytes.
+    Weights are (out, kh, kw, in / groups); with groups, ``in / groups`` is a multiple of 4, or 1
+    and there are as many filters. Scale and bias (out,) are the weights', ``of_x`` is the bytes'.
     """
 
     def __init__(
@@ -68,14 +61,9 @@ class Product:
     def __call__(self, x: Bytes, *end: Any) -> NDArray[Any]:
         """Return the finished sums, float32; bytes where the end says so.
 
-        See :mod:`daskdl.kernels.int8.block` for the steps.
-
-        Parameters
-        ----------
-        x : uint8 array (N, H, W, channels) or (..., channels), C-contiguous
-            From :func:`widened`, unless it :meth:`fits`.
-        *end
-            As :class:`~daskdl.kernels.int8.product.End` has it.
+        See :mod:`daskdl.kernels.int8.block` for the steps,
+        :class:`~daskdl.kernels.int8.product.End` for the end. Bytes (N, H, W, channels) or (...,
+        channels), C-contiguous, come from :func:`widened`, unless they :meth:`fits`.
         """
         shape = *x.shape[:-1], self.filters
         if x.ndim == 4:

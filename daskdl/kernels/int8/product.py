@@ -59,18 +59,11 @@ AHEAD = 2 * ROWS
 class Panels(NamedTuple):
     """Weights in the order of a product, and what their columns begin and end with.
 
-    Attributes
-    ----------
-    words : int32 array (panels, taps * words, COLUMNS or twice as many)
-        Four numbers each, of a depthwise convolution one; or two, where VPDPBUSD is not there.
-    columns : int32 array (3, panels * COLUMNS)
-        What sums begin with; scale and bias, float32 by their bits.
-    filters : int
-        Of a group, whose panels follow one another.
-    channels : int
-        From one group to the next.
-    depthwise : bool
-        Whether columns are channels.
+    Words (panels, taps * words, COLUMNS or twice as many) are four numbers each, of a depthwise
+    convolution one; or two, where VPDPBUSD is not there. Columns (3, panels * COLUMNS) are what
+    sums begin with; scale and bias, float32 by their bits. Filters are those of a group, whose
+    panels follow one another, channels those from one group to the next; depthwise columns are
+    channels.
     """
 
     words: NDArray[np.int32]
@@ -95,18 +88,9 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that writes a convolution's results to y at each call.
 
-    Parameters
-    ----------
-    x : uint8 array (N, H, W, in), C-contiguous
-        ``in`` is a multiple of 4. Where a tap has more channels than that, they are those of the
-        next pixels.
-    zero : int
-        The byte that stands for 0, which is around the images.
-    panels : Panels
-    geometry : Geometry
-    y : array (N, rows, columns, out), C-contiguous
-        float32; uint8 where the end says so.
-    end : End
+    x (N, H, W, in) has a multiple of 4 channels; where a tap has more than that, they are those of
+    the next pixels. ``zero`` is the byte that stands for 0, which is around the images. y (N, rows,
+    columns, out) is float32, or uint8 where the end says so; both are C-contiguous.
     """
     images, rows, columns, filters = y.shape
     count, depth = images * rows * columns, x.shape[3]

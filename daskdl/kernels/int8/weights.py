@@ -35,19 +35,10 @@ def panels_of(
 ) -> Panels:
     """Return weights (out, kh, kw, in / groups) for bytes of which ``zero`` stands for 0.
 
-    The offset is taken out where sums begin: ``sum(w * (x - zero)) = sum(w * x) - zero * sum(w)``.
-
-    Parameters
-    ----------
-    weight : int8 array
-        ``in / groups`` is a multiple of 4, or 1 with as many groups as filters.
-    scale : float32 array (out,)
-        Of a sum: the filter's times that of the bytes.
-    bias : float32 array (out,), optional
-    zero : int
-    groups : int
-    way : one of :data:`~daskdl.kernels.int8.arithmetic.WAYS`, optional
-        By default the quickest.
+    ``in / groups`` is a multiple of 4, or 1 with as many groups as filters. ``scale`` (out,) is
+    that of a sum: the filter's times that of the bytes. The offset is taken out where sums begin:
+    ``sum(w * (x - zero)) = sum(w * x) - zero * sum(w)``. ``way``: one of
+    :data:`~daskdl.kernels.int8.arithmetic.WAYS`, the quickest by default.
     """
     depthwise = weight.shape[3] == 1
     assert weight.shape[3] % 4 == 0 or (depthwise and groups == len(weight))

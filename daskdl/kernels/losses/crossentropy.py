@@ -26,19 +26,11 @@ def gradient(
     spread: Array | None = None,
     shared: Array | None = None,
 ) -> Array:
-    """Return the gradient of ``sum(factors * losses)`` to the logits.
+    """Return the gradient of ``sum(factors * losses)`` to the logits (..., C).
 
-    Parameters
-    ----------
-    logits : array (..., C)
-    labels : integer array (...), of classes
-    scales : array (rows, 2)
-        What :func:`daskdl.kernels.losses.softmax.cross_entropy` or :func:`soft` gave.
-    factors : array (rows,)
-        A row whose factors are 0 gets zeros, even if it is not finite.
-    spread : array (rows,), optional
-        Factors of the losses of the soft target ``shared``, whose gradient is added.
-    shared : array (C,), optional
+    ``scales`` (rows, 2) are what :func:`daskdl.kernels.losses.softmax.cross_entropy` or
+    :func:`soft` gave. A row whose factors are 0 gets zeros, even if it is not finite. ``spread``
+    (rows,) are factors of the losses of the soft target ``shared`` (C,), whose gradient is added.
     """
     rows = _rows(logits)
     dtype, result = rows.dtype, empty(rows.shape, rows.dtype)
@@ -54,18 +46,10 @@ def gradient(
 
 
 def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
-    """Return -sum(target * log softmax(logits)) of each row, and what the gradient needs.
+    """Return -sum(target * log softmax(logits)) of each row, float64, and what the gradient needs.
 
-    Parameters
-    ----------
-    logits : array (..., C)
-    targets : array (rows, C)
-
-    Returns
-    -------
-    losses : float64 array (rows,)
-    scales : array (rows, 2)
-        Each row's largest number and the inverse of its sum of exponentials.
+    Logits (..., C), targets (rows, C). The latter: each row's largest number and the inverse of its
+    sum of exponentials, (rows, 2).
     """
     rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
@@ -93,14 +77,9 @@ def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) 
 
 
 def nll(x: Array, labels: Array, shares: Array) -> NDArray[np.float64] | None:
-    """Return -share * x[label] of each row; None if a label is not in ``range(C)``.
+    """Return -share * x[label] of each row of x (..., C); None if a label is not in ``range(C)``.
 
-    Parameters
-    ----------
-    x : array (..., C)
-    labels : integer array (...)
-    shares : array (rows,), or (1,) for all rows
-        A row whose share is 0 gives 0, even if it is not finite.
+    Shares are (rows,), or (1,) for all; a row whose share is 0 gives 0, even if it is not finite.
     """
     rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
     losses, bad = np.empty(len(rows)), np.zeros(threads(), np.bool_)
@@ -109,14 +88,9 @@ def nll(x: Array, labels: Array, shares: Array) -> NDArray[np.float64] | None:
 
 
 def nll_gradient(x: Array, labels: Array, shares: Array, factors: Array) -> Array:
-    """Return the gradient of ``sum(factors * losses)`` to ``x``.
+    """Return the gradient of ``sum(factors * losses)`` of :func:`nll` to ``x``.
 
-    Parameters
-    ----------
-    x, labels, shares :
-        As :func:`nll` had them.
-    factors : array (N,), or one for all
-        Of stretches of equally many rows.
+    Factors are (N,), of stretches of equally many rows, or one for all.
     """
     rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
     result, each = empty(rows.shape, rows.dtype), flat(factors, np.float64)

@@ -25,21 +25,10 @@ Array = NDArray[Any]
 def forward(
     log_probabilities: Array, labels: Array, label_lengths: Array, lengths: Array, blank: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return -log of each sample's likelihood, and the paths' sums from the left.
+    """Return -log of each sample's likelihood, and the paths' sums from the left (N, T, 2 S + 1).
 
-    Parameters
-    ----------
-    log_probabilities : array (N, T, C)
-    labels : int64 array (N, S)
-    label_lengths, lengths : int64 arrays (N,)
-        How many labels, and how many of T steps, count.
-    blank : int
-        The class that stands for no label.
-
-    Returns
-    -------
-    losses : float64 array (N,), infinity where there is no path
-    left : float64 array (N, T, 2 S + 1)
+    Log probabilities are (N, T, C), labels (N, S), of which, and of T steps, the lengths (N,)
+    count. The loss is infinity where there is no path.
     """
     n, steps, _ = log_probabilities.shape
     labels = np.require(labels, requirements="W")  # kernels are compiled for one kind

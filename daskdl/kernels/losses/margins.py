@@ -16,18 +16,9 @@ Array = NDArray[Any]
 
 
 def multilabel_margin(prediction: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the sums of max(0, 1 - x[right] + x[wrong]) of each row, and their slopes.
+    """Return each row's sum of max(0, 1 - x[right] + x[wrong]), (N,), and its slopes, (N, C).
 
-    Parameters
-    ----------
-    prediction : array (N, C)
-    labels : int64 array (N, K)
-        The classes that are right, up to the first -1; all others are of range(C).
-
-    Returns
-    -------
-    sums : array (N,)
-    slopes : array (N, C)
+    Labels int64 (N, K): the classes that are right, up to the first -1; all others are of range(C).
     """
     prediction = np.require(prediction, requirements=("C", "A", "W"))
     labels = np.require(labels, np.int64, ("C", "A", "W"))

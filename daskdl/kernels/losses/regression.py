@@ -30,16 +30,10 @@ CHUNK = 512
 def sums(
     kernel: Any, stretches: int, prediction: Array, target: Array, settings: Array
 ) -> NDArray[np.float64]:
-    """Return the sum over each of so many equal stretches of two arrays, (stretches,).
+    """Return the sum over each of so many equal stretches of two arrays' numbers, (stretches,).
 
-    Parameters
-    ----------
-    kernel : numba function
-        ``kernel(prediction, target, settings, length, sums, which, start, stop)``.
-    stretches : int
-        Of the arrays' numbers one after the other.
-    prediction, target : arrays of one shape and dtype
-    settings : vector of that dtype
+    ``kernel(prediction, target, settings, length, sums, which, start, stop)`` is a numba function;
+    both arrays have one shape and, as the vector of settings, one dtype.
     """
     length = prediction.size // stretches
     blocks = -(-length // BLOCK)

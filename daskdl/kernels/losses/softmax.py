@@ -48,23 +48,10 @@ def log_softmax_gradient(y: Array, dy: Array) -> Array:
 
 
 def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Array]:
-    """Return -log softmax(logits)[label] of each row, and what the gradient needs.
+    """Return -log softmax(logits)[label] of each row, float64, and what the gradient needs.
 
-    Parameters
-    ----------
-    logits : array (..., C)
-    labels : integer array (...)
-
-    Returns
-    -------
-    losses : float64 array (rows,)
-    scales : array (rows, 2)
-        Each row's largest number and the inverse of its sum of exponentials.
-
-    Raises
-    ------
-    ShapeError
-        When a label is not in ``range(C)``.
+    The latter: each row's largest number and the inverse of its sum of exponentials, (rows, 2). A
+    ShapeError is raised when a label is not in ``range(C)``.
     """
     rows, numbers = _rows(logits), flat(labels, np.int64)
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)

@@ -39,12 +39,6 @@ SAMPLE = 16
 def moments(x: Array) -> Array:
     """Return mean and variance (that of the population) of each channel, in float64: (2, C).
 
-    Parameters
-    ----------
-    x : array (..., C)
-
-    Notes
-    -----
     Sums of ``x - shift`` and of its squares, where the shift is the mean of a few rows from all
     over the batch: what is lost where the mean is large against the deviation is lost there.
     """
@@ -56,13 +50,7 @@ def moments(x: Array) -> Array:
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
-    """Return ``(x - mean) * scale + bias``, and of that what is positive with ``relu``.
-
-    Parameters
-    ----------
-    x : array (..., C)
-    mean, scale, bias : float64 arrays (C,)
-    """
+    """Return ``(x - mean) * scale + bias``, and of that what is positive with ``relu``."""
     source, (new, past) = flat(x), result_for(x)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)

@@ -36,12 +36,7 @@ def normalise_plus(
 ) -> Array:
     """Return ``(x - mean) * scale + bias + residual``, or ``floor`` where that is more.
 
-    Parameters
-    ----------
-    x, residual : arrays (..., C)
-    mean, scale, bias : float64 arrays (C,)
-    floor : float
-        0 for a ReLU; NaN for none.
+    Mean, scale and bias are float64 (C,); the floor is 0 for a ReLU, NaN for none.
     """
     source, added, (new, past) = flat(x), flat(residual, x.dtype), result_for(x)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
@@ -54,19 +49,9 @@ def gradient_plus(
 ) -> tuple[Array, Array]:
     """Return ``dy + more`` where ``y`` is positive and 0 elsewhere, and its two sums by channel.
 
-    Parameters
-    ----------
-    dy, more : arrays (..., C)
-        The gradients to ``y`` from one reader or from two.
-    y, x : arrays (..., C)
-        What :func:`normalise_plus` returned for ``x`` with a floor of 0.
-    mean : float64 array (C,)
-
-    Returns
-    -------
-    gradient : array (..., C)
-    sums : float64 array (2, C)
-        The sums over all rows of the gradient and of ``gradient * (x - mean)``.
+    ``dy`` and ``more`` are the gradients to ``y`` from one reader or from two, y is what
+    :func:`normalise_plus` returned for x with a floor of 0. The sums, float64 (2, C), are of the
+    gradient and of ``gradient * (x - mean)`` over all rows.
     """
     source, (new, past) = flat(x), result_for(x, SUM_ROW)
     lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean)

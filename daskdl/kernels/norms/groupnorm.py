@@ -26,21 +26,9 @@ Array = NDArray[Any]
 def forward(
     x: Array, weight: Array, bias: Array, groups: int, eps: float
 ) -> tuple[Array, NDArray[np.float64]]:
-    """Return the normalised images and, for the way back, mean and 1 / deviation of each group.
+    """Return normalised images (N, P, C) and, for the way back, mean and 1 / deviation by group.
 
-    Parameters
-    ----------
-    x : array (N, P, C)
-    weight, bias : arrays (C,)
-    groups : int
-        Divides C.
-    eps : float
-        Is added to the variance.
-
-    Returns
-    -------
-    y : array (N, P, C)
-    statistics : float64 array (N, 2, groups)
+    The latter are float64 (N, 2, groups); ``groups`` divides C, ``eps`` is added to the variance.
     """
     n, pixels, channels = x.shape
     y, statistics = empty(x.shape, x.dtype), np.empty((n, 2, groups))

@@ -23,14 +23,9 @@ RUN, BLOCK = 1024, 64
 
 
 def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
-    """Return normalised rows and, for the way back, (rows, 2) of mean and 1 / deviation.
+    """Return normalised rows (rows, C) and, for the way back, (rows, 2) of mean and 1 / deviation.
 
-    Parameters
-    ----------
-    x : array (rows, C)
-    weight, bias : arrays (C,)
-    eps : float
-        Is added to the variance.
+    ``eps`` is added to the variance.
     """
     rows, channels = x.shape
     source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)

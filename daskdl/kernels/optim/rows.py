@@ -41,27 +41,11 @@ def step_rows(
     state: Sequence[Array | None],
     factors: Array,
 ) -> None:
-    """Step the rows ``ids`` of ``weights`` and of its state.
+    """Step the rows ``ids`` (U,), increasing, of weights (N, C) and of their state, in place.
 
-    Parameters
-    ----------
-    kernel : numba function
-        As :func:`daskdl.kernels.optim.steps.step` takes it.
-    weights : float32 or float64 (N, C)
-        Changed, and so is the state.
-    ids : integers (U,)
-        Increasing.
-    rows : (U, C)
-        Their gradients.
-    state : sequence of (N, C) or None
-        As the kernel wants it.
-    factors : (F,)
-
-    Raises
-    ------
-    ShapeError
-        When shapes or dtypes do not fit, an id is not in the table, or occurs twice; before
-        anything is changed.
+    ``rows`` (U, C) are their gradients; kernel, state and factors (F,) are as
+    :func:`daskdl.kernels.optim.steps.step` takes them. A ShapeError is raised, before anything is
+    changed, when shapes or dtypes do not fit, an id is not in the table, or occurs twice.
     """
     numbers = _check(weights, ids, rows, state)
     d = flat(rows, weights.dtype).reshape(rows.shape)

@@ -36,36 +36,19 @@ def step(
     ranges: tuple[Array, Array] | None = None,
     overwrite: bool = False,
 ) -> list[Any]:
-    """Return new weights and state.
+    """Return new weights and state: the very arrays that were given, where they were changed.
 
-    Parameters
-    ----------
-    kernel : numba function
-        ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of vectors;
-        what it writes at ``k`` depends on what it reads at ``k`` alone, before. Stores by
-        :func:`~daskdl.kernels.runtime.nontemporal.renew` and ends with
-        :func:`~daskdl.kernels.runtime.nontemporal.drain`.
-    weights, gradient : float32 or float64 (n,)
-    state : sequence of (n,) or None
-        None, for what the method does without, reaches the kernel as None, twice.
-    factors : (K, F)
-        One row for each kind of range, of the weights' dtype.
-    ranges : (stops, kinds), int64 (R,) each, optional
-        Where consecutive ranges end, and which row each has, or -1 for one that stays as it is; one
-        range of the first row if None.
-    overwrite : bool
-        Whether weights and state may be changed, and returned: so they are where they are writable
-        vectors of one dtype. No other memory is needed then.
+    The kernel is ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of
+    vectors; what it writes at ``k`` depends on what it reads at ``k`` alone, before. It stores by
+    :func:`~daskdl.kernels.runtime.nontemporal.renew` and ends with
+    :func:`~daskdl.kernels.runtime.nontemporal.drain`. None as a state, for what the method does
+    without, reaches it as None, twice.
 
-    Returns
-    -------
-    list of (n,) or None
-        New weights, then new state; the very arrays that were given, where they were changed.
-
-    Raises
-    ------
-    ShapeError
-        When lengths differ, as those of a state of another model; before anything is written.
+    Factors (K, F), of the weights' dtype, have a row for each kind of range; ``ranges`` are where
+    consecutive ranges end and which row each has, or -1 for one that stays as it is; without, all
+    is one range. With ``overwrite`` weights and state may be changed, and are where they are
+    writable vectors of one dtype; no other memory is needed then. A ShapeError is raised, before
+    anything is written, when lengths differ, as those of a state of another model.
     """
     for name, array in (("gradient", gradient), *(("state", a) for a in state)):
         if array is not None and np.shape(array) != weights.shape:

@@ -21,14 +21,8 @@ Images = Sequence[Array] | Array
 def mix(sources: Images, matrices: Array, results: Images, white: float) -> None:
     """Write ``matrix @ (channels, 1)`` of each pixel, rounded if it is a level, within 0 to white.
 
-    Parameters
-    ----------
-    sources : sequence of uint8 or float32 (H, W, C), or array (N, H, W, C), C-contiguous
-    matrices : float32 (N, C, C + 1)
-    results : sequence like the sources
-        May be the sources.
-    white : float
-        The largest value.
+    Sources are uint8 or float32 (H, W, C), a sequence or one array, C-contiguous; results are like
+    them, or they themselves; matrices (N, C, C + 1).
     """
     table = _places(sources, results)
     least = grain.least(grain.SUM, sources[0].size)

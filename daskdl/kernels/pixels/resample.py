@@ -52,20 +52,11 @@ def resample(
 ) -> None:
     """Write the windows of resized images.
 
-    Parameters
-    ----------
-    sources : sequence of uint8 or float32 (height, width, C), or array (N, height, width, C)
-        Pixels and channels contiguous; rows may be apart.
-    geometry : int64 (N, 12)
-        See :data:`TOP` and the following.
-    results : sequence of uint8 or float32 (H, W, C), C-contiguous, or array (N, H, W, C)
-        uint8 only from uint8.
-    filter : "nearest", "bilinear" or "bicubic"
-    antialias : bool
-        Whether the filter is stretched when an image shrinks.
-    scale, shift : float32 (C,), optional
-        Float results are ``scale * value + shift``, of values that were rounded to whole levels if
-        the sources are uint8.
+    Sources are uint8 or float32 (height, width, C), a sequence or one array, whose rows may be
+    apart; results are like them, C-contiguous, uint8 only from uint8. Geometry: int64 (N, 12), see
+    :data:`TOP` and the following. Filters are "nearest", "bilinear" and "bicubic", stretched with
+    ``antialias`` when an image shrinks. Float results are ``scale * value + shift``, (C,) each, of
+    values that were rounded to whole levels if the sources are uint8.
     """
     if not len(sources):
         return

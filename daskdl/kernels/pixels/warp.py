@@ -20,15 +20,10 @@ Array = NDArray[Any]
 def warp(sources: Sequence[Array], inverses: Array, results: Sequence[Array], fill: Array) -> None:
     """Write what lies where an affine map leads from each result's pixel.
 
-    Parameters
-    ----------
-    sources : sequence of uint8 or float32 (H, W, C), C-contiguous
-    inverses : float (N, 2, 3)
-        From (column, row, 1) of a pixel's centre in the result to (column, row) in the source;
-        the first pixel's centre is (0, 0).
-    results : sequence like the sources, of any height and width
-    fill : (C,)
-        What lies outside of the sources, to which their outermost pixels fade within one pixel.
+    Inverses (N, 2, 3) lead from (column, row, 1) of a pixel's centre in the result to (column, row)
+    in the source; the first pixel's centre is (0, 0). Sources and results are uint8 or float32 (H,
+    W, C), C-contiguous. ``fill`` (C,) lies outside of the sources, to which their outermost pixels
+    fade within one pixel.
     """
     places = np.array(
         [

@@ -57,19 +57,11 @@ class Windows(NamedTuple):
 
 
 def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """Return the largest number of each window and where in the window it lies.
+    """Return the largest number of each window of x (N, H, W, C), and where in the window it lies.
 
-    Parameters
-    ----------
-    x : array (N, H, W, C)
-    windows : Windows
-
-    Returns
-    -------
-    y : array (N, rows, columns, C)
-    places : unsigned integers of y's shape
-        Row times the kernel's columns plus column, of the first of equals; the last NaN wins over
-        all. In the smallest type that serves, uint8 for windows of up to 256 cells.
+    The place is row times the kernel's columns plus column, of the first of equals; the last NaN
+    wins over all. It is of the smallest unsigned type that serves, uint8 for windows of up to 256
+    cells.
     """
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))

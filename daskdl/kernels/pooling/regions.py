@@ -17,23 +17,11 @@ Array = NDArray[Any]
 def maxima(
     x: Array, images: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Return the largest number of each box and channel, and where in ``x`` it lies.
+    """Return the largest number of each box and channel, (R, h, w, C), and where in ``x`` it lies.
 
-    Parameters
-    ----------
-    x : array (N, H, W, C)
-    images : (R,)
-        The image of each region.
-    rows : (R, h, 2)
-        First row, and the one behind the last, of each of a region's boxes.
-    columns : (R, w, 2)
-
-    Returns
-    -------
-    maxima : array (R, h, w, C)
-        0 of an empty box.
-    places : int64 array (R, h, w, C)
-        Positions in the flat ``x``, -1 of an empty box; of equals the first.
+    ``images`` (R,) has the image of each region; rows (R, h, 2) and columns (R, w, 2) the first and
+    the one behind the last of each of its boxes. Places are positions in the flat ``x``, of equals
+    the first; of an empty box -1, and its maximum is 0.
     """
     shape = (len(images), rows.shape[1], columns.shape[1], x.shape[3])
     result, places = np.zeros(shape, x.dtype), np.full(shape, -1, np.int64)

@@ -47,13 +47,7 @@ _POINT = Geometry((1, 1))
 
 
 class Affine(Prepared):
-    """``x @ weight.T + bias`` with weights that do not change any more.
-
-    Parameters
-    ----------
-    weight : array (out, in)
-    bias : array (out,), optional
-    """
+    """``x @ weight.T + bias`` with weights (out, in) that do not change any more."""
 
     def __init__(self, weight: Array, bias: Array | None = None) -> None:
         self.filters = len(weight)

@@ -79,14 +79,7 @@ def product(a: Pairs, panels: Pairs, columns: int) -> Array:
 
 
 def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return ``a @ b`` in bfloat16; float32 (M, K) and (K, N), each with its rows or columns whole.
-
-    Parameters
-    ----------
-    a, b : arrays
-    out : array (M, N), optional
-        What is written.
-    """
+    """Return ``a @ b`` in bfloat16; float32 (M, K), (K, N), each with its rows or columns whole."""
     if a.flags.f_contiguous and not a.flags.c_contiguous and b.flags.c_contiguous:
         y = outer_product(across(a.T), across(b))
     elif b.flags.f_contiguous and not b.flags.c_contiguous:

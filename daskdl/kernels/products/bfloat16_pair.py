@@ -39,14 +39,7 @@ def arithmetic() -> str:
 
 
 class Pairs:
-    """Generates products of vectors of pairs, of ``lanes`` pairs each.
-
-    Parameters
-    ----------
-    way : one of :data:`ARITHMETICS`
-    lanes : int
-        16 for the instruction.
-    """
+    """Generates products of vectors of ``lanes`` pairs, 16 for the instruction."""
 
     def __init__(self, way: str, lanes: int) -> None:
         self.way = way

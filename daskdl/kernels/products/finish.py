@@ -30,13 +30,9 @@ _LEAST = 64
 class Finish(NamedTuple):
     """The end of a convolution in inference.
 
-    Attributes
-    ----------
-    bias : array (filters and the rest of the last panel,)
-    residual : array of the result's shape
-        Is added; the result itself stands for nothing.
-    limits : array (2,)
-        What is below the first or above the second becomes that.
+    Attributes: bias (filters and the rest of the last panel,); residual, of the result's shape,
+    which is added, where the result itself stands for nothing; limits (2,): what is below the first
+    or above the second becomes that.
     """
 
     bias: Array
@@ -91,18 +87,10 @@ def write_finished(
 ) -> None:
     """Generate the end of some vectors of sums, and their stores.
 
-    All are read before one is written: a row may stand there twice.
-
-    Parameters
-    ----------
-    builder : IRBuilder
-    totals : list of vectors
-    places : list of (byte pointer of the target, bytes behind the bias' address)
-    ends : (bias, residual, low, high)
-        LLVM values of :func:`kinds`.
-    columns : LLVM value, optional
-        Of a row, where there are not whole vectors of them; the vectors are then of rows, one or
-        two each, and ``width`` is a vector's bytes.
+    All are read before one is written: a row may stand there twice. Places are (byte pointer of the
+    target, bytes behind the bias' address), ``ends`` LLVM values of :func:`kinds`. ``columns`` are
+    those of a row, where there are not whole vectors of them; the vectors are then of rows, one or
+    two each, of ``width`` bytes.
     """
     bias, residual, low, high = ends
     kind = totals[0].type

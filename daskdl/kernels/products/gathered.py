@@ -39,11 +39,7 @@ VECTOR = 4 * LANES
 class Norm(NamedTuple):
     """Turns each gathered number into ``min(max(x * scale + shift, low), high)``.
 
-    Attributes
-    ----------
-    scale, shift : array (channels of all arrays,)
-    limits : array (2,)
-        Low and high.
+    Scale and shift are (channels of all arrays,), limits (2,) low and high.
     """
 
     scale: Array
@@ -59,16 +55,10 @@ def serves(widths: Sequence[int]) -> bool:
 def work_of(
     parts: Sequence[Array], norm: Norm, panels: Array, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return a function that writes the product to y, and finishes it, at each call.
+    """Return a function that writes the product to y (rows, M), and finishes it, at each call.
 
-    Parameters
-    ----------
-    parts : sequence of arrays (rows, channels), float32, C-contiguous
-        Of a multiple of ``UNIT`` channels each.
-    norm : Norm
-    panels : array (panels, channels of all, COLUMNS)
-    y : array (rows, M), C-contiguous
-    ends : Finish
+    Parts are (rows, channels), a multiple of ``UNIT`` channels each, panels (panels, channels of
+    all, COLUMNS); all are C-contiguous.
     """
     rows, depth = len(y), panels.shape[1]
     # An odd number of cache lines from row to row: they then lie in different places of L1.

@@ -40,11 +40,7 @@ def matmul(
 ) -> NDArray[np.floating]:
     """Return ``a @ b``; every matrix product of this package that is called from Python.
 
-    Parameters
-    ----------
-    a : array (..., M, K)
-    b : array (..., K, N)
-    out : array (..., M, N), the numbers of a row side by side, optional
+    a (..., M, K), b (..., K, N), out (..., M, N), of which the numbers of a row lie side by side.
     """
     if mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:

@@ -84,24 +84,14 @@ def product_of(
     Pairs of bfloat16 are multiplied in one ``way`` of
     :data:`~daskdl.kernels.products.bfloat16_pair.ARITHMETICS`, by default the quickest.
 
-    Its arguments:
-
-    like : array
-        Of the dtype of A and B: float32 or float64, as the results; or uint32, pairs of bfloat16
-        whose results are float32.
-    table : address
-        Of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its first
-        number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1.
-    segments : int
-        At least 1; the products of all are summed.
-    a_step, b_step : int
-        Bytes from one summand to the next.
-    b : address
-    target, offset : address, int
-        Of ``rows`` addresses, and bytes behind each of them, where a row of the result goes. Rows
-        that are not wanted repeat the last one, in A and here.
-    add : bool
-        Whether the result is added to what is there.
+    Its arguments, addresses and bytes where not said otherwise: an array of the dtype of A and B
+    (float32 or float64, as the results; or uint32, pairs of bfloat16 whose results are float32); a
+    table of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its
+    first number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1; the
+    number of segments, at least 1, whose products are summed; from one summand of A to the next; of
+    B, and from one to the next; a table of ``rows`` addresses, and bytes behind each of them, where
+    a row of the result goes; whether to add to what is there. Rows that are not wanted repeat the
+    last one, in A and in the result.
     """
 
     def typed(like):

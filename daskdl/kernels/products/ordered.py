@@ -60,19 +60,10 @@ def room_for(like, columns, summands):
 def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room):
     """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of matrices at some addresses.
 
-    Parameters
-    ----------
-    like : array
-        Of the dtype of all numbers.
-    sizes : (int, int, int)
-        Rows, columns and summands, M, N and K.
-    a, a_row, a_step : int
-        Address of the first number of a (M, K), and bytes from row to row and along a row.
-    b, b_row, b_step : int
-        The same of b (K, N); one of the two steps is that of a number.
-    c, c_row : int
-        The same of the result (M, N), the numbers of a row side by side.
-    room : from :func:`room_for`
+    ``like`` has the dtype of all numbers; sizes are M, N and K. Of a (M, K) the address of the
+    first number, and bytes from row to row and along a row; the same of b (K, N), one of whose
+    steps is that of a number, and of c (M, N), the numbers of a row side by side. ``room`` is of
+    :func:`room_for`.
     """
     panels, table, targets, spare = room
     m, n, k = sizes

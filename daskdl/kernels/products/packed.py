@@ -253,18 +253,10 @@ def _by_tiles(a, tiles, c, add):
 def _by_vectors(a, panels, c, add, room, soon):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
-    Parameters
-    ----------
-    a : array (rows, K)
-    panels : array
-        The weights (K, M), from :func:`packed`; of uint32 if the product is in bfloat16.
-    c : array (rows, M)
-        Changed in place. The numbers of a row lie side by side; rows may lie apart, as in ``a``.
-    add : bool
-        Whether to add to c.
-    room : from :func:`room_for` of at least so many rows
-    soon : array
-        What is read next, contiguous: it is fetched from memory while the products are computed.
+    Panels are those of the weights (K, M), from :func:`packed`, of uint32 if the product is in
+    bfloat16. The numbers of a row of c (rows, M) lie side by side; rows may lie apart, as in a
+    (rows, K). ``room`` is of at least so many rows. ``soon`` is what is read next, contiguous: it
+    is fetched from memory while the products are computed.
     """
     table, targets, spare = room
     a = _operand(a, panels)

@@ -84,22 +84,13 @@ def transpose(context, like, source, source_step, target, target_step):
 
 @jit
 def pack(weight, taps, by_input, first, start, stop, panels):
-    """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
+    """Put weights (out, all taps, in) in the order of a product's B, channels to a panel.
 
-    Parameters
-    ----------
-    weight : array (out, all taps, in), C-contiguous
-    taps : array of int
-        Which taps, in which order.
-    by_input : bool
-        Whether the columns are input channels and what is summed is (tap, out), as the gradient to
-        the input wants it; otherwise they are filters and (tap, in) is summed.
-    first : int
-        The channel of the first column.
-    start, stop : int
-        The summed channels.
-    panels : array (panels, taps, at least the summed channels, COLUMNS)
-        What is written; columns behind the last channel are zeros.
+    ``taps`` says which taps, in which order. With ``by_input`` the columns are input channels and
+    what is summed is (tap, out), as the gradient to the input wants it; otherwise they are filters
+    and (tap, in) is summed. ``first`` is the channel of the first column, ``start`` to ``stop`` are
+    the summed channels. Columns of the panels (panels, taps, at least the summed channels, COLUMNS)
+    behind the last channel become zeros.
     """
     filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
     step, line = weight.shape[1] * channels * size, COLUMNS * size

@@ -38,14 +38,9 @@ PAGE = 4096
 def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Callable[[], object]:
     """Return a function that writes ``x @ weights`` to y, and finishes it, at each call.
 
-    Parameters
-    ----------
-    x : array (rows, at least K), C-contiguous
-        Of uint32, as the panels, they are pairs of bfloat16.
-    panels : array (panels, K, COLUMNS)
-        The weights (K, M), see :mod:`daskdl.kernels.products.packing`.
-    y : array (rows, M), C-contiguous
-    ends : Finish
+    x (rows, at least K) and y (rows, M) are C-contiguous; panels (panels, K, COLUMNS) are the
+    weights', see :mod:`daskdl.kernels.products.packing`. Of uint32, x and they are pairs of
+    bfloat16.
     """
     rows, depth = x.shape
     blocks, work = -(-rows // TALL), 2.0 * depth * COLUMNS
@@ -147,21 +142,11 @@ def soon(x, row, y, ends, first, end):
 
 @jit
 def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahead):
-    """Compute the rows ``first`` to ``end`` of some panels' columns.
+    """Compute the rows ``first`` to ``end`` of the columns of the panels ``start`` to ``stop``.
 
-    Parameters
-    ----------
-    x : array
-        Of the dtype of the rows and the panels: of uint32 they are pairs of bfloat16.
-    a, a_step : address, int
-        Of the first row, and bytes from one to the next.
-    cuts : array of int
-        The first summand of each part whose sums go to memory, and the end of the last one.
-    panels, y, ends : see :func:`work_of`
-    first, end, start, stop : int
-        Rows of y, and panels.
-    ahead : from :func:`soon`
-        What is brought to L2 meanwhile, before the next panel is.
+    ``x`` has the dtype of rows and panels, the former from address ``a`` on, ``a_step`` bytes
+    apart; cuts are the first summand of each part whose sums go to memory, and the end of the last
+    one. ``ahead``, from :func:`soon`, is brought to L2 meanwhile, before the next panel is.
     """
     depth, width, size = panels.shape[1], y.shape[1], x.itemsize
     rows, fetched = -(-(end - first) // TALL), 0

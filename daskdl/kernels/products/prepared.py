@@ -37,13 +37,10 @@ class Prepared(ABC):
     def __call__(
         self, x: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf
     ) -> Array:
-        """Return ``min(max(product + bias + residual, low), high)``.
+        """Return ``min(max(product + bias + residual, low), high)``, for all of the result's shape.
 
-        Parameters
-        ----------
-        x : array, aligned and C-contiguous, but for a convolution whose images lie in ``any_order``
-        residual : array of the result's shape, C-contiguous, optional
-        low, high : float
+        Arrays are aligned and C-contiguous, but for a convolution whose images lie in
+        ``any_order``.
         """
         y = empty(self.shape_of(x), x.dtype)
         if y.size:

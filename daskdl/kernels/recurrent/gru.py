@@ -25,17 +25,11 @@ TANH = -1.0
 
 
 def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> None:
-    """Advance a GRU by one step.
+    """Advance a GRU by one step from its state ``h`` (rows, C), written to ``new``.
 
-    Parameters
-    ----------
-    gates : array (rows, 4 * C)
-        Sums, less their bias; replaced by candidate, reset and update; the fourth gets its bias.
-    bias : array (4 * C,)
-    slope : float
-        Of the leaky ReLU of the candidate, at least 0; or ``TANH``.
-    h, new : arrays (rows, C)
-        State before and after the step; the latter is written.
+    ``gates`` (rows, 4 * C): sums, less their bias; replaced by candidate, reset and update; the
+    fourth gets its bias. ``slope``: that of the leaky ReLU of the candidate, at least 0; or
+    ``TANH``.
     """
     over_rows(_cell, (gates, h, new), grain.CELL_ROWS, bias, slope)
 
@@ -43,16 +37,8 @@ def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> N
 def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
     """Take the gradient of one step back, in place.
 
-    Parameters
-    ----------
-    gates : array (rows, 4 * C)
-        From :func:`gru_cell`; replaced by the gradients to the sums.
-    slope : float
-    h : array (rows, C)
-        State before the step.
-    dh : array (rows, C)
-        Gradient to the state after the step; replaced by that to the state before it, less what
-        goes through the gates.
+    ``gates`` of :func:`gru_cell` are replaced by the gradients to the sums; ``dh``, to the state
+    after the step, by that to the state before it, less what goes through the gates.
     """
     over_rows(_cell_gradient, (gates, h, dh), grain.CELL_ROWS, slope)
 

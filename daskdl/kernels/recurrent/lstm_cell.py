@@ -20,17 +20,9 @@ Array = NDArray[np.floating]
 
 
 def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
-    """Advance an LSTM cell by one step.
+    """Advance an LSTM cell by a step, from its state ``c`` (rows, C) to ``new`` and its output h.
 
-    Parameters
-    ----------
-    z : array (rows, 4 * C)
-        Sums before the gates, less their bias; replaced by the gates' values.
-    bias : array (4 * C,)
-    c : array (rows, C)
-        State before the step.
-    new, h : arrays (rows, C)
-        State and output after the step; what is written.
+    ``z`` (rows, 4 * C): sums before the gates, less their bias; replaced by the gates' values.
     """
     none = np.empty((0, 0), z.dtype)
     over_rows(lstm_forward, (z, c, new, h), grain.CELL_ROWS, bias, none)
@@ -39,16 +31,8 @@ def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
 def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
     """Take the gradient of one step back, in place.
 
-    Parameters
-    ----------
-    gates : array (rows, 4 * C)
-        From :func:`lstm_cell`; replaced by the gradient to ``z``.
-    c, new : arrays (rows, C)
-        State before and after the step.
-    dh : array (rows, C)
-        Gradient to the output.
-    dc : array (rows, C)
-        Gradient to the state after the step; replaced by that to the state before it.
+    ``gates`` of :func:`lstm_cell` are replaced by the gradient to ``z``; ``dc``, to the state after
+    the step, by that to the state before it; ``dh`` (rows, C) is the gradient to the output.
     """
     none = np.empty((0, 0), gates.dtype)
     over_rows(lstm_backward, (gates, c, new, dh, dc), grain.CELL_ROWS, none)

@@ -21,17 +21,11 @@ BLOCK = 1 << 19
 
 
 def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
-    """Add the projection of an image's samples to ``sums``.
+    """Add the projection of an image's samples (N, H, W, C) to the last K columns of ``sums``.
 
-    Parameters
-    ----------
-    image : array (N, H, W, C)
-    flows : array (N, H, W, 2 * L)
-        Of each pixel and link, the columns and the rows to go to where the image is sampled, by
-        bilinear interpolation; outside it is zero.
-    weight : array (L * C, K)
-    sums : array (N * H * W, at least K)
-        Of the last K columns; they are changed in place.
+    Flows (N, H, W, 2 * L): of each pixel and link, the columns and the rows to go to where the
+    image is sampled, by bilinear interpolation; outside it is zero. Weights (L * C, K), sums (N * H
+    * W, at least K).
     """
     pixels = _pixels(weight)
     over_range(_project, len(sums), pixels, image, flows, weight, sums, pixels)
@@ -40,21 +34,10 @@ def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
 def project_gradient(
     image: Array, flows: Array, weight: Array, d_sums: Array, d_image: Array
 ) -> tuple[Array, Array]:
-    """Take the gradient of :func:`project` back.
+    """Take the gradient of :func:`project` back; return that to the flows and to the weights.
 
-    Parameters
-    ----------
-    image, flows : as in :func:`project`
-    weight : array (K, L * C)
-    d_sums : array (N * H * W, at least K)
-        The gradient is in the last K columns.
-    d_image : array (N, H, W, C)
-        The gradient to the image is added to it, in place.
-
-    Returns
-    -------
-    d_flows : array (N, H, W, 2 * L)
-    d_weight : array (K, L * C)
+    Weights (K, L * C). The gradient is in the last K columns of d_sums; that to the image is added
+    to d_image, in place.
     """
     d_flows = np.empty_like(flows)
 

@@ -27,17 +27,13 @@ PATIENCE = 300.0
 
 @contextmanager
 def compile_lock(path: Path) -> Iterator[None]:
-    """Hold a lock between processes: who has it compiles, the others wait.
+    """Hold a lock between processes on a file: who has it compiles, the others wait.
 
     Without it, workers that start together would all compile the same. There is a lock for each
     function, beside what is kept of it, so that it holds for all machines that share the folder,
     and so that processes may compile different functions at a time; who compiles a function may
-    wait for one that it calls, never the other way round.
-
-    Parameters
-    ----------
-    path : path
-        File to lock; the lock goes with the process that holds it.
+    wait for one that it calls, never the other way round. The lock goes with the process that holds
+    it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,17 +31,12 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's ma
 
 
 def keep_freed() -> bool:
-    """Tell glibc's malloc to keep what is freed, instead of giving it back to the system.
+    """Tell glibc's malloc to keep what is freed; return whether it was, as without glibc it is not.
 
     Blocks up to 1 GiB come from one heap, of which up to 2 GiB stay when free. This holds for the
     first thread and for those that begin later. A thread that has allocated before, as workers have
     that ran tasks before they knew this package, has heaps of 64 MiB, which malloc gives back as
     soon as one is empty.
-
-    Returns
-    -------
-    bool
-        Whether it was done; elsewhere than with glibc nothing happens.
     """
     try:
         libc = ctypes.CDLL(None)

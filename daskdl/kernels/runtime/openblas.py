@@ -33,10 +33,7 @@ def folders() -> set[str]:
 def address(name: str) -> int:
     """Return the address of a routine such as "sgemm", of Fortran's interface with int32.
 
-    Raises
-    ------
-    MissingExtraError
-        Without the wheel and without SciPy.
+    A MissingExtraError is raised without the wheel and without SciPy.
     """
     library = _library()
     if library is not None:

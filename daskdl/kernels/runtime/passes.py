@@ -36,16 +36,10 @@ def flat(array: Array, dtype: Any = None) -> Array:
 def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1) -> list[Array]:
     """Return new arrays that ``kernel(*inputs, *results, settings, past)`` fills.
 
-    Parameters
-    ----------
-    kernel : numba function
-        Of vectors; what its results get at ``k`` depends on its inputs at ``k`` alone. Stores by
-        :func:`~daskdl.kernels.runtime.nontemporal.put` and ends with
-        :func:`~daskdl.kernels.runtime.nontemporal.drain`.
-    *inputs : arrays of one shape and dtype
-    settings : vector of that dtype, or None
-    results : int
-        How many.
+    The kernel is a numba function of vectors; what its results get at ``k`` depends on its inputs
+    at ``k`` alone. It stores by :func:`~daskdl.kernels.runtime.nontemporal.put` and ends with
+    :func:`~daskdl.kernels.runtime.nontemporal.drain`. Inputs have one shape and dtype, which is
+    that of the vector of settings.
     """
     first = inputs[0]
     vectors = [flat(a, first.dtype) for a in inputs]

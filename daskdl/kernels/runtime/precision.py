@@ -30,13 +30,9 @@ def precision() -> str:
 
 
 def resolved(name: str, tiles: bool | None = None) -> str:
-    """Return a precision with its order of sums.
+    """Return one of :data:`PRECISIONS` with its order of sums.
 
-    Parameters
-    ----------
-    name : one of :data:`PRECISIONS`
-    tiles : bool, optional
-        Whether the processors of a run have AMX; by default whether this process may use it.
+    That of tiles if the processors of a run have AMX; by default if this process may use it.
     """
     if name != "bf16":
         return name

@@ -125,19 +125,9 @@ if hasattr(os, "register_at_fork"):
 def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """Call ``kernel(*arguments, which, start, stop)`` on parts of ``range(n_items)``, one a thread.
 
-    Parameters
-    ----------
-    kernel : numba function without a result
-        ``which`` is the part's number, from 0 and less than the budget of threads.
-    n_items, least : int
-        No part is shorter than ``least``.
-    *arguments
-        What numba takes; arrays are only written where no two parts meet.
-
-    Raises
-    ------
-    MemoryError
-        If a part failed. Kernels raise no other errors.
+    ``which`` is the part's number, from 0 and less than the budget of threads; no part is shorter
+    than ``least``. The kernel is a numba function without a result; arrays are only written where
+    no two parts meet. A MemoryError is raised if a part failed: kernels raise no other errors.
     """
     count = n_parts(n_items, least)
     if count == 1:
@@ -158,17 +148,9 @@ def over_rows(
 ) -> None:
     """Call ``kernel(*parts of rows, *arguments)``, one part a thread.
 
-    Parameters
-    ----------
-    kernel : numba function without a result
-    rows : tuple of arrays or None
-        Cut along their first axis, which has the same length in all; the first is an array.
-    least : int
-        How many units a part has at least.
-    *arguments
-        What numba takes; every part gets the whole of it.
-    unit : int
-        Parts begin at whole numbers of so many rows.
+    Rows are arrays or None, the first an array, cut along their first axis, which has the same
+    length in all. A part begins at a whole number of ``unit`` rows, and has at least ``least``
+    units. Every part gets the whole of the arguments.
     """
     n_units = -(-len(rows[0]) // unit)
     count = n_parts(n_units, least)
@@ -293,21 +275,8 @@ def n_fixed(n_items: int, least: int) -> int:
 def over_parts(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """Call ``kernel(*arguments, which, start, stop)`` on parts of ``range(n_items)``.
 
-    As :func:`~daskdl.kernels.runtime.team.over_range`, but the parts are the same for any number of
-    threads, which take them in turn.
-
-    Parameters
-    ----------
-    kernel : numba function without a result
-        ``which`` is the part's number, from 0 and less than :func:`n_fixed` of the same.
-    n_items, least : int
-    *arguments
-        What numba takes; arrays are only written where no two parts meet.
-
-    Raises
-    ------
-    MemoryError
-        If a part failed.
+    As :func:`over_range`, but the parts are the same for any number of threads, which take them in
+    turn: ``which`` is less than :func:`n_fixed` of the same.
     """
     parts = n_fixed(n_items, least)
     if parts == 1:

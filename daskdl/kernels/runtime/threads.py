@@ -56,15 +56,8 @@ def threads() -> int:
 
 @contextmanager
 def thread_budget(n: int) -> Iterator[None]:
-    """Let the code inside use ``n`` threads for its arithmetic.
+    """Let the code inside use ``n`` threads, at least 1, for its arithmetic.
 
-    Parameters
-    ----------
-    n : int
-        At least 1.
-
-    Notes
-    -----
     The number of OpenBLAS threads is a property of the process, so that two Dask threads with
     different budgets disturb each other's speed: the latest rules. The results stay right, and the
     last to leave puts back what was before the first.

@@ -32,11 +32,7 @@ def count(codes: Words, bits: int, radius: int) -> int:
 def pairs(codes: Words, bits: int, radius: int) -> tuple[Numbers, Numbers]:
     """Return all pairs of codes (words, n) that differ in at most ``radius`` bits.
 
-    Returns
-    -------
-    pairs : int64 (m, 2)
-        Numbers of codes, the smaller first; in their order.
-    distances : int64 (m,)
+    Pairs are numbers of codes (m, 2), the smaller first, in their order; distances (m,).
     """
     pairs_of, far = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
     for arguments, counts in _parts(codes, bits, radius):

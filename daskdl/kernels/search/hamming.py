@@ -47,19 +47,10 @@ def planes(codes: NDArray[np.uint8]) -> Words:
 
 
 def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
-    """Return distances and numbers of the k nearest codes of each query, the nearest first.
+    """Return distances and numbers (q, k) of the k nearest codes of each query, the nearest first.
 
-    Parameters
-    ----------
-    codes : uint64 (words, n)
-        As :func:`planes` gives them.
-    queries : uint64 (words, q)
-    k : int, up to n
-
-    Returns
-    -------
-    distances, numbers : int64 (q, k)
-        Of equal distances the first codes.
+    Codes (words, n) and queries (words, q) are as :func:`planes` gives them. Of equal distances the
+    first codes come first.
     """
     parts, count = threads(), queries.shape[1]
     distances = np.full((parts, count, k), FAR, np.int64)
@@ -75,14 +66,9 @@ def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
 
 
 def within(codes: Words, queries: Words, radius: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return all codes that are no farther from each query than a radius.
+    """Return all codes within a radius of each query: offsets (q + 1,), numbers and distances.
 
-    Returns
-    -------
-    offsets : int64 (q + 1,)
-        Query i has found what lies from offsets[i] to offsets[i + 1].
-    numbers, distances : int64 (found,)
-        In the order of the codes.
+    Query i has found what lies from offsets[i] to offsets[i + 1], in the order of the codes.
     """
     parts, rows = threads(), queries.T.copy()
     nothing = np.zeros(0, np.int64)

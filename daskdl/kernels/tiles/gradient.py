@@ -44,12 +44,8 @@ LEAST = 1024
 def weight_gradient(x: NDArray[Any], dy: NDArray[Any], positions: Positions) -> Array:
     """Return the sums (out, taps, in) over all windows of dy times what each tap sees of x.
 
-    Parameters
-    ----------
-    x : array (N, H, W, in), C-contiguous
-        float32, or uint16: bfloat16 numbers.
-    dy : array (N, rows, columns, out), C-contiguous, of the same dtype
-    positions : of the windows on x
+    x (N, H, W, in) and dy (N, rows, columns, out) are C-contiguous and both float32, or uint16:
+    bfloat16 numbers. Positions are those of the windows on x.
     """
     filters, channels = dy.shape[3], x.shape[3]
     taps, phases, count = positions.taps, positions.phases, positions.length

@@ -104,19 +104,11 @@ _PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "
 def _product_by(operation: str) -> Any:
     """Return a function of numba that multiplies tiles by an instruction.
 
-    It adds products of tiles to a block of 32 x 32 sums, or writes them there. Addresses and bytes
-    are int64. Its arguments:
-
-    table, count : address, int
-        Of ``count`` int64, at least one: bytes behind ``upper`` and ``lower`` of each tile of A.
-    upper, lower, a_step : addresses, int
-        Of the first and of the second 16 rows of A, and from a row to the next.
-    left, right, b_step, b_line : addresses, int, int
-        Of the first tiles of the left and the right 16 columns of B, from tile to tile, and from a
-        tile's row to the next.
-    c, c_step : address, int
-        Of the sums, and from a row to the next.
-    add : bool
+    It adds products of tiles to a block of 32 x 32 sums, or writes them there. Its arguments,
+    addresses and bytes: a table of ``count`` int64, at least one: bytes behind ``upper`` and
+    ``lower`` of each tile of A; of the first and of the second 16 rows of A, and from a row to the
+    next; of the first tiles of the left and the right 16 columns of B, from tile to tile, and from
+    a tile's row to the next; of the sums, and from a row to the next; whether to add.
     """
     text = _PRODUCTS.replace("OPERATION", operation)
 

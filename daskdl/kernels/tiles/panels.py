@@ -34,24 +34,13 @@ def whole_tiles(numbers):
 
 @jit
 def multiply_rows(amx, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
-    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``.
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``; for ``amx`` tiles are configured.
 
-    With ``amx`` the thread's tiles are configured.
-
-    Parameters
-    ----------
-    amx : bool
-    sizes : (int, int, int)
-        Rows, panels and pairs, which are whole tiles.
-    a, a_row, a_step : int
-        Address of the first pair of a, and bytes from row to row and along a row, where it has
-        whole blocks of 32 rows; what the last rows of these are does not matter.
-    panels, apart : int
-        Address of the first panel, and bytes from panel to panel.
-    c, c_row : int
-        Address of the result, whose rows are whole panels, and bytes from row to row.
-    table : int64 array
-        Room for a number of each tile of pairs.
+    Sizes: rows, panels, and pairs, which are whole tiles. Of a the address of the first pair, and
+    bytes from row to row and along a row, where it has whole blocks of 32 rows; what the last rows
+    of these are does not matter. Of the panels the address of the first, and bytes from panel to
+    panel; of the result, whose rows are whole panels, the address and bytes from row to row.
+    ``table``: room for an int64 of each tile of pairs.
     """
     rows, count, depth = sizes
     tiles, line = depth // SIDE, COLUMNS * 4

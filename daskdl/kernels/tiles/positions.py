@@ -18,19 +18,12 @@ Indices = NDArray[np.int64]
 
 
 class Positions(NamedTuple):
-    """Places of the windows of a batch of images, and of what they see.
+    """Places of the windows of a batch of images, and of what they see; arrays are int64.
 
-    Attributes
-    ----------
-    phases : int64 array (phases, 4)
-        First row and column of each, and how many rows and columns it has.
-    taps : int64 array (taps, 2)
-        The phase that a tap sees, and how many positions behind the window's.
-    sizes : int64 array (8,)
-        Images; rows and columns of positions of each; strides down and across; rows and columns of
-        results; positions up to the last result.
-    low, high : int
-        Least and greatest distance of a tap.
+    Phases (phases, 4): first row and column of each, and how many rows and columns it has. Taps
+    (taps, 2): the phase that a tap sees, and how many positions behind the window's; low and high
+    are the least and the greatest of these. Sizes (8,): images; rows and columns of positions of
+    each; strides down and across; rows and columns of results; positions up to the last result.
     """
 
     phases: Indices
@@ -48,17 +41,9 @@ class Positions(NamedTuple):
 def positions_of(
     shape: tuple[int, ...], offsets: Indices, strides: tuple[int, int], results: tuple[int, int]
 ) -> Positions:
-    """Return the positions of windows.
+    """Return the positions of (rows, columns) windows on each image of a shape (N, H, W, ...).
 
-    Parameters
-    ----------
-    shape : (N, H, W, ...)
-        Of the images.
-    offsets : int array (taps, 2)
-        Rows and columns from a window's place to each of its taps.
-    strides : (down, across)
-    results : (rows, columns)
-        Of windows on each image.
+    Offsets (taps, 2): rows and columns from a window's place to each of its taps.
     """
     return _positions(shape[0], (shape[1], shape[2]), _key(offsets), strides, results)
 

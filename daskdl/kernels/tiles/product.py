@@ -65,17 +65,10 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that writes the products of windows and weights to y.
 
-    Parameters
-    ----------
-    x : array (N, H, W, in), C-contiguous
-        float32, or uint16: bfloat16 numbers.
-    panels : from :func:`daskdl.kernels.tiles.weights.panels_of`
-    positions : of the windows on x
-    y : array (N, rows, columns, out), C-contiguous
-    ends : Finish
-        Its bias has as many numbers as there are columns of panels.
-    target : Target, optional
-        By default all of y.
+    x (N, H, W, in) is float32, or uint16: bfloat16 numbers; y (N, rows, columns, out); both are
+    C-contiguous. The positions are of the windows on x, the panels of
+    :func:`daskdl.kernels.tiles.weights.panels_of`; the bias of the ends has as many numbers as
+    there are columns of panels. The target is all of y by default.
     """
     taps = positions.taps
     lines = panels.shape[1] // len(taps)

@@ -55,14 +55,9 @@ def clear_bytes(context, target, count):
 def pair_rows(context, like, first, second, target, columns):
     """Write 16 pairs of the numbers of two rows, of as many columns as there are, and zeros.
 
-    Parameters
-    ----------
-    like : array
-        Of the rows' dtype: float32, which is rounded, or uint16, bfloat16 numbers.
-    first, second : address
-        Of what comes into the lower and the upper halves; 0 stands for zeros.
-    target : address
-    columns : int
+    ``like`` has the rows' dtype: float32, which is rounded, or uint16, bfloat16 numbers. Of the
+    rows, which come into the lower and the upper halves, and of the target there are addresses; 0
+    stands for zeros.
     """
     signature = types.void(like, *[types.intp] * 4)
 
@@ -132,16 +127,9 @@ def place_of(phase, sizes, position):
 def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
     """Write the rows of the positions ``first`` to ``last`` of all phases, one after the other.
 
-    Parameters
-    ----------
-    x : array (N, H, W, C)
-        float32, or uint16: bfloat16 numbers.
-    phases, sizes : see :class:`~daskdl.kernels.tiles.positions.Positions`
-    target : address
-    pitch : int
-        Bytes from row to row.
-    pairs : int
-        Of each row, at least as many as a pixel has.
+    x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes are of
+    :class:`~daskdl.kernels.tiles.positions.Positions`. At the target's address rows lie ``pitch``
+    bytes apart, of at least as many pairs as a pixel has.
     """
     height, width, channels = x.shape[1:]
     size = channels * x.itemsize

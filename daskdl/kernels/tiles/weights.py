@@ -29,18 +29,11 @@ NUMBERS = 2 * SIDE
 def panels_of(
     weight: Array, taps: NDArray[np.int64], by_input: bool = False, name: str = ""
 ) -> Panels:
-    """Return weights (out, all taps, in) as panels.
+    """Return weights (out, all taps, in), C-contiguous, as panels; ``taps``: which, in which order.
 
-    Parameters
-    ----------
-    weight : array, C-contiguous
-    taps : int array
-        Which taps, in which order.
-    by_input : bool
-        Whether the columns are input channels and (tap, out) is summed, as the gradient to the
-        input wants it; otherwise they are filters, and (tap, in) is summed.
-    name : str, optional
-        Of memory that the thread keeps for the next panels of that name.
+    With ``by_input`` the columns are input channels and (tap, out) is summed, as the gradient to
+    the input wants it; otherwise they are filters, and (tap, in) is summed. A name is that of
+    memory which the thread keeps for the next panels of that name.
     """
     filters, _, channels = weight.shape
     width, summed = (channels, filters) if by_input else (filters, channels)

@@ -67,11 +67,7 @@ def bias_gradient(dy: Array) -> Array:
 def times(vector: NDArray[np.float32], factor: float, out: NDArray[np.float32]) -> bool:
     """Write ``factor * vector`` and return whether all of the vector is finite.
 
-    Parameters
-    ----------
-    vector, out : float32 (n,), contiguous
-        The same numbers, or none in both.
-    factor : float
+    Both are contiguous, and have the same numbers, or none in both.
     """
     wrong = np.zeros(threads(), np.bool_)
     past = True if streams(out) else None

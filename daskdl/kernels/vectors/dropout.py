@@ -25,13 +25,7 @@ _DRAWS = UNIT // 4  # a draw gives four words
 def dropout(x: Array, rate: float, seed: int, counter: int) -> Array:
     """Return ``x`` with a part of about ``rate`` zero and the others divided by ``1 - rate``.
 
-    Parameters
-    ----------
-    x : array (...)
-    rate : float
-        From 0 to 1.
-    seed, counter : int
-        Modulo 2**64; each pair stands for other draws.
+    Each pair of seed and counter, modulo 2**64, stands for other draws.
     """
     vector = flat(x)
     result = empty(vector.size, vector.dtype)

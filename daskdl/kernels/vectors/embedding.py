@@ -26,10 +26,7 @@ _BITS = 11  # of a digit that one pass of the sort looks at
 def gather(table: Array, ids: Array) -> Array:
     """Return ``table[ids]``; table (rows, C), ids (...) of any integer dtype -> (..., C).
 
-    Raises
-    ------
-    ShapeError
-        When an id is not in ``range(rows)``, with that id.
+    An id that is not in ``range(rows)`` raises a ShapeError with it.
     """
     matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
     result = empty((numbers.size, table.shape[1]), table.dtype)
@@ -44,27 +41,12 @@ def gather(table: Array, ids: Array) -> Array:
 
 
 def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.int64], Array]:
-    """Return the gradient to a table of ``n_rows`` rows as the rows that are not zero.
+    """Return the gradient to a table of ``n_rows`` rows as ids and rows that are not zero.
 
-    Parameters
-    ----------
-    ids : integer array (...)
-    gradient : array (..., C)
-        To what :func:`gather` returned for these ids.
-    n_rows : int
-
-    Returns
-    -------
-    ids : int64 array (U,)
-        Each once, increasing.
-    rows : array (U, C)
-        Sums over an id's occurrences, added in their order: the same bits with any number of
-        threads.
-
-    Raises
-    ------
-    ShapeError
-        When an id is not in ``range(n_rows)``.
+    ``gradient`` (..., C) is that to what :func:`gather` returned for the ids (...). In the result
+    each id (U,) is there once, increasing; its row (U, C) is the sum over its occurrences, added in
+    their order: the same bits with any number of threads. An id that is not in ``range(n_rows)``
+    raises a ShapeError.
     """
     width = gradient.shape[-1]
     numbers, d = flat(ids, np.int64), flat(gradient)
@@ -86,12 +68,6 @@ def add_rows(
     """Return the sum of two gradients that :func:`row_gradient` returned, in its form.
 
     A row that one of them has alone is that row; what both have is one addition, first plus other.
-
-    Parameters
-    ----------
-    ids, other_ids : int64 (U,), (V,)
-        Increasing, each once.
-    rows, other_rows : (U, C), (V, C)
     """
     at = np.empty((2, ids.size + other_ids.size), np.int64)
     unique = np.empty(ids.size + other_ids.size, np.int64)

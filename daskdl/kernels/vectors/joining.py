@@ -36,13 +36,7 @@ def side_by_side(*arrays: Array) -> Array:
 
 @dataclass(frozen=True)
 class InTurns:
-    """Takes numbers of two arrays in turns: one of the first, then one of the second.
-
-    Parameters
-    ----------
-    first, width : int
-        Which numbers of their last axes.
-    """
+    """Takes numbers of two arrays in turns: ``width`` of each one's last axis from ``first`` on."""
 
     first: int
     width: int

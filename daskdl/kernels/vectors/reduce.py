@@ -32,13 +32,7 @@ RUN = 512
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the sums of a float array over some of its axes, each named once from 0.
-
-    Returns
-    -------
-    float64 array
-        With the other axes' shape.
-    """
+    """Return the sums, float64, of a float array over some of its axes, each named once from 0."""
     kept, groups = _groups(x.shape, axes)
     shape, kinds = [n for _, n in groups], [reduced for reduced, _ in groups]
     result = flat(x)
@@ -68,11 +62,7 @@ def squares_between(
 ) -> NDArray[np.float64]:
     """Return the sum of squares of each stretch of a vector, float64 (k,).
 
-    Parameters
-    ----------
-    x : float (n,)
-    starts, stops : int64 (k,)
-        Stretches of at most some :data:`BLOCK` numbers share out well.
+    Stretches of at most some :data:`BLOCK` numbers share out well.
     """
     vector, sums = flat(x), np.zeros(len(starts))
     over_range(_squares, len(sums), grain.least(grain.SUM, BLOCK), vector, starts, stops, sums)
