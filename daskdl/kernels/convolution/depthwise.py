@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.depthwise_square import serves, weight_sums
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.products.finish import Finish, all_lanes
-from daskdl.kernels.products.microkernel import LANES, address, load, store
+from daskdl.kernels.products.finish import Finish
+from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, load, store, whole
 from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of
 
@@ -27,9 +28,6 @@ VECTORS, WIDE = 4, 3
 UNIT = VECTORS * LANES
 #: Pixels, or one row if it has more, that the gradient to the weights sums up for tap after tap.
 PIXELS = 128
-
-_I64 = ir.IntType(64)
-_BYTE = ir.IntType(8).as_pointer()
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
@@ -108,14 +106,11 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             _, table, count, channels, target, add, step, target_step, *ends = args
-            pairs, to = builder.inttoptr(table, _BYTE), builder.inttoptr(target, _BYTE)
-            offset: Any = ir.Constant(_I64, 0)
-            end = builder.mul(channels, ir.Constant(_I64, size))
-            places = [builder.mul(step, ir.Constant(_I64, i)) for i in range(wide)]
-            targets = [
-                builder.gep(to, [builder.mul(target_step, ir.Constant(_I64, i))])
-                for i in range(wide)
-            ]
+            pairs, to = builder.inttoptr(table, BYTE), builder.inttoptr(target, BYTE)
+            offset: Any = whole(0)
+            end = builder.mul(channels, whole(size))
+            places = [builder.mul(step, whole(i)) for i in range(wide)]
+            targets = [builder.gep(to, [builder.mul(target_step, whole(i))]) for i in range(wide)]
             for lanes, vectors in ((LANES, VECTORS), (LANES, 1), (1, 1)):
                 if lanes == 1 and finishes:
                     offset = _last_vector(builder, offset, end, size)
@@ -154,7 +149,7 @@ _products_and_end, _wide_products_and_end = (_sum_of_products(n, True) for n in 
 
 def _last_vector(builder, offset, end, size):
     """Generate where the last channels' vector begins: before them, over some that are done."""
-    width = ir.Constant(_I64, LANES * size)
+    width = whole(LANES * size)
     some = builder.icmp_signed("<", offset, end)
     some = builder.and_(some, builder.icmp_signed(">=", end, width))
     return builder.select(some, builder.sub(end, width), offset)
@@ -166,7 +161,7 @@ def _channels(
     """Generate the loop over blocks of ``lanes * vectors`` channels while there are so many."""
     kind = ir.VectorType(number, lanes) if lanes > 1 else number
     nothing = ir.Constant(kind, [0.0] * lanes if lanes > 1 else 0.0)
-    width, step = lanes * size, ir.Constant(_I64, lanes * vectors * size)
+    width, step = lanes * size, whole(lanes * vectors * size)
     before = builder.block
     head, outer = builder.append_basic_block("more"), builder.append_basic_block("channels")
     inner, finish = builder.append_basic_block("summand"), builder.append_basic_block("finish")
@@ -174,7 +169,7 @@ def _channels(
     builder.branch(head)
 
     builder.position_at_end(head)
-    offset = builder.phi(_I64)
+    offset = builder.phi(I64)
     offset.add_incoming(start, before)
     following = builder.add(offset, step)
     builder.cbranch(builder.icmp_signed("<=", following, end), outer, after)
@@ -183,12 +178,12 @@ def _channels(
     builder.branch(inner)
 
     builder.position_at_end(inner)
-    left, pair = builder.phi(_I64), builder.phi(_BYTE)
+    left, pair = builder.phi(I64), builder.phi(BYTE)
     left.add_incoming(count, outer)
     pair.add_incoming(pairs, outer)
     sums = [[builder.phi(kind) for _ in range(vectors)] for _ in places]
     a, b = (
-        builder.gep(builder.inttoptr(load(builder, pair, 8 * i, _I64, 8), _BYTE), [offset])
+        builder.gep(builder.inttoptr(load(builder, pair, 8 * i, I64, 8), BYTE), [offset])
         for i in range(2)
     )
     totals = [list(row) for row in sums]
@@ -200,10 +195,10 @@ def _channels(
             totals[row][i] = builder.fadd(sums[row][i], product, flags=("contract",))
             sums[row][i].add_incoming(nothing, outer)
             sums[row][i].add_incoming(totals[row][i], inner)
-    rest = builder.sub(left, ir.Constant(_I64, 1))
+    rest = builder.sub(left, whole(1))
     left.add_incoming(rest, inner)
-    pair.add_incoming(builder.gep(pair, [ir.Constant(_I64, 16)]), inner)
-    builder.cbranch(builder.icmp_signed(">", rest, ir.Constant(_I64, 0)), inner, finish)
+    pair.add_incoming(builder.gep(pair, [whole(16)]), inner)
+    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, finish)
 
     builder.position_at_end(finish)
     for target, results in zip(targets, totals, strict=True):
@@ -224,7 +219,7 @@ def _channels(
 def _ended(builder, total, ends, offset, behind, size):
     """Generate a total of some channels with its bias, within limits; NaN stays."""
     bias, *limits = ends
-    place = builder.gep(builder.inttoptr(bias, _BYTE), [offset])
+    place = builder.gep(builder.inttoptr(bias, BYTE), [offset])
     value = builder.fadd(total, load(builder, place, behind, total.type, size))
     wide = isinstance(total.type, ir.VectorType)
     for limit, sign in zip(limits, "<>", strict=True):

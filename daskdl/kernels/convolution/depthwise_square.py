@@ -11,21 +11,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.kernels.products.microkernel import (
-    BYTE,
-    LANES,
-    address,
-    fetch_all,
-    keep,
-    load,
-    store,
-    whole,
-)
+from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, I64, load, store, whole
 
 #: A multiple of ``LANES`` on any processor.
 WIDEST = 16
-_I64 = ir.IntType(64)
 
 
 @jit
@@ -59,7 +50,7 @@ def _products(context, like, table, count, channels, near, far, gradients, targe
         _, table, count, channels, near, far, gradients, target, step = args
         kind, nothing = ir.VectorType(number, LANES), whole(0)
         starts = builder.inttoptr(table, BYTE)
-        rows = [builder.inttoptr(load(builder, starts, 8 * i, _I64, 8), BYTE) for i in range(3)]
+        rows = [builder.inttoptr(load(builder, starts, 8 * i, I64, 8), BYTE) for i in range(3)]
         end = builder.mul(channels, whole(size))
         before, outer = builder.block, builder.append_basic_block("channels")
         inner, finish = builder.append_basic_block("window"), builder.append_basic_block("finish")
@@ -67,7 +58,7 @@ def _products(context, like, table, count, channels, near, far, gradients, targe
         builder.branch(outer)
 
         builder.position_at_end(outer)
-        offset = builder.phi(_I64)
+        offset = builder.phi(I64)
         above = [builder.gep(row, [offset]) for row in rows]
         below = builder.gep(builder.inttoptr(gradients, BYTE), [offset])
         to = builder.gep(builder.inttoptr(target, BYTE), [offset])
@@ -78,7 +69,7 @@ def _products(context, like, table, count, channels, near, far, gradients, targe
         builder.branch(inner)
 
         builder.position_at_end(inner)
-        rest, here, there = (builder.phi(_I64) for _ in range(3))
+        rest, here, there = (builder.phi(I64) for _ in range(3))
         known = [[builder.phi(kind) for _ in range(2)] for _ in range(3)]
         sums = [builder.phi(kind) for _ in range(9)]
         factor = load(builder, builder.gep(below, [there]), 0, kind, size)

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.finish import kinds, write_finished
-from daskdl.kernels.products.microkernel import LANES, load, store
+from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.runtime.llvm import BYTE, I64, load, store, whole
 
 Matrix = NDArray[np.float64]
-
-_I64 = ir.IntType(64)
-_BYTE = ir.IntType(8).as_pointer()
 
 
 class Scheme(NamedTuple):
@@ -143,21 +141,21 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
             _, source, source_row, source_column, target, target_row, target_column, n, *ends = args
             # Columns first, into memory on the stack: all of it would not fit into registers.
             between = cgutils.alloca_once(builder, ir.ArrayType(vector, out_side * in_side))
-            between = builder.bitcast(between, _BYTE)
+            between = builder.bitcast(between, BYTE)
             width = LANES * size
             before, loop = builder.block, builder.append_basic_block("channels")
             after = builder.append_basic_block("done")
-            end = builder.mul(n, ir.Constant(_I64, size))
+            end = builder.mul(n, whole(size))
             builder.branch(loop)
             builder.position_at_end(loop)
-            offset = builder.phi(_I64)
-            offset.add_incoming(ir.Constant(_I64, 0), before)
+            offset = builder.phi(I64)
+            offset.add_incoming(whole(0), before)
 
             def place(start: Any, row: Any, i: int, column: Any, j: int) -> Any:
                 total = builder.add(start, offset)
-                total = builder.add(total, builder.mul(row, ir.Constant(_I64, i)))
-                total = builder.add(total, builder.mul(column, ir.Constant(_I64, j)))
-                return builder.inttoptr(total, _BYTE)
+                total = builder.add(total, builder.mul(row, whole(i)))
+                total = builder.add(total, builder.mul(column, whole(j)))
+                return builder.inttoptr(total, BYTE)
 
             for j in range(in_side):
                 column = [
@@ -185,7 +183,7 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
                     if add:
                         result = _Vector(builder, load(builder, to, 0, vector, size)) + result
                     store(builder, result.value, to, 0, size)
-            following = builder.add(offset, ir.Constant(_I64, width))
+            following = builder.add(offset, whole(width))
             offset.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
             builder.position_at_end(after)

@@ -16,7 +16,7 @@ import llvmlite.binding
 from llvmlite import ir
 
 from daskdl.compat.numba_compiler import features
-from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.runtime.llvm import called
 
 #: Ways to multiply: by VPDPBUSD; by 16-bit pairs, and by these without the instruction.
 WAYS = ("vnni", "pairs", "plain")
@@ -75,9 +75,8 @@ class Words:
                 products = builder.add(builder.mul(*lower), builder.mul(*upper))
             else:
                 name = "avx512.pmaddw.d.512" if self.lanes == 16 else "avx2.pmadd.wd"
-                kind = ir.FunctionType(self.kind, [self._shorts] * 2)
-                function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.{name}")
-                products = builder.call(function, [builder.bitcast(o, self._shorts) for o in pair])
+                shorts = [builder.bitcast(one, self._shorts) for one in pair]
+                products = called(builder, f"llvm.x86.{name}", self.kind, *shorts)
             total = builder.add(total, products)
         return total
 

@@ -16,8 +16,20 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.int8.arithmetic import Words, parts_of, way_of
-from daskdl.kernels.products.finish import all_lanes, changed_if
-from daskdl.kernels.products.microkernel import BYTE, LANES, load, store, whole
+from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    FLOAT,
+    I8,
+    I32,
+    I64,
+    all_lanes,
+    changed_if,
+    lanes_below,
+    load,
+    store,
+    whole,
+)
 
 #: Rows of a block.
 ROWS = 6 if LANES == 16 else 4
@@ -30,8 +42,6 @@ LINE = 4 * COLUMNS * parts_of(way_of(LANES))
 ROUNDING = 12582912.0
 #: Kinds of residuals, and of results.
 NOTHING, FLOATS, BYTES = 0, 1, 2
-
-_I8, _I32, _I64, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 def block_of(
@@ -61,24 +71,19 @@ def block_of(
             apart, y, residual, kind_y, kind_residual, zero, scale, low, high, inverse, zero_y,
             least, most, left,
         ) = cgutils.unpack_tuple(builder, packed)  # fmt: skip
-        zero, zero_y = (builder.trunc(number, _I32) for number in (zero, zero_y))
+        zero, zero_y = (builder.trunc(number, I32) for number in (zero, zero_y))
         words = Words(way or way_of(LANES), LANES)
-        ints, floats = words.kind, ir.VectorType(_FLOAT, LANES)
-        shorts = ir.VectorType(_I8, LANES)
+        ints, floats = words.kind, ir.VectorType(FLOAT, LANES)
+        shorts = ir.VectorType(I8, LANES)
         width = 4 * LANES
-        mask = None
-        if narrow:
-            numbers = ir.Constant(ints, list(range(LANES)))
-            most_lanes = all_lanes(builder, ints, builder.trunc(left, _I32))
-            mask = builder.icmp_signed(">", most_lanes, numbers)
-        access = _Access(builder, mask)
+        mask = lanes_below(builder, LANES, left) if narrow else None
         of_columns = builder.inttoptr(columns, BYTE)
         starts = [load(builder, of_columns, v * width, ints, 4) for v in range(vectors)]
-        channels = access if depthwise else None
         if made:
             sums = _read(builder, words, table, shift, starts)
         else:
-            sums = _summed(builder, words, table, step, shift, segments, depth, b, starts, channels)
+            of_a = table, step, shift, segments, depth
+            sums = _summed(builder, words, *of_a, b, starts, depthwise, mask)
 
         def per_column(place: int) -> list[Any]:
             line = builder.gep(of_columns, [builder.mul(apart, whole(place))])
@@ -90,7 +95,7 @@ def block_of(
         values = [builder.fadd(v, shifts[i % vectors]) for i, v in enumerate(values)]
 
         entries = builder.inttoptr(places, BYTE)
-        rows = [load(builder, entries, 8 * i, _I64, 8) for i in range(len(sums) // vectors)]
+        rows = [load(builder, entries, 8 * i, I64, 8) for i in range(len(sums) // vectors)]
 
         def pointers(base: Any, size: int) -> list[Any]:
             return [
@@ -101,7 +106,9 @@ def block_of(
         def plus_floats(values: list[Any]) -> list[Any]:
             lines = pointers(residual, 4)
             return [
-                builder.fadd(v, access.read(lines[i // vectors], i % vectors * width, floats))
+                builder.fadd(
+                    v, load(builder, lines[i // vectors], i % vectors * width, floats, 1, mask)
+                )
                 for i, v in enumerate(values)
             ]
 
@@ -109,7 +116,7 @@ def block_of(
             lines, changed = pointers(residual, 1), []
             nothing, factor = (all_lanes(builder, k, x) for k, x in ((ints, zero), (floats, scale)))
             for i, v in enumerate(values):
-                read = access.read(lines[i // vectors], i % vectors * LANES, shorts)
+                read = load(builder, lines[i // vectors], i % vectors * LANES, shorts, 1, mask)
                 number = builder.sub(builder.zext(read, ints), nothing)
                 product = builder.fmul(builder.sitofp(number, floats), factor)
                 changed.append(builder.fadd(v, product))
@@ -127,12 +134,12 @@ def block_of(
                     v = _within(builder, builder.fmul(v, factor), least, most)
                     bits = builder.bitcast(builder.fadd(v, magic), ints)
                     number = builder.trunc(builder.add(bits, more), shorts)
-                    access.write(number, lines[i // vectors], i % vectors * LANES)
+                    store(builder, number, lines[i // vectors], i % vectors * LANES, 1, mask)
             with otherwise:
                 lines = pointers(y, 4)
                 for i, v in enumerate(values):
                     v = _within(builder, v, low, high)
-                    access.write(v, lines[i // vectors], i % vectors * width)
+                    store(builder, v, lines[i // vectors], i % vectors * width, 1, mask)
         return context.get_dummy_value()
 
     @intrinsic
@@ -144,9 +151,9 @@ def block_of(
 
 def _summed(
     builder: ir.IRBuilder, words: Words, table: Any, step: Any, shift: Any, segments: Any,
-    depth: Any, b: Any, starts: list[Any], channels: _Access | None,
+    depth: Any, b: Any, starts: list[Any], depthwise: bool, mask: Any,
 ) -> list[Any]:  # fmt: skip
-    """Generate the sums of ``ROWS`` rows, row by row; with ``channels``, depthwise ones."""
+    """Generate the sums of ``ROWS`` rows, row by row; or depthwise ones."""
     vectors, before = len(starts), builder.block
     outer, inner, between, after = (
         builder.append_basic_block(name) for name in ("segment", "word", "next_segment", "result")
@@ -157,30 +164,33 @@ def _summed(
     builder.branch(outer)
 
     builder.position_at_end(outer)
-    count, entry, at_b = builder.phi(_I64), builder.phi(BYTE), builder.phi(BYTE)
+    count, entry, at_b = builder.phi(I64), builder.phi(BYTE), builder.phi(BYTE)
     before_segment = [builder.phi(words.kind) for _ in firsts]
-    rows = [load(builder, entry, 8 * i, _I64, 8) for i in range(ROWS)]
+    rows = [load(builder, entry, 8 * i, I64, 8) for i in range(ROWS)]
     lines = [builder.inttoptr(builder.add(row, shift), BYTE) for row in rows]
     builder.branch(inner)
 
     builder.position_at_end(inner)
-    k, place = builder.phi(_I64), builder.phi(BYTE)
+    k, place = builder.phi(I64), builder.phi(BYTE)
     totals, sums = [builder.phi(words.kind) for _ in firsts], []
     parts = parts_of(words.way)
     right = [
         [
             load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)
-            for part in range(1 if channels else parts)  # a depthwise word has one number
+            for part in range(1 if depthwise else parts)  # a depthwise word has one number
         ]
         for v in range(vectors)
     ]
-    bytes_of_lanes = ir.VectorType(_I8, words.lanes)
+    bytes_of_lanes = ir.VectorType(I8, words.lanes)
     for i, line in enumerate(lines):
-        if channels is None:
-            word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
+        if not depthwise:
+            word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, I32, 1)
             left_words = [words.left(builder, all_lanes(builder, words.kind, word))] * vectors
         else:
-            each = [channels.read(line, v * words.lanes, bytes_of_lanes) for v in range(vectors)]
+            each = [
+                load(builder, line, v * words.lanes, bytes_of_lanes, 1, mask)
+                for v in range(vectors)
+            ]
             left_words = [words.left(builder, builder.zext(number, words.kind)) for number in each]
         for v, column in enumerate(right):
             sums.append(words.add(builder, totals[i * vectors + v], left_words[v], column))
@@ -215,46 +225,12 @@ def _summed(
 def _read(builder: ir.IRBuilder, words: Words, table: Any, shift: Any, starts: list[Any]) -> Any:
     """Generate the sums of ``ROWS`` rows that are made already, row by row."""
     entries = builder.inttoptr(table, BYTE)
-    rows = [builder.add(load(builder, entries, 8 * i, _I64, 8), shift) for i in range(ROWS)]
+    rows = [builder.add(load(builder, entries, 8 * i, I64, 8), shift) for i in range(ROWS)]
     return [
         builder.add(start, load(builder, builder.inttoptr(row, BYTE), 4 * LANES * v, words.kind, 4))
         for row in rows
         for v, start in enumerate(starts)
     ]
-
-
-class _Access:
-    """Generates loads and stores of vectors, of some lanes alone where there is a mask."""
-
-    def __init__(self, builder: ir.IRBuilder, mask: Any) -> None:
-        self.builder, self.mask = builder, mask
-
-    def read(self, base: Any, offset: int, kind: Any) -> Any:
-        """Generate a vector ``offset`` bytes behind a byte pointer."""
-        if self.mask is None:
-            return load(self.builder, base, offset, kind, 1)
-        arguments = self._place(base, offset, kind), ir.Constant(_I32, 1), self.mask
-        return self._call("load", kind, kind, *arguments, ir.Constant(kind, None))
-
-    def write(self, value: Any, base: Any, offset: int) -> None:
-        """Generate a store."""
-        if self.mask is None:
-            store(self.builder, value, base, offset, 1)
-            return
-        place = self._place(base, offset, value.type)
-        arguments = value, place, ir.Constant(_I32, 1), self.mask
-        self._call("store", value.type, ir.VoidType(), *arguments)
-
-    def _place(self, base: Any, offset: int, kind: Any) -> Any:
-        place = self.builder.gep(base, [whole(offset)]) if offset else base
-        return self.builder.bitcast(place, kind.as_pointer())
-
-    def _call(self, verb: str, kind: Any, result: Any, *arguments: Any) -> Any:
-        short = f"v{LANES}{'f32' if isinstance(kind.element, ir.FloatType) else 'i8'}"
-        function = ir.FunctionType(result, [value.type for value in arguments])
-        name = f"llvm.masked.{verb}.{short}.p0{short}"
-        called = cgutils.get_or_insert_function(self.builder.module, function, name)
-        return self.builder.call(called, arguments)
 
 
 def _is(builder: ir.IRBuilder, value: Any, kind: int) -> Any:

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.compat.numba_core import cgutils
-from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.runtime.llvm import FLOAT, I32, all_lanes, whole
 
 #: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
 VECTOR = 4
@@ -25,10 +25,8 @@ VECTOR = 4
 #: Pixels of three levels that :func:`mirror_levels` and :func:`mix_levels` take at a time.
 PIXELS = 16
 
-_F32, _I32 = ir.FloatType(), ir.IntType(32)
-_I64 = ir.IntType(64)
-_VECTOR, _WIDE = ir.VectorType(_F32, VECTOR), ir.VectorType(_F32, 2 * VECTOR)
-_FOUR = ir.VectorType(_I32, VECTOR)
+_VECTOR, _WIDE = ir.VectorType(FLOAT, VECTOR), ir.VectorType(FLOAT, 2 * VECTOR)
+_FOUR = ir.VectorType(I32, VECTOR)
 _LEVELS, _BLOCK = (ir.VectorType(ir.IntType(8), n * PIXELS) for n in (1, 3))
 _PRODUCT_AND_SUM = ("contract",)
 
@@ -57,7 +55,7 @@ def weigh(context, source, place, step, weights, first, count, result, at):
     ``result[at : at + 4] = sum of weights[first + k] * source[place + k step : ... + 4]`` for k
     from 0; float32 arrays whose elements are counted as if C-contiguous ones had one axis.
     """
-    whole = types.intp
+    number = types.intp
 
     def generate(context, builder, signature, args):
         source, weights, result = (
@@ -69,14 +67,16 @@ def weigh(context, source, place, step, weights, first, count, result, at):
             here = builder.gep(source, [builder.add(place, builder.mul(loop.index, step))])
             pixel = builder.load(builder.bitcast(here, _VECTOR.as_pointer()), align=4)
             weight = builder.load(builder.gep(weights, [builder.add(first, loop.index)]))
-            product = builder.fmul(pixel, _four_times(builder, weight), flags=_PRODUCT_AND_SUM)
+            product = builder.fmul(
+                pixel, all_lanes(builder, _VECTOR, weight), flags=_PRODUCT_AND_SUM
+            )
             added = builder.fadd(builder.load(total), product, flags=_PRODUCT_AND_SUM)
             builder.store(added, total)
         target = builder.bitcast(builder.gep(result, [at]), _VECTOR.as_pointer())
         builder.store(builder.load(total), target, align=4)
         return context.get_dummy_value()
 
-    arguments = (source, whole, whole, weights, whole, whole, result, whole)
+    arguments = (source, number, number, weights, number, number, result, number)
     return types.void(*arguments), generate
 
 
@@ -87,7 +87,7 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
     ``source`` is read from ``place`` on, eight numbers and then six on; ``weights`` from ``first``
     on are eight numbers for each: three times the first pixel's, three times the second's, 0, 0.
     """
-    whole = types.intp
+    number = types.intp
 
     def generate(context, builder, signature, args):
         source, weights, result = (
@@ -96,8 +96,8 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
         _, place, _, first, pairs, _, at = args
         total = cgutils.alloca_once_value(builder, ir.Constant(_WIDE, [0.0] * 2 * VECTOR))
         with cgutils.for_range(builder, pairs) as loop:
-            here = builder.add(place, builder.mul(loop.index, ir.Constant(_I64, 6)))
-            there = builder.add(first, builder.mul(loop.index, ir.Constant(_I64, 8)))
+            here = builder.add(place, builder.mul(loop.index, whole(6)))
+            there = builder.add(first, builder.mul(loop.index, whole(8)))
             factors = [
                 builder.load(builder.bitcast(builder.gep(*x), _WIDE.as_pointer()), align=4)
                 for x in ((source, [here]), (weights, [there]))
@@ -114,14 +114,14 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
         builder.store(builder.fadd(*halves), target, align=4)
         return context.get_dummy_value()
 
-    arguments = (source, whole, weights, whole, whole, result, whole)
+    arguments = (source, number, weights, number, number, result, number)
     return types.void(*arguments), generate
 
 
 @intrinsic
 def copy(context, source, begin, result, at, count):
     """Copy ``count`` numbers from one place to another, which do not overlap."""
-    whole = types.uint64
+    number = types.uint64
 
     def generate(context, builder, signature, args):
         here, there = (
@@ -132,13 +132,13 @@ def copy(context, source, begin, result, at, count):
         cgutils.raw_memcpy(builder, there, here, args[4], nbytes)
         return context.get_dummy_value()
 
-    return types.void(source, whole, result, whole, whole), generate
+    return types.void(source, number, result, number, number), generate
 
 
 @intrinsic
 def mirror_levels(context, source, begin, result, at):
     """Write :data:`PIXELS` pixels of three levels, uint8, in the opposite order."""
-    whole = types.uint64
+    number = types.uint64
 
     def generate(context, builder, signature, args):
         pixels = _load(context, builder, signature, args, 0, _BLOCK)
@@ -146,7 +146,7 @@ def mirror_levels(context, source, begin, result, at):
         _store(context, builder, signature, args, 2, _shuffled(builder, pixels, pixels, order))
         return context.get_dummy_value()
 
-    return types.void(source, whole, result, whole), generate
+    return types.void(source, number, result, number), generate
 
 
 @intrinsic
@@ -156,10 +156,10 @@ def mix_levels(context, source, begin, result, at, mixture, most):
     Each is ``m0 x + m1 y + m2 z + m3``, no less than 0 and no more than ``most``, without what
     stands after the point.
     """
-    whole = types.uint64
+    number = types.uint64
 
     def generate(context, builder, signature, args):
-        floats, longs = ir.VectorType(_F32, PIXELS), ir.VectorType(_I32, PIXELS)
+        floats, longs = ir.VectorType(FLOAT, PIXELS), ir.VectorType(I32, PIXELS)
         pixels = _load(context, builder, signature, args, 0, _BLOCK)
         channels = [
             builder.uitofp(_shuffled(builder, pixels, pixels, range(c, 3 * PIXELS, 3)), floats)
@@ -185,7 +185,7 @@ def mix_levels(context, source, begin, result, at, mixture, most):
         _store(context, builder, signature, args, 2, _shuffled(builder, two, one, order))
         return context.get_dummy_value()
 
-    return types.void(source, whole, result, whole, mixture, types.float32), generate
+    return types.void(source, number, result, number, mixture, types.float32), generate
 
 
 @intrinsic
@@ -195,7 +195,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
     The weighted sum of those at ``upper``, behind it, at ``lower`` and behind that, and the fifth
     weight. A fourth number is read behind each pixel, and written behind the result.
     """
-    whole = types.uint64
+    number = types.uint64
 
     def generate(context, builder, signature, args):
         levels = ir.VectorType(ir.IntType(8), VECTOR)
@@ -204,7 +204,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
         )
         first = context.make_array(signature.args[0])(context, builder, args[0]).data
         for k, factor in enumerate(factors):
-            place = builder.add(args[1 + k // 2], ir.Constant(_I64, 3 * (k % 2)))
+            place = builder.add(args[1 + k // 2], whole(3 * (k % 2)))
             here = builder.bitcast(builder.gep(first, [place]), levels.as_pointer())
             wide = builder.zext(builder.load(here, align=1), _FOUR)
             product = builder.fmul(factor, builder.sitofp(wide, _VECTOR), flags=_PRODUCT_AND_SUM)
@@ -213,7 +213,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
         _store(context, builder, signature, args, 4, rounded)
         return context.get_dummy_value()
 
-    return types.void(source, whole, whole, weights, result, whole), generate
+    return types.void(source, number, number, weights, result, number), generate
 
 
 def _at(context, builder, signature, args, which):
@@ -235,12 +235,5 @@ def _store(context, builder, signature, args, which, value):
 def _shuffled(builder, first, second, order):
     places = list(order)
     return builder.shuffle_vector(
-        first, second, ir.Constant(ir.VectorType(_I32, len(places)), places)
+        first, second, ir.Constant(ir.VectorType(I32, len(places)), places)
     )
-
-
-def _four_times(builder, number):
-    nothing = ir.Constant(_VECTOR, ir.Undefined)
-    one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
-    zeros = ir.Constant(_FOUR, [0] * VECTOR)
-    return builder.shuffle_vector(one, nothing, zeros)

@@ -18,9 +18,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
-from daskdl.kernels.products.finish import all_lanes
-from daskdl.kernels.products.microkernel import LANES, whole
+from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    I32,
+    I64,
+    all_lanes,
+    fetch_line,
+    lanes_below,
+    load,
+    size_of,
+    store,
+    whole,
+)
 from daskdl.kernels.runtime.memory import ALIGNMENT
 
 #: Vectors of channels that stay in registers together: of sums, and of maxima with their tags.
@@ -29,8 +39,6 @@ SUMS, MAXIMA = 8, 4
 #: Numbers by which the prefetches of maxima run ahead: they compute too much for the processor's
 #: own to see far enough. Sums do better without.
 AHEAD = 128
-
-_I64, _I32 = ir.IntType(64), ir.IntType(32)
 
 
 class _Block(NamedTuple):
@@ -55,7 +63,7 @@ def largest(context, x, y, tags, table, count, channels, source, target):
         starts = (source, target, None if untold else target, whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         least = ir.Constant(x.type.pointee, float("-inf"))
-        first = builder.trunc(builder.load(builder.gep(entries, [whole(1)])), _I32)
+        first = builder.trunc(builder.load(builder.gep(entries, [whole(1)])), I32)
 
         def begin(block):
             return [_same(builder, value) for value in (least, first) for _ in range(block.vectors)]
@@ -63,7 +71,7 @@ def largest(context, x, y, tags, table, count, channels, source, target):
         def step(state, cell, tag, block):
             n = block.vectors
             best, wheres = [], []
-            here = _same(builder, builder.trunc(tag, _I32))
+            here = _same(builder, builder.trunc(tag, I32))
             values = _load(builder, x, cell, block)
             if n > 1:
                 _prefetch(builder, x, builder.add(cell, whole(AHEAD)), LANES * n)
@@ -155,57 +163,33 @@ def _places(builder, row, offset, kind, vectors):
     return [builder.gep(first, [whole(i)]) for i in range(vectors)]
 
 
-def _bytes(number: ir.Type) -> int:
-    return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
-
-
 def _load(builder, row, offset, block):
     number = row.type.pointee
-    size, kind = _bytes(number), _vector(number)
-    places = _places(builder, row, offset, kind, block.vectors)
-    if block.mask is None:
-        return [builder.load(place, align=size) for place in places]
-    nothing = ir.Constant(kind, [0] * LANES)
-    arguments = places[0], ir.Constant(_I32, size), block.mask, nothing
-    return [_masked(builder, "load", number, kind, arguments)]
-
-
-def _masked(builder, what, number, result, arguments):
-    """Load or store those numbers of a vector that a mask has; nothing else is touched."""
-    kind = f"v{LANES}{'i' if isinstance(number, ir.IntType) else 'f'}{8 * _bytes(number)}"
-    function = ir.FunctionType(result, [argument.type for argument in arguments])
-    name = f"llvm.masked.{what}.{kind}.p0{kind}"
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
+    places = _places(builder, row, offset, _vector(number), block.vectors)
+    size = size_of(number)
+    return [load(builder, place, 0, _vector(number), size, block.mask) for place in places]
 
 
 def _prefetch(builder, row, offset, numbers):
-    byte = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
-    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-    first = builder.bitcast(builder.gep(row, [offset]), byte)
-    read, near, data = (ir.Constant(_I32, value) for value in (0, 3, 1))
-    for line in range(0, numbers * _bytes(row.type.pointee), ALIGNMENT):
-        builder.call(prefetch, [builder.gep(first, [whole(line)]), read, near, data])
+    first = builder.bitcast(builder.gep(row, [offset]), BYTE)
+    for line in range(0, numbers * size_of(row.type.pointee), ALIGNMENT):
+        fetch_line(builder, builder.gep(first, [whole(line)]), 3)
 
 
 def _store(builder, values, row, offset, block, past=None):
-    kind, size = values[0].type, _bytes(row.type.pointee)
+    kind, size = values[0].type, size_of(row.type.pointee)
     places = _places(builder, row, offset, kind, block.vectors)
 
     def near() -> None:
         for value, place in zip(values, places, strict=True):
-            builder.store(value, place, align=size)
+            store(builder, value, place, 0, size, block.mask)
 
-    if block.mask is not None:
-        arguments = values[0], places[0], ir.Constant(_I32, size), block.mask
-        _masked(builder, "store", kind.element, ir.VoidType(), arguments)
-        return
-    if past is None:
+    if past is None or block.mask is not None:
         near()
         return
     with builder.if_else(past) as (then, otherwise):
         with then:
-            one = builder.module.add_metadata([ir.Constant(_I32, 1)])
+            one = builder.module.add_metadata([ir.Constant(I32, 1)])
             for value, place in zip(values, places, strict=True):
                 there = builder.store(value, place, align=size * kind.count)
                 there.set_metadata("nontemporal", one)
@@ -234,7 +218,7 @@ def _by_channels(
         builder.branch(head)
 
         builder.position_at_end(head)
-        start, channel = channel, builder.phi(_I64)
+        start, channel = channel, builder.phi(I64)
         channel.add_incoming(start, before)
         following = builder.add(channel, whole(LANES * max(1, vectors)))
         last = following if vectors else builder.add(channel, whole(1))
@@ -246,7 +230,7 @@ def _by_channels(
         builder.branch(inner)
 
         builder.position_at_end(inner)
-        index = builder.phi(_I64)
+        index = builder.phi(I64)
         state = [builder.phi(value.type) for value in first]
         builder.cbranch(builder.icmp_signed("<", index, count), cell, done)
 
@@ -271,5 +255,4 @@ def _by_channels(
 
 def _left(builder, channels, channel):
     """Return a mask of a vector's numbers from a channel to the last."""
-    left = _same(builder, builder.trunc(builder.sub(channels, channel), _I32))
-    return builder.icmp_signed("<", ir.Constant(_vector(_I32), list(range(LANES))), left)
+    return lanes_below(builder, LANES, builder.sub(channels, channel))

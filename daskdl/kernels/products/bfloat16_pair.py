@@ -18,10 +18,8 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
-from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.runtime.llvm import BYTE, FLOAT, I32, called, fma, lanes_below, load, store
 
-_I32, _FLOAT = ir.IntType(32), ir.FloatType()
-_BYTE = ir.IntType(8).as_pointer()
 _UPPER = 0xFFFF0000
 #: Bits of the control register of SSE and AVX: flush to zero, denormals are zeros.
 _FLUSH = 0x8040
@@ -43,16 +41,16 @@ class Pairs:
 
     def __init__(self, way: str, lanes: int) -> None:
         self.way = way
-        self.sums = ir.VectorType(_FLOAT, lanes)
-        self.words = ir.VectorType(_I32, lanes)
+        self.sums = ir.VectorType(FLOAT, lanes)
+        self.words = ir.VectorType(I32, lanes)
 
     def begin(self, builder: ir.IRBuilder) -> Any:
         """Generate what comes before the first product; return what :meth:`end` wants."""
         if self.way != "control":
             return None
-        before, inside = (cgutils.alloca_once(builder, _I32) for _ in range(2))
+        before, inside = (cgutils.alloca_once(builder, I32) for _ in range(2))
         self._control(builder, "stmxcsr", before)
-        builder.store(builder.or_(builder.load(before), ir.Constant(_I32, _FLUSH)), inside)
+        builder.store(builder.or_(builder.load(before), ir.Constant(I32, _FLUSH)), inside)
         self._control(builder, "ldmxcsr", inside)
         return before
 
@@ -62,25 +60,16 @@ class Pairs:
             self._control(builder, "ldmxcsr", before)
 
     def _control(self, builder: ir.IRBuilder, what: str, place: Any) -> None:
-        kind = ir.FunctionType(ir.VoidType(), [_BYTE])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{what}")
-        builder.call(function, [builder.bitcast(place, _BYTE)])
+        called(builder, f"llvm.x86.sse.{what}", ir.VoidType(), builder.bitcast(place, BYTE))
 
     def add_product(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
         """Generate ``total`` with the products of pairs of ``a`` and ``b``, vectors of words."""
         if self.way == "instruction":
-            kind = ir.FunctionType(self.sums, [self.sums, self.words, self.words])
-            name = "llvm.x86.avx512bf16.dpbf16ps.512"
-            return builder.call(
-                cgutils.get_or_insert_function(builder.module, kind, name), [total, a, b]
-            )
+            return called(builder, "llvm.x86.avx512bf16.dpbf16ps.512", self.sums, total, a, b)
         total = self.flushed(builder, total)
-        kind = ir.FunctionType(self.sums, [self.sums] * 3)
-        name = f"llvm.fma.v{self.sums.count}f32"
-        fma = cgutils.get_or_insert_function(builder.module, kind, name)
         for half in (self.upper, self.lower):
             left, right = (self.flushed(builder, half(builder, x)) for x in (a, b))
-            total = self.flushed(builder, builder.call(fma, [left, right, total]))
+            total = self.flushed(builder, fma(builder, left, right, total))
         return total
 
     def upper(self, builder: ir.IRBuilder, words: Any) -> Any:
@@ -118,13 +107,9 @@ def round_numbers(context, source, target, count, width):
     """
 
     def generate(context, builder, signature, args):
-        short = ir.VectorType(ir.IntType(16), ROUNDED)
         result = rounded_numbers(builder, True, args[0], args[2])
-        place = builder.inttoptr(args[1], short.as_pointer())
-        _masked(
-            builder, "store", ir.VoidType(), "i16", result, place, ir.Constant(_I32, 2),
-            _first_lanes(builder, args[3]),
-        )  # fmt: skip
+        some = lanes_below(builder, ROUNDED, args[3])
+        store(builder, result, builder.inttoptr(args[1], BYTE), 0, 2, some)
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 4), generate
@@ -136,49 +121,28 @@ def rounded_numbers(builder: ir.IRBuilder, floats: bool, place: Any, count: Any)
     They are float32 at that address, and rounded, or they are bfloat16. Nothing is read where
     the address is 0, which stands for zeros.
     """
-    numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (_FLOAT, _I32))
+    numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (FLOAT, I32))
     short = ir.VectorType(ir.IntType(16), ROUNDED)
     nowhere = builder.icmp_signed("==", place, ir.Constant(place.type, 0))
     count = builder.select(nowhere, ir.Constant(count.type, 0), count)
-    some = _first_lanes(builder, count)
+    some, place = lanes_below(builder, ROUNDED, count), builder.inttoptr(place, BYTE)
     if not floats:
-        place, nothing = builder.inttoptr(place, short.as_pointer()), ir.Constant(short, None)
-        two = ir.Constant(_I32, 2)
-        return _masked(builder, "load", short, "i16", place, two, some, nothing)
-    place, nothing = builder.inttoptr(place, numbers.as_pointer()), ir.Constant(numbers, None)
-    four = ir.Constant(_I32, 4)
-    value = _masked(builder, "load", numbers, "f32", place, four, some, nothing)
+        return load(builder, place, 0, short, 2, some)
+    value = load(builder, place, 0, numbers, 4, some)
     if arithmetic() != "instruction":
         return _rounded(builder, builder.bitcast(value, words), short)
-    name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
-    kind = ir.FunctionType(short, [numbers])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])
+    return called(builder, "llvm.x86.avx512bf16.cvtneps2bf16.512", short, value)
 
 
 def round_two(builder: ir.IRBuilder, first: Any, second: Any) -> Any:
     """Generate the bfloat16 numbers of two vectors of ``ROUNDED`` float32 numbers, in order."""
     if arithmetic() == "instruction":
         both = ir.VectorType(ir.IntType(16), 2 * ROUNDED)
-        name = "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-        kind = ir.FunctionType(both, [first.type] * 2)
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(function, [second, first])
-    words, short = ir.VectorType(_I32, ROUNDED), ir.VectorType(ir.IntType(16), ROUNDED)
+        return called(builder, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", both, second, first)
+    words, short = ir.VectorType(I32, ROUNDED), ir.VectorType(ir.IntType(16), ROUNDED)
     halves = [_rounded(builder, builder.bitcast(x, words), short) for x in (first, second)]
-    lanes = ir.Constant(ir.VectorType(_I32, 2 * ROUNDED), list(range(2 * ROUNDED)))
+    lanes = ir.Constant(ir.VectorType(I32, 2 * ROUNDED), list(range(2 * ROUNDED)))
     return builder.shuffle_vector(*halves, lanes)
-
-
-def _first_lanes(builder: ir.IRBuilder, count: Any) -> Any:
-    words = ir.VectorType(_I32, ROUNDED)
-    lanes = ir.Constant(words, list(range(ROUNDED)))
-    return builder.icmp_signed(">", all_lanes(builder, words, builder.trunc(count, _I32)), lanes)
-
-
-def _masked(builder: ir.IRBuilder, what: str, result: Any, number: str, *given: Any) -> Any:
-    function = ir.FunctionType(result, [value.type for value in given])
-    name = f"llvm.masked.{what}.v{ROUNDED}{number}.p0v{ROUNDED}{number}"
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), given)
 
 
 def _rounded(builder: ir.IRBuilder, bits: Any, short: Any) -> Any:

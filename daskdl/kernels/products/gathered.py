@@ -17,13 +17,13 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.finish import Finish, all_lanes
-from daskdl.kernels.products.microkernel import BYTE, COLUMNS, LANES, address, load, store
+from daskdl.kernels.products.finish import Finish
+from daskdl.kernels.products.microkernel import COLUMNS, LANES, address
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, all_lanes, fma, load, store
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of, threads
@@ -139,9 +139,7 @@ def _put_normed(context, like, source, scale, shift, low, high, target):
             load(builder, builder.inttoptr(place, BYTE), 0, kind, 4) for place in args[1:4]
         )
         limits = [all_lanes(builder, kind, limit) for limit in args[4:6]]
-        of = ir.FunctionType(kind, [kind] * 3)
-        fma = cgutils.get_or_insert_function(builder.module, of, f"llvm.fma.v{LANES}f32")
-        value = builder.call(fma, [x, by, more])
+        value = fma(builder, x, by, more)
         # Compared so that what is not a number stays.
         value = builder.select(builder.fcmp_ordered("<", value, limits[0]), limits[0], value)
         value = builder.select(builder.fcmp_ordered(">", value, limits[1]), limits[1], value)

@@ -16,10 +16,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import features
-from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
-from daskdl.kernels.products.finish import added_if, all_lanes, kinds, write_finished
+from daskdl.kernels.products.finish import added_if, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, fetch_line, load, store, whole
 
 
 def _lanes() -> int:
@@ -45,28 +45,6 @@ DEPTH = 256
 
 #: Bytes that come from memory together.
 LINE = 64
-
-_I64 = ir.IntType(64)
-BYTE = ir.IntType(8).as_pointer()
-
-
-def whole(value: int) -> ir.Constant:
-    """Return a constant of LLVM's, int64."""
-    return ir.Constant(_I64, value)
-
-
-def load(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int) -> Any:
-    """Load a value ``offset`` bytes behind a byte pointer."""
-    place = builder.gep(base, [whole(offset)]) if offset else base
-    value = builder.load(builder.bitcast(place, kind.as_pointer()))
-    value.align = align
-    return value
-
-
-def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int) -> None:
-    """Store a value ``offset`` bytes behind a byte pointer."""
-    place = builder.gep(base, [whole(offset)]) if offset else base
-    builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
 
 
 def product_of(
@@ -116,17 +94,17 @@ def product_of(
             builder.branch(outer)
 
             builder.position_at_end(outer)
-            count, entry = builder.phi(_I64), builder.phi(BYTE)
+            count, entry = builder.phi(I64), builder.phi(BYTE)
             outer_sums = [builder.phi(vector) for _ in range(halves * rows)]
             lines = [
-                builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), BYTE) for i in range(rows)
+                builder.inttoptr(load(builder, entry, 8 * i, I64, 8), BYTE) for i in range(rows)
             ]
-            from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
-            depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
+            from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, I64, 8)])
+            depth = load(builder, entry, 8 * ROWS + 8, I64, 8)
             builder.branch(inner)
 
             builder.position_at_end(inner)
-            left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(BYTE)
+            left, at_a, at_b = builder.phi(I64), builder.phi(I64), builder.phi(BYTE)
             inner_sums = [builder.phi(vector) for _ in range(halves * rows)]
             columns = [load(builder, at_b, half * width, words, size) for half in range(halves)]
             sums = []
@@ -168,23 +146,26 @@ def product_of(
             builder.position_at_end(after)
             if pairs is not None:
                 pairs.end(builder, state)
-            addresses = builder.inttoptr(target, BYTE)
-            places = []
-            for i in range(rows):
-                row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), BYTE)
-                row = builder.gep(row, [offset])
-                places += [(row, half * width) for half in range(halves)]
+
+            def places_at(table: Any, offset: Any) -> list[tuple[Any, int]]:
+                addresses, places = builder.inttoptr(table, BYTE), []
+                for i in range(rows):
+                    row = builder.inttoptr(load(builder, addresses, 8 * i, I64, 8), BYTE)
+                    row = builder.gep(row, [offset])
+                    places += [(row, half * width) for half in range(halves)]
+                return places
+
+            places = places_at(target, offset)
             if finishes:
                 source, source_offset, *ends, left = ends
-                targets = [builder.gep(row, [whole(behind)]) for row, behind in places]
-                old = _old(builder, source, source_offset, rows, halves, width)
-                totals = added_if(builder, add, sums, old)
-                places_written = [
-                    (to, whole(place[1])) for to, place in zip(targets, places, strict=True)
-                ]
-                write_finished(
-                    builder, totals, places_written, ends, left if narrow else None, width
+                before_these = places_at(source, source_offset)
+                targets, old = (
+                    [builder.gep(row, [whole(behind)]) for row, behind in some]
+                    for some in (places, before_these)
                 )
+                totals = added_if(builder, add, sums, old)
+                written = [(to, whole(place[1])) for to, place in zip(targets, places, strict=True)]
+                write_finished(builder, totals, written, ends, left if narrow else None, width)
                 return context.get_dummy_value()
             with builder.if_else(add) as (then, otherwise):
                 with then:  # all are read before one is written: a row may stand there twice
@@ -217,16 +198,6 @@ def product_of(
         return typed(like)
 
     return product
-
-
-def _old(builder, table, offset, rows, halves, width):
-    """Generate the places of what was summed before."""
-    addresses, places = builder.inttoptr(table, BYTE), []
-    for i in range(rows):
-        row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), BYTE)
-        row = builder.gep(row, [offset])
-        places += [builder.gep(row, [whole(half * width)]) for half in range(halves)]
-    return places
 
 
 multiply, multiply_and_end = product_of(ROWS), product_of(ROWS, True)
@@ -298,14 +269,6 @@ def address(array):
 @jit
 def keep(array):
     """Name an array whose address was in use up to here."""
-
-
-def fetch_line(builder: ir.IRBuilder, place: Any) -> None:
-    """Generate what has the line at a byte pointer brought to L2."""
-    hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
-    kind = ir.FunctionType(ir.VoidType(), [BYTE] + [ir.IntType(32)] * 3)
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(prefetch, [place, *hint])
 
 
 @intrinsic

@@ -15,9 +15,8 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.products import bfloat16
-from daskdl.kernels.products.finish import added_if, all_lanes
+from daskdl.kernels.products.finish import added_if
 from daskdl.kernels.products.microkernel import (
-    BYTE,
     COLUMNS,
     DEPTH,
     FEW_ROWS,
@@ -27,15 +26,13 @@ from daskdl.kernels.products.microkernel import (
     address,
     fetch,
     keep,
-    load,
     multiply,
     multiply_few,
     multiply_one,
-    store,
-    whole,
 )
 from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, all_lanes, load, store, whole
 from daskdl.kernels.tiles.instructions import BLOCK, SIDE, begin_tiles, end_tiles
 from daskdl.kernels.tiles.panels import Tiles, multiply_rows
 from daskdl.kernels.tiles.trusted import usable

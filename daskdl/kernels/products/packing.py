@@ -10,18 +10,9 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.microkernel import (
-    BYTE,
-    COLUMNS,
-    LANES,
-    address,
-    copy,
-    fetch,
-    load,
-    store,
-    whole,
-)
+from daskdl.kernels.products.microkernel import COLUMNS, LANES, address, copy, fetch
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, load, store, whole
 from daskdl.kernels.runtime.memory import empty, scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of

@@ -14,17 +14,18 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
-from daskdl.kernels.products.finish import all_lanes, changed_if
-from daskdl.kernels.products.microkernel import (
+from daskdl.kernels.products.microkernel import COLUMNS, LANES, LINE
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import (
     BYTE,
-    COLUMNS,
-    LANES,
-    LINE,
+    all_lanes,
+    changed_if,
     fetch_line,
+    lanes_below,
     load,
+    store,
     whole,
 )
-from daskdl.kernels.runtime.jit import jit
 
 #: Rows of a block: of 32 registers 28 are sums, of 16 there are 12.
 TALL = 14 if LANES == 16 else 6
@@ -32,7 +33,6 @@ TALL = 14 if LANES == 16 else 6
 SHORT = TALL // 2
 #: Bytes that are brought to L2 with each summand of a block.
 FETCHED = 128
-_I32 = ir.IntType(32)
 
 
 def _block(rows: int, halves: int, narrow: bool) -> Any:
@@ -56,35 +56,16 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         depth, count, a_step, y_step, add, last, bias, residual, low, high, columns = plan
         words, width = ir.VectorType(number, LANES), LANES * size
         vector = words if pairs is None else pairs.sums
-        short = f"v{LANES}f{8 * size}"
         nothing = ir.Constant(vector, [0.0] * LANES)
         # The last vector of a narrow panel has lanes of columns that there are not.
-        lanes = ir.VectorType(_I32, LANES)
-        left = all_lanes(builder, lanes, builder.trunc(columns, _I32))
-        lane_numbers = [(halves - 1) * LANES + lane for lane in range(LANES)]
-        mask = builder.icmp_signed(">", left, ir.Constant(lanes, lane_numbers))
-
-        def masked(what, result, *given):
-            function = ir.FunctionType(result, [value.type for value in given])
-            name = f"llvm.masked.{what}.{short}.p0{short}"
-            return builder.call(
-                cgutils.get_or_insert_function(builder.module, function, name), given
-            )
+        last_lanes = lanes_below(builder, LANES, columns, (halves - 1) * LANES) if narrow else None
+        masks = [*[None] * (halves - 1), last_lanes]
 
         def read(place, half):
-            if not narrow or half + 1 < halves:
-                return load(builder, place, half * width, vector, size)
-            place = builder.gep(place, [whole(half * width)]) if half else place
-            place = builder.bitcast(place, vector.as_pointer())
-            return masked("load", vector, place, ir.Constant(_I32, size), mask, nothing)
+            return load(builder, place, half * width, vector, size, masks[half])
 
         def write(value, place, half):
-            place = builder.gep(place, [whole(half * width)]) if half else place
-            place = builder.bitcast(place, vector.as_pointer())
-            if not narrow or half + 1 < halves:
-                builder.store(value, place).align = size
-            else:
-                masked("store", ir.VoidType(), value, place, ir.Constant(_I32, size), mask)
+            store(builder, value, place, half * width, size, masks[half])
 
         final = builder.sub(count, whole(1))
         present = [builder.icmp_signed("<", whole(i), final) for i in range(rows)]

@@ -16,10 +16,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
+from daskdl.kernels.runtime.llvm import BYTE, I32, I64
 
-_I64 = ir.IntType(64)
 #: Type of the functions of :func:`lay_out`: (kernel, arguments, which, start, stop) to a status.
-_CALL = ir.FunctionType(ir.IntType(32), [_I64] * 5)
+_CALL = ir.FunctionType(I32, [I64] * 5)
 
 
 @intrinsic
@@ -47,7 +47,7 @@ def _generate_layout(context, builder, signature, args):
     function.linkage = "internal"
     inner = ir.IRBuilder(function.append_basic_block("entry"))
     _generate_call(context, inner, signature.args, function.args, room.type)
-    addresses = [builder.ptrtoint(function, _I64), builder.ptrtoint(room, _I64)]
+    addresses = [builder.ptrtoint(function, I64), builder.ptrtoint(room, I64)]
     return cgutils.pack_array(builder, addresses)
 
 
@@ -67,7 +67,7 @@ def _generate_call(context, builder, kinds, args, room_type):
         types_of += [types.int64] * 3
         values += [which, start, stop]
     pointer = context.call_conv.get_function_type(types.none, types_of).as_pointer()
-    result = cgutils.alloca_once(builder, ir.IntType(8).as_pointer(), zfill=True)
+    result = cgutils.alloca_once(builder, BYTE, zfill=True)
     error = cgutils.alloca_once(builder, excinfo_ptr_t, zfill=True)
     flat = context.get_arg_packer(types_of).as_arguments(builder, values)
     builder.ret(builder.call(builder.inttoptr(kernel, pointer), [result, error, *flat]))
@@ -112,7 +112,7 @@ def run(context, body, function, kernel, arguments, slots, count, n_parts, n_ite
 
     def generate(context, builder, signature, args):
         pointer = context.call_conv.get_function_type(types.int64, [types.int64] * 7).as_pointer()
-        result = cgutils.alloca_once(builder, _I64, zfill=True)
+        result = cgutils.alloca_once(builder, I64, zfill=True)
         error = cgutils.alloca_once(builder, excinfo_ptr_t, zfill=True)
         builder.call(builder.inttoptr(args[0], pointer), [result, error, *args[1:]])
         return builder.load(result)

@@ -17,8 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import I32, I64, called
 
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
 #: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
@@ -36,7 +36,6 @@ LOOKS = 100_000
 #: Looks where there are more threads than cores: they keep the threads with work from theirs.
 FEW_LOOKS = 1_000
 
-_I64 = ir.IntType(64)
 _PAUSES = {
     "x86_64": ("llvm.x86.sse2.pause", ()),
     "aarch64": ("llvm.aarch64.hint", (1,)),
@@ -45,7 +44,7 @@ _PAUSES = {
 
 
 def _cell(builder: Any, slot: Any, cell: Any) -> Any:
-    return builder.gep(builder.inttoptr(slot, _I64.as_pointer()), [cell])
+    return builder.gep(builder.inttoptr(slot, I64.as_pointer()), [cell])
 
 
 @intrinsic
@@ -88,10 +87,7 @@ def _pause(context):
     def generate(context, builder, signature, args):
         name, values = _PAUSES.get(platform.machine(), ("", ()))
         if name:
-            int32 = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [int32] * len(values))
-            pause = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(pause, [ir.Constant(int32, value) for value in values])
+            called(builder, name, ir.VoidType(), *[ir.Constant(I32, value) for value in values])
         return context.get_dummy_value()
 
     return types.void(), generate

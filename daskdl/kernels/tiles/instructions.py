@@ -15,6 +15,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from daskdl.kernels.runtime.llvm import I64
+
 #: Rows and columns of a tile, and bytes of each of its rows.
 SIDE, LINE = 16, 64
 #: Bytes of a tile.
@@ -26,14 +28,12 @@ BLOCK = 2 * SIDE
 # the assembly itself from the cache.
 llvmlite.binding.initialize_native_asmparser()
 
-_I64 = ir.IntType(64)
-
 
 def _assembly(text: str, operands: int) -> Any:
     """Return a function that generates an instruction or two, of so many int64 operands."""
 
     def generate(builder: ir.IRBuilder, *values: Any) -> None:
-        kind = ir.FunctionType(ir.VoidType(), [_I64] * operands)
+        kind = ir.FunctionType(ir.VoidType(), [I64] * operands)
         constraints = ",".join(["r"] * operands + ["~{memory}"])
         builder.asm(kind, text, constraints, list(values), side_effect=True)
 
@@ -61,7 +61,7 @@ def begin_tiles(context):
         kind = ir.ArrayType(ir.IntType(8), 64)
         place = builder.alloca(kind)
         builder.store(ir.Constant(kind, bytearray(text.tobytes())), place)
-        _configure(builder, builder.ptrtoint(place, _I64))
+        _configure(builder, builder.ptrtoint(place, I64))
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -118,14 +118,14 @@ def _product_by(operation: str) -> Any:
     ):  # fmt: skip
         def generate(context, builder, signature, args):
             table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
-            below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
+            below = builder.add(c, builder.mul(c_step, ir.Constant(I64, SIDE)))
             with builder.if_else(add) as (then, otherwise):
                 with then:
                     _read(builder, c, c_step, below)
                 with otherwise:
                     _clear(builder)
             inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
-            kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
+            kind = ir.FunctionType(ir.LiteralStructType([I64] * 6), [I64] * len(inputs))
             builder.asm(kind, text, _PLACES, inputs, side_effect=True)
             _write(builder, c, c_step, below)
             return context.get_dummy_value()

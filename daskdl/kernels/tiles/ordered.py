@@ -14,16 +14,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs
-from daskdl.kernels.products.finish import all_lanes
-from daskdl.kernels.products.microkernel import BYTE, LANES, load, store, whole
+from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, I32, I64, all_lanes, fma, load, store, whole
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE
 
 #: Rows that are computed together: a sum takes three registers while its halves are apart.
 ROWS = 4 if LANES == SIDE else 2
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @intrinsic
@@ -37,9 +35,6 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
         vectors, width = SIDE // LANES, 4 * LANES
         kind = pairs.sums
         zeros = ir.Constant(kind, [0.0] * LANES)
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{LANES}f32"
-        )
 
         def rows_from(base, step):
             return [
@@ -64,21 +59,21 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
         builder.branch(outer)
 
         builder.position_at_end(outer)
-        left, entry, tile = builder.phi(_I64), builder.phi(BYTE), builder.phi(_I64)
+        left, entry, tile = builder.phi(I64), builder.phi(BYTE), builder.phi(I64)
         sums = [builder.phi(kind) for _ in read]
-        behind = load(builder, entry, 0, _I64, 8)
+        behind = load(builder, entry, 0, I64, 8)
         rows = rows_from(builder.add(a, behind), a_step)
         panel = builder.inttoptr(tile, BYTE)
         builder.branch(inner)
 
         builder.position_at_end(inner)
-        k = builder.phi(_I64)
+        k = builder.phi(I64)
         parts = [[builder.phi(kind) for _ in read] for _ in range(2)]  # of lower and upper halves
         line = builder.gep(panel, [builder.mul(k, b_line)])
         columns = [load(builder, line, v * width, pairs.words, 4) for v in range(vectors)]
         number = builder.mul(k, whole(4))
         words = [
-            all_lanes(builder, pairs.words, load(builder, builder.gep(row, [number]), 0, _I32, 4))
+            all_lanes(builder, pairs.words, load(builder, builder.gep(row, [number]), 0, I32, 4))
             for row in rows
         ]
         results = []
@@ -86,7 +81,7 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
             factors = [pairs.flushed(builder, half(builder, word)) for word in words]
             others = [pairs.flushed(builder, half(builder, column)) for column in columns]
             products = [
-                builder.call(fma, [factors[i // vectors], others[i % vectors], total])
+                fma(builder, factors[i // vectors], others[i % vectors], total)
                 for i, total in enumerate(part)
             ]
             results.append([pairs.flushed(builder, product) for product in products])

@@ -17,8 +17,9 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.kernels.products.finish import Finish, write_finished
-from daskdl.kernels.products.microkernel import BYTE, LANES, address, fetch_all, keep, load, whole
+from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, load, whole
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads

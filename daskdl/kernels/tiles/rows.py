@@ -9,11 +9,11 @@ from numba.extending import intrinsic
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.bfloat16 import round_row
 from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
-from daskdl.kernels.products.microkernel import BYTE, address, fetch_line, load, store
+from daskdl.kernels.products.microkernel import address
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.llvm import BYTE, I32, fetch_line, load, store
 from daskdl.kernels.tiles.instructions import LINE, SIDE
 
-_I32 = ir.IntType(32)
 _NUMBERS = ir.VectorType(ir.FloatType(), SIDE)
 #: Bytes from what is rounded to what is brought to the caches meanwhile.
 AHEAD = 2048
@@ -66,7 +66,7 @@ def pair_rows(context, like, first, second, target, columns):
         halves = [
             builder.zext(
                 rounded_numbers(builder, signature.args[0].dtype == types.float32, place, columns),
-                ir.VectorType(_I32, SIDE),
+                ir.VectorType(I32, SIDE),
             )
             for place in (first, second)
         ]

@@ -1,0 +1,111 @@
+"""Parts of kernels that are written in LLVM's own code: vectors, their loads and stores, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from daskdl.compat.numba_core import cgutils
+
+I8, I32, I64, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+BYTE = I8.as_pointer()
+
+
+def whole(value: int) -> ir.Constant:
+    """Return a constant of LLVM's, int64."""
+    return ir.Constant(I64, value)
+
+
+def size_of(number: ir.Type) -> int:
+    """Return the bytes of a number of LLVM's."""
+    return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
+
+
+def called(builder: ir.IRBuilder, name: str, result: Any, *given: Any) -> Any:
+    """Generate a call of one of LLVM's own functions."""
+    kind = ir.FunctionType(result, [value.type for value in given])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+
+
+def fma(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
+    """Generate ``a * b + c`` of float32 vectors, rounded once."""
+    return called(builder, f"llvm.fma.v{c.type.count}f32", c.type, a, b, c)
+
+
+def load(
+    builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int, mask: Any = None
+) -> Any:
+    """Load a value ``offset`` bytes behind a byte pointer; lanes without a mask's are zeros."""
+    place = _behind(builder, base, offset, kind)
+    if mask is not None:
+        nothing = ir.Constant(kind, None)
+        return _masked(builder, "load", kind, kind, place, ir.Constant(I32, align), mask, nothing)
+    value = builder.load(place)
+    value.align = align
+    return value
+
+
+def store(
+    builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int, mask: Any = None
+) -> None:
+    """Store a value ``offset`` bytes behind a byte pointer, or those of its lanes in a mask."""
+    place = _behind(builder, base, offset, value.type)
+    if mask is None:
+        builder.store(value, place).align = align
+    else:
+        given = value, place, ir.Constant(I32, align), mask
+        _masked(builder, "store", value.type, ir.VoidType(), *given)
+
+
+def _behind(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type) -> Any:
+    place = builder.gep(base, [whole(offset)]) if offset else base
+    return builder.bitcast(place, kind.as_pointer())
+
+
+def _masked(builder: ir.IRBuilder, what: str, kind: Any, result: Any, *given: Any) -> Any:
+    letter = "i" if isinstance(kind.element, ir.IntType) else "f"
+    name = f"v{kind.count}{letter}{8 * size_of(kind.element)}"
+    return called(builder, f"llvm.masked.{what}.{name}.p0{name}", result, *given)
+
+
+def lanes_below(builder: ir.IRBuilder, lanes: int, end: Any, first: int = 0) -> Any:
+    """Generate a mask of the lanes, numbered from ``first`` on, below an end, int64."""
+    kind = ir.VectorType(I32, lanes)
+    numbers = ir.Constant(kind, list(range(first, first + lanes)))
+    return builder.icmp_signed("<", numbers, all_lanes(builder, kind, builder.trunc(end, I32)))
+
+
+def all_lanes(builder: ir.IRBuilder, kind: Any, number: Any) -> Any:
+    """Generate a vector that has a number in all lanes."""
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(I32, 0))
+    mask = ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, undefined, mask)
+
+
+def changed_if(
+    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
+) -> list[Any]:
+    """Generate vectors that are changed where a condition holds."""
+    before, then = builder.block, builder.append_basic_block("then")
+    after = builder.append_basic_block("after")
+    builder.cbranch(condition, then, after)
+    builder.position_at_end(then)
+    changed, end = change(values), builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    results = []
+    for old, new in zip(values, changed, strict=True):
+        phi = builder.phi(old.type)
+        phi.add_incoming(old, before)
+        phi.add_incoming(new, end)
+        results.append(phi)
+    return results
+
+
+def fetch_line(builder: ir.IRBuilder, place: Any, near: int = 2) -> None:
+    """Generate what has the line at a byte pointer brought to L2, or to L1 if ``near`` is 3."""
+    hint = [ir.Constant(I32, value) for value in (0, near, 1)]  # read, where to, data
+    called(builder, "llvm.prefetch.p0i8", ir.VoidType(), place, *hint)
