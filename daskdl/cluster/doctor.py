@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 PACKAGES = (
     "daskdl",
     "numpy",
-    "scipy-openblas32",
     "scipy",
     "numba",
     "dask",
@@ -53,7 +52,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
     import threadpoolctl
     from distributed.system import MEMORY_LIMIT
 
-    from daskdl.kernels.products.blas import gemm_scratch
+    from daskdl.kernels.products.ordered import block_of
     from daskdl.kernels.runtime.threads import available_cores, threads
 
     libraries = {
@@ -72,7 +71,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
         "memory limit (GB)": round(MEMORY_LIMIT / 1e9, 1),
         "free memory (GB)": round(psutil.virtual_memory().available / 1e9, 1),
         "free disk (GB)": round(shutil.disk_usage(folder or tempfile.gettempdir()).free / 1e9, 1),
-        "kernel cache": _folder(Path(gemm_scratch.stats.cache_path)),
+        "kernel cache": _folder(Path(block_of.stats.cache_path)),
         "environment": {k: v for k, v in sorted(os.environ.items()) if _decides_speed(k)},
     }
 
@@ -143,10 +142,8 @@ def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
 
 def _computes_here(library: Path) -> bool:
     """Whether it is not one that the wheel of another package, such as OpenCV's, brings along."""
-    from daskdl.kernels.runtime.threads import is_of_kernels
-
     wheel, ending, _ = library.parent.name.partition(".libs")
-    return not ending or wheel == "numpy" or is_of_kernels(str(library))
+    return not ending or wheel == "numpy"
 
 
 def _kind(library: dict[str, Any]) -> str:

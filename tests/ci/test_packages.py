@@ -60,17 +60,12 @@ def test_every_extra_is_known() -> None:
 ROOT = Path(__file__).resolve().parents[2]
 #: What one requirement with an extra is called there.
 SPLIT = {"dask": ("dask-core", "distributed")}
-#: What takes the place of a wheel that conda does not have.
-INSTEAD = {"scipy-openblas32": "scipy >=1.15"}
 
 
 def test_recipe_follows_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = {f"python {project['requires-python']}"}
     for requirement in map(Requirement, project["dependencies"]):
-        if requirement.name in INSTEAD:
-            wanted.add(INSTEAD[requirement.name])
-            continue
         for name in SPLIT.get(requirement.name, (requirement.name,)):
             wanted.add(f"{name} {requirement.specifier}")
     recipe = yaml.safe_load((ROOT / "ci" / "conda" / "recipe.yaml").read_text())

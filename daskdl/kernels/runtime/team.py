@@ -14,7 +14,6 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.calls import address_of, call, lay_out, run
 from daskdl.kernels.runtime.cores import keep_off
 from daskdl.kernels.runtime.jit import jit
@@ -79,7 +78,6 @@ class Team:
 
 
 def _work(memory: NDArray[np.int64], slot: int) -> None:
-    mkl.set_local_threads(1)
     _set(slot, THREAD, threading.get_native_id())
     _serve(slot)
 
@@ -131,14 +129,14 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """
     count = n_parts(n_items, least)
     if count == 1:
-        single_threaded(kernel, *arguments, 0, 0, n_items)
+        kernel(*arguments, 0, 0, n_items)
     else:
         share(kernel, count, count, n_items, (), arguments)
 
 
 def work_over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> Callable[[], object]:
     """Bind :func:`over_range` to fixed arguments and threads; the result is called without any."""
-    if n_parts(n_items, least) > 1 or mkl.library() is not None:
+    if n_parts(n_items, least) > 1:
         return partial(over_range, kernel, n_items, least, *arguments)
     return partial(kernel, *arguments, 0, 0, n_items)
 
@@ -155,7 +153,7 @@ def over_rows(
     n_units = -(-len(rows[0]) // unit)
     count = n_parts(n_units, least)
     if count == 1:
-        single_threaded(kernel, *rows, *arguments)
+        kernel(*rows, *arguments)
     else:
         share(kernel, count, count, n_units, rows, arguments, unit)
 
@@ -165,24 +163,13 @@ def share(kernel, count, n_parts, n_items, rows, arguments, unit=1) -> None:
     address = address_of(kernel, rows, arguments)
     slots = _team(count - 1).slots if count > 1 else 0
     drive = _body(), address, slots, count, n_parts, n_items, unit, rows, arguments
-    if single_threaded(_drive, *drive):
+    if _drive(*drive):
         raise MemoryError(f"{kernel.__name__}: a part of it failed, which takes a lack of memory")
 
 
 @cache
 def _body() -> int:
     return address_of(_do_parts, (), (0, 0, 0, 0))
-
-
-def single_threaded(function: Any, *arguments: Any) -> Any:
-    """Call a function whose products use one thread; SciPy's BLAS always does."""
-    if mkl.library() is None:
-        return function(*arguments)
-    before = mkl.set_local_threads(1)
-    try:
-        return function(*arguments)
-    finally:
-        mkl.set_local_threads(before)
 
 
 @jit
@@ -280,6 +267,6 @@ def over_parts(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """
     parts = n_fixed(n_items, least)
     if parts == 1:
-        single_threaded(kernel, *arguments, 0, 0, n_items)
+        kernel(*arguments, 0, 0, n_items)
         return
     share(kernel, min(threads(), parts), parts, n_items, (), arguments)

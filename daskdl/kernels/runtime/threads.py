@@ -2,9 +2,8 @@
 
 A Dask Nanny exports ``OMP_NUM_THREADS=1``, and without a Nanny every library takes all cores for
 itself; neither is what a worker was given. Inside ``with thread_budget(n)`` matrix products of
-numpy use ``n`` threads, kernels cut their work into ``n`` parts
-(:mod:`daskdl.kernels.runtime.team`), and the BLAS that runs inside these parts is a copy of its
-own, single-threaded (:mod:`daskdl.kernels.runtime.openblas`).
+numpy use ``n`` threads, and kernels cut their work into ``n`` parts
+(:mod:`daskdl.kernels.runtime.team`).
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.runtime import openblas
 from daskdl.kernels.runtime.mkl import set_local_threads
 
 #: Floating-point operations of a part below which a second thread costs more than it brings.
@@ -135,25 +132,12 @@ def set_threads(library: Any, n: int) -> None:
     release(force=True)
 
 
-def is_of_kernels(library: str) -> bool:
-    """Return whether a shared library is the copy of OpenBLAS that kernels call.
-
-    The folder tells: those of numpy and SciPy are called libscipy_openblas, too.
-    """
-    return not openblas.folders().isdisjoint(Path(library).parts[-3:-1])
-
-
 @cache
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
-    # The kernels' copy stays single-threaded: it runs inside their parts (see blas.py).
     # MKL's number is one of each thread, see set_local_threads.
-    paths = [
-        library.filepath
-        for library in controller.lib_controllers
-        if not is_of_kernels(library.filepath) and library.internal_api != "mkl"
-    ]
-    return controller.select(filepath=paths)
+    others = [one.filepath for one in controller.lib_controllers if one.internal_api != "mkl"]
+    return controller.select(filepath=others)
 
 
 def n_parts(n_items: int, least: int = 1) -> int:

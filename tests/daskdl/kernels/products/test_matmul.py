@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.products import matmul as module
 from daskdl.kernels.products.affine import Affine
-from daskdl.kernels.products.blas import gemm, gemm_scratch, gemm_tn
 from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.products.pointwise import FEW
-from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.threads import thread_budget
 
 
@@ -125,65 +123,6 @@ def test_a_result_of_another_dtype_is_converted():
     with thread_budget(2):
         matmul(x, x, out=out)
     np.testing.assert_array_equal(out, 300)
-
-
-sizes = st.integers(1, 9)
-
-
-@jit
-def product(a, b, c, beta):
-    gemm(a, b, c, beta, gemm_scratch(a))
-
-
-@jit
-def product_tn(a, b, c, beta):
-    gemm_tn(a, b, c, beta, gemm_scratch(a))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(m=sizes, k=sizes, n=sizes, beta=st.sampled_from([0.0, 1.0, -0.5]))
-def test_gemm_is_numpys_product(dtype, m, k, n, beta):
-    rng = np.random.default_rng([m, k, n])
-    a, b, c = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
-    result, transposed = c.copy(), c.copy()
-    product(a, b, result, beta)
-    product_tn(np.ascontiguousarray(a.T), b, transposed, beta)
-    tolerance = 40 * np.finfo(dtype).eps
-    # numpy's own small products may warn of lanes that they do not use.
-    expected = np.einsum("mk,kn->mn", a, b) + beta * c
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(transposed, expected, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("m", [1, 5])
-def test_rows_may_lie_apart(m):
-    """Products of, and into, a range of columns leave the other columns alone."""
-    rng = np.random.default_rng(m)
-    a, b, c = rng.normal(size=(m, 7)), rng.normal(size=(3, 9)), rng.normal(size=(m, 8))
-    for function, factor in (
-        (product, a[:, 2:5]),
-        (product_tn, rng.normal(size=(3, m + 2))[:, :m]),
-    ):
-        result = c.copy()
-        function(factor, b[:, 1:5], result[:, 3:7], 1.0)
-        expected = c.copy()
-        expected[:, 3:7] += (factor if function is product else factor.T) @ b[:, 1:5]
-        np.testing.assert_allclose(result, expected, rtol=1e-12)
-
-
-def test_beta_zero_ignores_what_was_in_the_result():
-    a, c = np.eye(3), np.full((3, 3), np.nan)
-    product(a, a, c, 0.0)
-    np.testing.assert_array_equal(c, a)
-
-
-@pytest.mark.parametrize("function", [gemm, gemm_tn])
-def test_outside_numba_it_says_what_to_use(function):
-    a = np.eye(2)
-    with pytest.raises(NotImplementedError, match=r"daskdl\.kernels\.(products\.)?matmul"):
-        function(a, a, a, 0.0, None)
 
 
 @pytest.mark.slow

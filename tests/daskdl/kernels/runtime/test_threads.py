@@ -8,35 +8,32 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import threadpoolctl
 
-from daskdl.errors import MissingExtraError, SettingsError
-from daskdl.kernels.runtime import openblas
+from daskdl.errors import SettingsError
 from daskdl.kernels.runtime import threads as module
 from daskdl.kernels.runtime.threads import (
     available_cores,
-    is_of_kernels,
     n_parts,
     thread_budget,
     threads,
 )
 
 
-def blas_threads() -> dict[bool, set[int]]:
-    """Return the numbers of threads of numpy's BLAS (False) and of the kernels' (True).
+def blas_threads() -> set[int]:
+    """Return the numbers of threads of numpy's BLAS.
 
     Without MKL, of which each thread has its own number, and those that other packages bring for
     themselves, such as OpenCV.
     """
-    found: dict[bool, set[int]] = {True: set(), False: set()}
-    for library in threadpoolctl.threadpool_info():
-        path, kind = library["filepath"], (library["user_api"], library["internal_api"])
-        own = is_of_kernels(path) or "numpy" in path
-        if own and kind[0] == "blas" and kind[1] != "mkl":
-            found[is_of_kernels(path)].add(library["num_threads"])
-    return found
+    return {
+        library["num_threads"]
+        for library in threadpoolctl.threadpool_info()
+        if "numpy" in library["filepath"]
+        and library["user_api"] == "blas"
+        and library["internal_api"] != "mkl"
+    }
 
 
 def test_budget_holds_inside_and_ends_outside():
@@ -79,28 +76,20 @@ def test_parts_are_as_many_as_the_threads_and_as_long_as_wanted(n, least, expect
         assert n_parts(n, least) == expected
 
 
-def test_numpys_blas_follows_the_budget_and_the_kernels_stays_at_one():
-    import daskdl.kernels.products.blas  # noqa: F401
-
-    np.ones((2, 2)) @ np.ones((2, 2))
+def test_numpys_blas_follows_the_budget():
     with thread_budget(2):
-        inside = blas_threads()
-    if not (inside[True] and inside[False]):
-        pytest.skip("numpy and the kernels share one BLAS here")
-    assert inside == {True: {1}, False: {2}}
+        assert blas_threads() == {2}
     with thread_budget(1):
-        assert blas_threads() == {True: {1}, False: {1}}
+        assert blas_threads() == {1}
 
 
 def test_any_thread_may_have_a_budget():
-    """Also while the thread that loaded the kernels, hence set their BLAS first, is alive."""
-    import daskdl.kernels.products.blas  # noqa: F401
-
+    """Also while the thread that set those of BLAS first is alive."""
     seen = []
 
     def other(n):
         with thread_budget(n):
-            seen.append(blas_threads()[False])
+            seen.append(blas_threads())
 
     for n in (1, 2, 1):
         thread = threading.Thread(target=other, args=(n,))
@@ -123,8 +112,8 @@ def test_threads_that_leave_in_any_order_put_back_what_was_before():
     with thread_budget(2):
         second.start()
         assert entered.wait(60)
-        assert blas_threads()[False] == {1}
-    assert blas_threads()[False] == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}
     leave.set()
     second.join()
     assert blas_threads() == original
@@ -147,10 +136,10 @@ def test_budget_overrides_what_a_nanny_exports():
     code = """
 from tests.daskdl.kernels.runtime.test_threads import blas_threads
 from daskdl.kernels.runtime.threads import thread_budget
-before = blas_threads()[False]
+before = blas_threads()
 with thread_budget(2):
-    inside = blas_threads()[False]
-print(before, inside, blas_threads()[False])
+    inside = blas_threads()
+print(before, inside, blas_threads())
 """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     run = subprocess.run(
@@ -162,34 +151,6 @@ print(before, inside, blas_threads()[False])
         check=False,
     )
     assert run.stdout.split("\n")[0] == "{1} {2} {1}", run.stderr
-
-
-@pytest.mark.parametrize(
-    ("path", "wheel", "scipys"),
-    [
-        ("/v/site-packages/numpy.libs/libscipy_openblas64_-1.so", False, False),
-        ("/v/site-packages/scipy.libs/libscipy_openblas-1.so", False, True),
-        ("/v/site-packages/scipy/.dylibs/libscipy_openblas.dylib", False, True),
-        ("/v/site-packages/scipy_openblas32/lib/libscipy_openblas.so", True, False),
-        ("/home/scipy/v/lib/site-packages/numpy.libs/libopenblas.so", False, False),
-    ],
-)
-def test_the_folder_tells_whose_library_it_is(monkeypatch, path, wheel, scipys):
-    monkeypatch.setattr(openblas, "_library", object)
-    assert is_of_kernels(path) is wheel
-    monkeypatch.setattr(openblas, "_library", lambda: None)
-    assert is_of_kernels(path) is scipys
-
-
-def test_without_the_wheel_scipys_blas_takes_its_place(monkeypatch):
-    pytest.importorskip("scipy")
-    wheel = openblas.address("sgemm")
-    monkeypatch.setattr(openblas, "_library", lambda: None)
-    scipys = openblas.address("sgemm")
-    assert scipys not in (0, wheel)
-    monkeypatch.setitem(sys.modules, "scipy.linalg.cython_blas", None)
-    with pytest.raises(MissingExtraError, match=r"found neither; pip install scipy-openblas32"):
-        openblas.address("sgemm")
 
 
 @pytest.mark.parametrize(
