@@ -17,7 +17,7 @@ from daskdl.kernels.convolution import depthwise
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
@@ -53,21 +53,14 @@ class Bottleneck(Prepared):
         middle_limits: Limits,
     ) -> None:
         self.expand, self.middle, self.project = expand, middle, project
-        self.limits = expand_limits, middle_limits
+        self.limits, self.bias = (expand_limits, middle_limits), project.bias
 
     def shape_of(self, x: Array) -> tuple[int, ...]:
         """Return the shape of the projection for x (N, H, W, in): (N, rows, columns, out)."""
         return len(x), *self.middle.geometry.size(*x.shape[1:3]), self.project.filters
 
-    def work_of(
-        self,
-        y: Array,
-        x: Array,
-        residual: Array | None = None,
-        low: float = -np.inf,
-        high: float = np.inf,
-    ) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads."""
+    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+        """Return a function that computes and finishes y, bound to arrays and threads."""
         geometry, channels = self.middle.geometry, self.middle.filters
         tile = _rows_of(geometry, x.shape, y.shape, channels, x.itemsize)
         tiles = -(-y.shape[1] // tile)
@@ -80,7 +73,7 @@ class Bottleneck(Prepared):
         return work_over_range(
             _tiles, len(x) * tiles, 1, x, panels, _ends(y, first, self.limits[0]), offsets,
             self.middle.packed, _ends(y, self.middle, self.limits[1]), self.project.packed,
-            y, ends_of(y, self.project.bias, residual, low, high), plan, zeros, room,
+            y, ends, plan, zeros, room,
         )  # fmt: skip
 
 

@@ -26,9 +26,8 @@ from daskdl.kernels.products.microkernel import (
     copy,
     keep,
     multiply,
-    multiply_and_end,
     multiply_few,
-    multiply_few_and_end,
+    multiply_finished,
 )
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.products.pointwise import in_slices, soon
@@ -257,7 +256,7 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
                     entry = at_table + (group * row + r * SEGMENT) * 8
                     to = target + group * ROWS * 8
                     if ends is not None and full and r + segments == kernel_rows:
-                        _multiply_and_end(
+                        multiply_finished(
                             image, entry, segments, size, panel, line_of_b, to, offset, adds,
                             count - group * ROWS <= FEW_ROWS, y, ends,
                         )  # fmt: skip
@@ -280,24 +279,6 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
                                     value += ends[1][first + i, j * COLUMNS + k]
                                 value = limited(value, ends[2][0], ends[2][1])
                             y[first + i, j * COLUMNS + k] = value
-
-
-@jit
-def _multiply_and_end(
-    image, entry, segments, size, panel, line_of_b, to, offset, adds, few, y, ends
-):
-    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
-    low, high = ends[2][0], ends[2][1]
-    if few:
-        multiply_few_and_end(
-            image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
-            residual, low, high, COLUMNS,
-        )  # fmt: skip
-    else:
-        multiply_and_end(
-            image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
-            residual, low, high, COLUMNS,
-        )  # fmt: skip
 
 
 @jit

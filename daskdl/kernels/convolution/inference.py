@@ -84,19 +84,8 @@ class Convolution(Prepared):
         """Return the shape of the result for x (N, H, W, in): (N, rows, columns, out)."""
         return len(x), *self.geometry.size(*x.shape[1:3]), self.filters
 
-    def work_of(
-        self,
-        y: Array,
-        x: Array,
-        residual: Array | None = None,
-        low: float = -np.inf,
-        high: float = np.inf,
-    ) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads.
-
-        ``y`` (N, rows, columns, out) is C-contiguous and not empty.
-        """
-        ends = ends_of(y, self.bias, residual, low, high)
+    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+        """Return a function that computes and finishes y, bound to arrays and threads."""
         if self.together > 1:
             return partial(self._joined, x, y, ends)
         if self.way == "pointwise":

@@ -17,7 +17,7 @@ from daskdl.kernels.convolution import direct, tiles_bfloat16
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along, columns_of
-from daskdl.kernels.products.finish import Finish, ends_of, limited
+from daskdl.kernels.products.finish import Finish, limited
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -28,9 +28,8 @@ from daskdl.kernels.products.microkernel import (
     address,
     keep,
     multiply,
-    multiply_and_end,
     multiply_few,
-    multiply_few_and_end,
+    multiply_finished,
 )
 from daskdl.kernels.products.precise import precision_of
 from daskdl.kernels.products.prepared import Prepared
@@ -68,21 +67,10 @@ class Affine(Prepared):
         """Return the shape of the result for x (..., in): (..., out)."""
         return *x.shape[:-1], self.filters
 
-    def work_of(
-        self,
-        y: Array,
-        x: Array,
-        residual: Array | None = None,
-        low: float = -np.inf,
-        high: float = np.inf,
-    ) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads.
-
-        ``y`` (..., out) is C-contiguous and not empty.
-        """
+    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+        """Return a function that computes and finishes y, bound to arrays and threads."""
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
-        other = None if residual is None else residual.reshape(results.shape)
-        ends = ends_of(results, self.bias, other, low, high)
+        ends = ends._replace(residual=ends.residual.reshape(results.shape))
         if self.precision == "bf16-tiles":
             four = ends._replace(residual=ends.residual[None, None])
             x, y = rows[None, None], results[None, None]
@@ -117,7 +105,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
     targets = np.empty((2, groups * ROWS), np.int64)
     spare = np.empty((groups * ROWS, COLUMNS), y.dtype)
     entries, places = table.reshape(-1), targets.reshape(-1)
-    low, high, residual = ends[2][0], ends[2][1], address(ends[1]) - address(y)
+    low, high = ends[2][0], ends[2][1]
     for r in range(groups * ROWS):  # behind the last row it comes again
         row = min(r, rows - 1)
         places[r] = address(y) + row * width * size
@@ -139,45 +127,10 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                 entries[group * SEGMENT + ROWS + 1] = min(length, depth - begin)
                 entry = address(table) + group * SEGMENT * 8
                 to = address(targets) + (first + group * ROWS) * 8
-                bias = address(ends[0]) + j * line
                 few = rows - group * ROWS <= FEW_ROWS
-                if last and few:
-                    multiply_few_and_end(
-                        a,
-                        entry,
-                        1,
-                        size,
-                        panel,
-                        line,
-                        to,
-                        offset,
-                        s > 0,
-                        to,
-                        offset,
-                        bias,
-                        residual,
-                        low,
-                        high,
-                        COLUMNS,
-                    )
-                elif last:
-                    multiply_and_end(
-                        a,
-                        entry,
-                        1,
-                        size,
-                        panel,
-                        line,
-                        to,
-                        offset,
-                        s > 0,
-                        to,
-                        offset,
-                        bias,
-                        residual,
-                        low,
-                        high,
-                        COLUMNS,
+                if last:
+                    multiply_finished(
+                        a, entry, 1, size, panel, line, to, offset, s > 0, few, y, ends
                     )
                 elif few:
                     multiply_few(a, entry, 1, size, panel, line, to, offset, s > 0)
@@ -188,7 +141,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                 for c in range(left):
                     column = j * COLUMNS + c
                     value = spare[r, c] + ends[0][column]
-                    if residual != 0:
+                    if address(ends[1]) != address(y):
                         value += ends[1][r, column]
                     y[r, column] = limited(value, low, high)
     keep(spare)

@@ -267,6 +267,25 @@ def address(array):
 
 
 @jit
+def multiply_finished(
+    like, table, segments, a_step, b, b_step, target, offset, add, few, y, ends
+):  # fmt: skip
+    """Compute the last product of a whole panel, of few rows or more, and finish it into y."""
+    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
+    low, high = ends[2][0], ends[2][1]
+    if few:
+        multiply_few_and_end(
+            like, table, segments, a_step, b, b_step, target, offset, add, target, offset, bias,
+            residual, low, high, COLUMNS,
+        )  # fmt: skip
+    else:
+        multiply_and_end(
+            like, table, segments, a_step, b, b_step, target, offset, add, target, offset, bias,
+            residual, low, high, COLUMNS,
+        )  # fmt: skip
+
+
+@jit
 def keep(array):
     """Name an array whose address was in use up to here."""
 

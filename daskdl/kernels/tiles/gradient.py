@@ -25,9 +25,8 @@ from daskdl.kernels.tiles.instructions import (
     TILE,
     begin_tiles,
     end_tiles,
-    multiply_bfloat16,
 )
-from daskdl.kernels.tiles.ordered import multiply_in_order
+from daskdl.kernels.tiles.ordered import multiply_tiles
 from daskdl.kernels.tiles.positions import Positions
 from daskdl.kernels.tiles.rows import addresses_of, pair_rows
 from daskdl.kernels.tiles.trusted import usable
@@ -146,16 +145,10 @@ def _multiply(turned, paired, taps, low, dw, rooms, amx, which, start, stop):
             if not whole:
                 room[:rows, :columns] = part
                 c, line = address(room), BLOCK * 4
-            if amx:
-                multiply_bfloat16(
-                    address(table), tiles, upper, upper + tiles * TILE, LINE, left, right, TILE,
-                    LINE, c, line, True,
-                )  # fmt: skip
-            else:
-                multiply_in_order(
-                    address(table), tiles, upper, upper + tiles * TILE, LINE, left, right, TILE,
-                    LINE, c, line, True,
-                )  # fmt: skip
+            multiply_tiles(
+                amx, address(table), tiles, upper, upper + tiles * TILE, LINE, left, right, TILE,
+                LINE, c, line, True,
+            )  # fmt: skip
             if not whole:
                 part[:] = room[:rows, :columns]
     if amx:

@@ -18,7 +18,7 @@ from daskdl.kernels.products.bfloat16_pair import Pairs
 from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import BYTE, I32, I64, all_lanes, fma, load, store, whole
-from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE
+from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, multiply_bfloat16
 
 #: Rows that are computed together: a sum takes three registers while its halves are apart.
 ROWS = 4 if LANES == SIDE else 2
@@ -133,3 +133,18 @@ def multiply_in_order(
         to = c + row * c_step
         rows_in_order(table, count, a, a_step, left, b_step, b_line, to, c_step, add)
         rows_in_order(table, count, a, a_step, right, b_step, b_line, to + LINE, c_step, add)
+
+
+@jit
+def multiply_tiles(
+    amx, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+):  # fmt: skip
+    """Do as :func:`daskdl.kernels.tiles.instructions.multiply_bfloat16`, by AMX or without."""
+    if amx:
+        multiply_bfloat16(
+            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+        )
+    else:
+        multiply_in_order(
+            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+        )

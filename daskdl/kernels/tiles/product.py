@@ -30,9 +30,8 @@ from daskdl.kernels.tiles.instructions import (
     TILE,
     begin_tiles,
     end_tiles,
-    multiply_bfloat16,
 )
-from daskdl.kernels.tiles.ordered import multiply_in_order
+from daskdl.kernels.tiles.ordered import multiply_tiles
 from daskdl.kernels.tiles.positions import Positions
 from daskdl.kernels.tiles.rows import write_positions
 from daskdl.kernels.tiles.trusted import usable
@@ -171,14 +170,9 @@ def _block(table, first, count, a, pitch, b, c, add, amx):
     """Write, or add to, the 32 x 32 sums at c the products of some tiles."""
     entry = address(table) + first * 8
     lower, line = a + SIDE * pitch, BLOCK * 4
-    if amx:
-        multiply_bfloat16(
-            entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
-        )  # fmt: skip
-    else:
-        multiply_in_order(
-            entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
-        )  # fmt: skip
+    multiply_tiles(
+        amx, entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
+    )  # fmt: skip
 
 
 @jit
