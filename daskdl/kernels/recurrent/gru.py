@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.packed import following, packed, product, room_for
+from daskdl.kernels.products.packed import following, product, room_for
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import tanh
 from daskdl.kernels.runtime.jit import fusedjit, jit
-from daskdl.kernels.runtime.team import over_range, over_rows
-from daskdl.kernels.vectors.reduce import sum_over
+from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
 
@@ -41,68 +40,6 @@ def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
     after the step, by that to the state before it, less what goes through the gates.
     """
     over_rows(_cell_gradient, (gates, h, dh), grain.CELL_ROWS, slope)
-
-
-def forward(
-    gates: Array,
-    weight: Array,
-    bias: Array,
-    states: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    precision: str = "float32",
-) -> None:
-    """Run all steps; each thread takes its samples through the whole sequence.
-
-    Parameters
-    ----------
-    gates : array (T, N, 4 * C)
-        The input's three sums, and anything; replaced by what :func:`gru_cell` leaves.
-    weight : array (C, 3 * C)
-        From a state to the last three sums.
-    bias : array (4 * C,)
-    states : array (T + 1, N, C)
-        The first holds the state before the first step, the others are written; with ``reverse``
-        the last, and the one before it comes next.
-    lengths : int64 array (N,)
-        Steps of each sample; beyond them its state stays as it is.
-    reverse : bool
-        Whether to begin with the last step.
-    precision : "float32", "bf16-pairs" or "bf16-tiles"
-        Of products.
-    """
-    panels = packed(weight, precision)
-    arguments = panels, bias, states, lengths, reverse
-    over_range(_forward, gates.shape[1], 1, gates, *arguments)
-
-
-def backward(
-    gates: Array,
-    weight: Array,
-    states: Array,
-    d_outputs: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    dh: Array,
-    precision: str = "float32",
-) -> Array:
-    """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
-
-    Parameters
-    ----------
-    gates : array (T, N, 4 * C)
-        Of :func:`forward`; replaced by the gradients to the sums.
-    weight : array (3 * C, C)
-    states, lengths, reverse, precision
-        As in :func:`forward`.
-    d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
-    dh : array (N, C)
-        Gradient to the state after the last step; replaced by that before the first.
-    """
-    panels = packed(weight, precision)
-    arguments = panels, states, d_outputs, lengths, reverse, dh
-    over_range(_backward, gates.shape[1], 1, gates, *arguments)
-    return sum_over(gates, (0, 1)).astype(gates.dtype)
 
 
 @fusedjit
@@ -151,7 +88,8 @@ def _cell_gradient(gates, h, dh, slope):
 
 
 @jit
-def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
+def forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
+    """Write the states; gates, whose last sums may be anything, become what the cell leaves."""
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -167,7 +105,8 @@ def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
 
 
 @jit
-def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, which, start, stop):
+def backward(gates, panels, states, d_outputs, lengths, reverse, dh, which, start, stop):
+    """Take gradients back through all steps, see :func:`daskdl.kernels.recurrent.rnn.run_back`."""
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = s if reverse else steps - 1 - s

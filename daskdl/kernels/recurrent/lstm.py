@@ -1,96 +1,102 @@
-"""An LSTM over all steps of a sequence: each thread takes its samples through the whole of it.
+"""An LSTM: its cell in one pass over memory, and all steps of a sequence, forward and backward.
 
-Arrays are time-major. Samples do not depend on each other, so threads meet once, at the end.
+Gates lie in the order input, forget, cell, output along the last axis, as in PyTorch.
+S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997);
+F. Gers et al., Learning to Forget, Neural Computation 12 (2000); peepholes: F. Gers and
+J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.packed import following, packed, product, room_for
-from daskdl.kernels.recurrent.lstm_cell import lstm_backward, lstm_forward
-from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.vectors.reduce import sum_over
+from daskdl.kernels.products.packed import following, product, room_for
+from daskdl.kernels.runtime import grain
+from daskdl.kernels.runtime.elementary import tanh
+from daskdl.kernels.runtime.jit import fusedjit, jit
+from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
 
 
-def forward(
-    gates: Array,
-    weight: Array,
-    bias: Array,
-    peepholes: Array,
-    states: Array,
-    outputs: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    precision: str = "float32",
-    panels: Any = None,
-) -> None:
-    """Run all steps.
+def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
+    """Advance an LSTM cell by a step, from its state ``c`` (rows, C) to ``new`` and its output h.
 
-    Parameters
-    ----------
-    gates : array (T, N, 4 * C)
-        The input's part of the sums; replaced by the gates' values (input, forget, cell, output).
-    weight : array (C, 4 * C)
-        From the output of a step to the sums of the next.
-    bias : array (4 * C,)
-    peepholes : array (3, C), or (0, 0) for none
-    states, outputs : arrays (T + 1, N, C)
-        The first of them holds what was before the first step, and the others are written; with
-        ``reverse`` the last, and the one before it comes next.
-    lengths : int64 array (N,)
-        Steps of each sample; beyond them its state and output stay as they are.
-    reverse : bool
-        Whether to begin with the last step.
-    precision : "float32", "bf16-pairs" or "bf16-tiles"
-        Of products.
-    panels : optional
-        The weights, from :func:`~daskdl.kernels.products.packed.packed`.
+    ``z`` (rows, 4 * C): sums before the gates, less their bias; replaced by the gates' values.
     """
-    panels = packed(weight, precision) if panels is None else panels
-    arguments = panels, bias, peepholes, states, outputs, lengths, reverse
-    over_range(_forward, gates.shape[1], 1, gates, *arguments)
+    none = np.empty((0, 0), z.dtype)
+    over_rows(lstm_forward, (z, c, new, h), grain.CELL_ROWS, bias, none)
 
 
-def backward(
-    gates: Array,
-    weight: Array,
-    peepholes: Array,
-    states: Array,
-    d_outputs: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    dh: Array,
-    dc: Array,
-    precision: str = "float32",
-) -> Array:
-    """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
+def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
+    """Take the gradient of one step back, in place.
 
-    Parameters
-    ----------
-    gates : array (T, N, 4 * C)
-        Of :func:`forward`; replaced by the gradients to the sums.
-    weight : array (4 * C, C)
-    peepholes, states, lengths, reverse, precision
-        As in :func:`forward`.
-    d_outputs : array (T, N, C), or (0, N, C) where only the last output is wanted
-    dh, dc : arrays (N, C)
-        Gradients to output and state after the last step; replaced by those before the first.
+    ``gates`` of :func:`lstm_cell` are replaced by the gradient to ``z``; ``dc``, to the state after
+    the step, by that to the state before it; ``dh`` (rows, C) is the gradient to the output.
     """
-    panels = packed(weight, precision)
-    arguments = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
-    over_range(_backward, gates.shape[1], 1, gates, *arguments)
-    return sum_over(gates, (0, 1)).astype(gates.dtype)
+    none = np.empty((0, 0), gates.dtype)
+    over_rows(lstm_backward, (gates, c, new, dh, dc), grain.CELL_ROWS, none)
+
+
+@fusedjit
+def lstm_forward(z, c, new, h, bias, peepholes):
+    """Advance cells, with peepholes (3, C) to i, f and o unless there are 0."""
+    n = c.shape[1]
+    half = z.dtype.type(0.5)
+    for r in range(z.shape[0]):
+        sums, before, after, output = z[r], c[r], new[r], h[r]
+        zi, zf, zg, zo = sums[:n], sums[n : 2 * n], sums[2 * n : 3 * n], sums[3 * n :]
+        for k in range(4 * n):
+            sums[k] += bias[k]
+        if peepholes.shape[0]:
+            for k in range(n):
+                zi[k] += peepholes[0, k] * before[k]
+            for k in range(n):
+                zf[k] += peepholes[1, k] * before[k]
+        for k in range(n):
+            zi[k] = half + half * tanh(half * zi[k])
+            zf[k] = half + half * tanh(half * zf[k])
+        for k in range(n):
+            zg[k] = tanh(zg[k])
+        for k in range(n):
+            after[k] = zf[k] * before[k] + zi[k] * zg[k]
+        if peepholes.shape[0]:
+            for k in range(n):
+                zo[k] += peepholes[2, k] * after[k]
+        for k in range(n):
+            zo[k] = half + half * tanh(half * zo[k])
+            output[k] = zo[k] * tanh(after[k])
+
+
+@fusedjit
+def lstm_backward(gates, c, new, dh, dc, peepholes):
+    """Take the gradients of a step back, with peepholes (3, C) unless there are 0."""
+    n = c.shape[1]
+    one = gates.dtype.type(1)
+    for r in range(gates.shape[0]):
+        gi, gf = gates[r, :n], gates[r, n : 2 * n]
+        gg, go = gates[r, 2 * n : 3 * n], gates[r, 3 * n :]
+        before, after, up, state = c[r], new[r], dh[r], dc[r]
+        if peepholes.shape[0]:
+            for k in range(n):
+                state[k] += peepholes[2, k] * up[k] * tanh(after[k]) * go[k] * (one - go[k])
+        for k in range(n):
+            i, f, g, o, t = gi[k], gf[k], gg[k], go[k], tanh(after[k])
+            d = state[k] + up[k] * o * (one - t * t)
+            go[k] = up[k] * t * o * (one - o)
+            gi[k] = d * g * i * (one - i)
+            gg[k] = d * i * (one - g * g)
+            gf[k] = d * before[k] * f * (one - f)
+            state[k] = d * f
+        if peepholes.shape[0]:
+            for k in range(n):
+                state[k] += peepholes[0, k] * gi[k] + peepholes[1, k] * gf[k]
 
 
 @jit
-def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop):
+def forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop):
+    """Write states and outputs, both (T + 1, N, C); gates become their values."""
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -105,9 +111,10 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
 
 
 @jit
-def _backward(
+def backward(
     gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, which, start, stop
 ):
+    """Take gradients back through all steps, see :func:`daskdl.kernels.recurrent.rnn.run_back`."""
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = s if reverse else steps - 1 - s

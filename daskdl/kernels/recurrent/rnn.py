@@ -1,9 +1,15 @@
-"""A simple RNN over all steps of a sequence: each thread takes its samples through all of it.
+"""Recurrent layers over all steps of a sequence, as one call; and the simple RNN among them.
 
-J. Elman, Finding Structure in Time, Cognitive Science 14 (1990). Arrays are time-major.
+Each thread takes its samples through the whole of it, since they do not depend on each other, and
+threads meet once, at the end. Arrays are time-major. ``states`` (T + 1, N, C) hold the state before
+the first step, and after each; with ``reverse`` the former is the last of them, and the one before
+it comes next. A sample has ``lengths`` (N,) steps, beyond which its state stays as it is.
+J. Elman, Finding Structure in Time, Cognitive Science 14 (1990).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,75 +23,33 @@ from daskdl.kernels.vectors.reduce import sum_over
 Array = NDArray[np.floating]
 
 
-def forward(
-    sums: Array,
-    weight: Array,
-    bias: Array,
-    states: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    relu: bool,
-    precision: str = "float32",
+def run(
+    kernel: Any, precision: str, sums: Array, weight: Array, *arguments: Any, panels: Any = None
 ) -> None:
-    """Run all steps.
+    """Run all steps of ``forward`` or ``backward`` of a layer's module.
 
-    Parameters
-    ----------
-    sums : array (T, N, C)
-        The input's part; what it holds afterwards has no meaning.
-    weight : array (C, C)
-        From a state (rows) to the sums of the next step.
-    bias : array (C,)
-    states : array (T + 1, N, C)
-        The first holds the state before the first step, the others are written; with ``reverse``
-        the last, and the one before it comes next.
-    lengths : int64 array (N,)
-        Steps of each sample; beyond them its state stays as it is.
-    reverse : bool
-        Whether to begin with the last step.
-    relu : bool
-        Whether states are max(0, sum), not tanh(sum).
-    precision : "float32", "bf16-pairs" or "bf16-tiles"
-        Of products.
+    ``sums`` (T, N, k C) are the input's part of the sums, or what forward left of them. ``weight``
+    leads from a state (rows) to the sums of the next step, on the way back from these to it; its
+    ``panels``, of :func:`~daskdl.kernels.products.packed.packed`, may be at hand.
     """
-    panels = packed(weight, precision)
-    arguments = panels, bias, states, lengths, reverse, relu
-    over_range(_forward, sums.shape[1], 1, sums, *arguments)
+    panels = packed(weight, precision) if panels is None else panels
+    over_range(kernel, sums.shape[1], 1, sums, panels, *arguments)
 
 
-def backward(
-    d_sums: Array,
-    weight: Array,
-    states: Array,
-    d_outputs: Array,
-    lengths: NDArray[np.int64],
-    reverse: bool,
-    relu: bool,
-    dh: Array,
-    precision: str = "float32",
-) -> Array:
-    """Take gradients back through all steps and return that to the bias (C,).
+def run_back(kernel: Any, precision: str, sums: Array, weight: Array, *arguments: Any) -> Array:
+    """Take gradients back through all steps, and return that to the bias (k C,).
 
-    Parameters
-    ----------
-    d_sums : array (T, N, C)
-        What is written: the gradients to the sums.
-    weight : array (C, C)
-        From the sums of a step (rows) to the state before it.
-    states, lengths, reverse, relu, precision
-        As in :func:`forward`.
-    d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
-    dh : array (N, C)
-        Gradient to the state after the last step; replaced by that before the first.
+    ``sums`` become the gradients to them; those to what is after the last step, at the end of the
+    arguments, become those to what is before the first. That to all outputs is (T, N, C), or
+    (0, N, C) where only the last one is wanted.
     """
-    panels = packed(weight, precision)
-    arguments = panels, states, d_outputs, lengths, reverse, relu, dh
-    over_range(_backward, d_sums.shape[1], 1, d_sums, *arguments)
-    return sum_over(d_sums, (0, 1)).astype(d_sums.dtype)
+    run(kernel, precision, sums, weight, *arguments)
+    return sum_over(sums, (0, 1)).astype(sums.dtype)
 
 
 @fusedjit
-def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):
+def forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):
+    """Write the states, max(0, sum) with ``relu``, else tanh(sum)."""
     steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
     for s in range(steps):
@@ -107,7 +71,8 @@ def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, s
 
 
 @fusedjit
-def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, which, start, stop):
+def backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, which, start, stop):
+    """Write the gradients to the sums, of which nothing is read."""
     steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)
     zero, one = d_sums.dtype.type(0), d_sums.dtype.type(1)
     for s in range(steps):

@@ -13,7 +13,7 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.recurrent.lstm_cell import lstm_cell, lstm_cell_gradient
+from daskdl.kernels.recurrent.lstm import lstm_cell, lstm_cell_gradient
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import bias_gradient
 from daskdl.ops.shape.sequence import check, plain, start_of, unrolled

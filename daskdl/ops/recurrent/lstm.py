@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import lstm as kernel
+from daskdl.kernels.recurrent.rnn import run, run_back
 from daskdl.ops.shape.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 
@@ -125,25 +126,14 @@ def compute(
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
     matmul = product_of(weight_input)
     precision = precision_of(weight_input, weight_state)
-    kernel.forward(
-        gates,
-        weight_state.T,
-        shift,
-        peeps,
-        states,
-        outputs,
-        time.lengths,
-        time.reverse,
-        precision,
-        panels,
-    )
+    ends = time.lengths, time.reverse
+    arguments = shift, peeps, states, outputs, *ends
+    run(kernel.forward, precision, gates, weight_state.T, *arguments, panels=panels)
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):
         dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
-        d_bias = kernel.backward(
-            gates, weight_state, peeps, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, dh, dc, precision,
-        )  # fmt: skip
+        arguments = peeps, states, time.gradient(d_outputs, dh), *ends, dh, dc
+        d_bias = run_back(kernel.backward, precision, gates, weight_state, *arguments)
         d = flat(gates)  # the gates' values have become the gradients to their sums
 
         def to_peepholes() -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from daskdl.errors import SettingsError
 from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import gru as gru_kernel
-from daskdl.kernels.recurrent import rnn as rnn_kernel
+from daskdl.kernels.recurrent import rnn as kernel
 from daskdl.ops.shape.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.ops.shape.shape import concatenate
 from daskdl.tensor import Array, Tensor, op
@@ -91,16 +91,13 @@ def rnn(
     sums = matmul(flat(inputs), weight_input.T).reshape(steps, n, channels)
     states = time.around(h, (n, channels), x.dtype)
     shift = np.zeros(channels, x.dtype) if bias is None else plain(bias)
-    rnn_kernel.forward(
-        sums, weight_state.T, shift, states, time.lengths, time.reverse, relu, precision
-    )
+    ends = time.lengths, time.reverse
+    kernel.run(kernel.forward, precision, sums, weight_state.T, shift, states, *ends, relu)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
-        d_bias = rnn_kernel.backward(
-            sums, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, relu, dh, precision,
-        )  # fmt: skip
+        arguments = states, time.gradient(d_outputs, dh), *ends, relu, dh
+        d_bias = kernel.run_back(kernel.backward, precision, sums, weight_state, *arguments)
         d = flat(sums)
         return (
             lambda: to_inputs(matmul, sums, weight_input),
@@ -187,14 +184,13 @@ def gru(
     precision = precision_of(weight_input, weight_state)
     matmul(flat(inputs), new_first.T, out=flat(gates)[:, : 3 * channels])
     states = time.around(h, (n, channels), x.dtype)
-    gru_kernel.forward(gates, weight_state.T, bias, states, time.lengths, time.reverse, precision)
+    ends = time.lengths, time.reverse
+    kernel.run(gru_kernel.forward, precision, gates, weight_state.T, bias, states, *ends)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
-        d_bias = gru_kernel.backward(
-            gates, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, dh, precision,
-        )  # fmt: skip
+        arguments = states, time.gradient(d_outputs, dh), *ends, dh
+        d_bias = kernel.run_back(gru_kernel.backward, precision, gates, weight_state, *arguments)
         # The gates' values have become the gradients to their sums.
         d_input, d_state = gates[..., : 3 * channels], flat(gates)[:, channels:]
         return (

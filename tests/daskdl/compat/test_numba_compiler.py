@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GRADIENTS = """
 import sys
 import numpy as np
-from daskdl.kernels.recurrent import gru
+from daskdl.kernels.recurrent import gru, rnn
 from daskdl.kernels.runtime.threads import thread_budget
 draw = np.random.default_rng(0)
 def normal(*shape):
@@ -26,7 +26,8 @@ with thread_budget(1):
     if "cell" in sys.argv:
         gru.gru_cell_gradient(np.zeros((4, 96), "f4"), -1.0, dh * 0, dh * 0)
     lengths = np.full(4, 5)
-    gru.backward(gates, weight, states, up, lengths, False, dh)
+    arguments = states, up, lengths, False, dh
+    rnn.run_back(gru.backward, "float32", gates, weight, *arguments)
     print(gates.tobytes().hex())
     gru.gru_cell_gradient(gates[0].copy(), -1.0, states[0], dh)
 print(dh.tobytes().hex())

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.recurrent import gru, lstm, rnn
-from daskdl.kernels.recurrent import lstm_cell as gates
 from daskdl.kernels.runtime.grain import CELL_ROWS
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.recurrence import arguments, loop, sigmoid
@@ -22,7 +21,8 @@ def run(x, h, wi, ws, bias, lengths, reverse, relu):
     states = np.full((STEPS + 1, N, CHANNELS), np.nan, "f4")
     states[STEPS if reverse else 0] = h
     weight = np.array(ws.T, "f4", order="C")
-    rnn.forward(sums, weight, bias.astype("f4"), states, lengths, reverse, relu)
+    rest = bias.astype("f4"), states, lengths, reverse, relu
+    rnn.run(rnn.forward, "float32", sums, weight, *rest)
     return states
 
 
@@ -54,7 +54,8 @@ def test_relus_gradient_is_that_of_positive_states():
     d_sums, dh = np.full((1, 1, 3), 7, "f4"), np.array([[1.0, 2, 3]], "f4")
     weight, lengths = np.eye(3, dtype="f4"), np.ones(1, np.int64)
     none = np.empty((0, 1, 3), "f4")
-    d_bias = rnn.backward(d_sums, weight, states, none, lengths, False, True, dh)
+    rest = states, none, lengths, False, True, dh
+    d_bias = rnn.run_back(rnn.backward, "float32", d_sums, weight, *rest)
     np.testing.assert_array_equal(d_sums[0], [[0, 2, 3]])
     np.testing.assert_array_equal(dh, [[0, 2, 3]])
     np.testing.assert_array_equal(d_bias, [0, 2, 3])
@@ -67,7 +68,8 @@ def run_lstm(x, h, c, wi, ws, bias, peepholes, lengths, reverse):
     first = STEPS if reverse else 0
     states[first], outputs[first] = c, h
     weight, bias, peepholes = (np.array(a, "f4", order="C") for a in (ws.T, bias, peepholes))
-    lstm.forward(gates, weight, bias, peepholes, states, outputs, lengths, reverse)
+    rest = bias, peepholes, states, outputs, lengths, reverse
+    rnn.run(lstm.forward, "float32", gates, weight, *rest)
     return gates, states, outputs
 
 
@@ -92,7 +94,8 @@ def test_a_sample_that_has_ended_passes_its_gradient_on():
     ws, peepholes = (np.array(a, "f4") for a in (given[4], given[6]))
     dh, dc = np.ones((2, N, CHANNELS), "f4")
     d_outputs = np.full((STEPS, N, CHANNELS), 9, "f4")
-    d_bias = lstm.backward(gates, ws, peepholes, states, d_outputs, lengths, False, dh, dc)
+    rest = peepholes, states, d_outputs, lengths, False, dh, dc
+    d_bias = rnn.run_back(lstm.backward, "float32", gates, ws, *rest)
     assert (dh == 1).all()
     assert (dc == 1).all()
     assert not gates.any()
@@ -192,7 +195,8 @@ def test_loop_in_float32_of_gru(reverse):
     bias[channels:] += bias_state.astype("f4")
     states = np.full((steps + 1, n, channels), np.nan, "f4")
     states[steps if reverse else 0] = h
-    gru.forward(gates, np.array(ws.T, "f4", order="C"), bias, states, lengths, reverse)
+    weight = np.array(ws.T, "f4", order="C")
+    rnn.run(gru.forward, "float32", gates, weight, bias, states, lengths, reverse)
     after = (states[:-1] if reverse else states[1:]).swapaxes(0, 1)
     went_on = np.arange(steps) < lengths[:, None]
     np.testing.assert_allclose(after[went_on], expected[0][went_on], atol=2e-6)
@@ -209,7 +213,7 @@ def reference_of_cell(z, c):
 def cell(z, c, bias=None):
     """Return output and state after a step; ``z`` becomes the gates' values."""
     h, new = np.full_like(c, np.nan), np.full_like(c, np.nan)
-    gates.lstm_cell(z, np.zeros_like(z[0]) if bias is None else bias, c, new, h)
+    lstm.lstm_cell(z, np.zeros_like(z[0]) if bias is None else bias, c, new, h)
     return h, new
 
 
@@ -242,7 +246,7 @@ def test_gradient_is_the_slope_of_cell(rows, channels):
     values = z.copy()
     _, new = cell(values, c)
     d_state = dc.copy()
-    gates.lstm_cell_gradient(values, c, new, dh, d_state)
+    lstm.lstm_cell_gradient(values, c, new, dh, d_state)
     analytic = (values * toward_z).sum() + (d_state * toward_c).sum()
 
     def value(step):
@@ -260,7 +264,7 @@ def test_two_threads_give_the_bits_of_one_of_cell():
             values = z.copy()
             h, new = cell(values, c)
             back, d_state = values.copy(), c.copy()
-            gates.lstm_cell_gradient(back, c, new, h, d_state)
+            lstm.lstm_cell_gradient(back, c, new, h, d_state)
             results.append([values, h, new, back, d_state])
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
