@@ -1,11 +1,14 @@
-"""Checks of the arguments of operations on images and rows."""
+"""Checks of the arguments of operations, and operations of one array that a table describes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.tensor import Array
+from daskdl.tensor import Array, op
 
 #: Dtypes that kernels are compiled for. Not types: dtypes compare faster.
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -38,3 +41,26 @@ def check_like(operation: str, x: Array, shape: tuple[int, ...], **arguments: Ar
             )
         if array.dtype != x.dtype:
             raise ShapeError(f"{operation}: {name}: expected {x.dtype} as x, found {array.dtype}")
+
+
+def of_one_array(
+    module: str, name: str, meaning: str, function: Callable[[Array], Any], at: str, values: str
+) -> Callable[[Any], Any]:
+    """Make an operation of a function from an array to (result, backward), as :func:`op` does.
+
+    ``values`` are what it gives at some numbers, which the example in its docstring shows.
+    """
+
+    def operation(x: Array) -> Any:
+        return function(x)
+
+    operation.__name__ = operation.__qualname__ = name
+    operation.__module__ = module
+    operation.__doc__ = f"""{meaning}
+
+    Examples
+    --------
+    >>> ops.{name}(np.array([{at}], np.float32)).data.round(3)
+    array([{values}], dtype=float32)
+    """
+    return op(operation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from daskdl.kernels.losses import softmax as softmax_kernels
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors import activations as kernels
 from daskdl.kernels.vectors import prelu as prelu_kernel
-from daskdl.ops.arguments import FLOATS
+from daskdl.ops.arguments import FLOATS, of_one_array
 from daskdl.tensor import Array, op
 
 __all__ = [
@@ -54,28 +55,41 @@ def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
     return y, lambda dy: tuple(one_pass(back, kept, dy, settings=vector))
 
 
-@op
-def relu(x: Array):
-    """max(x, 0); the gradient at 0 is 0.
+def _without_settings(
+    name: str, meaning: str, values: str, kernel: str = "", *settings: float, keep: str = "x"
+) -> Any:
+    """Make an operation of :func:`_activation`, of the kernel of its name or of another."""
+    compute = functools.partial(_activation, kernel or name)
+    return of_one_array(
+        __name__,
+        name,
+        meaning,
+        lambda x: compute(x, *settings, keep=keep),
+        "-1.0, 0.5, 2.0",
+        values,
+    )
 
-    Examples
-    --------
-    >>> ops.relu(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
-    array([0. , 0.5, 2. ], dtype=float32)
-    """
-    return _activation("relu", x, keep="y")
 
-
-@op
-def relu6(x: Array):
-    """min(max(x, 0), 6).
-
-    Examples
-    --------
-    >>> ops.relu6(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
-    array([0. , 0.5, 2. ], dtype=float32)
-    """
-    return _activation("clip", x, 0, 6, keep="y")
+relu = _without_settings("relu", "max(x, 0); the gradient at 0 is 0.", "0. , 0.5, 2. ", keep="y")
+relu6 = _without_settings("relu6", "min(max(x, 0), 6).", "0. , 0.5, 2. ", "clip", 0, 6, keep="y")
+silu = _without_settings(
+    "silu", "SiLU: ``x / (1 + exp(-x))``, also called swish.", "-0.269,  0.311,  1.762"
+)
+sigmoid = _without_settings(
+    "sigmoid", "1 / (1 + exp(-x)), without overflow.", "0.269, 0.622, 0.881", keep="y"
+)
+tanh = _without_settings("tanh", "Hyperbolic tangent.", "-0.762,  0.462,  0.964", keep="y")
+softplus = _without_settings(
+    "softplus", "log(1 + exp(x)), without overflow.", "0.313, 0.974, 2.127"
+)
+hard_sigmoid = _without_settings(
+    "hard_sigmoid", "Hard sigmoid: ``x / 6 + 1 / 2``, from 0 to 1.", "0.333, 0.583, 0.833"
+)
+hard_swish = _without_settings(
+    "hard_swish",
+    "Hard swish: ``x * hard_sigmoid(x)`` (A. Howard et al., arXiv 1905.02244).",
+    "-0.333,  0.292,  1.667",
+)
 
 
 @op
@@ -141,66 +155,6 @@ def gelu(x: Array, *, approximate: str = "none"):
 
 
 @op
-def silu(x: Array):
-    """SiLU: ``x / (1 + exp(-x))``, also called swish.
-
-    Examples
-    --------
-    >>> ops.silu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
-    array([0.141, 0.311, 0.509], dtype=float32)
-    """
-    return _activation("silu", x)
-
-
-@op
-def sigmoid(x: Array):
-    """1 / (1 + exp(-x)), without overflow.
-
-    Examples
-    --------
-    >>> ops.sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
-    array([0.269, 0.622, 0.881], dtype=float32)
-    """
-    return _activation("sigmoid", x, keep="y")
-
-
-@op
-def tanh(x: Array):
-    """Hyperbolic tangent.
-
-    Examples
-    --------
-    >>> ops.tanh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
-    array([0.245, 0.462, 0.635], dtype=float32)
-    """
-    return _activation("tanh", x, keep="y")
-
-
-@op
-def softplus(x: Array):
-    """log(1 + exp(x)), without overflow.
-
-    Examples
-    --------
-    >>> ops.softplus(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
-    array([0.313, 0.974, 2.127], dtype=float32)
-    """
-    return _activation("softplus", x)
-
-
-@op
-def hard_sigmoid(x: Array):
-    """Hard sigmoid: ``x / 6 + 1 / 2``, from 0 to 1.
-
-    Examples
-    --------
-    >>> ops.hard_sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
-    array([0.333, 0.583, 0.833], dtype=float32)
-    """
-    return _activation("hard_sigmoid", x)
-
-
-@op
 def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):
     """Hard tanh: ``x`` limited to ``low`` and ``high``.
 
@@ -210,18 +164,6 @@ def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
     return _activation("clip", x, low, high, keep="y")
-
-
-@op
-def hard_swish(x: Array):
-    """Hard swish: ``x * hard_sigmoid(x)`` (A. Howard et al., arXiv 1905.02244).
-
-    Examples
-    --------
-    >>> ops.hard_swish(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
-    array([0.135, 0.292, 0.469], dtype=float32)
-    """
-    return _activation("hard_swish", x)
 
 
 @op
