@@ -70,7 +70,8 @@ class Affine(Prepared):
     def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
         """Return a function that computes and finishes y, bound to arrays and threads."""
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
-        ends = ends._replace(residual=ends.residual.reshape(results.shape))
+        if y.ndim != 2:
+            ends = ends._replace(residual=ends.residual.reshape(results.shape))
         if self.precision == "bf16-tiles":
             four = ends._replace(residual=ends.residual[None, None])
             x, y = rows[None, None], results[None, None]
