@@ -33,9 +33,9 @@ from nowcast.mosaic.merge import View, merge, motion_between, moved
 from nowcast.quality.attenuation import loss
 from nowcast.quality.clean import DEFAULT, GIVEN, STEPS, Cleaned, clean
 from nowcast.radar import reader
+from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.simulate import FalseEcho, Kind, Radar, Weather, simulate

@@ -81,21 +81,10 @@ def track_ahead(cell: Cell) -> tuple[Ahead, ...]:
 def arrivals(
     cells: Sequence[Cell], places: Mapping[str, tuple[float, float]], minutes: int = 60
 ) -> list[Arrival]:
-    """Return the arrivals at places of the cells of the last frame.
+    """Return the arrivals at places of the cells of the last frame, by place, then by time.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        From `nowcast.track_cells`.
-    places : mapping of str to (float, float)
-        Latitude and longitude in degrees.
-    minutes : int
-        How far ahead.
-
-    Returns
-    -------
-    list of Arrival
-        By place, then by time; of a place that no cell reaches there is none.
+    Cells are of `nowcast.track_cells`, places latitude and longitude in degrees by name;
+    ``minutes`` is how far ahead is looked. Of a place that no cell reaches there is none.
     """
     last = max((cell.time for cell in cells), default="")
     reached = []

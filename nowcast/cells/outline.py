@@ -12,28 +12,11 @@ Labels = NDArray[np.int32]
 def label_cells(
     rain: Float, *, threshold: float, saddle: float, smooth: float, least: float
 ) -> Labels:
-    """Label the cells of a frame with numbers.
+    """Label the cells of a frame (y, x) 1, 2, ...; 0 elsewhere. NaN belongs to no cell.
 
     Peaks are those of the smoothed rain in decibels (h-maxima), so that how far rain has to fall
     between two of them is a share of the lower one. Each cell is the watershed of its peak.
-
-    Parameters
-    ----------
-    rain : ndarray, (y, x) float32
-        Rain rate in mm h-1; NaN is missing and belongs to no cell.
-    threshold : float
-        mm h-1 of the smoothed rain from which on it belongs to a cell.
-    saddle : float
-        Two peaks are two cells where rain between them falls below this share of the lower one.
-    smooth : float
-        Standard deviation of the Gaussian in pixels.
-    least : float
-        Pixels of the smallest cell.
-
-    Returns
-    -------
-    ndarray, (y, x) int32
-        1, 2, ... in the cells, 0 elsewhere.
+    Arguments as of `nowcast.track_cells`, ``smooth`` and ``least`` in pixels.
     """
     from scipy.ndimage import gaussian_filter, generate_binary_structure
     from skimage.measure import label

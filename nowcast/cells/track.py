@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from nowcast.cells.outline import label_cells, rings
 from nowcast.cells.past import Past
-from nowcast.rain.grid import Grid
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import Grid, mean_spacing
 from nowcast.rain.store import path_of
 from nowcast.sums.between import motion_between
 

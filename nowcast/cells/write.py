@@ -125,13 +125,7 @@ def _geojson(cells: Sequence[Cell]) -> str:
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """Return the cells of a GeoJSON file that `write_cells` wrote.
-
-    Raises
-    ------
-    DataError
-        When it is something else.
-    """
+    """Return the cells of a GeoJSON file that `write_cells` wrote."""
     try:
         features = json.loads(path.read_text(encoding="utf-8"))["features"]
         return [

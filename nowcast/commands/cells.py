@@ -55,7 +55,7 @@ def cells(
 
 def _named_place(text: str) -> tuple[str, tuple[float, float]]:
     """Return name, latitude and longitude of NAME=LAT,LON."""
-    from nowcast.radar.site import Site
+    from nowcast.radar.header import Site
 
     name, equals, where = text.rpartition("=")
     if not (name and equals):

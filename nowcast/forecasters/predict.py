@@ -20,7 +20,7 @@ from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.ages import apart
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import mean_spacing
 from nowcast.rain.store import lead_step, path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 

@@ -45,13 +45,7 @@ def batches(
 
 
 class ReadList:
-    """The addresses of the files that a store has been given, beside it.
-
-    Parameters
-    ----------
-    store : Path
-        The rain store. Where it is gone, its list tells nothing.
-    """
+    """The addresses of the files that a store was given, beside it; gone with the store."""
 
     def __init__(self, store: Path) -> None:
         self.path = store.with_name(f".{store.name}.read")

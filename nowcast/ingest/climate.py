@@ -33,20 +33,9 @@ def learn(
 ) -> Climate:
     """Learn ground and obstacles from the lowest sweeps of a radar's files.
 
-    Parameters
-    ----------
-    sources : iterable of path
-        Files, folders and patterns of polar scans of one radar.
-    client : distributed.Client, optional
-        Cluster to read on.
-    progress : callable of (done, total), optional
-    terrain : path, optional
-        Terrain model (GeoTIFF, netCDF, zarr), whose blockage joins what is learnt.
-
-    Raises
-    ------
-    DataError
-        When there are no polar scans, of several radars, or too few without a terrain model.
+    ``sources`` are files, folders and patterns of polar scans of one radar, read on the client's
+    cluster; ``terrain`` is a model (GeoTIFF, netCDF, zarr) whose blockage joins what is learnt.
+    DataError when there are no polar scans, of several radars, or too few without a terrain model.
     """
     files = find_files(sources)
     report = IngestReport(store="climate")

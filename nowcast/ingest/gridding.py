@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
+from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
-from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:

@@ -32,9 +32,8 @@ from nowcast.mosaic.calibration import Calibration
 from nowcast.quality.bright_band import freezing_levels
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate
-from nowcast.radar.header import ENDINGS, Header
+from nowcast.radar.header import ENDINGS, Header, Site
 from nowcast.radar.reader import require_readers
-from nowcast.radar.site import Site
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain

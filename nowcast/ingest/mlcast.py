@@ -93,16 +93,7 @@ def write_mlcast(
 ) -> NDArray[np.datetime64]:
     """Write a rain store in mlcast's convention, one chunk a time; return the missing times.
 
-    Numbers stay what they are: 1 mm of rain is 1 kg m-2.
-
-    Parameters
-    ----------
-    rain : path
-        The rain store.
-    out : path
-        The zarr store to write, replaced if it is there.
-    origin : Origin
-        Identifier, creator and licence.
+    Numbers stay what they are: 1 mm of rain is 1 kg m-2. A store that is there is replaced.
     """
     import xarray as xr
 

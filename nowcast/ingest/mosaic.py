@@ -21,8 +21,7 @@ from nowcast.ingest.scan import Scan, group_scans, nearest
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import store_attributes
 from nowcast.mosaic.merge import Float, View, merge, motion_between, moved
-from nowcast.radar.header import Header
-from nowcast.radar.site import Site
+from nowcast.radar.header import Header, Site
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain
@@ -102,10 +101,7 @@ def attributes_of(
 def grid_of(sites: Sequence[Site | None], settings: IngestSettings, path: Path) -> Grid:
     """Return the grid around the middle of the radars; a store at ``path`` keeps its own middle.
 
-    Raises
-    ------
-    DataError
-        When no radar says where it stands, or the grid is too small for motion.
+    DataError when no radar says where it stands, or the grid is too small for motion.
     """
     if min(settings.size) < FEWEST_CELLS:
         raise DataError(
@@ -227,14 +223,9 @@ def merged_frames(
 ) -> Iterator[writer.Frame]:
     """Give the frames, each as soon as its scans were read.
 
-    Parameters
-    ----------
-    maps : iterator of (Scan, RainMap or None)
-        In the order of `in_reading_order`; None for a scan that could not be read.
-    report : IngestReport
-        Is told what each frame is made of, and how the radars' calibrations differ.
-    made : mapping of datetime64
-        How many radars made the frames of the store; none is given that as few or fewer make.
+    ``maps`` are in the order of `in_reading_order`, None for a scan that could not be read. The
+    report is told what each frame is made of, and how the radars' calibrations differ. ``made`` is
+    how many radars made the frames of the store; none is given that as few or fewer make.
     """
     uses = Counter(scan for frame in frames for part in frame.parts for scan in part.scans)
     known: dict[Scan, RainMap | None] = {}

@@ -48,17 +48,8 @@ def name_time(name: str) -> np.datetime64 | None:
 def spanned(pattern: str, first: np.datetime64 | None, last: np.datetime64 | None) -> Iterator[str]:
     """Give a pattern with its ``%Y``, ``%m``, ``%d``, ``%j``, ``%y`` and ``%H`` filled in.
 
-    Parameters
-    ----------
-    pattern : str
-        With fields of strftime, or without: then it is given as it is.
-    first, last : datetime64, optional
-        The times between which folders are wanted, both included.
-
-    Raises
-    ------
-    SettingsError
-        When it has fields and no times, or a field that is none of a folder.
+    Folders between two times are given, both included; a pattern without fields as it is.
+    SettingsError when it has fields and no times, or a field that is none of a folder.
 
     Examples
     --------

@@ -20,10 +20,9 @@ from nowcast.quality.clean import STEPS, Cleaned, clean
 from nowcast.quality.climate import alike, open_climate
 from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
-from nowcast.radar.header import Format, Header, compare_times
+from nowcast.radar.header import Format, Header, Site, compare_times
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 
 
@@ -120,23 +119,10 @@ def try_scan(
 
 
 def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None) -> RainMap:
-    """Return the rain of a scan on a grid.
+    """Return the rain of a scan on a grid, which for composites is their own.
 
-    Parameters
-    ----------
-    scan : Scan
-        Its files.
-    grid : Grid
-        For composites their own.
-    settings : IngestSettings
-        Sweeps and Z-R relation.
-    site : Site, optional
-        Where the radar stands according to other files of it, for files that do not know.
-
-    Raises
-    ------
-    DataError
-        When a file is damaged, has no reflectivity, or is of another place than the grid.
+    ``site`` is where the radar stands by other files of it, for files that do not know. DataError
+    when a file is damaged, has no reflectivity, or is of another place than the grid.
     """
     if not scan.format.polar:
         header = scan.headers[0]

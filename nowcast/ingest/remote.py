@@ -101,18 +101,9 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 def listed(sources: Iterable[str | os.PathLike[str]], access: Access) -> list[RemoteFile]:
     """Return the files of addresses, each once, by time and name.
 
-    Parameters
-    ----------
-    sources : iterable of str
-        Addresses of files, of folders (ending in ``/`` on web servers), of archives, or with
-        ``*``; fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in.
-    access : Access
-        Options and times.
-
-    Raises
-    ------
-    DataError
-        When a store cannot be listed or an address means no file.
+    Addresses are of files, folders (ending in ``/`` on web servers) and archives, or have ``*``;
+    fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in. DataError when a store cannot
+    be listed or an address means no file.
     """
     files: dict[str, RemoteFile] = {}
     for source in sources:

@@ -71,12 +71,7 @@ def group_scans(
 ) -> tuple[list[Scan], list[Scan]]:
     """Return the scans of files, sorted by time and unique, and the ones that came second.
 
-    Parameters
-    ----------
-    headers : sequence of Header
-        Of files of one radar or one composite.
-    step : timedelta64, optional
-        Times are rounded to multiples of it.
+    The files are of one radar or one composite; times are rounded to multiples of ``step``.
     """
     members: dict[tuple[np.datetime64, np.datetime64], list[Header]] = {}
     scans: list[Scan] = []

@@ -19,7 +19,7 @@ from pydantic import (
 from daskdl.errors import SettingsError
 from nowcast.quality.attenuation import Band
 from nowcast.quality.clean import DEFAULT, GIVEN, RHOHV, STEPS
-from nowcast.radar.site import Site
+from nowcast.radar.header import Site
 from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.rain.wrong import wrong_setting

@@ -47,13 +47,9 @@ class Sources:
 def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     """Return the files of sources, each once, sorted within each folder or pattern.
 
-    A zarr store is one source. Other folders are searched with all that is below them, but not into
-    hidden ones nor into zarr stores, of which one may be what an ingest writes.
-
-    Raises
-    ------
-    DataError
-        When a source does not exist or a pattern matches nothing, or when there is no file at all.
+    A zarr store is one source. Other folders are searched with all that is below them, but not
+    into hidden ones nor into zarr stores, of which one may be what an ingest writes. DataError
+    when a source does not exist or a pattern matches nothing.
     """
     result = Sources()
     seen: set[str] = set()
@@ -109,13 +105,7 @@ FEW = 0.1
 
 
 def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
-    """Return the files of the one radar; a few of others are counted as failed.
-
-    Raises
-    ------
-    DataError
-        When more than a few are of others.
-    """
+    """Return the files of the one radar; a few of others have failed, more are a DataError."""
     stations = {_radar(header): header for header in reversed(headers)}
     counts = Counter(map(_radar, headers))
     if len(stations) <= 1:

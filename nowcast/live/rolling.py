@@ -21,7 +21,7 @@ from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.predict import latest_of, predict
 from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import mean_spacing
 from nowcast.rain.utc import utc_text
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.findings import findings

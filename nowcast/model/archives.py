@@ -15,7 +15,7 @@ from daskdl.errors import DataError
 from nowcast.model.minutes import frames_ahead
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, split_by_rain, stretch
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import mean_spacing
 from nowcast.rain.name import name_of
 from nowcast.rain.resample import resampled
 from nowcast.rain.store import open_rain, path_of, time_step

@@ -44,10 +44,7 @@ class Difference(NamedTuple):
 class Calibration:
     """Counts of reflectivity differences, class by class, for each pair of radars.
 
-    Parameters
-    ----------
-    exponent : float
-        b of Z = a R^b, by which the rain was made of reflectivity.
+    ``exponent`` is b of Z = a R^b, by which the rain was made of reflectivity.
     """
 
     def __init__(self, exponent: float) -> None:

@@ -32,14 +32,7 @@ class View(NamedTuple):
 def motion_between(earlier: Float, later: Float, seconds: float, spacing: float) -> Float:
     """Return the motion of rain (2, y, x) in cells per second of two maps of one radar.
 
-    Parameters
-    ----------
-    earlier, later : (y, x) float32
-        mm h-1; NaN is missing.
-    seconds : float
-        From the one to the other.
-    spacing : float
-        Metres between cells.
+    Maps are (y, x) in mm h-1, NaN is missing; ``spacing`` is metres between cells.
     """
     frames = np.stack([earlier, later])
     moved = motion_field(frames, spacing_km=spacing / 1000, step_minutes=seconds / 60)
@@ -56,21 +49,10 @@ def moved(view: View, motion: Float, seconds: float) -> View:
 
 
 def merge(views: Sequence[View], how: str) -> View:
-    """Return one map of several.
+    """Return one map of several; NaN where no radar knows the rain, of quality 0.
 
-    Parameters
-    ----------
-    views : sequence of View
-        Of one time and grid; one at least.
-    how : str
-        ``"quality"`` takes the mean of the rain rates weighted by quality, ``"maximum"`` the
-        strongest rain, ``"nearest"`` the rain of the best quality.
-
-    Returns
-    -------
-    View
-        NaN where no radar knows the rain, with quality 0; elsewhere the quality is that of the
-        best view.
+    ``"quality"`` takes the mean of the rain rates weighted by quality, ``"maximum"`` the strongest
+    rain, ``"nearest"`` the rain of the best quality. The quality is that of the best view.
     """
     rain = np.stack([view.rain for view in views])
     quality = np.stack([view.quality for view in views])

@@ -42,11 +42,7 @@ BANDS: dict[Band, Coefficients] = {
 def loss(sweep: Sweep, band: Band) -> NDArray[np.float32]:
     """Return the dB to add for the attenuation by rain, (rays, gates) float32.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        Cleaned: ground would be taken for rain.
-    band : "C" or "X"
+    The sweep is cleaned: ground would be taken for rain.
     """
     assert sweep.dbz is not None
     a, b, phase = BANDS[band]

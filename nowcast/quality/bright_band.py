@@ -36,12 +36,8 @@ COLUMNS = ("time", "height")
 def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
     """Return the dB by which echoes are above the rain at the ground, (rays, gates) float32.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        Cleaned, of a known site.
-    freezing : float
-        Height of 0 degrees Celsius above the sea, metres.
+    The sweep is cleaned and of a known site; ``freezing`` is the height of 0 degrees Celsius above
+    the sea, metres.
     """
     assert sweep.dbz is not None
     assert sweep.site is not None
@@ -70,10 +66,7 @@ def _profile(
 def freezing_level(source: float | Path, time: np.datetime64) -> float:
     """Return the height of 0 degrees Celsius at a time, from a number or a CSV of times.
 
-    Raises
-    ------
-    DataError
-        When the file is no such series, or has no time within 12 hours.
+    DataError when the file is no such series, or has no time within 12 hours.
     """
     if not isinstance(source, Path):
         return source

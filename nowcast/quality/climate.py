@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from daskdl.files import replacing
 from nowcast.quality.terrain import terrain_loss
+from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 from nowcast.rain.cf import describe
 
 # Ground: echo in this share of the scans, and so many times that of the median ray at its range.
@@ -117,15 +117,8 @@ class Tally:
     def climate(self, terrain: Path | None = None) -> Climate:
         """Return the climate of the sweeps.
 
-        Parameters
-        ----------
-        terrain : path, optional
-            Terrain model, whose blockage joins what is learnt; of fewer scans it stands alone.
-
-        Raises
-        ------
-        DataError
-            Of too few scans, or a terrain model that is none of the radar's surroundings.
+        The blockage of a terrain model joins what is learnt; of few scans it stands alone.
+        DataError of too few scans, or a terrain model that is none of the radar's surroundings.
         """
         shape, learnt = self.seen.shape, self.scans >= FEWEST
         if not learnt and terrain is None:

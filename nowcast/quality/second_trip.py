@@ -33,14 +33,8 @@ LEAST_STEADINESS = 0.5
 def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
     """Return the gates with incoherent echo, (rays, gates) bool; None without a moment for it.
 
-    By the signal quality index, or else by the velocity.
-
-    Parameters
-    ----------
-    sweep : Sweep
-        With reflectivity.
-    weakest : float
-        dBZ from which on an echo is looked at.
+    By the signal quality index, or else by the velocity; echo below ``weakest`` dBZ is not looked
+    at.
     """
     assert sweep.dbz is not None
     if sweep.coherence is not None:

@@ -18,18 +18,9 @@ GATES = 8
 
 
 def speckle(echo: Mask, gates: int = GATES) -> Mask:
-    """Return the gates of echoes of fewer than ``gates``, corners touching.
+    """Return the gates (rays, gates) of echoes of fewer than ``gates``, corners touching.
 
-    Parameters
-    ----------
-    echo : (rays, gates) bool
-        Rays are a full turn: the last touches the first.
-    gates : int
-        Of the smallest echo that stays.
-
-    Returns
-    -------
-    (rays, gates) bool
+    Rays are a full turn: the last touches the first.
 
     Examples
     --------

@@ -27,19 +27,7 @@ LOWEST, BINS = -120, 256
 
 
 def spikes(dbz: Float, range_: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return the gates in spikes.
-
-    Parameters
-    ----------
-    dbz : (rays, gates) float32
-        Minus infinity is no echo, NaN is missing.
-    range_ : (gates,) float64
-        Metres.
-
-    Returns
-    -------
-    (rays, gates) bool
-    """
+    """Return the gates in spikes, (rays, gates) bool; ranges (gates,) are in metres."""
     result = np.zeros(dbz.shape, bool)
     first = int(np.searchsorted(range_, NEAREST))
     heard = np.isfinite(dbz)

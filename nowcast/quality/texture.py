@@ -34,12 +34,8 @@ LIMIT = 0.5
 def texture(sweep: Sweep, weakest: float) -> NDArray[np.bool_]:
     """Return the gates that are rougher than rain, (rays, gates) bool.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        With reflectivity; differential phase and correlation are used where it has them.
-    weakest : float
-        dBZ from which on an echo is looked at.
+    Differential phase and correlation are used where the sweep has them; echo below ``weakest``
+    dBZ is not looked at.
     """
     assert sweep.dbz is not None
     none = np.empty((0, 0), np.float32)

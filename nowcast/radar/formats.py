@@ -67,10 +67,7 @@ OTHERS = {
 def recognise(path: Path) -> Format:
     """Return the format of a file.
 
-    Raises
-    ------
-    DataError
-        When it is none of those that are read, is empty or breaks off before it can be told.
+    DataError when it is none of those that are read, is empty or breaks off before it can be told.
     """
     if path.is_dir():
         if not is_zarr(path):

@@ -34,23 +34,10 @@ class ReaderError(DaskdlError, RuntimeError):
 
 @contextmanager
 def guarded(name: str, what: str = "radar") -> Iterator[None]:
-    """Turn whatever is raised inside into one sentence that names a file.
+    """Turn whatever is raised inside into one sentence that names a file, or files, of a format.
 
-    Parameters
-    ----------
-    name : str
-        The file, or files.
-    what : str
-        Its format.
-
-    Raises
-    ------
-    DataError
-        When the file is damaged or not what it has to be.
-    MissingExtraError
-        When a library that reads it is not installed.
-    ReaderError
-        When the mistake is this program's.
+    DataError when the file is damaged or not what it has to be, ReaderError when the mistake is
+    this program's; a MissingExtraError passes.
     """
     try:
         yield

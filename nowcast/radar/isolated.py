@@ -82,19 +82,9 @@ _starting = Lock()
 def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of :mod:`nowcast.radar` in a process apart, and return its result for a file.
 
-    Parameters
-    ----------
-    name : str
-        The file or files, for the message.
-    function : callable
-        Importable by its name; raises what it raises.
-    *arguments
-        Anything that pickles.
-
-    Raises
-    ------
-    DataError
-        When the process died over the call, or did not end it in ``SECONDS`` of computing.
+    The function is importable by its name and raises what it raises; arguments pickle. DataError,
+    of the file or files called ``name``, when the process died or computed longer than
+    ``SECONDS``.
     """
     with _starting:
         process = _processes.get(os.getpid())

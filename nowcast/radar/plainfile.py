@@ -39,11 +39,7 @@ def is_zarr(path: Path) -> bool:
 def read_bytes(path: Path, count: int = -1) -> bytes:
     """Return the first ``count`` bytes of a file (all by default), unpacked.
 
-    Raises
-    ------
-    DataError
-        When the file cannot be read, its compression breaks off, or it is larger than
-        ``MOST_BYTES``.
+    DataError when it cannot be read, its compression breaks off, or it has over ``MOST_BYTES``.
     """
     return b"".join(_pieces(path, count))
 
@@ -52,12 +48,7 @@ def read_bytes(path: Path, count: int = -1) -> bytes:
 def plain_file(path: Path) -> Iterator[Path]:
     """Give the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed.
 
-    Folders (zarr stores) are given as they are.
-
-    Raises
-    ------
-    DataError
-        As :func:`read_bytes`.
+    Folders (zarr stores) are given as they are. DataError as of :func:`read_bytes`.
     """
     if path.is_dir():
         yield path

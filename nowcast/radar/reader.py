@@ -82,13 +82,7 @@ def require_readers() -> None:
 
 
 def read_header(path: Path) -> Header:
-    """Return the header of a radar file of any format that is read.
-
-    Raises
-    ------
-    DataError
-        When it is no radar file, or is damaged.
-    """
+    """Return the header of a file of any format that is read; DataError when it is none."""
     format = recognise(path)
     reader = SWEEP_READERS[format] if format.polar else MAP_READERS[format]
     with foreign_file(path, format) as plain:
@@ -108,19 +102,11 @@ def read_header(path: Path) -> Header:
 
 
 def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.float32]:
-    """Return the rain rate in mm h-1 of one map, (ny, nx) float32 with y and x increasing.
+    """Return the rain rate in mm h-1 of the ``index``-th of a header's times, (ny, nx) float32.
 
-    Rain below 0, which adjustments to gauges leave in some products, and above 900 mm/h (less for
-    more than an hour) or an echo of 150 dBZ is no measurement: missing.
-
-    Parameters
-    ----------
-    header : Header
-        Of the file.
-    index : int
-        Which of the header's times.
-    relation : ZRRelation
-        For composites of reflectivity; rates and accumulations do not need it.
+    Rows run from south to north. Rain below 0, which adjustments to gauges leave in some products,
+    and above 900 mm/h (less for more than an hour) or an echo of 150 dBZ is no measurement:
+    missing. The relation is for reflectivity; rates and accumulations do not need it.
     """
     with foreign_file(Path(header.path), header.format) as plain:
         values = MAP_READERS[header.format].read_values(plain, header, index)
@@ -138,24 +124,11 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
 def read_sweeps(
     paths: Sequence[Path], format: Format, cuts: int = 1, moment: str | None = None
 ) -> list[Sweep]:
-    """Return the usable sweeps of one scan, lowest first.
+    """Return the usable sweeps of one scan for the ``cuts`` lowest elevations, lowest first.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files of the scan: volumes, single sweeps, or moments of the same sweeps; of NEXRAD the
-        chunks of one volume in their order.
-    format : Format
-        Their format.
-    cuts : int
-        Number of lowest elevations.
-    moment : str, optional
-        Name of the reflectivity to use.
-
-    Raises
-    ------
-    DataError
-        When a file is damaged or no sweep has reflectivity.
+    Its files are volumes, single sweeps, or moments of the same sweeps; of NEXRAD the chunks of
+    one volume in their order. ``moment`` is the name of the reflectivity. DataError when a file is
+    damaged or no sweep has reflectivity.
     """
     sweeps: list[Sweep] = []
     for part in parts(paths, format):
@@ -184,13 +157,7 @@ def read_part(paths: Sequence[Path], format: Format, cuts: int, moment: str | No
 def usable(
     sweeps: Sequence[Sweep], paths: Sequence[Path], cuts: int, moment: str | None
 ) -> list[Sweep]:
-    """Return one sweep for each of the lowest cuts, with the moments of all files joined.
-
-    Raises
-    ------
-    DataError
-        When no sweep has reflectivity.
-    """
+    """Return one sweep for each of the lowest cuts, with the moments of all files joined."""
     lowest = usable_sweeps(join_moments(sweeps), cuts)
     if not lowest:
         raise DataError(

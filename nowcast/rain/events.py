@@ -15,25 +15,17 @@ WET = 0.01
 def event_labels(
     archive: NDArray[np.integer], time: NDArray[np.datetime64], wet: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Give every case the number of its event.
+    """Give every case the number of its event, (case,) int64: 0, 0, ... 1, 1, ...
 
-    A new event begins with another archive, with the first rain after a pause of six hours, and
-    24 hours after the last one began (weather changes within a day more than within an hour). Dry
+    A new event begins with another archive, with the first rain after a pause of six hours, and 24
+    hours after the last one began (weather changes within a day more than within an hour). Dry
     cases belong to the event before them.
 
     Parameters
     ----------
-    archive : ndarray, (case,) int
-        Which rain store each case is from, increasing.
-    time : ndarray, (case,) datetime64
-        Starts, increasing within an archive.
-    wet : ndarray, (case,) float64
-        Part of the scored pixels with rain.
-
-    Returns
-    -------
-    ndarray, (case,) int64
-        0, 0, ... 1, 1, ...
+    archive, time, wet : ndarray, (case,)
+        Number of each case's rain store, increasing; its start, increasing within
+        an archive; and the part of the scored pixels with rain.
 
     Examples
     --------

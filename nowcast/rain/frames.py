@@ -55,13 +55,7 @@ class FrameSource:
 
     @classmethod
     def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
-        """Check that these are frames.
-
-        Raises
-        ------
-        DataError
-            When there is no such variable, its axes are others, or times do not increase.
-        """
+        """Check that these are frames (time, y, x) of numbers, times increasing."""
         import xarray as xr
 
         path, name, store = None, "data", ""
@@ -136,13 +130,7 @@ class FrameSource:
         )
 
     def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return frames, float32 (len(frames), ny, nx).
-
-        Raises
-        ------
-        DataError
-            When the store has gone, is another one by now, or is damaged.
-        """
+        """Return frames (n, ny, nx) float32; DataError when the store has gone or is damaged."""
         data = self.data
         if isinstance(data, str):
             data, frames = self._stored(frames)
@@ -183,14 +171,10 @@ class FrameSource:
         tile: tuple[int, int],
         threshold: float,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Count the wet and the valid cells of every tile of frames.
+        """Count the wet and the valid cells of every tile, (len(frames), len(corners)) int64.
 
         The frames are read block by block, so that memory stays bounded: on the workers of the
         current Dask client if there is one and the frames are in a store, otherwise here.
-
-        Returns
-        -------
-        wet, valid : int64 (len(frames), len(corners))
         """
         at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
         blocks = [frames[a : a + at_once] for a in range(0, len(frames), at_once)]

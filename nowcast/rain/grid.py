@@ -114,13 +114,7 @@ class Grid:
 
     @classmethod
     def from_coordinates(cls, crs: str, x: NDArray[Any], y: NDArray[Any], *, where: str) -> Grid:
-        """Return the grid of cell centres ``x`` and ``y`` (increasing, metres).
-
-        Raises
-        ------
-        DataError
-            When a coordinate has fewer than two values, is not equally spaced or decreases.
-        """
+        """Return the grid of cell centres in metres, two at least, in equal steps upwards."""
         axes: list[tuple[float, float]] = []
         for name, values in (("x", x), ("y", y)):
             steps = np.diff(np.asarray(values, dtype=np.float64))
@@ -221,3 +215,31 @@ def _in_metres(crs: str) -> str:
             f"{projection.axis_info[0].unit_name}; choose one such as EPSG:3035"
         )
     return projection.to_wkt()
+
+
+#: Cells may be so many times as long as they are wide: those of degrees are oblong.
+MOST_OBLONG = 3.0
+
+
+def mean_spacing(y: NDArray[np.floating], x: NDArray[np.floating], where: str) -> float:
+    """Return the distance of a grid's points in m: the side of a square as large as its cells.
+
+    Motion and windows need a length of a pixel, and no more than that: displacements are in
+    pixels. ``y`` and ``x`` (n,) are in m; DataError of ``where`` when one has a single value, or
+    cells are longer than wide by more than `MOST_OBLONG`.
+    """
+    sides = []
+    for name, values in (("y", y), ("x", x)):
+        if len(values) < 2:
+            raise DataError(
+                f"{where}: expected at least 2 cells along {name}, found {len(values)}; give a "
+                "larger grid"
+            )
+        sides.append(abs(float(values[-1] - values[0])) / (len(values) - 1))
+    long, short = max(sides), min(sides)
+    if not 0 < long <= MOST_OBLONG * short:
+        raise DataError(
+            f"{where}: expected cells at most {MOST_OBLONG:g} times as long as wide, found "
+            f"{sides[0]:g} m by {sides[1]:g} m; put the rain on another grid first"
+        )
+    return (long * short) ** 0.5

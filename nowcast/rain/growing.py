@@ -29,17 +29,9 @@ def write_parts(parts: Iterable[xr.Dataset], path: Path, along: str) -> None:
     """Write Datasets that follow each other along a dimension as one netCDF file, at one stroke.
 
     HDF5 compresses in one thread, and keeps its lock meanwhile; here each field is a chunk that is
-    compressed by a thread of its own and handed over as it is.
-
-    Parameters
-    ----------
-    parts : iterable of Dataset
-        With the same variables; each is needed only until the next one is asked for. What does not
-        have the dimension is taken from the first.
-    path : path
-        Replaced when all is written.
-    along : str
-        The dimension; it is unlimited in the file.
+    compressed by a thread of its own and handed over as it is. Each part, with the same variables,
+    is needed only until the next one is asked for; what does not have the dimension is taken from
+    the first. The dimension is unlimited in the file.
     """
     import h5py
     from xarray.conventions import encode_cf_variable

@@ -32,11 +32,6 @@ def name_of(store: xr.Dataset) -> str:
     A model remembers by it which stores it was trained on. Titles alone are often the same: every
     month of one radar has that of the radar. A store that grows keeps its name, and so does one
     that was ingested anew from the same files.
-
-    Parameters
-    ----------
-    store : Dataset
-        With ``rain_rate (time, y, x)``; its first frame is read.
     """
     digest = hashlib.sha256()
     if "crs" in store.variables:

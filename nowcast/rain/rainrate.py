@@ -70,13 +70,7 @@ class ZRRelation:
             ) from None
 
     def rain_rate(self, dbz: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the rain rate in mm h-1, float32, of the shape of ``dbz``.
-
-        Parameters
-        ----------
-        dbz : ndarray
-            Reflectivity in dBZ. Minus infinity is no echo and gives 0, NaN is missing and stays.
-        """
+        """Return the rain rate in mm h-1, float32, of dBZ; minus infinity gives 0, NaN stays."""
         # R = (10^(dBZ/10) / a)^(1/b) as one exponential, which takes -inf to 0 and NaN to NaN.
         slope = np.float32(math.log(10.0) / (10.0 * self.b))
         shift = np.float32(math.log(self.a) / self.b)

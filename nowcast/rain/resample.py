@@ -27,16 +27,11 @@ def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: st
     rain : DataArray (time, y, x)
         Rain rate in mm h-1 with coordinates in m, lazy or not.
     step : timedelta64
-        Wanted; a multiple of the one that the frames have.
+        Wanted; had by leaving frames out, else a DataError.
     spacing : float
         Wanted, in m.
     name : str
         Of the data, for messages.
-
-    Raises
-    ------
-    DataError
-        When the step cannot be had by leaving frames out.
     """
     rain = _every(rain, step, name)
     have = abs(float(rain["x"].values[-1] - rain["x"].values[0])) / (rain.sizes["x"] - 1)

@@ -59,10 +59,7 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
 def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
     """Open and check a rain store as it lies there, frames in the order in which they came.
 
-    Returns
-    -------
-    xarray.Dataset
-        As :func:`open_rain`, but read when it is indexed, without Dask.
+    As :func:`open_rain`, but read when it is indexed, without Dask.
     """
     import xarray as xr
 
@@ -184,13 +181,8 @@ def path_of(dataset: xr.Dataset) -> str:
 def time_step(dataset: xr.Dataset) -> np.timedelta64:
     """Return the regular step between the times of a rain store: the most frequent difference.
 
-    Gaps are the caller's to judge.
-
-    Raises
-    ------
-    DataError
-        When there are fewer than two times, or less than two thirds of the differences are
-        the same.
+    Gaps are the caller's to judge. DataError when there are fewer than two times, or less than two
+    thirds of the differences are the same.
     """
     time = dataset["time"].values
     if time.size < 2:
@@ -216,13 +208,7 @@ ROUND_MINUTES = (1, 2, 2.5, 3, 5, 6, 10, 12, 15, 20, 30, 60)
 
 
 def lead_step(dataset: xr.Dataset) -> np.timedelta64:
-    """Return the step of a forecast's leads: `time_step`, or a round one near an irregular step.
-
-    Raises
-    ------
-    DataError
-        When there are fewer than two times.
-    """
+    """Return the step of a forecast's leads: `time_step`, or a round one near an irregular step."""
     try:
         return time_step(dataset)
     except DataError:
@@ -299,11 +285,7 @@ def netcdf_encoding(dataset: xr.Dataset) -> dict[str, Any]:
 def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
     """Return chunks and compression of a Dataset's variables for ``to_zarr``.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    quick : bool
-        Compress fields five times as fast, to a quarter more bytes.
+    ``quick`` compresses fields five times as fast, to a quarter more bytes.
     """
     from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
@@ -349,14 +331,7 @@ def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
 
     What readers see of the store changes as a whole when this one file is replaced. Done here and
     not by zarr, which warns at each call, so that warnings need not be switched off (which threads
-    cannot do without disturbing each other) and attributes change in the same stroke.
-
-    Parameters
-    ----------
-    path : Path
-        The store, format 3.
-    attributes : dict, optional
-        Global attributes to add or replace.
+    cannot do without disturbing each other), and global attributes change in the same stroke.
     """
     group = json.loads((path / "zarr.json").read_text())
     members = sorted(entry.parent for entry in path.glob("*/zarr.json"))

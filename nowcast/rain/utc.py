@@ -12,21 +12,9 @@ from daskdl.errors import SettingsError
 
 
 def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
-    """Return a time in UTC, datetime64[us].
+    """Return the time in UTC, datetime64[us], of ISO 8601 text, with a zone or without.
 
-    Parameters
-    ----------
-    option : str
-        Where it was given, for the error.
-    text : str
-        ISO 8601, such as ``2020-02-07T13:20``. UTC, unless it says how far it is from it.
-    others : str
-        What could have been given instead of a time, for the error.
-
-    Raises
-    ------
-    SettingsError
-        When it is not a time.
+    SettingsError when it is none: of ``option``, and of what else could be given, ``others``.
 
     Examples
     --------

@@ -138,30 +138,11 @@ def windows(
 def gapless_runs(
     time: NDArray[np.datetime64], step: Any, times: Times, length: int, name: str
 ) -> tuple[list[tuple[int, int]], np.timedelta64]:
-    """Return the stretches of frames that follow each other by exactly one step.
+    """Return the stretches (start, stop) of frames without gaps, and their step.
 
-    Parameters
-    ----------
-    time : (n,) increasing
-    step : timedelta, optional
-        By default the most frequent one, the shortest of those that are equally frequent.
-    times : (first, last) or slice, optional
-        Both ends included.
-    length : int
-        Runs of fewer frames are left out.
-    name : str
-        Of the data, for the error.
-
-    Returns
-    -------
-    runs : list of (start, stop)
-        Indices of frames.
-    step : timedelta64
-
-    Raises
-    ------
-    DataError
-        When there is no run.
+    The step is by default the most frequent one, the shortest of those that are equally frequent.
+    Both ends of ``times`` are included; runs of fewer than ``length`` frames are left out.
+    DataError, of the data called ``name``, when there is no run.
     """
     if times is None:
         first, last = None, None

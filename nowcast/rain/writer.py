@@ -83,12 +83,8 @@ class Frame(NamedTuple):
 def locked(path: Path) -> Iterator[None]:
     """Hold the store at ``path`` for writing, so that two runs do not write it at once.
 
-    Raises
-    ------
-    DataError
-        When another process is writing it, or nothing can be written there.
-    SettingsError
-        When the path is an address.
+    DataError when another process is writing it, or nothing can be written there; SettingsError
+    when the path is an address.
     """
     check_local(path)
     with ExitStack() as stack:
@@ -163,12 +159,8 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
     """Add frames, whose times are not in the store yet; return how many.
 
     Frames are taken one at a time and committed every few, also those before an exception that
-    ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time.
-
-    Raises
-    ------
-    DataError
-        When a frame has the time of another, or when the store is of another kind.
+    ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time;
+    else a frame of the time of another is a DataError, as is a store of another kind.
     """
     store = _Arrays.open(path)
     times, fresh = list(store.times), list[Frame]()

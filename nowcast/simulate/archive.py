@@ -98,19 +98,9 @@ class Days:
 def simulate_archive(
     path: Path, days: Days, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Write a rain store of simulated days; between them time has gaps unless they have 24 hours.
+    """Write a rain store of simulated days, with gaps of time unless they have 24 hours.
 
-    Parameters
-    ----------
-    path : path
-        A new zarr store.
-    days : Days
-    progress : function of (done, total), optional
-
-    Raises
-    ------
-    SettingsError
-        When the numbers make no archive.
+    SettingsError when the numbers make no archive.
     """
     if (
         min(days.days, days.per_day, days.size // 16, days.radars) < 1

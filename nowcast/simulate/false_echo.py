@@ -125,16 +125,8 @@ def disturb(
 ) -> Disturbed:
     """Return a sweep of rain with false echo.
 
-    Parameters
-    ----------
-    echo : (rays, gates) float32
-        Reflectivity of the rain, mm6 m-3.
-    radar : Radar
-    elevation : float
-        Degrees.
-    amount : FalseEcho
-    seed : tuple of int
-        Of what changes from scan to scan; hills and obstacles are the radar's own.
+    ``echo`` is the rain's reflectivity, (rays, gates) mm6 m-3. The seed is of what changes from
+    scan to scan; hills and obstacles are the radar's own.
     """
     rng, other = np.random.default_rng((*seed, 17)), np.random.default_rng((*seed, 20))
     noise = radar.noise.astype(np.float32)

@@ -74,21 +74,10 @@ class Flow:
         return u + ux * x + uy * y, v + vx * x + vy * y
 
     def carry(self, start: ArrayLike, end: float) -> tuple[Array, Array]:
-        """Return the path of air: from X at ``start`` to ``matrix @ X + shift`` at ``end``.
+        """Return the path of air: from X at ``start`` to ``matrix @ X + shift`` at ``end`` (s).
 
-        Parameters
-        ----------
-        start : (...) array_like
-            Seconds.
-        end : float
-            Seconds; it may be the earlier one.
-
-        Returns
-        -------
-        matrix : (..., 2, 2) float64
-            How a pattern is turned and sheared; its determinant is 1.
-        shift : (..., 2) float64
-            Metres.
+        ``start`` is (...), and ``end`` may be the earlier one. The matrix (..., 2, 2), of
+        determinant 1, says how a pattern is turned and sheared; the shift (..., 2) is in metres.
         """
         start = np.asarray(start, np.float64)
         half = 0.5 * (end - start)[..., None]

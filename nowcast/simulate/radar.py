@@ -131,15 +131,11 @@ class Radar:
     def measure(
         self, weather: Weather, time: float, elevation: float, rng: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the sweep that begins at ``time``; the weather stands still for the turn.
+        """Return the sweep that begins at ``time``, (rays, gates) float32, of still weather.
 
         Reflectivities (not dBZ) are averaged across the beam, which is the wider the farther out,
-        fall with height and are heard within the receiver's noise.
-
-        Returns
-        -------
-        (rays, gates) float32
-            dBZ; minus infinity where no echo is heard, NaN where the radar was blind.
+        fall with height and are heard within the receiver's noise. In dBZ: minus infinity where no
+        echo is heard, NaN where the radar was blind.
         """
         return self.hear(self.echo(weather, time, elevation), rng)
 

@@ -67,14 +67,9 @@ class Cells:
         return np.sin(np.pi * age**0.75)
 
     def positions(self, flow: Flow, time: float) -> tuple[Array, Array]:
-        """Return places and shapes of the cells at a time.
+        """Return middles (n, 2) in metres and shapes (n, 2, 2) of the cells at a time.
 
-        Returns
-        -------
-        middles : (n, 2) float64
-            x and y in metres.
-        frames : (n, 2, 2) float64
-            Takes metres from the middle to radii along the axes of the cell's ellipse.
+        A shape takes metres from the middle to radii along the axes of the cell's ellipse.
         """
         matrix, shift = flow.carry(self.when, time)
         middles = np.einsum("nij,nj->ni", matrix, np.stack([self.x, self.y], axis=1)) + shift
@@ -95,17 +90,10 @@ class Storms:
 
     @classmethod
     def draw(cls, seed: int, hours: float, per_day: float) -> Storms:
-        """Draw the storms of some hours, evenly spread over time and the area around the radar.
+        """Draw the storms of some hours, evenly spread over time and the area within :data:`REACH`.
 
-        A longer simulation of the same seed begins with the same storms.
-
-        Parameters
-        ----------
-        seed : int
-        hours : float
-            Length of the simulation; storms at its ends are cut by them.
-        per_day : float
-            Number of storms in 24 hours within :data:`REACH`.
+        A longer simulation of the same seed begins with the same storms; those at its ends are cut
+        by them.
         """
         start, interval, one, many = draw_numbers(seed, hours, per_day)
         shields = _shields(start, interval, one)
@@ -117,16 +105,8 @@ class Storms:
 def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float, Array, Array]:
     """Draw what storms are made of; arguments as in `Storms.draw`.
 
-    Returns
-    -------
-    start : (n,) float64
-        When the interval of each storm begins, seconds.
-    interval : float
-        Its length.
-    one : (9, n) float64
-        Numbers between 0 and 1, of each storm.
-    many : (n, MOST_CORES, 8) float64
-        The same, of each of its cores.
+    When the interval of each storm begins (n,) and its length, in seconds; and numbers between 0
+    and 1: of each storm (9, n), and of each of its cores (n, MOST_CORES, 8).
     """
     interval = 86400.0 / per_day
     before = np.ceil(LONGEST / 2 / interval)

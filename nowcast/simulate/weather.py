@@ -70,19 +70,9 @@ class Weather:
         return self.flow.wind(time, x, y)
 
     def rain_field(self, time: float, x: ArrayLike, y: ArrayLike) -> Field:
-        """Return the rain rate at the ground.
+        """Return the rain rate at the ground, mm h-1 float32, where x and y broadcast to.
 
-        Parameters
-        ----------
-        time : float
-            Seconds from the start.
-        x, y : array_like
-            Metres east and north of the radar, that broadcast together.
-
-        Returns
-        -------
-        ndarray of float32
-            mm h-1, of the shape that x and y broadcast to.
+        They are metres east and north of the radar; ``time`` is seconds from the start.
         """
         points = Points(
             np.atleast_1d(np.asarray(x, np.float32)), np.atleast_1d(np.asarray(y, np.float32))

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.rain.cf import describe, history_line
-from nowcast.rain.grid import Grid
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import Grid, mean_spacing
 from nowcast.rain.store import path_of, time_step
 from nowcast.sums.areas import Areas
 from nowcast.sums.between import mean_between, motion_between
@@ -90,13 +89,7 @@ def sums(
     areas: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[xr.Dataset]:
-    """Give the sums of `accumulate`, one time after the other.
-
-    Raises
-    ------
-    DataError
-        When no window is observed anywhere; see `accumulate`.
-    """
+    """Give the sums of `accumulate` time by time; DataError when no window is observed."""
     where = path_of(rain)
     grid = Grid.from_dataset(rain, where=where)
     places = None if areas is None else Areas.read(areas, grid)
@@ -240,13 +233,7 @@ def accumulate_to(
     areas: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write the sums of `accumulate` to netCDF or zarr, those of areas to CSV beside it.
-
-    Returns
-    -------
-    int
-        Number of times at which windows end.
-    """
+    """Write the sums of `accumulate`, those of areas to CSV beside; return their count."""
     from daskdl.files import replacing
     from nowcast.forecasters.file import write_leads
 

@@ -68,20 +68,10 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
-    """Return gauges and radar at the times of the sums.
+    """Return gauges and radar at the times of the sums of `nowcast.accumulate`.
 
-    Parameters
-    ----------
-    sums : Dataset
-        From `nowcast.accumulate`.
-    gauges : Gauges
-    window : float
-        Hours over which the gauges' amounts are.
-
-    Raises
-    ------
-    DataError
-        When the two have no window, time or place in common.
+    ``window`` is the hours over which the gauges' amounts are. DataError when the two have no
+    window, time or place in common.
     """
     import pyproj
 
@@ -166,13 +156,7 @@ def left_out(pairs: Pairs, methods: tuple[str, ...]) -> list[Scores]:
 
 
 def adjusted(sums: xr.Dataset, pairs: Pairs, method: str, window: float) -> xr.Dataset:
-    """Return the sums over the gauges' window, adjusted; ``adjustment (time, y, x)`` is beside.
-
-    Raises
-    ------
-    SettingsError
-        When the method is not one of `methods_of`.
-    """
+    """Return the sums over the gauges' window, adjusted; ``adjustment (time, y, x)`` is beside."""
     if method not in (allowed := methods_of(sums)):
         raise SettingsError(
             f"--method: expected {' or '.join(allowed)}, found {method!r}; only sums of one radar "

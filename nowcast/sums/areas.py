@@ -46,12 +46,8 @@ class Areas:
         """Read the features of a GeoJSON file (RFC 7946) and lay them on a grid.
 
         A polygon has the cells' shares of it, a point the cell that it lies in. Names are the
-        features' property ``name``, else their ``id``, else ``area 1`` and so on.
-
-        Raises
-        ------
-        DataError
-            When it is no such file, a name is there twice, or no area touches the grid.
+        features' property ``name``, else their ``id``, else ``area 1`` and so on. DataError when
+        it is no such file, a name is there twice, or no area touches the grid.
         """
         import pyproj
 
@@ -85,12 +81,7 @@ class Areas:
     def mean(self, fields: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return means over areas of fields (..., y, x), and the share of each that is known.
 
-        Returns
-        -------
-        mean : ndarray, (..., area) float32
-            NaN where nothing is known.
-        known : ndarray, (..., area) float32
-            0 to 1.
+        Both are (..., area) float32; the mean is NaN where nothing is known.
         """
         flat = fields.reshape(*fields.shape[:-2], -1)
         mean = np.full((*flat.shape[:-1], len(self.names)), np.nan, np.float32)

@@ -23,24 +23,18 @@ def mean_between(
     """Return the mean rain of a part of the time between two frames, and how much of it is known.
 
     At each instant rain is that of both frames, moved there along the motion and weighed by how
-    near each is in time; where one is missing or comes from outside of the grid, that of the other.
-    Instants follow each other by at most one cell's way.
+    near each is in time; where one is missing or comes from outside of the grid, that of the
+    other. Instants follow each other by at most one cell's way.
 
     Parameters
     ----------
     earlier, later : ndarray, (field, y, x) float32
-        Rain rates in mm h-1, NaN where missing; fields are members of an ensemble.
+        Rain rates in mm h-1, NaN where missing; fields are members of an ensemble. Both results are
+        alike: what is not known counts as 0, and the share of the part that is known.
     motion : ndarray, (2, y, x) float32
         Displacement in cells from one frame to the other.
     begin, end : float
         The part, 0 at the earlier frame and 1 at the later one.
-
-    Returns
-    -------
-    mean : ndarray, (field, y, x) float32
-        Rain rate in mm h-1, what is not known counted as 0.
-    known : ndarray, (field, y, x) float32
-        Share of the part, 0 to 1.
     """
     fields = [(a, b) for a, b in zip(earlier, later, strict=True)]
     dry = not ((earlier > 0).any() or (later > 0).any())
@@ -70,16 +64,9 @@ def motion_between(
 ) -> Float:
     """Return the motion (2, y, x) from a frame to the next, in cells, as forecasts measure it.
 
-    Parameters
-    ----------
-    read : callable
-        Gives the frame (y, x) at a position.
-    minutes : sequence of float
-        Times of all frames.
-    position : int
-        Of the earlier frame.
-    first : int
-        Position of the earliest frame that may be looked at: no gap lies between.
+    ``read`` gives the frame (y, x) at a position, ``minutes`` are the times of all; ``position``
+    is that of the earlier frame, and ``first`` of the earliest that may be looked at: no gap lies
+    between.
     """
     last = position + 1
     step = minutes[last] - minutes[position]

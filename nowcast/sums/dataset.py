@@ -37,10 +37,8 @@ def sums_dataset(
 ) -> xr.Dataset:
     """Describe the sums of the windows that end at one time.
 
-    Parameters
-    ----------
-    totals, shares : ndarray, (window, field, y, x) float32
-        mm of each member, NaN where missing; share of the window that is observed.
+    Totals, mm of each member, NaN where missing, and shares that are observed: (window, field, y,
+    x).
     """
     import xarray as xr
 

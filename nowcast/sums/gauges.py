@@ -40,13 +40,7 @@ class Gauges:
 
     @classmethod
     def read(cls, path: Path) -> Gauges:
-        """Read a CSV with the columns of `COLUMNS`, or a netCDF file of time series.
-
-        Raises
-        ------
-        DataError
-            When there is no such file, or something in it is not as it should be.
-        """
+        """Read a CSV with the columns of `COLUMNS`, or a netCDF file of time series."""
         if not path.is_file():
             raise DataError(f"{path}: expected a file of gauges, found none there")
         gauges = _from_netcdf(path) if path.suffix in (".nc", ".nc4") else _from_csv(path)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.forecast import Forecast
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import mean_spacing
 from nowcast.verification.schedule import own_times, schedule
 
 if TYPE_CHECKING:

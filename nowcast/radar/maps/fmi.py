@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.attributes import read_time
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps.projection import compare_corners
-from nowcast.radar.odim_groups import read_time
 from nowcast.radar.plainfile import read_bytes
 from nowcast.rain.grid import Grid
 

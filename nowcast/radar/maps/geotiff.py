@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar.attributes import read_time
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.maps.projection import check_metres
-from nowcast.radar.odim_groups import read_time
 from nowcast.rain.grid import Grid
 
 # By unit: factor and offset where the file has none.

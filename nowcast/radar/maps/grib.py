@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar.attributes import read_time
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps.grib_grid import grid_of
-from nowcast.radar.odim_groups import read_time
 
 
 class Parameter(NamedTuple):

@@ -15,13 +15,7 @@ Key = Callable[[str, type], float | int | str]
 
 
 def grid_of(key: Key) -> Grid:
-    """Return the grid of a message, with y and x increasing.
-
-    Raises
-    ------
-    DataError
-        When it is of another kind, such as a Gaussian one.
-    """
+    """Return the grid of a message, y and x increasing; a Gaussian one is a DataError."""
     kind = str(key("gridType", str))
     projections = {"polar_stereographic": _stereographic, "lambert": _lambert}
     degrees = kind in ("regular_ll", "rotated_ll")

@@ -15,20 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.attributes import count, number, text
-from nowcast.radar.header import MOST_CELLS, Format, Header
-from nowcast.radar.maps.projection import compare_corners, geographic_grid, in_metres
-from nowcast.radar.odim_groups import (
+from nowcast.radar.attributes import (
     REFLECTIVITY,
     check_measured,
+    count,
     datasets,
+    number,
     quantity,
     read_data,
     read_time,
     says,
     station,
+    text,
     the_only,
 )
+from nowcast.radar.header import MOST_CELLS, Format, Header
+from nowcast.radar.maps.projection import compare_corners, geographic_grid, in_metres
 from nowcast.rain.grid import Grid
 
 RATE, ACCUMULATION = "RATE", "ACRR"
@@ -84,13 +86,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 
 
 def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
-    """Return start and end of a dataset, or None where it states none; compare them with ``time``.
-
-    Raises
-    ------
-    DataError
-        When the end is before the start, or the file's time is more than half an hour outside.
-    """
+    """Return start and end of a dataset, None where it states none; compared with ``time``."""
     keys = ("startdate", "starttime", "enddate", "endtime")
     if any(key not in what.attrs for key in keys):
         return None

@@ -49,10 +49,7 @@ def compare_corners(
 ) -> None:
     """Compare the corners with the scale: a hundredth of the extent, or two cells, may differ.
 
-    Raises
-    ------
-    DataError
-        When they contradict each other; corners that are not stated contradict nothing.
+    Corners that are not stated contradict nothing.
     """
     for axis, first, last, n, step in zip("xy", start, end, cells, steps, strict=True):
         extent = last - first
@@ -69,20 +66,11 @@ def compare_corners(
 def geographic_grid(
     longitude: float, latitude: float, dlon: float, dlat: float, nx: int, ny: int
 ) -> Grid:
-    """Return the grid of cells in equal steps of longitude and latitude.
+    """Return the grid of cells in equal steps of degrees from the south-western centre.
 
-    The projection is the equidistant cylindrical one with its true scale along the middle latitude,
-    in which degrees are lengths: the cells stay what they are, nothing is interpolated. Away from
-    the middle, x is stretched by cos(middle) / cos(latitude).
-
-    Parameters
-    ----------
-    longitude, latitude : float
-        Centre of the south-western cell, degrees.
-    dlon, dlat : float
-        Steps, degrees, positive.
-    nx, ny : int
-        Number of cells.
+    The projection is the equidistant cylindrical one with its true scale along the middle
+    latitude, in which degrees are lengths: the cells stay what they are, nothing is interpolated.
+    Away from the middle, x is stretched by cos(middle) / cos(latitude).
 
     Examples
     --------

@@ -89,11 +89,9 @@ def _first_ray(path: Path, root: xr.Dataset) -> tuple[np.datetime64, int]:
 def _check_statements(root: xr.Dataset, first: np.datetime64) -> None:
     """Refuse what a volume's root says of it and sweeps here do not follow.
 
-    Raises
-    ------
-    DataError
-        When the radar moves, its angles or ranges wait for corrections (``azimuth_correction`` and
-        others, CfRadial 1.4, 5.7), or the volume starts at another time than its first ray.
+    So it is where the radar moves, its angles or ranges wait for corrections
+    (``azimuth_correction`` and others, CfRadial 1.4, 5.7), or the volume starts at another time
+    than its first ray.
     """
     moving = "platform_is_mobile" in root and text_of(root["platform_is_mobile"].values) == "true"
     if moving or str(root.attrs.get("platform_is_mobile", "")).lower() == "true":

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.attributes import number, text
-from nowcast.radar.header import Format, Header, compare_times
+from nowcast.radar.header import Format, Header, Site, compare_times
 from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.radar.site import Site
+from nowcast.radar.header import Site
 
 # Between the half-power points of the beam, degrees: what most weather radars have.
 BEAMWIDTH = 1.0

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, Site
 from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import COHERENCE, CORRELATION, PHASE, VELOCITY, Sweep
-from nowcast.radar.site import Site
 
 if TYPE_CHECKING:
     import xarray as xr

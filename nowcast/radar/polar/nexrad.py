@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format, Header
-from nowcast.radar.odim_groups import REFLECTIVITY, read_time
+from nowcast.radar.attributes import REFLECTIVITY, read_time
+from nowcast.radar.header import Format, Header, Site
 from nowcast.radar.plainfile import MOST_BYTES
 from nowcast.radar.polar.cuts import lowest_cuts, sweeps_of
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.attributes import number, text
-from nowcast.radar.header import Format, Header, compare_times
-from nowcast.radar.odim_groups import (
+from nowcast.radar.attributes import (
     REFLECTIVITY,
     check_measured,
     datasets,
+    number,
     quantity,
     read_data,
     read_time,
     says,
     station,
+    text,
     the_only,
 )
+from nowcast.radar.header import Format, Header, Site, compare_times
 from nowcast.radar.polar.cuts import lowest_cuts
 from nowcast.radar.polar.sweep import (
     COHERENCE,
@@ -34,7 +35,6 @@ from nowcast.radar.polar.sweep import (
     Sweep,
     of_nyquist,
 )
-from nowcast.radar.site import Site
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
 METRES_SINCE = (2, 4)
@@ -91,13 +91,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
-    """Return the turns that the radar does not call malfunctioning (``how/malfunc``).
-
-    Raises
-    ------
-    DataError
-        When it calls all of them so.
-    """
+    """Return the turns that the radar does not call malfunctioning, one at least."""
     sound = [turn for turn in turns if not says("malfunc", turn, file)]
     if not sound:
         told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""

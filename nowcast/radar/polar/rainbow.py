@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, Site
 from nowcast.radar.polar.cuts import sweeps_of
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 
 if TYPE_CHECKING:
     import xarray as xr

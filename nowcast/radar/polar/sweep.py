@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.odim_groups import REFLECTIVITY
-from nowcast.radar.site import Site
+from nowcast.radar.attributes import REFLECTIVITY
+from nowcast.radar.header import Site
 from nowcast.radar.units import METRES
 
 if TYPE_CHECKING:
@@ -143,18 +143,10 @@ class Sweep:
 def from_xradar(
     dataset: xr.Dataset, site: Site | None, classify: Classify, moment: str | None = None
 ) -> Sweep:
-    """Return a sweep from xradar's Dataset of it, rays sorted by azimuth.
+    """Return a sweep from xradar's Dataset of it (azimuth, range), rays sorted by azimuth.
 
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        With dimensions azimuth and range.
-    site : Site or None
-        From the root of the file.
-    classify : callable
-        The format's way to tell no echo and missing.
-    moment : str, optional
-        Name of the reflectivity to take; the first of :data:`REFLECTIVITY` by default.
+    ``site`` is from the root of the file, ``classify`` the format's way to tell no echo and
+    missing; ``moment`` names the reflectivity, the first of :data:`REFLECTIVITY` by default.
     """
     azimuth = np.asarray(dataset["azimuth"].values, np.float64)
     # The middle of a ray across north is 360 degrees or more in some.

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format, Header
+from nowcast.radar.header import Format, Header, Site
 from nowcast.radar.polar.cuts import lowest_cuts
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 
 REFLECTIVITY = ("CZ", "DB", "DZ", "ZH", "UZ", "ZT")
 CORRELATION, PHASE = ("RH",), ("PH",)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nowcast.ingest.gridding import Geometry, gate_weights
-from nowcast.radar.site import Site
+from nowcast.radar.header import Site
 from nowcast.rain.grid import Grid
 
 SITE = Site(51.07, 5.41, 140.0)

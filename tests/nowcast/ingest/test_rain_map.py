@@ -14,8 +14,8 @@ from daskdl.errors import DataError
 from nowcast.ingest.rain_map import Failure, combine, map_scan, try_header, try_scan
 from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
+from nowcast.radar.header import Site
 from nowcast.radar.reader import read_header
-from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid
 from tests.nowcast.radar.odim_file import write_sweep
 

@@ -15,9 +15,9 @@ from nowcast.ingest.mlcast import Origin, write_mlcast
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.settings import IngestSettings
+from nowcast.radar.header import Site
 from nowcast.radar.plainfile import WHOLE
 from nowcast.radar.reader import read_header, read_rain
-from nowcast.radar.site import Site
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation

@@ -14,8 +14,7 @@ from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import group_scans, nearest
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import find_files, of_one_radar, target_grid, typical
-from nowcast.radar.header import Format, Header
-from nowcast.radar.site import Site
+from nowcast.radar.header import Format, Header, Site
 from nowcast.rain.grid import Grid
 
 MINUTE = np.timedelta64(1, "m")

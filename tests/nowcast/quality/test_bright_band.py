@@ -13,8 +13,8 @@ from nowcast.cli import app
 from nowcast.ingest.ingest import ingest
 from nowcast.quality.bright_band import CONVECTIVE, STRATIFORM, freezing_level
 from nowcast.quality.clean import STEPS, clean
+from nowcast.radar.header import Site
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 from nowcast.rain.store import open_rain
 from nowcast.simulate import Radar, Weather, simulate
 

@@ -16,9 +16,9 @@ from nowcast.ingest.ingest import ingest
 from nowcast.quality.clean import clean
 from nowcast.quality.climate import open_climate
 from nowcast.quality.terrain import ALL, beam_blockage, terrain_loss
+from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
-from nowcast.radar.site import Site
 from nowcast.rain.store import open_rain
 from nowcast.simulate import Radar, simulate
 

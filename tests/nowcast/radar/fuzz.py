@@ -15,7 +15,7 @@ from nowcast.ingest.rain_map import Failure, try_header, try_scan
 from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import target_grid
-from nowcast.radar.site import Site
+from nowcast.radar.header import Site
 
 SETTINGS = IngestSettings.of(site=Site(50.0, 5.0), size=32, spacing=8000.0)
 

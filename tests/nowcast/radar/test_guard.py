@@ -11,7 +11,7 @@ import pytest
 from daskdl.errors import DataError, MissingExtraError, SettingsError
 from nowcast.radar import guard
 from nowcast.radar.guard import ReaderError, explained, foreign_file, guarded
-from nowcast.radar.site import Site
+from nowcast.radar.header import Site
 
 
 def told(raising) -> Exception:

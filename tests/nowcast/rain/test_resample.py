@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.rain.mesh import mean_spacing
+from nowcast.rain.grid import mean_spacing
 from nowcast.rain.resample import resampled
 
 FIVE, TEN = np.timedelta64(300, "s"), np.timedelta64(600, "s")

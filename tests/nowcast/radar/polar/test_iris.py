@@ -7,10 +7,9 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format
+from nowcast.radar.header import Format, Site
 from nowcast.radar.polar import iris
 from nowcast.radar.reader import read_header, read_sweeps
-from nowcast.radar.site import Site
 
 
 @pytest.mark.slow

@@ -8,9 +8,8 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format
+from nowcast.radar.header import Format, Site
 from nowcast.radar.reader import read_header, read_sweeps
-from nowcast.radar.site import Site
 from tests.nowcast.radar.odim_file import RAYS, write_sweep
 
 

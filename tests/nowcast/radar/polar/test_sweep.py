@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
-from nowcast.radar.header import Format
+from nowcast.radar.header import Format, Site
 from nowcast.radar.polar.cuts import join_moments, lowest_cuts, usable_sweeps
 from nowcast.radar.polar.sweep import Sweep, from_xradar, site_of
 from nowcast.radar.reader import read_header
-from nowcast.radar.site import Site
 from tests.nowcast.radar.odim_file import write_sweep
 
 
