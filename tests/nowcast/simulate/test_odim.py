@@ -76,22 +76,6 @@ def test_xradar_reads_what_was_written(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.isnan(read), np.isnan(field))
 
 
-def test_own_reader_tells_no_echo_from_missing(tmp_path: Path) -> None:
-    from nowcast.radar.header import Format
-    from nowcast.radar.reader import read_header, read_sweeps
-
-    path = write(tmp_path / "volume.h5", dbz())
-    with h5py.File(path, "r+") as file:
-        file["how"].attrs["software"] = np.bytes_("nowcast")  # or it is refused as simulated
-    header = read_header(path)
-    assert header.times == (np.datetime64(TIME, "s"),)
-    assert header.station == "Nowhere"
-    (sweep,) = read_sweeps([path], Format.ODIM)
-    assert sweep.dbz is not None
-    np.testing.assert_array_equal(np.isneginf(sweep.dbz), np.isneginf(dbz()))
-    np.testing.assert_array_equal(np.isnan(sweep.dbz), np.isnan(dbz()))
-
-
 def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path: Path) -> None:
     found: dict[str, h5py.h5a.AttrID] = {}
     with h5py.File(write(tmp_path / "volume.h5", dbz(), dbz()), "r") as file:

@@ -68,16 +68,6 @@ def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
     assert np.nanmax(rain) == pytest.approx(90.6)
 
 
-@pytest.mark.parametrize("format", ["NETCDF4", "NETCDF3_CLASSIC"])
-def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
-    header = read_header(write(maps(), tmp_path / "a.nc", format))
-    assert len(header.times) == 2
-    assert header.grid.y.tolist() == [1000.0, 2000.0, 3000.0]
-    first, second = (read_rain(header, index, ZRRelation()) for index in (0, 1))
-    assert np.isnan(first[2, 0])
-    assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(
     st.sampled_from(["09:50:00", "09:50:00.0", "9:50:0", "09:50"]),
@@ -103,14 +93,6 @@ UNITS = [
     ("precipitation_amount", "kg m-2", 6.0),
     ("lwe_thickness_of_precipitation_amount", "m", 6000.0),
 ]
-
-
-@pytest.mark.parametrize(("name", "units", "factor"), UNITS)
-def test_units_become_mm_an_hour(tmp_path, name, units, factor):
-    dataset = maps(name, units, bounds="edges")
-    dataset["rain"][:] /= factor
-    rain = read_rain(read_header(write(dataset, tmp_path / "a.nc")), 0, ZRRelation())
-    assert rain[2, 1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -233,16 +215,6 @@ def test_unknown_units_are_refused(tmp_path):
     header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
     with pytest.raises(DataError, match="found 'inch'"):
         read_rain(header, 0, ZRRelation())
-
-
-def test_less_than_no_rain_is_missing(tmp_path):
-    """As adjustments to gauges leave it, for instance in six of the maps of the BOM day."""
-    dataset = maps()
-    dataset["rain"][1, 2, 0] = -0.6
-    header = read_header(write(dataset, tmp_path / "a.nc"))
-    rain = read_rain(header, 1, ZRRelation())
-    assert np.argwhere(np.isnan(rain)).tolist() == [[0, 0]]
-    assert np.nanmin(rain) == 12
 
 
 def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):

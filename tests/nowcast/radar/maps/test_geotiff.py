@@ -17,37 +17,15 @@ from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import NX, NY, rain, write_geotiff
 
 
-def test_reflectivity_and_its_place(tmp_path):
+def test_its_place(tmp_path):
     header = read_header(write_geotiff(tmp_path / "a.tif"))
     assert header.format is Format.GEOTIFF
-    assert header.reflectivity
     assert header.times == (np.datetime64("2024-06-01T12:15"),)
     grid = header.grid
     assert (grid.nx, grid.ny, grid.dx, grid.dy) == (NX, NY, 250.0, 250.0)
     # The tie point is the north-western corner.
     assert (grid.x0, grid.y[-1]) == (118_331.0 + 125.0, 7_907_751.0 - 125.0)
     assert pyproj.CRS(grid.crs).to_epsg() == 3067
-    relation = ZRRelation(hail_cap=None)
-    expected = relation.rain_rate(np.where(rain() == 0, -np.inf, 5 * rain()))
-    np.testing.assert_array_equal(read_rain(header, 0, relation), expected)
-
-
-@pytest.mark.parametrize("metadata", [True, False])
-def test_rain_rates(tmp_path, metadata):
-    path = tmp_path / "202406011215_FIN-RR-3067-250M.tif"
-    header = read_header(write_geotiff(path, metadata=metadata, reflectivity=False))
-    assert not header.reflectivity
-    assert header.times == (np.datetime64("2024-06-01T12:15"),)
-    found = read_rain(header, 0, ZRRelation())
-    np.testing.assert_allclose(found, rain(), atol=0.011)
-
-
-def test_amounts_over_the_hours_of_the_name_become_rates(tmp_path):
-    path = tmp_path / "202406011200_FIN-RR12H-3067-250M.tif"
-    header = read_header(write_geotiff(path, metadata=False, reflectivity=False))
-    assert header.accumulation == np.timedelta64(12, "h")
-    found = read_rain(header, 0, ZRRelation())
-    np.testing.assert_allclose(found, rain() / 12, atol=0.001)
 
 
 @pytest.mark.parametrize("subfile", [0, 1])
@@ -102,13 +80,6 @@ def test_metadata_that_contradict_are_refused(tmp_path, before, after, sentence)
 def test_a_projection_in_feet_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"expected a projection in metres, found .* in US survey"):
         read_header(write_geotiff(tmp_path / "202406011215-dbz.tif", epsg=2263))
-
-
-def test_floating_point_numbers_are_the_quantity(tmp_path):
-    path = write_geotiff(
-        tmp_path / "202406011215-rr.tif", metadata=False, reflectivity=False, real=True
-    )
-    np.testing.assert_allclose(read_rain(read_header(path), 0, ZRRelation()), rain(), atol=0.011)
 
 
 def test_a_projection_without_a_code_is_refused_in_a_sentence(tmp_path):

@@ -13,7 +13,7 @@ from daskdl.errors import DataError
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
-from tests.nowcast.radar.composite_files import rain, write_odim
+from tests.nowcast.radar.composite_files import write_odim
 
 OPERA = "opera/20180824/T_PAAH21_C_EUOC_20180824190000.hdf"
 
@@ -37,28 +37,6 @@ def test_opera_is_as_h5py_has_it(radar_dir):
     for name, i, j in (("LL", 0, 0), ("LR", 1, 0), ("UL", 0, 1), ("UR", 1, 1)):
         corner = project(where[f"{name}_lon"], where[f"{name}_lat"])
         assert corner == pytest.approx((x[i], y[j]), abs=1.0)
-
-
-def test_rates_are_rain(tmp_path):
-    header = read_header(write_odim(tmp_path / "a.h5"))
-    assert not header.reflectivity
-    found = read_rain(header, 0, ZRRelation())
-    np.testing.assert_array_equal(found, rain())
-
-
-def test_accumulations_are_divided_by_their_length(tmp_path):
-    header = read_header(write_odim(tmp_path / "a.h5", "ACRR"))
-    assert header.accumulation == np.timedelta64(15, "m")
-    assert header.times == (np.datetime64("2024-06-01T12:15"),)
-    np.testing.assert_allclose(read_rain(header, 0, ZRRelation()), rain(), rtol=1e-6)
-
-
-def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
-    header = read_header(write_odim(tmp_path / "a.h5", "DBZH"))
-    relation = ZRRelation(hail_cap=None)
-    with np.errstate(divide="ignore"):
-        expected = relation.rain_rate(np.where(rain() == 0, -np.inf, 10 * rain()))
-    np.testing.assert_array_equal(read_rain(header, 0, relation), expected)
 
 
 @pytest.mark.parametrize("of_centres", [False, True])

@@ -44,16 +44,6 @@ def test_undetect_is_no_echo_and_nodata_is_missing(tmp_path):
     assert (sweep.dbz[10:20, 10:20] == 30.0).all()
 
 
-@pytest.mark.parametrize("number", [0, 7])
-def test_helchteren_has_no_number_for_no_echo(helchteren, number):
-    (sweep,) = read_sweeps([helchteren[number]], Format.ODIM)
-    echo = sweep.dbz[np.isfinite(sweep.dbz)]
-    assert sweep.dbz.shape == (360, 800)
-    assert echo.min() > -32
-    assert 0.5 < np.isneginf(sweep.dbz).mean() < 0.9
-    assert not np.isnan(sweep.dbz).any()
-
-
 @pytest.mark.parametrize("stops", [True, False])
 def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stops):
     path = write_sweep(tmp_path / "a.h5")

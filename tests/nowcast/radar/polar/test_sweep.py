@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
-from nowcast.radar.header import Format, Site
+from nowcast.radar.header import Site
 from nowcast.radar.polar.cuts import join_moments, lowest_cuts, usable_sweeps
 from nowcast.radar.polar.sweep import Sweep, from_xradar, site_of
 from nowcast.radar.reader import read_header
@@ -109,13 +109,6 @@ def test_moments_of_one_turn_are_joined_and_others_are_not():
         (True, False),
         (True, False),
     ]
-
-
-@pytest.mark.parametrize("format", Format)
-def test_formats_know_whether_they_are_polar(format):
-    grids = {"KNMI", "CF", "FMI", "RADOLAN", "GRIB2", "GeoTIFF"}
-    on_grid = format.value.split()[0] in grids or format.value.endswith("composite")
-    assert format.polar == (not on_grid)
 
 
 def test_headers_pickle(tmp_path):

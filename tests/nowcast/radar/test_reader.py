@@ -1,4 +1,4 @@
-"""Polar scans: every format's strongest echo is where and what xradar itself has."""
+"""The one door: what was written is read in every format, moments are joined, errors told."""
 
 from __future__ import annotations
 
@@ -11,11 +11,57 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import reader
-from nowcast.radar.header import Format
+from nowcast.radar.header import POLAR, Format
 from nowcast.radar.polar import odim
 from nowcast.radar.reader import read_header, read_rain, read_sweeps
 from nowcast.rain.rainrate import ZRRelation
+from tests.nowcast.radar.composite_files import rain, write_geotiff, write_grib, write_odim
 from tests.nowcast.radar.odim_file import write_sweep
+
+
+def test_each_format_has_a_reader():
+    assert set(reader.SWEEP_READERS) == set(POLAR)
+    assert set(reader.MAP_READERS) == set(Format) - set(POLAR)
+
+
+RATE = "202406011215_FIN-RR-3067-250M.tif"
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "keys", "decibel", "hours", "off"),
+    [
+        # dBZ a mm h-1 of reflectivity, hours of an amount, and the error that packing makes
+        ("rate.h5", write_odim, {}, None, None, 0),
+        ("amount.h5", write_odim, {"quantity": "ACRR"}, None, 0.25, 1e-5),
+        ("echo.h5", write_odim, {"quantity": "DBZH"}, 10, None, 0),
+        ("echo.tif", write_geotiff, {}, 5, None, 0),
+        (RATE, write_geotiff, {"reflectivity": False}, None, None, 0.011),
+        (RATE, write_geotiff, {"reflectivity": False, "metadata": False}, None, None, 0.011),
+        (RATE, write_geotiff, {"metadata": False, "real": True}, None, None, 0.011),
+        (
+            RATE.replace("RR", "RR12H"),
+            write_geotiff,
+            {"reflectivity": False, "metadata": False},
+            None,
+            12,
+            0.001,
+        ),
+        ("rate.grib2", write_grib, {}, None, None, 0.051),
+        ("six.grib2", write_grib, {"count": 1, "parameterNumber": 11}, None, 6, 0.01),
+    ],
+)
+def test_the_rain_that_was_written_is_read(tmp_path, name, write, keys, decibel, hours, off):
+    if write is write_grib:
+        pytest.importorskip("eccodes")
+    header = read_header(write(tmp_path / name, **keys))
+    length = None if hours is None else np.timedelta64(int(60 * hours), "m")
+    assert (header.accumulation, header.reflectivity) == (length, decibel is not None)
+    relation = ZRRelation(hail_cap=None)
+    # Amounts of ODIM are written as of a quarter of an hour, the others as if they were rates.
+    expected = rain() / (hours if hours and hours > 1 else 1)
+    if decibel is not None:
+        expected = relation.rain_rate(np.where(rain() == 0, -np.inf, decibel * rain()))
+    np.testing.assert_allclose(read_rain(header, 0, relation), expected, rtol=0, atol=off)
 
 
 def test_moments_in_separate_files_are_joined(helchteren):
