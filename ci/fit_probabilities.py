@@ -19,7 +19,7 @@ import numpy as np
 from ci.bench.skill import events
 from ci.bench.skill.events import Event
 from daskdl.errors import DataError
-from nowcast.lagrangian.ages import frames_back
+from nowcast.lagrangian.frames import frames_back
 from nowcast.model.calibration import LEADS, Sample, draw, fit
 
 #: The radars that are fitted; the others stay back for judging.

@@ -34,8 +34,8 @@ from ci.bench.skill.methods import left_out
 from daskdl.errors import DataError
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
-from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.frames import frames_back
 from nowcast.model.calibration import calibrate, read_table, write_table
 from nowcast.model.settings import TrainSettings
 from nowcast.model.train import train

@@ -80,7 +80,7 @@ def predict(
     from nowcast.forecasters.file import check_replaceable, open_forecast
     from nowcast.forecasters.predict import predict_to
     from nowcast.forecasters.registry import used
-    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.live.products import PRODUCTS
     from nowcast.model.calibration import read_table
     from nowcast.rain.name import is_simulated

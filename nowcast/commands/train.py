@@ -48,7 +48,7 @@ def train(
     goes on where an interrupted one stopped.
     """
     from daskdl.cluster import connect
-    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.model.settings import parse
     from nowcast.model.train import train

@@ -91,7 +91,7 @@ def verify(
     intervals over events, and sentences that say who is better where. With --out, the same command
     goes on where an interrupted one stopped.
     """
-    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.model.folder import load_model
     from nowcast.rain.name import is_simulated
@@ -138,7 +138,7 @@ def choose(
         When a name is none of the methods, or "model" has no folder.
     """
     from nowcast.forecasters import forecaster
-    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.lagrangian.exceedance import SHIPPED
 
     if methods is None:
         names = [*(["model"] if model is not None else []), *METHODS]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Request
 from nowcast.lagrangian.advection import advect
-from nowcast.lagrangian.ages import BASELINE
+from nowcast.lagrangian.frames import BASELINE
 from nowcast.lagrangian.motion import motion_field
 
 

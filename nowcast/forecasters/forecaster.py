@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError, ShapeError
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
-from nowcast.lagrangian.ages import apart, frames_back
+from nowcast.lagrangian.frames import apart, frames_back
 
 Float = NDArray[np.float32]
 

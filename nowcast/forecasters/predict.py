@@ -17,7 +17,7 @@ from nowcast.forecasters.file import write_leads
 from nowcast.forecasters.forecast import THRESHOLDS, divided
 from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
-from nowcast.lagrangian.ages import apart
+from nowcast.lagrangian.frames import apart
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
 from nowcast.rain.grid import mean_spacing

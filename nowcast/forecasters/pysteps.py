@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from daskdl.errors import MissingExtraError, SettingsError
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Forecaster, Request
-from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
+from nowcast.lagrangian.frames import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
 
@@ -33,11 +33,6 @@ def pysteps_installed() -> bool:
 class Pysteps:
     """A nowcast of pysteps along its Lucas-Kanade motion, with its own default settings.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`; steps gives members, linda gives them where they are asked for.
-
     Raises
     ------
     SettingsError
@@ -51,6 +46,7 @@ class Pysteps:
     nowcasting (v1.0)", Geosci. Model Dev. 12 (2019), 4185-4219.
     """
 
+    #: One of `NAMES`; steps gives members, linda gives them where they are asked for.
     name: str = "extrapolation"
 
     def __post_init__(self) -> None:

@@ -12,8 +12,7 @@ from nowcast.forecasters.pysteps import NAMES, Pysteps
 from nowcast.forecasters.sprog import Sprog
 from nowcast.forecasters.steps import Steps
 from nowcast.forecasters.trained import Trained
-from nowcast.lagrangian.exceedance import MarginTable
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED, MarginTable
 
 #: Forecasters that need neither a model nor another package.
 OWN: dict[str, Callable[[MarginTable], Forecaster]] = {

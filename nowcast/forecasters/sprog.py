@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import EachLead, Request, check_thresholds
 from nowcast.lagrangian.advection import carry, carry_all
-from nowcast.lagrangian.ages import BASELINE, FRAMES
-from nowcast.lagrangian.arrival import Arrival, arrivals
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.cascade import Arrival, Cascade, arrivals
 from nowcast.lagrangian.correction import Correction, between, redrawn
-from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
-from nowcast.lagrangian.margins import SHIPPED
-from nowcast.lagrangian.noise import Noise, evened
-from nowcast.lagrangian.quantile import quantile
-from nowcast.lagrangian.ranks import match, restrained
-from nowcast.lagrangian.texture import TILT, sharpened, textured
+from nowcast.lagrangian.exceedance import SHIPPED, MarginTable, best_cut, exceedance
+from nowcast.lagrangian.frames import BASELINE, FRAMES
+from nowcast.lagrangian.ranks import match, quantile, restrained
+from nowcast.lagrangian.texture import TILT, Noise, evened, sharpened, textured
 
 Float = NDArray[np.float32]
 
@@ -43,17 +39,6 @@ class Sprog(EachLead):
     probabilities at noise that has the scales of what is not known: each pixel's members have the
     probabilities as their distribution, and each member looks like rain.
 
-    Parameters
-    ----------
-    table : MarginTable
-        Numbers of the probabilities; by default those fitted to the project's real events.
-    correction : Correction, optional
-        Such as a network's, added to the logits of the probabilities; the field then has rain where
-        they are largest, over areas that change as they do.
-    realistic : bool
-        The single field has the spectrum and the rates of rain at all leads, so that cells are
-        seen; without it, it is the expected one, which errs less and is smooth.
-
     References
     ----------
     Seed, "A dynamic and spatial scaling approach to advection forecasting", J. Appl. Meteor. 42
@@ -62,8 +47,13 @@ class Sprog(EachLead):
     """
 
     n_in, least, baseline = FRAMES, 2, BASELINE
+    #: Numbers of the probabilities; by default those fitted to the project's real events.
     table: MarginTable = field(default=SHIPPED, repr=False)
+    #: Such as a network's, added to the logits of the probabilities; the field then has rain where
+    #: they are largest, over areas that change as they do.
     correction: Correction | None = None
+    #: The single field has the spectrum and the rates of rain at all leads, so that cells are seen;
+    #: without it, it is the expected one, which errs less and is smooth.
     realistic: bool = False
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
@@ -71,18 +61,17 @@ class Sprog(EachLead):
         request = Request(rain, leads, **settings)
         past, ages = request.last("sprog", self.least, self.n_in, self.baseline)
         wanted = check_thresholds("sprog", request.thresholds)
-        spacing_km, step_minutes = request.spacing_km, request.step_minutes
-        members, seed = request.members, request.seed
-        cascade = Cascade.of(past, spacing_km=spacing_km, step_minutes=step_minutes, ages=ages)
+        spacing_km, members, seed = request.spacing_km, request.members, request.seed
+        cascade = Cascade.of(
+            past, spacing_km=spacing_km, step_minutes=request.step_minutes, ages=ages
+        )
         del rain, past, request  # of a large grid every frame counts
         noises = [cascade.noise(seed, number) for number in range(-(-members // 2))]
         times, tilt = cascade.times(leads), TILT
-        for here in arrivals(cascade, leads, spacing_km=spacing_km, step_minutes=step_minutes):
+        for here in arrivals(cascade, leads):
             shift = None
             if self.correction is not None:
-                shift = self.correction(
-                    cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
-                )
+                shift = self.correction(cascade, here, self.table)
             corrected = shift is not None and bool(np.any(shift))
             probability = cuts = ensemble = None
             chances = np.empty((0, 0, 0), np.float32)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import EachLead
 from nowcast.forecasters.sprog import Sprog
-from nowcast.lagrangian.ages import BASELINE, FRAMES
-from nowcast.lagrangian.exceedance import MarginTable
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED, MarginTable
+from nowcast.lagrangian.frames import BASELINE, FRAMES
 
 #: Members unless others are asked for.
 MEMBERS = 20
@@ -28,11 +27,6 @@ class Steps(EachLead):
     memory. In place of noise that is added to the field, it chooses each pixel's quantile of the
     calibrated probabilities: the members' spread is right at every lead without being tuned.
 
-    Parameters
-    ----------
-    table : MarginTable
-        Numbers of the probabilities; by default those fitted to the project's real events.
-
     References
     ----------
     Bowler, Pierce and Seed, "STEPS: a probabilistic precipitation forecasting scheme which merges
@@ -40,6 +34,7 @@ class Steps(EachLead):
     """
 
     n_in, least, baseline = FRAMES, 2, BASELINE
+    #: Numbers of the probabilities; by default those fitted to the project's real events.
     table: MarginTable = field(default=SHIPPED, repr=False)
 
     def each_lead(

@@ -14,19 +14,14 @@ from daskdl.errors import DataError
 from nowcast.forecasters.forecast import Forecast, divided
 from nowcast.forecasters.forecaster import EachLead, Request
 from nowcast.forecasters.sprog import Sprog
-from nowcast.lagrangian.ages import BASELINE
+from nowcast.lagrangian.frames import BASELINE
 from nowcast.model.folder import Model, load_model
 from nowcast.model.moving.model import MovingModel
 
 
 @dataclass(frozen=True)
 class Trained(EachLead):
-    """Forecaster that asks a network which ``nowcast train`` wrote.
-
-    Parameters
-    ----------
-    model : MovingModel or NowcastModel
-    """
+    """Forecaster that asks a network which ``nowcast train`` wrote."""
 
     model: Model
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
-from nowcast.lagrangian.arrival import Arrival
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.cascade import Arrival, Cascade
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.ranks import match, ranks
 
@@ -21,27 +20,11 @@ Float = NDArray[np.float32]
 class Correction(Protocol):
     """A function that corrects the probabilities of a lead time, such as a trained network."""
 
-    def __call__(
-        self,
-        cascade: Cascade,
-        arrival: Arrival,
-        table: MarginTable,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-    ) -> Float:
+    def __call__(self, cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
         """Return the terms to add to the logits at `THRESHOLDS`, (threshold, y, x) float32; finite.
 
-        Parameters
-        ----------
-        cascade : Cascade
-            Of the last frames.
-        arrival : Arrival
-            Of the lead time.
-        table : MarginTable
-            By which the probabilities are made that are corrected.
-        spacing_km, step_minutes : float
-            Of the grid and of the frames.
+        The cascade is that of the last frames, the arrival that of the lead time; by the table the
+        probabilities are made that are corrected.
         """
         ...
 

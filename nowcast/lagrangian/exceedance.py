@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
-from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL
-from nowcast.lagrangian.surroundings import Surroundings
+from nowcast.lagrangian.blocks import Surroundings
+from nowcast.lagrangian.frames import DRY_BELOW, DRY_DECIBEL
 
 Float = NDArray[np.float32]
 
@@ -38,26 +38,19 @@ class MarginTable:
     + offset + dry * d + near * logit(s) + wide * logit(S)). The margin is the logit of the pixel's
     rank in the expected field less the logit of 1 - w, and w the fraction of the last frame, moved,
     that reaches the threshold: above 0 where the field matched to that frame's distribution says
-    yes; "sure" is how well its motion is known (`nowcast.lagrangian.arrival`); d is how far the
+    yes; "sure" is how well its motion is known (`nowcast.lagrangian.cascade`); d is how far the
     expected field lies below the lightest rain, 1 where it is dry all around; s and S are the
-    fractions near the pixel and farther around it (`nowcast.lagrangian.surroundings`). Ranks and
+    fractions near the pixel and farther around it (`nowcast.lagrangian.blocks`). Ranks and
     fractions, unlike rain rates, mean the same to radars with other hardware, other climates and
     other errors.
-
-    Attributes
-    ----------
-    thresholds : tuple of float
-        Rain rates in mm h-1, increasing.
-    slope : tuple of (float, float)
-        One pair a threshold: the slope at `AT_MINUTES`, and the factor by which it changes with
-        each doubling of the lead time.
-    wet, offset, dry, near, wide : tuple of (float, float)
-        One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds. Without
-        pairs, surroundings count nothing.
     """
 
-    thresholds: tuple[float, ...]
+    thresholds: tuple[float, ...]  #: Rain rates in mm h-1, increasing.
+    #: One pair a threshold: the slope at `AT_MINUTES`, and the factor by which it changes with each
+    #: doubling of the lead time.
     slope: tuple[tuple[float, float], ...]
+    #: One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds. Without pairs,
+    #: surroundings count nothing.
     wet: tuple[tuple[float, float], ...]
     offset: tuple[tuple[float, float], ...]
     dry: tuple[tuple[float, float], ...]
@@ -110,7 +103,7 @@ def exceedance(
     spacing_km : float
         Of the grid.
     sure : ndarray, (y, x) float32, optional
-        Factor of margins, see `nowcast.lagrangian.arrival.Arrival`.
+        Factor of margins, see `nowcast.lagrangian.cascade.Arrival`.
     shift : ndarray, (threshold, y, x) float32, optional
         Added to the logits of the probabilities, such as a network's correction.
 
@@ -286,3 +279,62 @@ def _logistic(rank, sure, dry, rows, out, numbers, least, shift, around, side):
                 p = one / (one + np.exp(-z))
                 lowest = min(lowest, p)
                 out[k, row, j] = lowest
+
+
+SHIPPED = MarginTable(
+    thresholds=(0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0),
+    slope=(
+        (0.408, 0.497),
+        (0.942, 0.561),
+        (0.864, 0.609),
+        (0.584, 0.62),
+        (0.539, 0.643),
+        (0.585, 0.618),
+        (0.429, 0.539),
+    ),
+    wet=(
+        (0.13, 0.06),
+        (0.094, 0.115),
+        (0.061, 0.13),
+        (0.079, 0.115),
+        (0.118, 0.105),
+        (0.091, 0.136),
+        (0.117, 0.119),
+    ),
+    offset=(
+        (0.567, 0.054),
+        (0.077, 0.24),
+        (-0.087, 0.279),
+        (-0.03, 0.238),
+        (0.06, 0.149),
+        (-0.079, 0.086),
+        (-0.019, -0.077),
+    ),
+    dry=(
+        (-1.565, -0.14),
+        (-1.492, -0.039),
+        (-1.86, 0.152),
+        (-2.24, 0.421),
+        (-2.397, 0.864),
+        (-2.433, 0.92),
+        (-2.603, 0.813),
+    ),
+    near=(
+        (0.243, -0.259),
+        (0.181, -0.226),
+        (0.172, -0.233),
+        (0.253, -0.308),
+        (0.19, -0.287),
+        (0.177, -0.225),
+        (0.317, -0.306),
+    ),
+    wide=(
+        (0.425, 0.181),
+        (0.333, 0.2),
+        (0.318, 0.201),
+        (0.357, 0.273),
+        (0.51, 0.236),
+        (0.477, 0.136),
+        (0.454, 0.177),
+    ),
+)

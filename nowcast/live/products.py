@@ -25,19 +25,12 @@ PAST, FRAMES = np.timedelta64(2, "h"), 24
 
 
 class Product(NamedTuple):
-    """A kind of file; those of a kind lie in a folder of its name, called as the forecasts are.
-
-    Parameters
-    ----------
-    ending : str
-    write : callable
-        Given a forecast, the rain store and a path.
-    require : callable
-        Raises an error that names the extra, where it is missing.
-    """
+    """A kind of file; those of a kind lie in a folder of its name, called as the forecasts are."""
 
     ending: str
+    #: Given a forecast, the rain store and a path.
     write: Callable[[xr.Dataset, xr.Dataset, Path], object]
+    #: Raises an error that names the extra, where it is missing.
     require: Callable[[], object] = lambda: None
 
 

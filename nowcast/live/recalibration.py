@@ -35,20 +35,11 @@ NAME = "exceedance_probability"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Score of curves on stretches of time that they were not fitted to.
+    """Score of curves on stretches of time that they were not fitted to."""
 
-    Parameters
-    ----------
-    adopted : bool
-        Whether the Brier score fell, by more than chance tells.
-    blocks : int
-        Blocks of hours that were compared.
-    change, error : float or None
-        Mean relative change of the Brier score over thresholds, and its standard error.
-    """
-
-    adopted: bool
-    blocks: int
+    adopted: bool  #: Whether the Brier score fell, by more than chance tells.
+    blocks: int  #: Blocks of hours that were compared.
+    #: Mean relative change of the Brier score over thresholds, and its standard error.
     change: float | None = None
     error: float | None = None
 
@@ -65,20 +56,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Recalibration:
-    """Curves by lead time and threshold.
-
-    Parameters
-    ----------
-    minutes : (lead,) list of float
-    thresholds : (threshold,) list of float
-        mm h-1.
-    curves : (lead, threshold, edge) list
-        Issued probability at each of `EDGES`.
-    """
+    """Curves by lead time and threshold."""
 
     minutes: list[float]
-    thresholds: list[float]
-    curves: list[list[list[float]]]
+    thresholds: list[float]  #: mm h-1.
+    curves: list[list[list[float]]]  #: Issued probability at each of `EDGES`.
 
     def applied(self, forecast: xr.Dataset) -> xr.Dataset:
         """Return a forecast with its probabilities bent; other lead times are interpolated.

@@ -34,21 +34,12 @@ FEWEST_WHOLE = 8
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """A store at the step and spacing of the model.
+    """A store at the step and spacing of the model."""
 
-    Parameters
-    ----------
-    store : Dataset
-        As it was opened.
-    rain : DataArray (time, y, x)
-        Rain rate in mm h-1, brought to the model's step and spacing when it is read.
-    as_stored : bool
-        Whether it is as in the store.
-    """
-
-    store: xr.Dataset
+    store: xr.Dataset  #: As it was opened.
+    #: Rain rate in mm h-1, brought to the model's step and spacing when it is read, (time, y, x).
     rain: xr.DataArray
-    as_stored: bool
+    as_stored: bool  #: Whether it is as in the store.
 
     @property
     def spacing_km(self) -> float:

@@ -15,19 +15,18 @@ from daskdl.cluster.bounded import Died, in_order, in_task
 from daskdl.data.random import generator
 from daskdl.errors import ClusterError, DataError
 from daskdl.files import replacing
-from nowcast.lagrangian.ages import BASELINE, FRAMES, apart, frames_back
-from nowcast.lagrangian.arrival import arrivals
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.blocks import Surroundings
+from nowcast.lagrangian.cascade import Cascade, arrivals
 from nowcast.lagrangian.exceedance import (
     AT_MINUTES,
+    SHIPPED,
     THRESHOLDS,
     MarginTable,
     check_table,
     dryness,
     logit,
 )
-from nowcast.lagrangian.margins import SHIPPED
-from nowcast.lagrangian.surroundings import Surroundings
+from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive
 from nowcast.model.minutes import minutes
 
@@ -53,35 +52,22 @@ LARGEST = 1024
 
 @dataclass(frozen=True)
 class Sample:
-    """Pixels of one start and lead time.
+    """Pixels of one start and lead time."""
 
-    Parameters
-    ----------
-    source : str
-        The radar or archive; each has the same weight, however long it is.
-    doublings : float
-        Of the lead time from `AT_MINUTES`.
-    odds : ndarray, (pixel,) float64
-        Logit of the rank in the expected field.
-    wet : ndarray, (threshold,) float64
-        Logit of the fraction of the last frame, moved, that reaches each threshold.
-    sure, dry : ndarray, (pixel,) float64
-        See `nowcast.lagrangian.arrival.Arrival` and `nowcast.lagrangian.exceedance.dryness`.
-    near, wide : ndarray, (threshold, pixel) float32
-        See `nowcast.lagrangian.surroundings.Surroundings`.
-    observed : ndarray, (pixel,) float32
-        Rain rate in mm h-1.
-    """
-
-    source: str
-    doublings: float
-    odds: NDArray[np.float64]
+    source: str  #: The radar or archive; each has the same weight, however long it is.
+    doublings: float  #: Of the lead time from `AT_MINUTES`.
+    odds: NDArray[np.float64]  #: Logit of the rank in the expected field, (pixel,).
+    #: Logit of the fraction of the last frame, moved, that reaches each threshold, (threshold,)
+    #: float64.
     wet: NDArray[np.float64]
+    #: See `nowcast.lagrangian.cascade.Arrival` and `nowcast.lagrangian.exceedance.dryness`,
+    #: (pixel,).
     sure: NDArray[np.float64]
     dry: NDArray[np.float64]
+    #: See `nowcast.lagrangian.blocks.Surroundings`, (threshold, pixel).
     near: Float
     wide: Float
-    observed: Float
+    observed: Float  #: Rain rate in mm h-1, (pixel,).
 
 
 def draw(
@@ -94,27 +80,13 @@ def draw(
     spacing_km: float,
     step_minutes: float,
 ) -> Iterator[Sample]:
-    """Draw pixels of a start, for some leads.
+    """Draw pixels of a start, for some leads, in steps from 1.
 
-    Parameters
-    ----------
-    source : str
-    past : ndarray, (time, y, x) float32
-        Rain rate in mm h-1 up to the start.
-    observed : ndarray, (lead, y, x) float32
-        What came then.
-    leads : sequence of int
-        Steps ahead, from 1.
-    rng : Generator
+    ``past`` (time, y, x) is the rain rate in mm h-1 up to the start, ``observed`` (lead, y, x) what
+    came then.
     """
-    ages = np.arange(len(past))[::-1]
-    kept = apart((ages * step_minutes).tolist(), FRAMES, BASELINE)
-    cascade = Cascade.of(
-        past[kept], spacing_km=spacing_km, step_minutes=step_minutes, ages=ages[kept].tolist()
-    )
-    for here in arrivals(
-        cascade, max(leads), spacing_km=spacing_km, step_minutes=step_minutes, only=frozenset(leads)
-    ):
+    cascade = Cascade.of_past(past, spacing_km, step_minutes)
+    for here in arrivals(cascade, max(leads), only=frozenset(leads)):
         truth = observed[here.lead - 1]
         known = np.isfinite(truth) & np.isfinite(here.moved) & np.isfinite(here.rank)
         count = int(known.sum())

@@ -18,11 +18,6 @@ class RainScale:
     value = ln(1 + rate / floor) / ln(1 + full / floor): linear below ``floor``, where radars see
     noise, logarithmic above it, as reflectivity is.
 
-    Parameters
-    ----------
-    floor, full : float
-        In mm h-1.
-
     Examples
     --------
     >>> scale = RainScale()
@@ -30,6 +25,7 @@ class RainScale:
     array([ 0.,  1., 50.], dtype=float32)
     """
 
+    #: In mm h-1.
     floor: float = 0.1
     full: float = 50.0
 

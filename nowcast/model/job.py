@@ -22,32 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """A training: its archives and their split, what is wanted, and where to.
+    """A training: its archives and their split, what is wanted, and where to."""
 
-    Parameters
-    ----------
-    archives, to_validate : sequence of Archive
-        Those with the stretches to train and to validate on.
-    split : Split
-    settings : TrainSettings
-    out : path
-        Folder of the model.
-    client : distributed.Client, optional
-    progress : bool
-    say : function of a sentence
-    about : dict
-        Plain data for people.
-    """
-
+    #: Those with the stretches to train and to validate on.
     archives: Sequence[Archive]
     to_validate: Sequence[Archive]
     split: Split
     settings: TrainSettings
-    out: Path
+    out: Path  #: Folder of the model.
     client: Client | None
     progress: bool
     say: Callable[[str], None]
-    about: dict[str, Any]
+    about: dict[str, Any]  #: Plain data for people.
 
     def announce(self, samples: SampleSet, validation: SampleSet, what: str) -> None:
         """Say how many samples there are, and whether all workers have some."""

@@ -27,27 +27,15 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class NowcastModel:
-    """Forecasts rain; it is a forecaster, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1.
-
-    Parameters
-    ----------
-    network : ConvLSTMForecaster
-    step : np.timedelta64
-        Time between frames.
-    spacing : (float, float)
-        Metres between rows and between columns of the grid it was trained on.
-    scale : RainScale
-    split : Split
-        The times it was trained, validated and is to be tested on.
-    about : dict
-        Plain data for people: the store trained on, settings, losses.
-    """
+    """Forecasts rain; it is a forecaster, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1."""
 
     network: ConvLSTMForecaster
-    step: np.timedelta64
+    step: np.timedelta64  #: Time between frames.
+    #: Metres between rows and between columns of the grid it was trained on.
     spacing: tuple[float, float]
     scale: RainScale
-    split: Split
+    split: Split  #: The times it was trained, validated and is to be tested on.
+    #: Plain data for people: the store trained on, settings, losses.
     about: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -19,17 +19,10 @@ NEAR = 0.1
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time range of a store; a window of frames belongs to it as a whole.
+    """A time range of a store; a window of frames belongs to it as a whole."""
 
-    Parameters
-    ----------
-    store : str
-        Name of the rain store, see `nowcast.rain.name.name_of`.
-    first, last : datetime64[s]
-        Both inclusive.
-    """
-
-    store: str
+    store: str  #: Name of the rain store, see `nowcast.rain.name.name_of`.
+    #: Both inclusive.
     first: np.datetime64
     last: np.datetime64
 
@@ -39,12 +32,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Split:
-    """The stretches of each part.
-
-    Parameters
-    ----------
-    train, validation, test : tuple of Stretch
-    """
+    """The stretches of each part."""
 
     train: tuple[Stretch, ...]
     validation: tuple[Stretch, ...]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskdl.files import remove
-from nowcast.lagrangian.ages import frames_back
-from nowcast.lagrangian.exceedance import MarginTable
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED, MarginTable
+from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive, common_step_and_spacing, split_archives
 from nowcast.model.fixed import train_fixed
 from nowcast.model.folder import Model, load_model

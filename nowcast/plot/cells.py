@@ -15,20 +15,11 @@ if TYPE_CHECKING:
 
 
 class CellShape(NamedTuple):
-    """A cell as it is drawn.
+    """A cell as it is drawn."""
 
-    Parameters
-    ----------
-    time : datetime64
-        UTC.
-    rings : tuple of (n, 2) float64
-        Outline and holes, x and y in km on the grid.
-    way : (2, 2) float64 or None
-        Its middle and where that will be, x and y in km; None of a cell whose motion is not known.
-    """
-
-    time: np.datetime64
-    rings: tuple[NDArray[np.float64], ...]
+    time: np.datetime64  #: UTC.
+    rings: tuple[NDArray[np.float64], ...]  #: Outline and holes, x and y in km on the grid.
+    #: Its middle and where that will be, x and y in km; None of a cell whose motion is not known.
     way: NDArray[np.float64] | None
 
 

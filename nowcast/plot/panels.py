@@ -28,44 +28,23 @@ THRESHOLD = 1.0
 
 @dataclass(frozen=True)
 class Panels:
-    """Rows of fields with common lead times.
+    """Rows of fields with common lead times."""
 
-    Parameters
-    ----------
-    rows : dict
-        Name of a row -> (lead_time, y, x) in mm h-1, or a probability; what was observed comes
-        first.
-    minutes : (lead_time,)
-        Lead times.
-    reference : datetime or None
-        When the forecasts start, UTC.
-    x, y : (nx,), (ny,)
-        Metres.
-    simulated : bool
-        Nothing of it is real.
-    before : (n, y, x)
-        What the forecasts were made from; n may be 0.
-    minutes_before : (n,)
-        Its times relative to the start, 0 or less.
-    probabilities : dict of str to float
-        The rows that are probabilities, with their thresholds in mm h-1.
-    place : Place
-        The radar's, or latitudes and longitudes.
-    station : str
-        Name of the radar or composite, where it is known.
-    """
-
+    #: Name of a row -> (lead_time, y, x) in mm h-1, or a probability; what was observed comes
+    #: first.
     rows: dict[str, NDArray[np.float32]]
-    minutes: NDArray[np.float64]
-    reference: datetime | None
+    minutes: NDArray[np.float64]  #: Lead times.
+    reference: datetime | None  #: When the forecasts start, UTC.
+    #: Metres.
     x: NDArray[Any]
     y: NDArray[Any]
-    simulated: bool
-    before: NDArray[np.float32]
-    minutes_before: NDArray[np.float64]
+    simulated: bool  #: Nothing of it is real.
+    before: NDArray[np.float32]  #: What the forecasts were made from; n may be 0.
+    minutes_before: NDArray[np.float64]  #: Its times relative to the start, 0 or less.
+    #: The rows that are probabilities, with their thresholds in mm h-1.
     probabilities: dict[str, float] = field(default_factory=dict)
-    place: Place = field(default_factory=Place)
-    station: str = ""
+    place: Place = field(default_factory=Place)  #: The radar's, or latitudes and longitudes.
+    station: str = ""  #: Name of the radar or composite, where it is known.
 
     @classmethod
     def of(

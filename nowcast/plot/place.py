@@ -27,21 +27,13 @@ POINTS = 64
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a map: around a radar, or between parallels and meridians, or unknown.
+    """The place of a map: around a radar, or between parallels and meridians, or unknown."""
 
-    Parameters
-    ----------
-    radar : bool
-        The radar is at x = y = 0.
-    latitude, longitude : (y, x) or None
-        Degrees, of each cell.
-    lines : tuple of ndarray, (n, 2)
-        Coastlines and borders of countries: x and y in metres.
-    """
-
-    radar: bool = False
+    radar: bool = False  #: The radar is at x = y = 0.
+    #: Degrees, of each cell.
     latitude: NDArray[Any] | None = None
     longitude: NDArray[Any] | None = None
+    #: Coastlines and borders of countries: x and y in metres, (n, 2).
     lines: tuple[NDArray[np.float64], ...] = ()
 
     @classmethod

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.lagrangian.advection import carry, origins
-from nowcast.lagrangian.ages import BASELINE, FRAMES, apart
+from nowcast.lagrangian.frames import BASELINE, FRAMES, apart
 from nowcast.lagrangian.motion import motion_field
 
 Float = NDArray[np.float32]

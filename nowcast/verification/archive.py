@@ -20,38 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Archive:
-    """Frames of one grid and step, and which forecasts of them are scored.
+    """Frames of one grid and step, and which forecasts of them are scored."""
 
-    Attributes
-    ----------
-    number : int
-        Position among the arrays that were given.
-    rain : DataArray (time, y, x)
-    time : ndarray, (time,) datetime64
-    n_in : int
-        Frames that go in.
-    leads : list of int
-        Leads that are scored, in frames of this archive.
-    starts, scored : ndarray
-        See `nowcast.verification.schedule.schedule`.
-    spacing_km, step_minutes : float
-    longest_step : timedelta64
-        Of all archives, which leads are multiples of.
-    windows : list of int
-        Sides of the FSS windows in pixels.
-    """
-
-    number: int
-    rain: xr.DataArray
-    time: NDArray[np.datetime64]
-    n_in: int
-    leads: list[int]
+    number: int  #: Position among the arrays that were given.
+    rain: xr.DataArray  #: (time, y, x)
+    time: NDArray[np.datetime64]  #: (time,)
+    n_in: int  #: Frames that go in.
+    leads: list[int]  #: Leads that are scored, in frames of this archive.
+    #: See `nowcast.verification.schedule.schedule`.
     starts: NDArray[np.intp]
     scored: NDArray[np.bool_]
     spacing_km: float
     step_minutes: float
-    longest_step: np.timedelta64
-    windows: list[int]
+    longest_step: np.timedelta64  #: Of all archives, which leads are multiples of.
+    windows: list[int]  #: Sides of the FSS windows in pixels.
 
     @classmethod
     def of(

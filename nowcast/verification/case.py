@@ -18,37 +18,27 @@ Float = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class CaseSums:
-    """Sums of one case, a few kilobytes; those of several cases may be added.
+    """Sums of one case, a few kilobytes; those of several cases may be added."""
 
-    Attributes
-    ----------
-    pixels : ndarray, (lead,) int64
-        Pixels that were scored.
-    grid_pixels : ndarray, (lead,) int64
-        Pixels of the grid, 0 at leads that are not scored.
-    observed_sum : ndarray, (lead,) float64
-        Sum of the observed rain rate in mm h-1.
-    absolute_error : ndarray, (forecaster, lead) float64
-        Sum of ``|forecast - observed|`` in mm h-1.
-    hits, false_alarms, misses : ndarray, (forecaster, lead, threshold) int64
-        Events forecast and observed, forecast only, observed only.
-    fractions : ndarray, (forecaster, lead, threshold, scale, 3) float64
-        Sums of squared fractions of forecast, observed and their difference, see `fraction_sums`.
-    brier : ndarray, (forecaster, lead, threshold) float64
-        Sum of the squared difference of probability and event (1 or 0).
-    crps : ndarray, (forecaster, lead, 3) float64
-        See `nowcast.verification.ensemble.ensemble_sums`; zero pixels without members.
-    """
-
-    pixels: NDArray[np.int64]
+    pixels: NDArray[np.int64]  #: Pixels that were scored, (lead,) int64.
+    #: Pixels of the grid, 0 at leads that are not scored, (lead,) int64.
     grid_pixels: NDArray[np.int64]
-    observed_sum: NDArray[np.float64]
+    observed_sum: NDArray[np.float64]  #: Sum of the observed rain rate in mm h-1, (lead,).
+    #: Sum of ``|forecast - observed|`` in mm h-1, (forecaster, lead).
     absolute_error: NDArray[np.float64]
+    #: Events forecast and observed, forecast only, observed only, (forecaster, lead, threshold)
+    #: int64.
     hits: NDArray[np.int64]
     false_alarms: NDArray[np.int64]
     misses: NDArray[np.int64]
+    #: Sums of squared fractions of forecast, observed and their difference, see `fraction_sums`,
+    #: (forecaster, lead, threshold, scale, 3).
     fractions: NDArray[np.float64]
+    #: Sum of the squared difference of probability and event (1 or 0), (forecaster, lead,
+    #: threshold) float64.
     brier: NDArray[np.float64]
+    #: See `nowcast.verification.ensemble.ensemble_sums`; zero pixels without members, (forecaster,
+    #: lead, 3) float64.
     crps: NDArray[np.float64]
 
 

@@ -33,29 +33,16 @@ FEWEST_EVENTS = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of the comparison with S-PROG.
+    """Outcome of the comparison with S-PROG."""
 
-    Parameters
-    ----------
-    passed : bool
-        Whether ``--method auto`` may take the network.
-    sentence : str
-        Why, for people.
-    findings : list of str
-        See `nowcast.verification.findings.findings`.
-    n_events, n_cases : int
-    csi_difference : dict of str to list of float or None
-        By lead in minutes: CSI at 1 mm/h minus S-PROG's, and its interval.
-    simulated : bool
-        Whether any of these events is simulated: of real rain nothing is proved then.
-    """
-
-    passed: bool
-    sentence: str
-    findings: list[str]
+    passed: bool  #: Whether ``--method auto`` may take the network.
+    sentence: str  #: Why, for people.
+    findings: list[str]  #: See `nowcast.verification.findings.findings`.
     n_events: int
     n_cases: int
+    #: By lead in minutes: CSI at 1 mm/h minus S-PROG's, and its interval.
     csi_difference: dict[str, list[float | None]]
+    #: Whether any of these events is simulated: of real rain nothing is proved then.
     simulated: bool = False
 
     def to_dict(self) -> dict[str, Any]:

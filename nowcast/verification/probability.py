@@ -77,27 +77,15 @@ def _add_bins(probability: Any, observed: Any, scored: Any, sums: Any) -> None:
 
 @dataclass(frozen=True)
 class BrierParts:
-    """The Brier score and what it is made of: reliability - resolution + uncertainty + within.
+    """The Brier score and what it is made of: reliability - resolution + uncertainty + within."""
 
-    Attributes
-    ----------
-    score : float
-        Mean squared difference of probability and event (1 or 0); 0 is perfect.
-    reliability : float
-        Mean squared difference of a bin's mean probability and its frequency of events.
-    resolution : float
-        Mean squared difference of a bin's frequency of events and that of all.
-    uncertainty : float
-        c (1 - c) with the frequency c of all events: the score of forecasting c everywhere.
-    within : float
-        What is left, since probabilities differ within a bin.
-    """
-
-    score: float
+    score: float  #: Mean squared difference of probability and event (1 or 0); 0 is perfect.
+    #: Mean squared difference of a bin's mean probability and its frequency of events.
     reliability: float
-    resolution: float
+    resolution: float  #: Mean squared difference of a bin's frequency of events and that of all.
+    #: c (1 - c) with the frequency c of all events: the score of forecasting c everywhere.
     uncertainty: float
-    within: float
+    within: float  #: What is left, since probabilities differ within a bin.
 
     @property
     def skill(self) -> float:

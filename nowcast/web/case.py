@@ -39,54 +39,27 @@ Half = NDArray[np.float16]
 
 @dataclass(frozen=True)
 class Case:
-    """One forecast with what was observed before and after its start.
+    """One forecast with what was observed before and after its start."""
 
-    Parameters
-    ----------
-    name : str
-        Changes when anything that is shown does.
-    grid : Grid
-    start : datetime64
-        Time of the last frame that the forecast is made from, UTC.
-    leads : (lead,) timedelta64
-    rain : (lead, y, x) float16
-        mm h-1; NaN where missing, as in all fields.
-    thresholds : tuple of float
-        mm h-1, of ``probability`` (threshold, lead, y, x) float16.
-    quantiles : (level, lead, y, x) float16, or None
-        mm h-1, of `LEVELS`.
-    times, observed : (n,) datetime64 and (n, y, x) float16
-        What was observed, mm h-1.
-    about : dict
-        What is told of the forecast: method, station, whether it is simulated.
-    radar : bool
-        A radar is at x = y = 0.
-    notes : tuple of str
-        Sentences on what is not as it should be.
-    areas : Areas, optional
-        With names, over which rain is summarised.
-    area_quantiles : (lead, area, level, 2) float32, or None
-        Of an ensemble: `LEVELS` over its members of an area's mean and of its maximum, mm h-1.
-    cells : path, optional
-        Where a watch writes the rain cells of this forecast.
-    """
-
-    name: str
+    name: str  #: Changes when anything that is shown does.
     grid: Grid
-    start: np.datetime64
+    start: np.datetime64  #: Time of the last frame that the forecast is made from, UTC.
     leads: NDArray[np.timedelta64]
-    rain: Half
-    thresholds: tuple[float, ...]
+    rain: Half  #: mm h-1; NaN where missing, as in all fields.
+    thresholds: tuple[float, ...]  #: mm h-1, of ``probability`` (threshold, lead, y, x) float16.
     probability: Half
-    quantiles: Half | None
+    quantiles: Half | None  #: mm h-1, of `LEVELS`.
+    #: What was observed, mm h-1.
     times: NDArray[np.datetime64]
     observed: Half
+    #: What is told of the forecast: method, station, whether it is simulated.
     about: dict[str, Any]
-    radar: bool
-    notes: tuple[str, ...] = ()
-    areas: Areas | None = None
+    radar: bool  #: A radar is at x = y = 0.
+    notes: tuple[str, ...] = ()  #: Sentences on what is not as it should be.
+    areas: Areas | None = None  #: With names, over which rain is summarised.
+    #: Of an ensemble: `LEVELS` over its members of an area's mean and of its maximum, mm h-1.
     area_quantiles: NDArray[np.float32] | None = None
-    cells: Path | None = None
+    cells: Path | None = None  #: Where a watch writes the rain cells of this forecast.
     pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
     series: list[dict[str, Any]] = field(default_factory=list, repr=False)
     bodies: dict[str, tuple[bytes, bytes]] = field(default_factory=dict, repr=False)

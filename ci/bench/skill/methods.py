@@ -16,8 +16,8 @@ from ci.bench.skill.scores import PROBABLE, THRESHOLDS
 from daskdl.errors import SettingsError
 from nowcast.forecasters import Forecaster, Sprog, Steps, forecaster, method_names
 from nowcast.forecasters.forecaster import frames_read
-from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.frames import frames_back
 from nowcast.verification.case import occurs
 
 #: Frames that every method gets at the least; each uses as many of the last as it wants.

@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.lagrangian.advection import carry
-from nowcast.lagrangian.arrival import Arrival
 from nowcast.lagrangian.blocks import known_means, resample
-from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
+from nowcast.lagrangian.cascade import Arrival, Cascade
 from nowcast.lagrangian.exceedance import (
     THRESHOLDS,
     MarginTable,
@@ -18,6 +16,7 @@ from nowcast.lagrangian.exceedance import (
     dryness,
     logit,
 )
+from nowcast.lagrangian.frames import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
 
@@ -41,31 +40,14 @@ def cell_side(spacing_km: float) -> int:
     return max(1, round(CELL_KM / spacing_km))
 
 
-def features(
-    cascade: Cascade,
-    arrival: Arrival,
-    table: MarginTable,
-    *,
-    spacing_km: float,
-    step_minutes: float,
-) -> Float:
+def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
     """Return the inputs of a network, (cell_y, cell_x, `CHANNELS`) float32.
 
     None depends on rain rates alone: frames are in dB relative to the mean of the last one's rain,
     and the rest is ranks, probabilities, motion and time, which mean the same to every radar.
-
-    Parameters
-    ----------
-    cascade : Cascade
-        Of the last frames.
-    arrival : Arrival
-        Of the lead time.
-    table : MarginTable
-        By which the probabilities are made that the network corrects.
-    spacing_km, step_minutes : float
-        Of the grid and of the frames.
+    The table is that by which the probabilities are made that the network corrects.
     """
-    side, six = cell_side(spacing_km), np.float32(6)
+    side, six = cell_side(cascade.spacing_km), np.float32(6)
     at = table.at(THRESHOLDS, arrival.minutes)
     numbers, least = coefficients(arrival.rank, arrival.moved, at, THRESHOLDS)
     odds, share = known_means(odds_of(arrival.rank, least), side)
@@ -83,13 +65,14 @@ def features(
         moved, seen = known_means(carry(earlier, arrival.points), side)
         # Where the earlier frame saw nothing, it is taken to be as the last one.
         maps.append(np.where(seen > 0, (moved - mean) / six, last))
-    speed, growth = _motion(cascade.motion[:, ::side, ::side], spacing_km, side, step_minutes)
+    speed, growth = _motion(cascade, side)
     slope, at_zero, rest, of_dry = numbers.T[..., np.newaxis, np.newaxis]
     base = known_means(arrival.sure, side)[0] * (slope * odds + at_zero) + rest + of_dry * dry
-    base = base + resample(*around(arrival.moved, THRESHOLDS, at, spacing_km), odds.shape, side)
+    cells = around(arrival.moved, THRESHOLDS, at, cascade.spacing_km)
+    base = base + resample(*cells, odds.shape, side)
     maps += [last, (expected - mean) / six, dry, rough, share, speed / np.float32(50), growth]
     maps += list(np.clip(base, -9, 9) / np.float32(3))
-    for number in _numbers(cascade, arrival, spacing_km, step_minutes):
+    for number in _numbers(cascade, arrival):
         maps.append(np.full(last.shape, number, np.float32))
     made = np.clip(np.stack(maps, axis=-1), -MOST, MOST)
     made[share == 0, :MAPS] = 0
@@ -108,23 +91,19 @@ def _earlier(cascade: Cascade, count: int) -> list[Float]:
     return [frames[0]] * (count - len(frames)) + frames
 
 
-def _motion(
-    motion: Float, spacing_km: float, every: int, step_minutes: float
-) -> tuple[Float, Float]:
+def _motion(cascade: Cascade, every: int) -> tuple[Float, Float]:
     """Return the speed in km/h, and the divergence per hour, of every so many-th pixel."""
-    hourly = np.float32(60 / step_minutes)
-    speed = np.hypot(motion[0], motion[1]) * np.float32(spacing_km) * hourly
+    motion, hourly = cascade.motion[:, ::every, ::every], np.float32(60 / cascade.step_minutes)
+    speed = np.hypot(motion[0], motion[1]) * np.float32(cascade.spacing_km) * hourly
     if min(speed.shape) < 2:
         return speed, np.zeros_like(speed)
     divergence = np.gradient(motion[0], every, axis=0) + np.gradient(motion[1], every, axis=1)
     return speed, divergence.astype(np.float32) * hourly
 
 
-def _numbers(
-    cascade: Cascade, arrival: Arrival, spacing_km: float, step_minutes: float
-) -> list[float]:
+def _numbers(cascade: Cascade, arrival: Arrival) -> list[float]:
     """Return the features of the whole grid: lead, step, spacing, memory, wet area and trend."""
-    memory = []
+    spacing_km, step_minutes, memory = cascade.spacing_km, cascade.step_minutes, []
     for octave in OCTAVES_KM:
         # Band k has wavelengths from 2 to 4 times its pixels, which are 2^k of the grid's.
         band = round(np.log2(octave / (2 * spacing_km)))

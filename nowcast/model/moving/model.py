@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.lagrangian.arrival import Arrival
 from nowcast.lagrangian.blocks import enlarge, softened
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.cascade import Arrival, Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
 from nowcast.model.display import of_model
 from nowcast.model.moving.features import CHANNELS, FRAMES, cell_side, features
@@ -28,31 +27,16 @@ SQUARE, AROUND = 512, 64
 
 @dataclass(frozen=True)
 class MovingModel:
-    """Corrects the probabilities of S-PROG; a `nowcast.lagrangian.correction.Correction`.
-
-    Parameters
-    ----------
-    network : Averaged
-    steps : tuple of float
-        Minutes between the frames of the archives that it was trained on, increasing.
-    spacings : tuple of float
-        Distances in km of the points of their grids, increasing.
-    lead_minutes : float
-        How far ahead it was trained for.
-    table : MarginTable
-        By which the probabilities are made that it corrects.
-    split : Split
-        The times it was trained, validated and is to be tested on.
-    about : dict
-        Plain data for people: the stores trained on, settings, losses.
-    """
+    """Corrects the probabilities of S-PROG; a `nowcast.lagrangian.correction.Correction`."""
 
     network: Averaged
+    #: Minutes between the frames of the archives that it was trained on, increasing.
     steps: tuple[float, ...]
-    spacings: tuple[float, ...]
-    lead_minutes: float
-    table: MarginTable
-    split: Split
+    spacings: tuple[float, ...]  #: Distances in km of the points of their grids, increasing.
+    lead_minutes: float  #: How far ahead it was trained for.
+    table: MarginTable  #: By which the probabilities are made that it corrects.
+    split: Split  #: The times it was trained, validated and is to be tested on.
+    #: Plain data for people: the stores trained on, settings, losses.
     about: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,19 +56,10 @@ class MovingModel:
         }
         return of_model(type(self).__name__, self.network, told, self.split, self.about)
 
-    def __call__(
-        self,
-        cascade: Cascade,
-        arrival: Arrival,
-        table: MarginTable,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-    ) -> Float:
+    def __call__(self, cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
         """Return the corrections of all thresholds' logits, (threshold, y, x) float32."""
-        inputs = features(cascade, arrival, table, spacing_km=spacing_km, step_minutes=step_minutes)
-        made = _in_squares(self.network, inputs)
-        side = cell_side(spacing_km)
+        made = _in_squares(self.network, features(cascade, arrival, table))
+        side = cell_side(cascade.spacing_km)
         return enlarge(softened(np.moveaxis(made, -1, 0)), arrival.rank.shape, side)
 
     def shape(self, settings: TrainSettings) -> TrainSettings:

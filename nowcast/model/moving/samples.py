@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from daskdl.data import Arrays, Recipe
 from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable
-from nowcast.lagrangian.ages import BASELINE, FRAMES, apart
-from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.blocks import enlarge
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.cascade import Arrival, Cascade, arrivals
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable, around, coefficients, dryness
 from nowcast.model.moving.features import CHANNELS, cell_side, features, odds_of
 from nowcast.rain.frames import WindowRecipe
@@ -29,22 +27,11 @@ INTENSITY, ZOOM = 2.0, 1.4
 
 @dataclass(frozen=True)
 class Draw:
-    """Settings of the draw of samples from each window of frames.
+    """Settings of the draw of samples from each window of frames."""
 
-    Parameters
-    ----------
-    count : int
-        Samples of a window; their lead times are spread evenly.
-    cells : int
-        Side of a sample, in cells of `nowcast.model.moving.features.CELL_KM`.
-    augment : bool
-        Whether rain rates and the spacing are changed by a factor, one a window.
-    seed : int
-    """
-
-    count: int
-    cells: int
-    augment: bool
+    count: int  #: Samples of a window; their lead times are spread evenly.
+    cells: int  #: Side of a sample, in cells of `nowcast.model.moving.features.CELL_KM`.
+    augment: bool  #: Whether rain rates and the spacing are changed by a factor, one a window.
     seed: int
 
 
@@ -54,18 +41,10 @@ class MovingRecipe(Recipe):
 
     ``x`` holds the inputs, and behind them the logits of the probabilities that are corrected, of
     one pixel of each cell; ``y`` is how many of `THRESHOLDS` were reached there, -1 if missing.
-
-    Parameters
-    ----------
-    windows : WindowRecipe
-        Windows of whole regions.
-    spacing_km, step_minutes : float
-        Of their frames.
-    draw : Draw
-    table : MarginTable
     """
 
-    windows: WindowRecipe = field(repr=False)
+    windows: WindowRecipe = field(repr=False)  #: Windows of whole regions.
+    #: Of their frames.
     spacing_km: float
     step_minutes: float
     draw: Draw
@@ -121,21 +100,9 @@ class MovingRecipe(Recipe):
         past = np.maximum(past, np.float32(0))
         if not all(np.isfinite(frame).any() for frame in past):
             return
-        ages = np.arange(len(past))[::-1]
-        kept = apart((ages * self.step_minutes).tolist(), FRAMES, BASELINE)
-        cascade = Cascade.of(
-            past[kept], spacing_km=spacing, step_minutes=self.step_minutes, ages=ages[kept].tolist()
-        )
-        for here in arrivals(
-            cascade,
-            int(leads.max()),
-            spacing_km=spacing,
-            step_minutes=self.step_minutes,
-            only=frozenset(leads),
-        ):
-            inputs = features(
-                cascade, here, self.table, spacing_km=spacing, step_minutes=self.step_minutes
-            )
+        cascade = Cascade.of_past(past, spacing, self.step_minutes)
+        for here in arrivals(cascade, int(leads.max()), only=frozenset(leads)):
+            inputs = features(cascade, here, self.table)
             for k in np.flatnonzero(leads == here.lead):
                 offset = rng.integers(0, cell_side(spacing), 2)
                 base, reached = self._pixels(here, observed[here.lead - 1], offset, spacing)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from daskdl.data import Recipe, SampleSet
 from daskdl.data.lazy.joined import join
 from daskdl.errors import DataError, SettingsError
-from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive, window_recipes
 from nowcast.model.job import Job
 from nowcast.model.minutes import frames_ahead, minutes
@@ -90,23 +90,12 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
 
 @dataclass(frozen=True)
 class Fitted:
-    """Result of a training.
-
-    Parameters
-    ----------
-    network : Averaged
-    histories : list of History
-        One a network.
-    part : float
-        Of the correction that was learned, how much is kept; 0 if it helps nothing.
-    losses : dict of float to float
-        Of the validation part, by the part of the correction.
-    """
+    """Result of a training."""
 
     network: Averaged
-    histories: list[History]
-    part: float
-    losses: dict[float, float]
+    histories: list[History]  #: One a network.
+    part: float  #: Of the correction that was learned, how much is kept; 0 if it helps nothing.
+    losses: dict[float, float]  #: Of the validation part, by the part of the correction.
 
 
 def moving_samples(

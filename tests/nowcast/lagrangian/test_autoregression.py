@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nowcast.lagrangian.autoregression import BandModel, fit, lagged, root_of
-from nowcast.lagrangian.pyramid import Pyramid
+from nowcast.lagrangian.pyramid import BandModel, Pyramid, fit, lagged, root_of
 
 TIMES = np.arange(1.0, 4)
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from nowcast.forecasters.forecast import THRESHOLDS
-from nowcast.lagrangian.decibel import to_decibel
 from nowcast.lagrangian.exceedance import (
     MOST_YES,
+    SHIPPED,
     MarginTable,
     best_cut,
     check_table,
     exceedance,
     logit,
 )
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.frames import to_decibel
 from nowcast.lagrangian.ranks import match, ranks
 from tests.nowcast.fields import storms
 

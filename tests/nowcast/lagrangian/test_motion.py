@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.lagrangian.arrival import arrivals
-from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.cascade import Cascade, arrivals
 from nowcast.lagrangian.motion import SPREAD, motion_and_error, motion_field
 from tests.nowcast.fields import rotation, translation
 
@@ -158,6 +157,6 @@ def test_what_arrives_from_where_motion_is_in_doubt_is_less_sure() -> None:
     north = translation(3, 0.0, 3.0)
     frames = np.concatenate([north, translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]], axis=1)
     cascade = Cascade.of(frames, spacing_km=1.0, step_minutes=5.0)
-    sure = next(arrivals(cascade, 1, spacing_km=1.0, step_minutes=5.0)).sure
+    sure = next(arrivals(cascade, 1)).sure
     assert sure.shape == frames.shape[1:]
     assert np.median(sure[220:]) < 0.8 * np.median(sure[:100])

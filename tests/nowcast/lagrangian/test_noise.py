@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from nowcast.lagrangian.autoregression import BandModel
-from nowcast.lagrangian.noise import Noise, evened
-from nowcast.lagrangian.quantile import quantile
-from nowcast.lagrangian.ranks import match, ranks
+from nowcast.lagrangian.pyramid import BandModel
+from nowcast.lagrangian.ranks import match, quantile, ranks
+from nowcast.lagrangian.texture import Noise, evened
 
 
 def noise(memory: list[float], leads: int, seed: int = 0) -> np.ndarray:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from nowcast.lagrangian.ranks import match, ranks
-from nowcast.lagrangian.regional import WINDOW_KM, regional_ranks
+from nowcast.lagrangian.ranks import WINDOW_KM, match, ranks, regional_ranks
 
 SIDE = 160
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nowcast.lagrangian.blocks import block_means, enlarge, resample
+from nowcast.lagrangian.blocks import LEAST, Surroundings, block_means, enlarge, resample
 from nowcast.lagrangian.exceedance import MarginTable, exceedance, logit
 from nowcast.lagrangian.pyramid import compose, decompose, levels_of
 from nowcast.lagrangian.ranks import ranks
-from nowcast.lagrangian.surroundings import LEAST, Surroundings
 from tests.nowcast.fields import storms
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import DataError
 from nowcast.forecasters import Sprog
-from nowcast.lagrangian.exceedance import THRESHOLDS
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED, THRESHOLDS
 from nowcast.model.archives import Archive
 from nowcast.model.calibration import Sample, calibrate, fit, read_table, write_table
 from nowcast.model.split import Split, split_by_rain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import DataError, SettingsError
 from daskdl.models import ConvLSTMForecaster
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED
 from nowcast.model.inputs import RainScale, Symmetries
 from nowcast.model.model import NowcastModel
 from nowcast.model.moving.model import MovingModel

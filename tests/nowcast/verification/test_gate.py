@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.exceedance import SHIPPED
 from nowcast.model.model import NowcastModel
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, network

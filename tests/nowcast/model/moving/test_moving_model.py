@@ -13,10 +13,8 @@ from daskdl.kernels.runtime.precision import computing_in
 from daskdl.ops import mean
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
-from nowcast.lagrangian.arrival import arrivals
-from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.exceedance import THRESHOLDS
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.cascade import Cascade, arrivals
+from nowcast.lagrangian.exceedance import SHIPPED, THRESHOLDS
 from nowcast.model.folder import load_model
 from nowcast.model.moving.features import CHANNELS, features
 from nowcast.model.moving.model import MovingModel
@@ -70,7 +68,7 @@ def test_a_quantized_network_forecasts_nearly_the_same(rain, tmp_path):
     """Its file is a model's, which ``nowcast predict --model`` takes."""
     plain = model(shaken())
     cascade, arrival = _arrival(rain)
-    x = features(cascade, arrival, SHIPPED, **GRID)[np.newaxis]
+    x = features(cascade, arrival, SHIPPED)[np.newaxis]
     logits = np.zeros((*x.shape[:3], len(THRESHOLDS)), np.float32)
     samples = np.concatenate([x, logits], -1)
     network = daskdl.quantize(plain.network, samples, tried=0)
@@ -101,7 +99,7 @@ def test_no_lines_of_blocks(name, rain):
     """Differences between neighbours across any line of a grid are like those beside it."""
     made = model(shaken(name))
     cascade, arrival = _arrival(rain)
-    shift = made(cascade, arrival, SHIPPED, **GRID)
+    shift = made(cascade, arrival, SHIPPED)
     assert shift.shape == (7, 96, 96)
     inner = shift[:, 12:-12, 12:-12]
     for axis in (1, 2):
@@ -118,15 +116,15 @@ def test_no_lines_of_blocks(name, rain):
 @pytest.mark.slow
 def test_large_grids_are_computed_in_squares_with_the_same_result(rain, monkeypatch):
     made, (cascade, arrival) = model(shaken()), _arrival(translation(3, 1, 2, size=400))
-    whole = made(cascade, arrival, SHIPPED, **GRID)
+    whole = made(cascade, arrival, SHIPPED)
     monkeypatch.setattr("nowcast.model.moving.model.SQUARE", 96)
-    np.testing.assert_allclose(made(cascade, arrival, SHIPPED, **GRID), whole, atol=1e-5)
+    np.testing.assert_allclose(made(cascade, arrival, SHIPPED), whole, atol=1e-5)
 
 
 def test_the_mean_of_several(rain):
     one, two = shaken(seed=1), shaken(seed=2)
     cascade, arrival = _arrival(rain)
-    shifts = [model(*n)(cascade, arrival, SHIPPED, **GRID) for n in ((one,), (two,), (one, two))]
+    shifts = [model(*n)(cascade, arrival, SHIPPED) for n in ((one,), (two,), (one, two))]
     np.testing.assert_allclose(shifts[2], (shifts[0] + shifts[1]) / 2, atol=1e-5)
 
 
@@ -144,7 +142,7 @@ def test_the_folder_brings_it_back(rain, tmp_path):
 
 def _arrival(rain: np.ndarray):
     cascade = Cascade.of(rain, **GRID)
-    return cascade, next(arrivals(cascade, 1, **GRID))
+    return cascade, next(arrivals(cascade, 1))
 
 
 @pytest.mark.slow

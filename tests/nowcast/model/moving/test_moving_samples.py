@@ -11,10 +11,8 @@ import pytest
 from daskdl.data import SampleSet
 from daskdl.optim import Adam
 from daskdl.train import Trainer
-from nowcast.lagrangian.arrival import arrivals
-from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.exceedance import THRESHOLDS
-from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.cascade import Cascade, arrivals
+from nowcast.lagrangian.exceedance import SHIPPED, THRESHOLDS
 from nowcast.model.moving.features import CHANNELS, MAPS, features
 from nowcast.model.moving.losses import ExceedanceLoss
 from nowcast.model.moving.networks import network
@@ -81,8 +79,8 @@ def test_frames_are_relative_to_the_rain_of_the_last_one():
     made = []
     for factor in (1, 2):
         cascade = Cascade.of(rain * np.float32(factor), spacing_km=1.0, step_minutes=5)
-        here = next(arrivals(cascade, 1, spacing_km=1.0, step_minutes=10.0))
-        made.append(features(cascade, here, SHIPPED, spacing_km=1.0, step_minutes=10.0)[..., 2])
+        here = next(arrivals(cascade, 1))
+        made.append(features(cascade, here, SHIPPED)[..., 2])
     assert np.median(np.abs(made[1] - made[0])[made[0] > -0.5]) < 0.05
 
 

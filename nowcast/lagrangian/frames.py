@@ -1,8 +1,11 @@
-"""The choice of frames that motion and tendency are measured on: so many minutes apart."""
+"""The frames that are looked at, so many minutes apart, and their rain in decibels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Minutes between the frames. Chosen over all sources of docs/measurements/forecast.md: nearer
 #: frames show noise and rounding, farther ones less of the same rain.
@@ -53,3 +56,18 @@ def frames_back(step_minutes: float, most: int = FRAMES, baseline: float | None 
     [11, 5, 3, 3]
     """
     return most if baseline is None else 1 + (most - 1) * max(1, round(baseline / step_minutes))
+
+
+#: Rain rate in mm h-1 below which a pixel is dry.
+DRY_BELOW = 0.1
+#: Decibels (10 log10 of mm h-1) of a dry pixel: a step of 5 dB to the lightest rain.
+DRY_DECIBEL = -15.0
+#: Rain rate in mm h-1 above which it is hail, or a fault, and says no more about what comes.
+MOST = 200.0
+
+
+def to_decibel(rain: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return 10 log10 of rain rates in mm h-1; `DRY_DECIBEL` where dry, NaN where missing."""
+    floor = np.float32(DRY_BELOW)
+    decibel = 10 * np.log10(np.clip(rain, floor, np.float32(MOST)))
+    return np.where(rain < floor, np.float32(DRY_DECIBEL), decibel)
