@@ -86,14 +86,14 @@ def matmul(call: Call) -> Value:
     else:
         b = call.plain(1)
     if call.kind == "MatMul":
-        turn = call.node.flag("transpose_a"), call.node.flag("transpose_b")
+        turn = call.flag("transpose_a"), call.flag("transpose_b")
         if turn == (False, False):
             return call.shaped("MatMul", a.name, b.name, rank=2)
         sides = {"transA": int(turn[0]), "transB": int(turn[1])}
         return call.shaped("Gemm", a.name, b.name, rank=2, **sides)
     names = []
     for value, side in ((a, "adj_x"), (b, "adj_y")):
-        if call.node.flag(side):
+        if call.flag(side):
             if value.rank is None:
                 call.fail(f"{side}: expected a known number of axes")
             order = (*range(value.rank - 2), value.rank - 1, value.rank - 2)
@@ -105,7 +105,7 @@ def matmul(call: Call) -> Value:
 @operator(*_REDUCTIONS)
 def reduction(call: Call) -> Value:
     """Reduce axes."""
-    keep = call.node.flag("keep_dims") or call.node.flag("keepdims")
+    keep = call.flag("keep_dims") or call.flag("keepdims")
     axes, x = call.integers(1, "axes"), call.x
     rank = x.rank
     if rank is not None and any(not -rank <= a < rank for a in axes):

@@ -6,12 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from daskdl.interop.tensorflow.graphdef import NodeDef
 
-_ADD = ("Add", "AddV2")
+#: Patterns of nodes: an operator and its inputs. A word stands for any node, which is the same one
+#: wherever the word comes; in capitals for a constant.
+_SHIFTS = (("Sub", "BETA", ("Mul", "MEAN", "s")), ("Mul", ("Neg", "MEAN"), "s"))
+_ROOT = ("Rsqrt", ("Add", "VARIANCE", "EPS"))
+_SCALES = (("Mul", _ROOT, "GAMMA"), _ROOT)
 _ALIASES = ("Identity", "Const")
 
 
@@ -28,55 +33,33 @@ class BatchNorm(NamedTuple):
 
 def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> BatchNorm | None:
     """Return the parts of a normalisation whose last addition this is, None if it is none."""
-    if node.operator not in _ADD or len(node.inputs) != 2:
-        return None
-    for one, other in (node.inputs, node.inputs[::-1]):
-        product, rest = nodes.get(one), nodes.get(other)
-        if product is None or rest is None or product.operator != "Mul":
-            continue
-        for x, scale in (product.inputs, product.inputs[::-1]):
-            shift_parts = _shift(rest, scale, nodes)
-            parts = _scale(scale, nodes)
-            if shift_parts is not None and parts is not None:
-                return BatchNorm(x, shift_parts[0], *parts, shift_parts[1])
+    for shift, scale in itertools.product(_SHIFTS, _SCALES):
+        for words in _matches(("Add", ("Mul", "x", "s"), shift), node.name, nodes, {}):
+            for names in _matches(scale, words["s"], nodes, words):
+                return BatchNorm(
+                    *(names.get(w, names.get(w.upper(), "")) for w in BatchNorm._fields)
+                )
     return None
 
 
-def _shift(node: NodeDef, scale: str, nodes: Mapping[str, NodeDef]) -> tuple[str, str] | None:
-    """Return (mean, beta) of ``beta - mean * scale``; of ``-mean * scale`` beta is ""."""
-    if node.operator == "Sub" and len(node.inputs) == 2:
-        beta, product = node.inputs[0], nodes.get(node.inputs[1])
-    elif node.operator == "Mul":
-        beta, product = "", node
-        negative = [nodes.get(name) for name in node.inputs]
-        names = [n.inputs[0] for n in negative if n and n.operator == "Neg" and n.inputs]
-        return (names[0], beta) if len(names) == 1 and scale in node.inputs else None
-    else:
-        return None
-    if product is None or product.operator != "Mul" or scale not in product.inputs:
-        return None
-    others = [name for name in product.inputs if name != scale]
-    if len(others) != 1 or not (_constant(others[0], nodes) and _constant(beta, nodes)):
-        return None
-    return others[0], beta
-
-
-def _scale(name: str, nodes: Mapping[str, NodeDef]) -> tuple[str, str, str] | None:
-    """Return (variance, eps, gamma) of ``rsqrt(variance + eps) * gamma``, gamma "" if left out."""
-    node, gamma = nodes.get(name), ""
-    if node is not None and node.operator == "Mul" and len(node.inputs) == 2:
-        for one, other in (node.inputs, node.inputs[::-1]):
-            root = nodes.get(one)
-            if root is not None and root.operator == "Rsqrt" and _constant(other, nodes):
-                node, gamma = root, other
-                break
-    if node is None or node.operator != "Rsqrt" or len(node.inputs) != 1:
-        return None
-    total = nodes.get(node.inputs[0])
-    if total is None or total.operator not in _ADD or len(total.inputs) != 2:
-        return None
-    variance, eps = total.inputs
-    return (variance, eps, gamma) if all(_constant(n, nodes) for n in total.inputs) else None
+def _matches(
+    pattern: Any, name: str, nodes: Mapping[str, NodeDef], words: dict[str, str]
+) -> Iterator[dict[str, str]]:
+    """Yield names by the words of a pattern, for each way in which it fits a node."""
+    if isinstance(pattern, str):
+        if words.get(pattern, name) == name and (pattern.islower() or _constant(name, nodes)):
+            yield {**words, pattern: name}
+        return
+    operator, *parts = pattern
+    node = nodes.get(name)
+    if node is None or node.operator not in (operator, f"{operator}V2"):
+        return
+    orders = itertools.permutations(parts) if operator in ("Add", "Mul") else [parts]
+    for order in orders if len(node.inputs) == len(parts) else ():
+        matches = [words]
+        for part, read in zip(order, node.inputs, strict=True):
+            matches = [more for known in matches for more in _matches(part, read, nodes, known)]
+        yield from matches
 
 
 def _constant(name: str, nodes: Mapping[str, NodeDef]) -> bool:

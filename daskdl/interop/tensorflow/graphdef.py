@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -23,10 +24,7 @@ _MOST, _PARTS = 25_000, 2_000
 
 @dataclass
 class NodeDef:
-    """One node: what it computes, of what, and its settings.
-
-    The getters raise a ModelFileError when an attribute is not what is asked for.
-    """
+    """One node: what it computes, of what, and where the file has its settings."""
 
     name: str
     operator: str
@@ -43,78 +41,50 @@ class NodeDef:
         """Raise a ModelFileError that names the node."""
         raise ModelFileError(f"{self.place}: {sentence}")
 
-    def _value(self, name: str, number: int) -> Any:
-        span = self.attributes.get(name)
-        if span is None:
-            return None
-        for field, wire, value in self.fields.of(span):
-            if field == number:
-                return wire, value
-        return None
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute: text, a number (of a bool and a dtype, too), integers or a shape.
 
-    def integer(self, name: str, default: int = 0) -> int:
-        """Return an integer."""
-        span = self._value(name, 3)
-        return default if span is None else self.fields.integers(*span)[0]
+        A shape has None where a length is not known, and is the default if nothing of it is; a
+        tensor is its place in the file.
+        """
+        fields = self.fields
+        for number, wire, value in fields.of(self.attributes.get(name, Span(0, 0))):
+            if number == 2:
+                return fields.text(value)
+            if number in (3, 5, 6):
+                return fields.integers(wire, value)[0]
+            if number == 4:
+                return fields.number(wire, value)
+            if number == 1 and wire == BYTES:
+                lists = (fields.integers(k, part) for i, k, part in fields.of(value) if i == 3)
+                return tuple(itertools.chain.from_iterable(lists))
+            if number == 7 and wire == BYTES:
+                lengths = _shape(fields, value)
+                return default if lengths is None else tuple(n if n >= 0 else None for n in lengths)
+            if number == 8 and wire == BYTES:
+                return value
+        return default
 
-    def number(self, name: str, default: float = 0.0) -> float:
-        """Return a float."""
-        span = self._value(name, 4)
-        return default if span is None else self.fields.number(*span)
+    def dtype(self, name: str = "dtype") -> np.dtype[Any]:
+        """Return a dtype, float32 by default."""
+        return np.dtype(self.kind(self.get(name, 1))[0])
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return a bool."""
-        span = self._value(name, 5)
-        return default if span is None else bool(self.fields.integers(*span)[0])
-
-    def word(self, name: str, default: str = "") -> str:
-        """Return a text."""
-        span = self._value(name, 2)
-        return default if span is None else self.fields.text(span[1])
-
-    def dtype(self, name: str = "dtype", default: int = 1) -> np.dtype[Any]:
-        """Return a dtype."""
-        span = self._value(name, 6)
-        number = default if span is None else self.fields.integers(*span)[0]
+    def kind(self, number: int) -> tuple[str, int]:
+        """Return the dtype and the field of TensorFlow's number for a dtype."""
         if number not in DTYPES:
             self.fail(f"numbers of TensorFlow's type {number} are not supported")
-        return np.dtype(DTYPES[number][0])
+        return DTYPES[number]
 
-    def integers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return a list of integers."""
-        span = self._value(name, 1)
-        if span is None or span[0] != BYTES:
-            return default
-        numbers = [
-            n for i, wire, value in self.fields.of(span[1]) if i == 3
-            for n in self.fields.integers(wire, value)
-        ]  # fmt: skip
-        return tuple(numbers)
-
-    def shape(self, name: str = "shape") -> tuple[int | None, ...] | None:
-        """Return a shape, None where a length, or the whole of it, is not known."""
-        span = self._value(name, 7)
-        if span is None or span[0] != BYTES:
-            return None
-        lengths = _shape(self.fields, span[1])
-        return None if lengths is None else tuple(n if n >= 0 else None for n in lengths)
-
-    def tensor(self, name: str = "value") -> Array:
-        """Return an array, a view of the file's bytes where it can be."""
-        span = self._value(name, 8)
-        if span is None or span[0] != BYTES:
+    def tensor(self) -> Array:
+        """Return the node's array, a view of the file's bytes where it can be."""
+        span = self.get("value")
+        if not isinstance(span, Span):
             self.fail("expected numbers, found none")
-        return _tensor(self, span[1])
+        return _tensor(self, span)
 
 
 def read(data: bytes, where: str) -> list[NodeDef]:
-    """Return the nodes of a file.
-
-    Raises
-    ------
-    ModelFileError
-        When the file is damaged, or is no frozen graph.
-    """
+    """Return the nodes of a file; a ModelFileError when it is damaged, or no frozen graph."""
     fields = Fields(data, where, most=2_000_000)
     nodes: list[NodeDef] = []
     for number, wire, value in fields.of():
@@ -186,9 +156,8 @@ def _tensor(node: NodeDef, span: Span) -> Array:
             pieces.append((number, wire, value))
             if len(pieces) > 100_000:
                 node.fail("expected numbers side by side, found them one by one")
-    if dtype not in DTYPES:
-        node.fail(f"numbers of TensorFlow's type {dtype} are not supported")
-    kind, field = np.dtype(DTYPES[dtype][0]), DTYPES[dtype][1]
+    name, field = node.kind(dtype)
+    kind = np.dtype(name)
     if any(n < 0 for n in lengths):
         node.fail(f"expected lengths of 0 or more, found {lengths}")
     count = math.prod(lengths)

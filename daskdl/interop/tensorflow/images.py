@@ -63,11 +63,11 @@ def into_convolution(call: Call, x: Value, bias: Array) -> Value | None:
 @operator("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def fused_batch_norm(call: Call) -> list[Value]:
     """Normalise by running statistics."""
-    if call.node.flag("is_training", True):
+    if call.flag("is_training", True):
         call.fail("it normalises by the batch's statistics; freeze the graph for inference")
     x = call.image(0)
     scale, bias = (call.weights(i, "weights") for i in (1, 2))
-    eps = call.node.number("epsilon", 1e-4)
+    eps = call.number("epsilon", 1e-4)
     statistics = _statistics(call, 3)
     return [call.done(call.build.normalised(x, scale, bias, statistics, eps, call.name))]
 
@@ -84,9 +84,9 @@ def _statistics(call: Call, first: int) -> tuple[str, str]:
 def old_batch_norm(call: Call) -> Value:
     """Normalise by running statistics, as the first versions had it."""
     statistics, bias = _statistics(call, 1), call.weights(3, "a bias")
-    scales = call.node.flag("scale_after_normalization", True)
+    scales = call.flag("scale_after_normalization", True)
     scale = call.weights(4, "a scale") if scales else ""
-    eps = call.node.number("variance_epsilon", 1e-3)
+    eps = call.number("variance_epsilon", 1e-3)
     return call.build.normalised(call.x, scale, bias, statistics, eps, call.name)
 
 
@@ -105,14 +105,12 @@ def pool(call: Call) -> Value:
 @operator("LRN")
 def local_response(call: Call) -> Value:
     """Divide by a power of the squares of the channels around."""
-    size = 2 * call.node.integer("depth_radius", 5) + 1
-    if not 1 <= size <= 4096:
-        call.fail(f"depth_radius: expected 0 to 2047, found {size // 2}")
+    size = 2 * call.integer("depth_radius", 5, 0, 2047) + 1
     x = call.build.second(call.x)
     return call.build.made(
         x, "LRN", x.name, name=call.name, size=size,
-        alpha=call.node.number("alpha", 1) * size, beta=call.node.number("beta", 0.5),
-        bias=call.node.number("bias", 1),
+        alpha=call.number("alpha", 1) * size, beta=call.number("beta", 0.5),
+        bias=call.number("bias", 1),
     )  # fmt: skip
 
 
@@ -126,9 +124,9 @@ def resize(call: Call) -> Value:
     target = build.node("Concat", build.node("Shape", x.name, start=0, end=2),
                         build.integers(*size), axis=0)  # fmt: skip
     how = "asymmetric"
-    if call.node.flag("align_corners"):
+    if call.flag("align_corners"):
         how = "align_corners"
-    elif call.node.flag("half_pixel_centers"):
+    elif call.flag("half_pixel_centers"):
         how = "half_pixel"
     linear = call.kind == "ResizeBilinear"
     rounding = "round_prefer_ceil" if how == "align_corners" else "floor"

@@ -18,14 +18,7 @@ Given = Value | Array
 
 
 class Net:
-    """The graph while it is read: results of nodes, constants among them.
-
-    Attributes
-    ----------
-    build : LastBuilder
-    uses : dict
-        How many nodes read a result, by the name that it has in the file.
-    """
+    """The graph while it is read: ``uses`` counts the readers of a result, by the file's names."""
 
     def __init__(self) -> None:
         self.build = LastBuilder()
@@ -56,14 +49,7 @@ class Net:
 
 
 class Call(Base):
-    """One node of the file.
-
-    Attributes
-    ----------
-    node : NodeDef
-    given : list of Value or array
-        Its inputs in their order.
-    """
+    """One node of the file, and what it is given in its inputs' order."""
 
     def __init__(self, net: Net, node: NodeDef, given: list[Given], names: list[str]) -> None:
         super().__init__(node.place, node.name, node.operator, net.build, [], node, {})
@@ -73,10 +59,6 @@ class Call(Base):
     def x(self) -> Value:
         """The first input, as a result."""
         return self.value(0)
-
-    def number(self, name: str, default: float | None = None) -> float:
-        """Return an attribute that is a float."""
-        return self.node.number(name, default or 0.0)
 
     def value(self, i: int) -> Value:
         """Return an input as a result."""
@@ -98,14 +80,14 @@ class Call(Base):
         """Return an input that the file holds as numbers."""
         array = self._input(i)
         if isinstance(array, Value):
-            self.node.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
+            self.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
         return array
 
     def integers(self, i: int, what: str) -> tuple[int, ...]:
         """Return integers that the file holds, a single one too."""
         array = self.array(i, what)
         if array.dtype.kind not in "iu" or array.size > 64:
-            self.node.fail(f"expected integers as {what}, found {array.dtype} of {array.shape}")
+            self.fail(f"expected integers as {what}, found {array.dtype} of {array.shape}")
         return tuple(int(n) for n in array.reshape(-1))
 
     def is_array(self, i: int) -> bool:
@@ -114,14 +96,14 @@ class Call(Base):
 
     def _input(self, i: int) -> Given:
         if i >= len(self.given):
-            self.node.fail(f"expected {i + 1} inputs, found {len(self.given)}")
+            self.fail(f"expected {i + 1} inputs, found {len(self.given)}")
         return self.given[i]
 
     def first_of(self, what: str) -> bool:
         """Whether images have their channels second; TensorFlow has them last by default."""
-        data_format = self.node.word("data_format", "NHWC")
+        data_format = self.setting("data_format", "NHWC")
         if data_format not in ("NHWC", "NCHW"):
-            self.node.fail(f"expected {what} of NHWC or NCHW, found {data_format}")
+            self.fail(f"expected {what} of NHWC or NCHW, found {data_format}")
         return data_format == "NCHW"
 
     def image(self, i: int) -> Value:
@@ -137,24 +119,24 @@ class Call(Base):
 
     def pair(self, name: str) -> tuple[int, int]:
         """Return a setting of rows and columns out of one of all four axes."""
-        numbers = self.node.integers(name, (1, 1, 1, 1))
+        numbers = self.setting(name, (1, 1, 1, 1))
         rows, columns = (2, 3) if self.first_of("images") else (1, 2)
         if len(numbers) != 4 or any(
             n != 1 for i, n in enumerate(numbers) if i not in (rows, columns)
         ):
-            self.node.fail(f"{name}: expected four numbers, 1 for samples and channels, {numbers}")
+            self.fail(f"{name}: expected four numbers, 1 for samples and channels, {numbers}")
         if not (1 <= numbers[rows] <= 4096 and 1 <= numbers[columns] <= 4096):
-            self.node.fail(f"{name}: expected numbers from 1 to 4096, found {numbers}")
+            self.fail(f"{name}: expected numbers from 1 to 4096, found {numbers}")
         return numbers[rows], numbers[columns]
 
     def padding(self) -> Any:
         """Return "SAME", "VALID", or widths (above, left, below, right)."""
-        padding = self.node.word("padding", "VALID")
+        padding = self.setting("padding", "VALID")
         if padding in ("SAME", "VALID"):
             return padding
-        widths = self.node.integers("explicit_paddings")
+        widths = self.setting("explicit_paddings", ())
         if padding != "EXPLICIT" or len(widths) != 8 or not all(0 <= n <= 4096 for n in widths):
-            self.node.fail(f"padding: expected SAME, VALID or EXPLICIT widths, found {padding}")
+            self.fail(f"padding: expected SAME, VALID or EXPLICIT widths, found {padding}")
         first = 4 if self.first_of("images") else 2
         above, below, left, right = widths[first : first + 4]
         return above, left, below, right

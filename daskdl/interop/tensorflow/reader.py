@@ -175,7 +175,7 @@ class _Reading:
         if node.operator.startswith("Decode"):
             name = self.net.build.input(node.name, (None, None, None), "uint8")
             return Value(name, 3)
-        shape = node.shape() if node.operator == "Placeholder" else None
+        shape = node.get("shape") if node.operator == "Placeholder" else None
         dtype = node.dtype() if node.operator == "Placeholder" else np.dtype(np.float32)
         if shape is not None and len(shape):
             shape = (None, *shape[1:])

@@ -26,7 +26,7 @@ def reshape(call: Call) -> Value:
 @operator("Squeeze")
 def squeeze(call: Call) -> Value:
     """Leave out axes of one element."""
-    axes = call.node.integers("squeeze_dims") or call.node.integers("axis")
+    axes = call.setting("squeeze_dims") or call.setting("axis", ())
     x, build = call.x, call.build
     if x.second and x.rank == 4 and sorted(a % 4 for a in axes) == [1, 2]:
         return call.shaped("Squeeze", x.name, build.integers(2, 3), rank=2)
@@ -72,7 +72,7 @@ def concat(call: Call) -> Value:
 def pack(call: Call) -> Value:
     """Join along a new axis."""
     values = [call.plain(i) for i in range(len(call.given))]
-    build, axis = call.build, call.node.integer("axis")
+    build, axis = call.build, call.integer("axis", 0, -9)
     names = [build.node("Unsqueeze", v.name, build.integers(axis)) for v in values]
     rank = values[0].rank + 1 if values and values[0].rank is not None else None
     return call.shaped("Concat", *names, rank=rank, axis=axis)
@@ -86,9 +86,7 @@ def split(call: Call) -> list[Value]:
     axis = call.integers(0 if even else 2, "an axis")[0]
     build = call.build
     if even:
-        count = call.node.integer("num_split", 1)
-        if not 1 <= count <= 4096:
-            call.fail(f"num_split: expected 1 to 4096, found {count}")
+        count = call.integer("num_split", 1, 1, 4096)
         inputs, more = [x.name], {"num_outputs": count}
     else:
         sizes = call.integers(1, "sizes")
@@ -112,7 +110,7 @@ def pad(call: Call) -> Value:
         x = build.last(x)
     pads = build.integers(*widths[:, 0].tolist(), *widths[:, 1].tolist())
     more = [call.value(2).name] if call.kind == "PadV2" else []
-    mode = call.node.word("mode", "REFLECT") if call.kind == "MirrorPad" else "constant"
+    mode = call.setting("mode", "REFLECT") if call.kind == "MirrorPad" else "constant"
     if mode not in ("constant", "REFLECT"):
         call.fail(f"mode: expected REFLECT, found {mode}")
     return call.result("Pad", x.name, pads, *more, mode=mode.lower(), like=x)
@@ -135,7 +133,7 @@ def strided_slice(call: Call) -> Value:
     """Take parts of axes, and single elements of some."""
     start, stop, step = (call.integers(i, "a place") for i in (1, 2, 3))
     masks = {
-        name: call.node.integer(f"{name}_mask")
+        name: call.integer(f"{name}_mask", 0)
         for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     }
     if masks["ellipsis"] or masks["new_axis"] or not len(start) == len(stop) == len(step):
@@ -198,9 +196,9 @@ def gather(call: Call) -> Value:
 def blocks(call: Call) -> Value:
     """Move blocks of pixels into channels, or back."""
     x = call.build.second(call.x)
-    size = call.node.integer("block_size", 2)
-    if not 1 <= size <= 1024 or call.first_of("images"):
-        call.fail(f"expected blocks of 1 to 1024 pixels and NHWC, found {size}")
+    size = call.integer("block_size", 2, 1, 1024)
+    if call.first_of("images"):
+        call.fail("data_format: expected NHWC, found NCHW")
     return call.result(call.kind, x.name, like=x, blocksize=size, mode="DCR")
 
 

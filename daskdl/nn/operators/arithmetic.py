@@ -110,9 +110,10 @@ def bit_shift(call: Call, a: Value, b: Value) -> Value:
     x, y = array(a), array(b)
     bits = 8 * x.dtype.itemsize
     places = np.minimum(y, y.dtype.type(bits - 1))
-    if call.get("direction") not in ("LEFT", b"LEFT") and x.dtype.kind == "i":
+    left = call.get("direction") == "LEFT"
+    if not left and x.dtype.kind == "i":
         return np.right_shift(x, places)  # the sign stays
-    shift = np.left_shift if call.get("direction") in ("LEFT", b"LEFT") else np.right_shift
+    shift = np.left_shift if left else np.right_shift
     return np.where(y < bits, shift(x, places), 0).astype(x.dtype)
 
 
@@ -182,10 +183,7 @@ def gemm(call: Call, a: Value, b: Value, c: Value = None) -> Value:
 @operator("Einsum")
 def einsum(call: Call, *values: Value) -> Value:
     """Sum products by Einstein's convention."""
-    equation = call.get("equation")
-    return ops.einsum(
-        *values, equation=equation.decode() if isinstance(equation, bytes) else equation
-    )
+    return ops.einsum(*values, equation=call.get("equation"))
 
 
 @operator("CumSum", "CumProd")

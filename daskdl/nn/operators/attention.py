@@ -150,7 +150,6 @@ def linear_attention(
 ) -> Value:
     """Attention by a state (d_k, d_v) that each step adds to, with decay and delta rule."""
     rule = call.get("update_rule", "gated_delta")
-    rule = rule.decode() if isinstance(rule, bytes) else rule
     many, few = call.get("q_num_heads"), call.get("kv_num_heads")
     q, k, v = _heads(query, many), _heads(key, few), _heads(value, few)
     n, _, steps, d_k = array(k).shape

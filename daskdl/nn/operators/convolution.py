@@ -35,7 +35,6 @@ def padding(
 ) -> tuple[int, ...]:
     """Return the padding before and behind each axis, ``auto_pad`` worked out."""
     auto = call.get("auto_pad", "NOTSET")
-    auto = auto.decode() if isinstance(auto, bytes) else auto
     if auto == "NOTSET":
         return sides(call.get("pads", (0,) * 2 * len(reach)))
     if auto == "VALID":
@@ -135,7 +134,6 @@ def _transposed_padding(
 ) -> tuple[int, ...]:
     wanted = call.get("output_shape")
     auto = call.get("auto_pad", "NOTSET")
-    auto = auto.decode() if isinstance(auto, bytes) else auto
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [n * s for n, s in zip(lengths, stride, strict=True)]
     if wanted is None:
@@ -175,7 +173,6 @@ def causal_conv(
         ops.conv1d(channels_last(whole), channels_last(weight), bias, groups=channels)
     )
     activation = call.get("activation", "none")
-    activation = activation.decode() if isinstance(activation, bytes) else activation
     if activation in ("silu", "swish"):
         y = ops.silu(y)
     elif activation != "none":

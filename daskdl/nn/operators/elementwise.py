@@ -19,7 +19,6 @@ from daskdl.nn.operators.table import (
     is_float,
     operator,
     shape_of,
-    text_of,
 )
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -37,7 +36,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "HardSwish": ops.hard_swish,
     "Log": ops.log,
     "Neg": ops.negative,
-    "Relu": ops.relu,
     "Sigmoid": ops.sigmoid,
     "Sin": ops.sin,
     "Sinh": ops.sinh,
@@ -146,7 +144,7 @@ def swiglu(call: Call, gate: Value, x: Value) -> Value:
 @operator("Gelu")
 def gelu(call: Call, x: Value) -> Value:
     """Gelu: ``x`` times the normal distribution function, or its approximation by a tanh."""
-    return elementwise(ops.gelu, x, approximate=text_of(call.get("approximate", "none")))
+    return elementwise(ops.gelu, x, approximate=call.get("approximate", "none"))
 
 
 @operator("HardSigmoid")

@@ -25,11 +25,6 @@ from daskdl.nn.operators.table import (
 from daskdl.tensor import Array
 
 
-def text(value: Any) -> str:
-    """Return a setting in words."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 @operator("Resize")
 def resize(
     call: Call, x: Value, roi: Value = None, scales: Value = None, sizes: Value = None
@@ -40,15 +35,15 @@ def resize(
     values = array(x)
     axes = axes_of(call, values.ndim) or tuple(range(values.ndim))
     lengths = [values.shape[a] for a in axes]
-    how = text(call.get("coordinate_transformation_mode", "half_pixel"))
-    mode = text(call.get("mode", "nearest"))
+    how = call.get("coordinate_transformation_mode", "half_pixel")
+    mode = call.get("mode", "nearest")
     if scales is not None and array(scales).size:
         factors = [float(s) for s in array(scales)]
         wanted = [math.floor(n * s + 1e-9) for n, s in zip(lengths, factors, strict=True)]
     else:
         wanted = list(integers(sizes))
         factors = [m / n for n, m in zip(lengths, wanted, strict=True)]
-        policy = text(call.get("keep_aspect_ratio_policy", "stretch"))
+        policy = call.get("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
             factor = (min if policy == "not_larger" else max)(factors)
             factors = [factor] * len(axes)
@@ -73,7 +68,7 @@ def resize(
         points=points,
         mode=mode,
         scales=scale_of,
-        nearest=text(call.get("nearest_mode", "round_prefer_floor")),
+        nearest=call.get("nearest_mode", "round_prefer_floor"),
         cubic=call.get("cubic_coeff_a", -0.75),
         exclude_outside=bool(call.get("exclude_outside", 0)),
         antialias=bool(call.get("antialias", 0)) and mode != "nearest",
@@ -122,7 +117,7 @@ def upsample(call: Call, x: Value, scales: Value = None) -> Value:
     lengths = array(x).shape
     if factors is None:  # version 1
         factors = [1.0, 1.0, call.get("height_scale", 1.0), call.get("width_scale", 1.0)]
-    mode = text(call.get("mode", "nearest"))
+    mode = call.get("mode", "nearest")
     points = [
         None if s == 1 else np.arange(math.floor(n * s + 1e-9)) / s
         for n, s in zip(lengths, factors, strict=True)
@@ -134,13 +129,13 @@ def upsample(call: Call, x: Value, scales: Value = None) -> Value:
 @operator("GridSample")
 def grid_sample(call: Call, x: Value, grid: Value) -> Value:
     """Interpolate images at the places of a grid."""
-    mode = text(call.get("mode", "linear"))
+    mode = call.get("mode", "linear")
     return channels_second(
         ops.grid_sample(
             channels_last(x),
             grid,
             mode={"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode),
-            padding_mode=text(call.get("padding_mode", "zeros")),
+            padding_mode=call.get("padding_mode", "zeros"),
             align_corners=bool(call.get("align_corners", 0)),
         )
     )

@@ -76,9 +76,7 @@ def gather_nd(call: Call, x: Value, ids: Value) -> Value:
 
 
 def _scattered(call: Call, x: Value, updates: Value, index: tuple[Any, ...]) -> Value:
-    how = call.get("reduction", "none")
-    how = how.decode() if isinstance(how, bytes) else how
-    y = ops.scatter(x, updates, index=index, reduction=how)
+    y = ops.scatter(x, updates, index=index, reduction=call.get("reduction", "none"))
     return y if is_float(x) else y.data
 
 
@@ -160,10 +158,9 @@ def tensor_scatter(call: Call, past: Value, update: Value, at: Value = None) -> 
     """Write steps into a cache, each sample's from its own place on."""
     cache, new = array(past), array(update)
     axis = call.get("axis", -2) % cache.ndim
-    mode = call.get("mode", "linear")
     start = np.zeros(len(cache), np.int64) if at is None else array(at)
     places = start[:, None] + np.arange(new.shape[axis])
-    if mode in ("circular", b"circular"):
+    if call.get("mode", "linear") == "circular":
         places = places % cache.shape[axis]
     grid = list(np.ogrid[tuple(slice(n) for n in new.shape)])
     shape = [1] * cache.ndim

@@ -169,8 +169,8 @@ def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
     ratio, scale = call.get("sampling_ratio", 0), call.get("spatial_scale", 1.0)
     default = "half_pixel" if call.opset >= 16 else "output_half_pixel"
     how = call.get("coordinate_transformation_mode", default)
-    half = how in ("half_pixel", b"half_pixel")
-    highest = call.get("mode", "avg") in ("max", b"max")
+    half = how == "half_pixel"
+    highest = call.get("mode", "avg") == "max"
     pieces = []
     for box, sample in zip(boxes, of, strict=True):
         left, top, right, bottom = (float(v) * scale - 0.5 * half for v in box)

@@ -48,6 +48,7 @@ def _saturated(x: Array, dtype: Any) -> Array:
 
 
 @operator("QuantizeLinear")
+@operator("com.microsoft:QuantizeLinear", keys="axis")
 def quantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
     """``round(x / scale) + zero``, cut to the integers there are."""
     values, steps = array(x), _spread(array(scale), array(x), call)
@@ -60,6 +61,7 @@ def quantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> V
 
 
 @operator("DequantizeLinear")
+@operator("com.microsoft:DequantizeLinear", keys="axis")
 def dequantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
     """``(x - zero) * scale``."""
     integers, steps = array(x), _spread(array(scale), array(x), call)
@@ -103,36 +105,31 @@ def conv_integer(call: Call, x: Value, w: Value, zx: Value = None, zw: Value = N
     return np.rint(array(conv(call, centred(x, zx), centred(w, zw, 0)))).astype(np.int32)
 
 
+def _scaled(product: Array, sx: Value, sw: Array, sy: Value, zy: Value) -> Array:
+    """Quantize a product of integers by the scales of its factors and its own."""
+    scale = array(sx).astype(np.float64) * sw / array(sy)
+    return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
+
+
 @operator("QLinearMatMul")
 def qlinear_matmul(
     call: Call, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value
 ) -> Value:
     """Multiply matrices of integers and quantize the product."""
-    product = matmul(centred(a, za), centred(b, zb))
-    scale = array(sa).astype(np.float64) * array(sb) / array(sy)
-    return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
+    return _scaled(matmul(centred(a, za), centred(b, zb)), sa, array(sb), sy, zy)
 
 
 @operator("QLinearConv")
 def qlinear_conv(
-    call: Call,
-    x: Value,
-    sx: Value,
-    zx: Value,
-    w: Value,
-    sw: Value,
-    zw: Value,
-    sy: Value,
-    zy: Value,
-    bias: Value = None,
-) -> Value:
+    call: Call, x: Value, sx: Value, zx: Value, w: Value, sw: Value, zw: Value, sy: Value,
+    zy: Value, bias: Value = None,
+) -> Value:  # fmt: skip
     """Cross-correlate integers and quantize the result."""
     y = array(conv(call, centred(x, zx), centred(w, zw, 0)))
     behind = (1,) * (y.ndim - 2)
     if bias is not None:
         y = y + array(bias).reshape(-1, *behind)
-    scale = array(sx).astype(np.float64) * array(sw).reshape(-1, *behind) / array(sy)
-    return _saturated(np.rint(y * scale) + array(zy).astype(np.int64), array(zy).dtype)
+    return _scaled(y, sx, array(sw).reshape(-1, *behind), sy, zy)
 
 
 @operator("Bernoulli")
@@ -169,18 +166,6 @@ def _plain(call: Call, *values: Value) -> Array:
         raise SettingsError(f"{call.name}: expected channels on axis 1, found channels_last")
     name = call.name.removeprefix("com.microsoft:QLinear")
     return array(TABLE[name](replace(call, name=name, opset=call.get("opset", 13)), *values))
-
-
-@operator("com.microsoft:QuantizeLinear", keys="axis")
-def quantize(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
-    """``round(x / scale) + zero``, cut to the integers there are."""
-    return quantize_linear(call, x, scale, zero)
-
-
-@operator("com.microsoft:DequantizeLinear", keys="axis")
-def dequantize(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
-    """``(x - zero) * scale``."""
-    return dequantize_linear(call, x, scale, zero)
 
 
 @operator(

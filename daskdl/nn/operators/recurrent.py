@@ -11,15 +11,19 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.operators.table import TABLE, Call, Value, array, operator
 
+#: Of each operator the gates of daskdl's operation in ONNX' order, and the default activations.
+#: ONNX has input, output, forget, cell of LSTM, and update, reset, new of GRU.
+_KINDS: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
+    "RNN": ((0,), ("Tanh",)),
+    "LSTM": ((0, 2, 3, 1), ("Sigmoid", "Tanh", "Tanh")),
+    "GRU": ((1, 0, 2), ("Sigmoid", "Tanh")),
+}
 _WITH_ALPHA = ("Elu", "HardSigmoid", "LeakyRelu", "ThresholdedRelu")
 
 
 def _activations(call: Call, default: tuple[str, ...], directions: int) -> list[list[Any]]:
     """Return the activation functions of each direction."""
-    names = [
-        n.decode() if isinstance(n, bytes) else n
-        for n in call.get("activations", default * directions)
-    ]
+    names = call.get("activations", default * directions)
     alphas, betas = list(call.get("activation_alpha", ())), list(call.get("activation_beta", ()))
     functions: list[Any] = []
     for name in names:
@@ -66,16 +70,22 @@ def _biases(bias: Value, order: tuple[int, ...], direction: int) -> tuple[Any, A
     return _gates(both[0], order, direction), _gates(both[1], order, direction)
 
 
-def _over(
-    call: Call, x: Value, weight: Value, lengths: Value, states: tuple[Value, ...], one: Any
-) -> Any:
-    """Run each direction and put the results together as ONNX has them."""
+@operator(*_KINDS)
+def recurrent(
+    call: Call, x: Value, weight: Value, state_weight: Value, bias: Value = None,
+    lengths: Value = None, h: Value = None, c: Value = None, peepholes: Value = None,
+) -> Value:  # fmt: skip
+    """Run each direction over time and put the results together as ONNX has them."""
+    order, default = _KINDS[call.name]
+    count, channels = array(weight).shape[0], array(state_weight).shape[-1]
+    functions = _activations(call, default, count)
     batch_first = bool(call.get("layout", 0))
     if not batch_first:
         x = ops.transpose(x, axes=(1, 0, 2))
-    direction = call.get("direction", "forward")
-    direction = direction.decode() if isinstance(direction, bytes) else direction
-    count = array(weight).shape[0]
+    states = (h, c) if call.name == "LSTM" else (h,)
+    sizes = None if lengths is None else array(lengths)
+    fast = not any(call.get(name) for name in ("activations", "clip", "input_forget"))
+    fast = fast and (call.name != "GRU" or bool(call.get("linear_before_reset", 0)))
     outputs: list[Any] = []
     lasts: list[list[Any]] = [[] for _ in states]
     for d in range(count):
@@ -83,8 +93,20 @@ def _over(
             None if s is None else ops.take(s, index=(slice(None), d) if batch_first else (d,))
             for s in states
         ]
-        reverse = direction == "reverse" or d == 1
-        y, *last = one(x, first, d, reverse, None if lengths is None else array(lengths))
+        w, r = (_gates(v, order, d) for v in (weight, state_weight))
+        more: tuple[Any, ...] = _biases(bias, order, d)
+        if call.name != "GRU":
+            more = (None if bias is None else more[0] + more[1],)
+        if call.name == "LSTM":  # peepholes of input, output, forget -> input, forget, output
+            turned = None if peepholes is None else _gates(peepholes, (0, 2, 1), d)
+            more = (*more, None if turned is None else ops.reshape(turned, shape=(3, channels)))
+        reverse = d == 1 or call.get("direction", "forward") == "reverse"
+        if fast:
+            function: Any = getattr(ops, call.name.lower())
+            y, *last = function(x, *first, w, r, *more, lengths=sizes, reverse=reverse)
+        else:
+            step = _STEPS[call.name](call, functions[d], w, r, *more)
+            y, *last = _stepwise(x, first, step, reverse, sizes, channels)
         outputs.append(y)
         for held, state in zip(lasts, last, strict=True):
             held.append(state)
@@ -118,123 +140,52 @@ def _clipped(call: Call, x: Any) -> Any:
     return x if not bound else ops.clip(x, low=-bound, high=bound)
 
 
-def _default(call: Call) -> bool:
-    return not any(call.get(name) for name in ("activations", "clip", "input_forget"))
-
-
-@operator("RNN")
-def rnn(
-    call: Call,
-    x: Value,
-    weight: Value,
-    recurrent: Value,
-    bias: Value = None,
-    lengths: Value = None,
-    h: Value = None,
-) -> Value:
+def _rnn_step(call: Call, functions: list[Any], w: Any, r: Any, bias: Any) -> Any:
     """H = f(W x + R h + b)."""
-    count = array(weight).shape[0]
-    functions = _activations(call, ("Tanh",), count)
-    channels = array(recurrent).shape[-1]
 
-    def one(x: Any, first: Any, d: int, reverse: bool, sizes: Any) -> Any:
-        w, r = (_gates(v, (0,), d) for v in (weight, recurrent))
-        bi, bs = _biases(bias, (0,), d)
-        total = None if bi is None else bi + bs
-        if _default(call):
-            return ops.rnn(x, first[0], w, r, total, lengths=sizes, reverse=reverse)
+    def step(now: Any, h: Any) -> Any:
+        sums = ops.linear(now, w, bias) + ops.linear(h, r, None)
+        return (functions[0](_clipped(call, sums)),)
 
-        def step(now: Any, h: Any) -> Any:
-            sums = ops.linear(now, w, total) + ops.linear(h, r, None)
-            return (functions[d][0](_clipped(call, sums)),)
-
-        return _stepwise(x, first, step, reverse, sizes, channels)
-
-    return _over(call, x, weight, lengths, (h,), one)
+    return step
 
 
-@operator("LSTM")
-def lstm(
-    call: Call,
-    x: Value,
-    weight: Value,
-    recurrent: Value,
-    bias: Value = None,
-    lengths: Value = None,
-    h: Value = None,
-    c: Value = None,
-    peepholes: Value = None,
-) -> Value:
-    """Long short-term memory; ONNX has its gates in the order input, output, forget, cell."""
-    count, channels = array(weight).shape[0], array(recurrent).shape[-1]
-    functions = _activations(call, ("Sigmoid", "Tanh", "Tanh"), count)
-    order = (0, 2, 3, 1)
+def _lstm_step(call: Call, functions: list[Any], w: Any, r: Any, bias: Any, peeps: Any) -> Any:
+    f, g, k = functions
+    channels = array(r).shape[-1]
 
-    def one(x: Any, first: Any, d: int, reverse: bool, sizes: Any) -> Any:
-        w, r = (_gates(v, order, d) for v in (weight, recurrent))
-        bi, bs = _biases(bias, order, d)
-        total = None if bi is None else bi + bs
-        peeps = None
-        if peepholes is not None:  # input, output, forget -> input, forget, output
-            peeps = ops.reshape(_gates(peepholes, (0, 2, 1), d), shape=(3, channels))
-        if _default(call):
-            return ops.lstm(x, *first, w, r, total, peeps, lengths=sizes, reverse=reverse)
-        f, g, k = functions[d]
+    def step(now: Any, h: Any, c: Any) -> Any:
+        sums = ops.linear(now, w, bias) + ops.linear(h, r, None)
+        i, forget, new, out = ops.split(sums, sizes=(channels,) * 4, axis=1)
+        if peeps is not None:
+            i, forget = i + peeps[0] * c, forget + peeps[1] * c
+        i, forget = f(_clipped(call, i)), f(_clipped(call, forget))
+        forget = 1.0 - i if call.get("input_forget") else forget
+        c = forget * c + i * g(_clipped(call, new))
+        out = out if peeps is None else out + peeps[2] * c
+        return f(_clipped(call, out)) * k(c), c
 
-        def step(now: Any, h: Any, c: Any) -> Any:
-            sums = ops.linear(now, w, total) + ops.linear(h, r, None)
-            i, forget, new, out = ops.split(sums, sizes=(channels,) * 4, axis=1)
-            if peeps is not None:
-                i, forget = i + peeps[0] * c, forget + peeps[1] * c
-            i, forget = f(_clipped(call, i)), f(_clipped(call, forget))
-            forget = 1.0 - i if call.get("input_forget") else forget
-            c = forget * c + i * g(_clipped(call, new))
-            out = out if peeps is None else out + peeps[2] * c
-            return f(_clipped(call, out)) * k(c), c
-
-        return _stepwise(x, first, step, reverse, sizes, channels)
-
-    return _over(call, x, weight, lengths, (h, c), one)
+    return step
 
 
-@operator("GRU")
-def gru(
-    call: Call,
-    x: Value,
-    weight: Value,
-    recurrent: Value,
-    bias: Value = None,
-    lengths: Value = None,
-    h: Value = None,
-) -> Value:
-    """Gated recurrent unit; ONNX has its gates in the order update, reset, new."""
-    count, channels = array(weight).shape[0], array(recurrent).shape[-1]
-    functions = _activations(call, ("Sigmoid", "Tanh"), count)
-    order = (1, 0, 2)
-    after = bool(call.get("linear_before_reset", 0))
+def _gru_step(call: Call, functions: list[Any], w: Any, r: Any, bias: Any, shift: Any) -> Any:
+    f, g = functions
+    sizes = (array(r).shape[-1],) * 3
+    parts = ops.split(r, sizes=sizes, axis=0)
+    shifts = (None,) * 3 if shift is None else ops.split(shift, sizes=sizes, axis=0)
 
-    def one(x: Any, first: Any, d: int, reverse: bool, sizes: Any) -> Any:
-        w, r = (_gates(v, order, d) for v in (weight, recurrent))
-        bi, bs = _biases(bias, order, d)
-        if after and _default(call):
-            return ops.gru(x, first[0], w, r, bi, bs, lengths=sizes, reverse=reverse)
-        parts = ops.split(r, sizes=(channels,) * 3, axis=0)
-        shift = (None,) * 3 if bs is None else ops.split(bs, sizes=(channels,) * 3, axis=0)
-        f, g = functions[d]
+    def step(now: Any, h: Any) -> Any:
+        reset, update, new = ops.split(ops.linear(now, w, bias), sizes=sizes, axis=1)
+        reset = f(_clipped(call, reset + ops.linear(h, parts[0], shifts[0])))
+        update = f(_clipped(call, update + ops.linear(h, parts[1], shifts[1])))
+        if call.get("linear_before_reset", 0):
+            inner = reset * ops.linear(h, parts[2], shifts[2])
+        else:
+            inner = ops.linear(reset * h, parts[2], shifts[2])
+        new = g(_clipped(call, new + inner))
+        return ((1.0 - update) * new + update * h,)
 
-        def step(now: Any, h: Any) -> Any:
-            sums = ops.linear(now, w, bi)
-            reset, update, new = ops.split(sums, sizes=(channels,) * 3, axis=1)
-            reset = f(_clipped(call, reset + ops.linear(h, parts[0], shift[0])))
-            update = f(_clipped(call, update + ops.linear(h, parts[1], shift[1])))
-            inner = (
-                reset * ops.linear(h, parts[2], shift[2])
-                if after
-                else ops.linear(reset * h, parts[2], shift[2])
-            )
-            new = g(_clipped(call, new + inner))
-            return ((1.0 - update) * new + update * h,)
+    return step
 
-        return _stepwise(x, first, step, reverse, sizes, channels)
 
-    return _over(call, x, weight, lengths, (h,), one)
+_STEPS: dict[str, Callable[..., Any]] = {"RNN": _rnn_step, "LSTM": _lstm_step, "GRU": _gru_step}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,46 +30,26 @@ def _sum(x: Value, axes: tuple[int, ...], keep: bool) -> Value:
     return values.sum(axis=axes, keepdims=keep, dtype=values.dtype)
 
 
-def _apply(call: Call, x: Value, given: Value, inside: Any, outside: Any) -> Value:
-    axes = _axes(call, x, given)
-    x = inside(x)
-    if axes is None:
-        return outside(x)
-    return outside(_sum(x, axes, bool(call.get("keepdims", 1))))
-
-
 def _same(x: Value) -> Value:
     return x
 
 
-@operator("ReduceSum")
+#: What sums are of, and what is taken of them.
+_SUMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "ReduceSum": (_same, _same),
+    "ReduceSumSquare": (ops.square, _same),
+    "ReduceL1": (ops.abs, _same),
+    "ReduceL2": (ops.square, ops.sqrt),
+    "ReduceLogSum": (_same, ops.log),
+}
+
+
+@operator(*_SUMS)
 def reduce_sum(call: Call, x: Value, axes: Value = None) -> Value:
-    """Sum."""
-    return _apply(call, x, axes, _same, _same)
-
-
-@operator("ReduceSumSquare")
-def reduce_sum_square(call: Call, x: Value, axes: Value = None) -> Value:
-    """Sum of squares."""
-    return _apply(call, x, axes, ops.square, _same)
-
-
-@operator("ReduceL1")
-def reduce_l1(call: Call, x: Value, axes: Value = None) -> Value:
-    """Sum of magnitudes."""
-    return _apply(call, x, axes, ops.abs, _same)
-
-
-@operator("ReduceL2")
-def reduce_l2(call: Call, x: Value, axes: Value = None) -> Value:
-    """Root of the sum of squares."""
-    return _apply(call, x, axes, ops.square, ops.sqrt)
-
-
-@operator("ReduceLogSum")
-def reduce_log_sum(call: Call, x: Value, axes: Value = None) -> Value:
-    """Logarithm of the sum."""
-    return _apply(call, x, axes, _same, ops.log)
+    """Sum elements, their squares or magnitudes; of ReduceL2 the root, of ReduceLogSum the log."""
+    inside, outside = _SUMS[call.name]
+    chosen, x = _axes(call, x, axes), inside(x)
+    return outside(x if chosen is None else _sum(x, chosen, bool(call.get("keepdims", 1))))
 
 
 @operator("ReduceLogSumExp")
@@ -215,7 +196,6 @@ def nll_loss(call: Call, scores: Value, labels: Value, weight: Value = None) -> 
         factor = factor * array(weight)[ids]
     loss = ops.multiply(picked, -factor)
     how = call.get("reduction", "mean")
-    how = how.decode() if isinstance(how, bytes) else how
     if how == "none":
         return loss
     total = ops.sum(loss)

@@ -18,7 +18,6 @@ from daskdl.nn.operators.table import (
     is_float,
     operator,
     shape_of,
-    text_of,
 )
 
 
@@ -148,7 +147,7 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
     around = [(0, 0)] * values.ndim
     for i, axis in enumerate(chosen):
         around[axis] = (widths[i], widths[i + len(chosen)])
-    mode = text_of(call.get("mode", "constant"))
+    mode = call.get("mode", "constant")
     if mode == "wrap":
         for axis, (before, behind) in enumerate(around):
             if before or behind:
@@ -232,7 +231,7 @@ def depth_to_space(call: Call, x: Value) -> Value:
     """Move channels into blocks of pixels, or back."""
     n, channels, height, width = array(x).shape
     block = call.get("blocksize")
-    depth_first = text_of(call.get("mode", "DCR")) == "DCR"
+    depth_first = call.get("mode", "DCR") == "DCR"
     if call.name == "SpaceToDepth":
         y = ops.reshape(x, shape=(n, channels, height // block, block, width // block, block))
         y = ops.transpose(y, axes=(0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))

@@ -77,11 +77,6 @@ def array(value: Value) -> Array:
     return value.data if isinstance(value, Tensor) else np.asarray(value)
 
 
-def text_of(value: Any) -> str:
-    """Return an attribute's text, which some files hold as bytes."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def shape_of(value: Value) -> tuple[int, ...]:
     """Return a value's shape, of a tensor without computing it."""
     return value.shape if isinstance(value, Tensor) else np.shape(value)
