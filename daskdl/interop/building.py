@@ -15,16 +15,9 @@ Translate = TypeVar("Translate", bound=Callable[..., Any])
 
 
 class Value(NamedTuple):
-    """A result.
+    """A result: its name in the graph, and its number of axes where that is known.
 
-    Attributes
-    ----------
-    name : str
-        In the graph.
-    rank : int or None
-        How many axes it has, where that is known.
-    second : bool
-        Whether the graph has its channels second, and the file has them last.
+    ``second`` is set where the graph has its channels second, and the file has them last.
     """
 
     name: str

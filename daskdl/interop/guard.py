@@ -20,19 +20,7 @@ _ANSWER = re.compile(rb"\s*(<!doctype html|<html|<\?xml|[{\[]\s*[\"{])", re.IGNO
 
 @contextmanager
 def reading(where: str, kind: str = "") -> Iterator[None]:
-    """Make a ModelFileError of an exception that a file causes while it is read.
-
-    Parameters
-    ----------
-    where : str
-        The file, for the sentence.
-    kind : str
-        The format, for the sentence.
-
-    Raises
-    ------
-    ModelFileError
-    """
+    """Make a ModelFileError of an exception that a file, ``where``, causes while it is read."""
     try:
         yield
     except ModelFileError:
@@ -50,20 +38,10 @@ def damaged(where: object, sentence: str, kind: type[DaskdlError] = ModelFileErr
 
 
 def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileError) -> Path:
-    """Return the path of a file that is there.
+    """Return the path of a file that is there: ``what`` is its kind, for the error.
 
-    Parameters
-    ----------
-    path : path
-    what : str
-        The kind of file, for the sentence.
-    kind : type
-        Of the error.
-
-    Raises
-    ------
-    ModelFileError
-        When there is none, or only the pointer that git-lfs leaves in the file's place.
+    The error, of ``kind``, says it when there is no file, or only what stands in its place: the
+    pointer of git-lfs, or what a server sends instead.
     """
     path = Path(path)
     if path.is_dir():
@@ -88,22 +66,10 @@ def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileErr
 def check_keys(
     where: str, found: Mapping[str, Any], read: Collection[str], plain: Collection[str] = ()
 ) -> None:
-    """Refuse settings that the reader does not know: they could change the numbers.
+    """Refuse settings of a layer that the reader does not know: they could change the numbers.
 
-    Parameters
-    ----------
-    where : str
-        The layer, for the sentence.
-    found : mapping
-        Settings of the file; None is a setting that is not made.
-    read : collection of str
-        Names that the layer's translator reads.
-    plain : collection of str
-        Names that change no result, such as initializers.
-
-    Raises
-    ------
-    ModelFileError
+    It knows those that its translator has ``read``, and ``plain`` ones that change no result, such
+    as initializers; a setting of None is not made.
     """
     unknown = [
         name for name, value in found.items()
@@ -121,19 +87,8 @@ def check_supported(
 ) -> None:
     """Refuse a file with layers, modules or operators that a table does not have, and name them.
 
-    Parameters
-    ----------
-    where : str
-    what : str
-        Their kind, such as "layers".
-    places : iterable of (str, str)
-        The name of each and where it is; of several places the last one is named.
-    known : container of str
-    advice : str
-
-    Raises
-    ------
-    ModelFileError
+    ``what`` is the word for them, ``places`` are the name of each and where it is; of several
+    places the last one is named.
     """
     unknown = {name: place for name, place in places if name not in known}
     if unknown:

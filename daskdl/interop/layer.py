@@ -17,18 +17,8 @@ _LARGEST = 1 << 20
 class Layer:
     """One layer; readers of formats add how they look up its inputs and weights.
 
-    Attributes
-    ----------
-    place : str
-        The file and the layer, for error messages.
-    name, output : str
-        Of the layer, and of its result in the graph.
-    kind : str
-    build : Builder
-    inputs : list of Value
-    settings : mapping
-    shared : dict
-        Names in the graph of weights that were added, for layers that have them in common.
+    ``place`` is the file and the layer, for errors, ``output`` the name of the result in the graph.
+    ``shared`` has the names of weights that were added, for layers that have them in common.
     """
 
     def __init__(
@@ -120,14 +110,9 @@ class Layer:
 
 
 def operator_of(operator: str, **numbers: tuple[str, float]) -> Callable[[Any], Value]:
-    """Return the translation of a layer that is one operator of its first input.
+    """Return the translation of a layer that is one operator of ONNX, of its first input.
 
-    Parameters
-    ----------
-    operator : str
-        ONNX' name.
-    **numbers : (str, float)
-        By the operator's attributes: the layer's setting, a number, and its default.
+    ``numbers`` are by the operator's attributes: the layer's setting, and its default.
     """
 
     def translate(of: Layer) -> Value:

@@ -22,13 +22,7 @@ class Span(NamedTuple):
 class Fields:
     """A file's bytes as messages of protobuf: nothing is copied, and nothing read before its time.
 
-    Parameters
-    ----------
-    data : bytes
-    where : str
-        Names the file in errors.
-    most : int
-        Fields that are read at most: a file of many tiny ones would take many times its size.
+    ``most`` fields are read: a file of many tiny ones would take many times its size.
     """
 
     def __init__(self, data: bytes, where: str, most: int = 1_000_000) -> None:
@@ -37,12 +31,8 @@ class Fields:
     def of(self, message: Span | None = None) -> Iterator[tuple[int, int, Any]]:
         """Yield (number, wire type, value) of the fields of a message, by default the whole file.
 
-        A value is an int, four or eight bytes as :class:`bytes`, or a :class:`Span`.
-
-        Raises
-        ------
-        ModelFileError
-            When a length goes beyond the message, or there are too many fields.
+        A value is an int, four or eight bytes as :class:`bytes`, or a :class:`Span`; a length
+        beyond the message, and too many fields, are refused.
         """
         at, end = message or (0, len(self.data))
         while at < end:

@@ -27,13 +27,7 @@ taking = threading.RLock()
 
 
 class TorchState(Module):
-    """A Module whose parameters and buffers are a torch module's.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        It is used, not copied.
-    """
+    """A Module whose parameters and buffers are a torch module's, which is used, not copied."""
 
     def __init__(self, module: Any) -> None:
         super().__init__()

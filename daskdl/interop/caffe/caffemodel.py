@@ -20,19 +20,9 @@ _MOST, _BLOBS = 100_000, 100
 
 
 def read(data: bytes, where: str) -> dict[str, list[Array]]:
-    """Return the blobs of each layer that has some.
+    """Return the blobs of each layer that has some, views of the file's bytes.
 
-    Parameters
-    ----------
-    data : bytes
-        Of the file, which the arrays are views of.
-    where : str
-        Names the file in errors.
-
-    Raises
-    ------
-    ModelFileError
-        When the file is damaged, or a blob's shape and numbers do not go together.
+    Raises a ModelFileError when the file is damaged, or a blob's shape and numbers do not fit.
     """
     fields = Fields(data, where, _MOST * 10)
     blobs_of: dict[str, list[Array]] = {}

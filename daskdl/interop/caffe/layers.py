@@ -33,21 +33,10 @@ _PLAIN = {
 
 
 class Layer(Base):
-    """One layer of a network.
+    """One layer of a network: its kind is that of Caffe's second version.
 
-    Attributes
-    ----------
-    kind : str
-        Of Caffe's second version.
-    names : list of str
-        For the results.
-    message : Message
-    settings : Message
-        Those of its kind, such as convolution_param.
-    blobs : list of array
-        Its weights.
-    scale : Layer, optional
-        Of a BatchNorm, the Scale behind it.
+    ``names`` are those of its results, ``settings`` those of its kind, such as convolution_param,
+    ``blobs`` its weights; ``scale`` is the Scale behind a BatchNorm.
     """
 
     def __init__(

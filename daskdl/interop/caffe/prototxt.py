@@ -115,19 +115,10 @@ class Message:
 
 
 def parse(text: str, where: str) -> Message:
-    """Read a text.
+    """Read a text; ``where`` names the file in errors.
 
-    Parameters
-    ----------
-    text : str
-    where : str
-        Names the file in errors.
-
-    Raises
-    ------
-    ModelFileError
-        With the line, when it is not in protobuf's text format, nested deeper than 30 times or of
-        more than 100,000 fields.
+    A ModelFileError says the line of a text that is not in protobuf's format, nested deeper than 30
+    times or of more than 100,000 fields.
     """
     tokens = _Tokens(text, where)
     top = Message(where)

@@ -26,16 +26,9 @@ _DAMAGED = (
 
 
 class Weights:
-    """Contents of a file.
+    """Contents of a file: arrays by their names, by the names of layers, in the file's order.
 
-    Attributes
-    ----------
-    layers : dict
-        Arrays by their names, by the names of layers, in the file's order.
-    config : dict, optional
-        What the layers are.
-    version : int
-        Keras' first number, which some layers depend on.
+    ``config`` says what the layers are; some depend on Keras' first number, ``version``.
     """
 
     def __init__(self) -> None:
@@ -126,15 +119,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
 
 
 def read(data: bytes, where: str) -> Weights:
-    """Return the contents of an HDF5 file of Keras.
-
-    Raises
-    ------
-    ModelFileError
-        When it is damaged, or not of Keras.
-    MissingExtraError
-        Without the package ``h5py``.
-    """
+    """Return the contents of an HDF5 file of Keras; a ModelFileError when it is damaged."""
     weights, reading = Weights(), _Reading(len(data), where)
     with _opened(data, where) as file:
         if "model_config" in file.attrs:

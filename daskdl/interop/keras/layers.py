@@ -32,15 +32,7 @@ _ACTIVATIONS = {
 
 
 class Layer(Base):
-    """One call of a layer.
-
-    Attributes
-    ----------
-    arrays : list of array
-        Its weights in Keras' order.
-    version : int
-        Of Keras.
-    """
+    """One call of a layer, with its weights in the order of Keras, whose version is ``version``."""
 
     def __init__(
         self, step: Step, build: LastBuilder, inputs: list[Value], arrays: list[Array],
@@ -181,20 +173,11 @@ Convert = Callable[[Layer], Value | list[Value]]
 
 
 class Translator(NamedTuple):
-    """A function that makes nodes of a layer, and the settings that it reads.
+    """A function that makes nodes of a layer, and the settings that it reads: others are refused.
 
-    Attributes
-    ----------
-    function : callable
-    keys : set of str
-        Settings that are read; a layer with others is refused.
-    off : set of str
-        Settings that are read as long as they are switched off.
-    several : bool
-        Whether the layer takes several inputs.
-    mask : str
-        What the layer does with a mask of its input: "keeps" it for the next one without using it,
-        "uses" it, or "drops" it.
+    Those of ``off`` are read as long as they are switched off; ``several`` layers take several
+    inputs. A layer "keeps" a mask of its input for the next one without using it, "uses" it, or
+    "drops" it.
     """
 
     function: Convert

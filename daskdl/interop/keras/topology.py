@@ -18,21 +18,10 @@ Place = tuple[str, int, int]
 
 
 class Step(NamedTuple):
-    """One call of a layer.
+    """One call of a layer, the ``call``-th of it; a layer in a model in a model is "outer/inner".
 
-    Attributes
-    ----------
-    name : str
-        Of a layer in a model in a model "outer/inner".
-    kind : str
-    config : dict
-    call : int
-        Which call of the layer it is.
-    given : list of Place
-    owner : str
-        The layer of the outermost model under which the file has the weights.
-    group : str
-        Where they are in it, "" if the layer is the owner: such as "layers/dense".
+    The file has the weights under the ``owner``, a layer of the outermost model, at the place
+    ``group``: such as "layers/dense", or "" if the layer is the owner.
     """
 
     name: str
@@ -45,15 +34,9 @@ class Step(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """Calls in an order in which each finds its inputs.
+    """Calls in an order in which each finds its inputs; classes of the outermost model's layers.
 
-    Attributes
-    ----------
-    steps : list of Step
-    inputs, outputs : dict
-        Places by the names that the model has for them; numbers where it has none.
-    kinds : dict
-        Classes of the outermost model's layers, by their names.
+    Inputs and outputs are by the names that the model has for them; numbers where it has none.
     """
 
     steps: list[Step]
@@ -65,10 +48,7 @@ class Topology(NamedTuple):
 def topology(config: dict[str, Any], where: str) -> Topology:
     """Return the layers of a Sequential or functional model; those of models in it among them.
 
-    Raises
-    ------
-    ModelFileError
-        When the model is of a class of its own, gives layers more than tensors, or is damaged.
+    A model of a class of its own, or one that gives layers more than tensors, is refused.
     """
     kind = config.get("class_name")
     if kind not in _MODELS:

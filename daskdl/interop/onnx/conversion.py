@@ -46,17 +46,7 @@ _DEEPEST = 16
 
 
 class Conversion:
-    """One graph of a file.
-
-    Parameters
-    ----------
-    proto : onnx.GraphProto
-    opset : int
-    where : str
-        The file, for error messages.
-    folder : Path, optional
-        Where external data may lie.
-    """
+    """One graph of a file, ``where`` for errors; external data may lie in its folder."""
 
     def __init__(self, proto: Any, opset: int, where: str, folder: Path | None) -> None:
         self.opset, self.where, self.folder = opset, where, folder

@@ -24,13 +24,8 @@ _ROUNDED = {"Add", "BatchNormalization", "Clip", "Conv", "Gemm", "MatMul", "MaxP
 class Product(NamedTuple):
     """Weights of a Conv, Gemm or MatMul, which are written when all nodes are known.
 
-    Attributes
-    ----------
-    numbers : int8 array
-    axis : int
-        Of the results.
-    scale, bias : float32 arrays (out,)
-        Of the weights; the bias may be None.
+    ``numbers`` are int8; ``axis`` is that of the results, for which there are a scale and a bias,
+    float32 (out,).
     """
 
     numbers: Array

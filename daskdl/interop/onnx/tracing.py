@@ -42,10 +42,7 @@ def traces(
 ) -> list[Trace]:
     """Run a model in inference on random samples, in batches of two sizes.
 
-    Raises
-    ------
-    SettingsError
-        When the model does other operations for another batch.
+    A model that does other operations for another batch is refused by a SettingsError.
     """
     modes = {name: module.training for name, module in model.modules()}
     model.eval()

@@ -39,11 +39,8 @@ DEEPEST = 60
 def check(data: bytes, path: str) -> None:
     """Walk through a file's bytes.
 
-    Raises
-    ------
-    ModelFileError
-        When a length goes beyond what holds it, messages lie too deep in each other, or reading
-        would take more than twice the file's size and 40 MB.
+    A ModelFileError says when a length goes beyond what holds it, messages lie too deep in each
+    other, or reading would take more than twice the file's size and 40 MB.
     """
     allowed = 2 * len(data) + 40_000_000
     cost, stack = 0, [("model", 0, len(data), 0)]

@@ -24,15 +24,9 @@ Given = Value | list[Any]
 
 
 class Module(Layer):
-    """One module.
+    """One module: ``kind`` is its class without ``nn.`` or ``cudnn.``.
 
-    Attributes
-    ----------
-    kind : str
-        Its class, without ``nn.`` or ``cudnn.``.
-    path : str
-        Where it is in the network, such as "0.3".
-    input : Value or list
+    ``path`` is where it is in the network, such as "0.3".
     """
 
     def __init__(

@@ -27,13 +27,7 @@ _MOST = 200_000
 
 
 class Object:
-    """An object of a class of Torch7, such as ``nn.Linear``.
-
-    Attributes
-    ----------
-    kind : str
-    fields : dict
-    """
+    """An object of a class of Torch7, such as ``nn.Linear``: its class and its fields."""
 
     __slots__ = ("fields", "kind")
 

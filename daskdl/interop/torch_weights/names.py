@@ -29,12 +29,8 @@ def from_torch(
 ) -> dict[str, Array]:
     """Return PyTorch's weights under our names and in our layouts.
 
-    Counters of batches and whatever else is no weight of the model is left as it is named.
-
-    Raises
-    ------
-    ShapeError
-        When one of the model's weights is missing, and ``strict`` does not allow that.
+    What is no weight of the model stays as it is named, but for counters of batches. A ShapeError
+    says which of the model's weights is missing, unless ``strict`` allows that.
     """
     theirs = {name: np.asarray(value) for name, value in state.items()}
     flat = _behind_flatten(model)

@@ -42,22 +42,10 @@ _ROOM = 30_000_000
 
 
 def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:
-    """Read one pickle.
+    """Read one pickle of a file in memory.
 
-    Parameters
-    ----------
-    file : binary file in memory
-    make : function of (Global, arguments)
-        What a call stands for; raises DataError for all that is not expected.
-    persistent : function
-        What stands for an id of something outside of the pickle.
-    where : str
-        For error messages.
-
-    Raises
-    ------
-    DataError
-        When the pickle is damaged, or does anything but make plain data.
+    ``make`` returns what a call stands for, ``persistent`` what an id of something outside does. A
+    DataError says when the pickle is damaged, or does anything but make plain data.
     """
     try:
         return _run(file, make, persistent, where)

@@ -15,10 +15,7 @@ from daskdl.tensor import Array
 def read(path: Path) -> dict[str, Array]:
     """Return the arrays of a file; bfloat16 and float8 as float32, which has all their numbers.
 
-    Raises
-    ------
-    DataError
-        When the file is damaged, or has another number format that numpy does not have.
+    A damaged file is refused, and number formats that numpy does not have.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -32,15 +32,7 @@ _EXPANDED = 10_000_000
 
 
 class Tensors:
-    """Stand-ins for the calls of a pickle.
-
-    Parameters
-    ----------
-    bytes_of : function of (key, size in bytes)
-        The bytes of a storage.
-    where : str
-        For error messages.
-    """
+    """Stand-ins for the calls of a pickle; ``bytes_of`` a key and a size is a storage."""
 
     def __init__(self, bytes_of: Callable[[str, int], Any], where: str) -> None:
         self.bytes_of, self.where = bytes_of, where

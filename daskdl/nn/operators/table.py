@@ -22,20 +22,9 @@ Value = Any
 class Call:
     """One node, as its operator sees it.
 
-    Attributes
-    ----------
-    name : str
-        The operator's, such as ``"Conv"``.
-    attributes : mapping
-        Plain data by name; a subgraph is a :class:`daskdl.nn.core.graph.Subgraph`.
-    opset : int
-        Version of the operator set: some operators changed.
-    results : int
-        How many results the node names.
-    training : bool
-        Whether the module is in training.
-    run : callable
-        Of (subgraph, values by name), for control flow.
+    ``attributes`` are plain data by name, ``opset`` is the version of the operator set (some
+    operators changed), ``results`` counts those that the node names; control flow calls ``run``
+    with a :class:`daskdl.nn.core.graph.Subgraph` and values by name.
     """
 
     name: str
