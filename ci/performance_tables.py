@@ -11,7 +11,7 @@ from ci.bench.engine_control import Row, of_a_turn
 from ci.bench.engine_links import predicted
 from ci.bench.timing import geometric_mean
 from ci.figures import figure, published
-from daskdl.scaling.split import PARTS
+from daskdl.scaling.measure import PARTS
 from daskdl.scaling.workloads import workload
 
 Figure = dict[str, Any]

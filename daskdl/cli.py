@@ -14,17 +14,17 @@ app = application("daskdl", "Deep learning on Dask clusters of CPUs.")
 bench = typer.Typer(help="Measure on a cluster of your own.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+PLACES = (
+    '"local", an address such as tcp://host:8786, a scheduler file (.json), a job queue or a '
+    "gateway (.yaml)."
+)
+Where = typer.Option(help=f"Where: {PLACES}")
+Workers = Annotated[int | None, typer.Option(help="Workers to start.", min=1)]
 
 
 @app.command()
 def doctor(
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help='A cluster to ask as well: "local", an address such as tcp://host:8786, a '
-            "scheduler file (.json), a job queue or a gateway (.yaml).",
-        ),
-    ] = None,
+    cluster: Annotated[str | None, typer.Option(help=f"A cluster to ask as well: {PLACES}")] = None,
     workers: Annotated[
         int | None, typer.Option(help="Workers to start, and to wait for.", min=1)
     ] = None,
@@ -93,14 +93,8 @@ def stream(
         typer.Option(help="YAML with any of these options, and kafka, routes and unsure."),
     ] = None,
     group: Annotated[str | None, typer.Option(help="Whose offsets are committed.")] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
-            "a job queue or a gateway (.yaml)."
-        ),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Workers to start.", min=1)] = None,
+    cluster: Annotated[str | None, Where] = None,
+    workers: Workers = None,
     exactly_once: Annotated[
         bool | None,
         typer.Option(
@@ -198,14 +192,8 @@ def embed(
         str, typer.Option(help="Of long texts: cut, or mean or max of their windows.")
     ] = "cut",
     overlap: Annotated[int, typer.Option(help="Tokens that two windows share.")] = 0,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
-            "a job queue or a gateway (.yaml)."
-        ),
-    ] = "local",
-    workers: Annotated[int | None, typer.Option(help="Workers to start.", min=1)] = None,
+    cluster: Annotated[str, Where] = "local",
+    workers: Workers = None,
     progress: Annotated[bool, typer.Option(help="Tell how far it is.")] = True,
 ) -> None:
     """Write the vectors of texts in files, each partition once; the same command goes on."""
@@ -234,13 +222,7 @@ def scaling(
             "resnet50, resnet101 or resnet152."
         ),
     ] = "resnet50",
-    cluster: Annotated[
-        str,
-        typer.Option(
-            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
-            "a job queue or a gateway (.yaml)."
-        ),
-    ] = "local",
+    cluster: Annotated[str, Where] = "local",
     workers: Annotated[
         int | None,
         typer.Option(help="Most workers: 1, 2, 4, ... and this. By default all there are.", min=1),

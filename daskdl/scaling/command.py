@@ -9,12 +9,20 @@ from typing import Any
 
 from daskdl.collective.codec import check_wire
 from daskdl.errors import SettingsError
+from daskdl.scaling import workloads
 from daskdl.scaling.machine import machines
-from daskdl.scaling.measure import Run, measured
+from daskdl.scaling.measure import Row, Run, counts, measured, planned, sweep
 from daskdl.scaling.processes import check_memory, real, waiting
-from daskdl.scaling.report import HEADER, check_place, line, telling, write_json
-from daskdl.scaling.split import counts
-from daskdl.scaling.sweep import Row, planned, sweep
+from daskdl.scaling.report import (
+    HEADER,
+    check_format,
+    check_place,
+    draw,
+    line,
+    telling,
+    write,
+    write_json,
+)
 from daskdl.scaling.workloads import Workload, workload
 from daskdl.train.engines.choice import check_engine
 
@@ -36,8 +44,6 @@ def run(
     check_place("json", json)
     check_place("plot", plot)
     if plot is not None:
-        from daskdl.scaling.report import check_format
-
         check_format(plot)
     work = settings.workload()
     there: AbstractContextManager[Any] = (
@@ -62,16 +68,9 @@ def run(
             text = f"run {at} of {len(runs)}: {workers} workers, {samples} samples an iteration"
             with telling(text, progress):
                 client = client_of(workers)
+                how = {"engine": settings.engine, "wire": settings.wire}
                 repeats = [
-                    measured(
-                        client,
-                        work,
-                        workers,
-                        samples,
-                        settings.seconds,
-                        engine=settings.engine,
-                        wire=settings.wire,
-                    )
+                    measured(client, work, workers, samples, settings.seconds, **how)
                     for _ in range(settings.repeat)
                 ]
             return min(repeats, key=lambda run: run.seconds)
@@ -91,8 +90,6 @@ def run(
         }
         write_json(json, content, rows)
     if plot is not None:
-        from daskdl.scaling.report import draw, write
-
         write(draw(rows, title(settings, facts)), plot)
     return rows
 
@@ -180,9 +177,7 @@ class Settings:
                     "it out, since a model has a size of its own"
                 )
             return chosen
-        from daskdl.scaling.workloads import waiting
-
-        return waiting(chosen, self.simulate, self.numbers())
+        return workloads.waiting(chosen, self.simulate, self.numbers())
 
     def numbers(self) -> int:
         """Return the number of weights, without tables that are trained by rows."""

@@ -1,14 +1,16 @@
-"""Measuring one number of workers: a short fit to warm up, and one of about so many seconds."""
+"""Measuring: where an iteration's time goes, on one number of workers and on more and more."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from daskdl.scaling.processes import all_cpu_seconds
-from daskdl.scaling.split import split
 from daskdl.scaling.workloads import Workload, synthetic
 from daskdl.train import Callback, Trainer
 
@@ -16,6 +18,58 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from daskdl.train import History
+
+
+#: Parts of an iteration of a worker, on average over the workers. Idle is waiting for others: for
+#: the slowest worker's gradient, and whatever has no clock amid a group of iterations, as when the
+#: operating system lets others compute. Scheduling is what driver, scheduler and their messages
+#: take between groups; with the graph engine it is all that has no clock, since reduction and
+#: broadcast are messages of Dask's there.
+PARTS = ("data", "forward", "backward", "reduce", "update", "broadcast", "scheduling", "idle")
+
+#: Parts that are one worker's own work.
+WORK = ("data", "forward", "backward", "update")
+
+
+def split(history: History, groups: Sequence[int], seconds: float) -> dict[str, float]:
+    """Return the mean seconds of each of :data:`PARTS`.
+
+    Parameters
+    ----------
+    history : History
+    groups : sequence of int
+        The iterations with which the groups begin that count: all from the first of them on.
+    seconds : float
+        That all iterations that count took together, with what is between groups of them.
+
+    Returns
+    -------
+    dict of str to float
+        Its sum is ``seconds`` over the number of iterations that count.
+    """
+    first, count = groups[0], len(history) - groups[0]
+    clocks = {name: float(history[name][first:].sum()) for name in PARTS if name != "scheduling"}
+    if clocks["reduce"] > 0:  # a gang's
+        wait = history["wait"][first:]
+        begins = np.isin(np.arange(first, len(history)), groups)
+        usual = float(wait[~begins].mean()) if not begins.all() else 0.0
+        clocks["idle"] += float(np.where(begins, np.minimum(wait, usual), wait).sum())
+    known = sum(clocks.values())
+    # Phases of different workers may overlap a little; nothing is left between them then.
+    scale = min(1.0, seconds / known) if known else 1.0
+    clocks = {name: scale * value for name, value in clocks.items()}
+    clocks["scheduling"] = seconds - sum(clocks.values())
+    return {name: max(0.0, clocks[name]) / count for name in PARTS}
+
+
+def counts(first: int, last: int) -> list[int]:
+    """Return numbers of workers from ``first`` to ``last``, each twice the one before."""
+    numbers = []
+    while first < last:
+        numbers.append(first)
+        first *= 2
+    return [*numbers, last]
+
 
 #: Iterations of the fit that warms up: it compiles, connects, and tells how long one takes.
 WARM_UP = 3
@@ -47,7 +101,7 @@ class Run:
     seconds : float
         Of one iteration, from the wall clock of the process that called fit.
     parts : dict
-        The seconds of each of :data:`~daskdl.scaling.split.PARTS`, whose sum that is.
+        The seconds of each of :data:`~daskdl.scaling.measure.PARTS`, whose sum that is.
     busy : float, optional
         Part of this machine's cores that was at work, for whomever, if all workers are on it.
     """
@@ -140,3 +194,56 @@ def measured(
 def _here(client: Client) -> bool:
     """Return whether all workers are on this machine."""
     return all("://127." in address for address in client.nthreads())
+
+
+#: From workers, and samples of an iteration of all of them together, to a run.
+Measure = Callable[[int, int], Run]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run, and how it compares with that on the fewest workers.
+
+    Attributes
+    ----------
+    scaling : "weak" or "strong"
+        Whether each worker has as many samples as there, or all together have.
+    run : Run
+    efficiency : float
+    """
+
+    scaling: str
+    run: Run
+    efficiency: float
+
+
+def planned(counts: Sequence[int], batch: int, total: int) -> list[tuple[str, int, int]]:
+    """Return scaling, workers and samples of every row.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Numbers of workers.
+    batch : int
+        Samples of each worker, for the weak rows.
+    total : int
+        Samples of all workers together, for the strong rows; there is none where not every worker
+        would have one.
+    """
+    both = [(kind, n, m) for n in counts for kind, m in (("weak", n * batch), ("strong", total))]
+    return [(kind, n, samples) for kind, n, samples in both if samples >= n]
+
+
+def sweep(measure: Measure, plan: Sequence[tuple[str, int, int]]) -> Iterator[Row]:
+    """Yield each row of a plan when it is measured; rows of the same run are measured once.
+
+    Efficiencies are what a worker gets done beside the first row of the same scaling.
+    """
+    runs: dict[tuple[int, int], Run] = {}
+    base: dict[str, Run] = {}
+    for scaling, workers, samples in plan:
+        if (workers, samples) not in runs:
+            runs[workers, samples] = measure(workers, samples)
+        run = runs[workers, samples]
+        first = base.setdefault(scaling, run)
+        yield Row(scaling, run, run.rate / run.workers / (first.rate / first.workers))

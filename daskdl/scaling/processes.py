@@ -120,7 +120,7 @@ def cluster(
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
         )
-        scheduler = _started(stack, (), ["scheduler", "--host", scheduler_address])
+        scheduler = _said(_start(stack, (), ["scheduler", "--host", scheduler_address]))
         started = [
             _start(stack, prefix, ["workers", scheduler.address, str(n), "--host", a, folder])
             for prefix, a, n in zip(prefixes, addresses, counts, strict=True)
@@ -131,10 +131,6 @@ def cluster(
         )
         client.wait_for_workers(workers, timeout=120)
         yield Processes(scheduler, processes, client)
-
-
-def _started(stack: ExitStack, prefix: Sequence[str], arguments: Sequence[str]) -> Process:
-    return _said(_start(stack, prefix, arguments))
 
 
 def _start(
@@ -227,8 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.kind == "scheduler":
             asyncio.run(_scheduler(options.host))
         else:
-            work = _workers(options.address, options.count, options.host, options.folder)
-            asyncio.run(work)
+            asyncio.run(_workers(options.address, options.count, options.host, options.folder))
     return 0
 
 

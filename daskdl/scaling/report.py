@@ -12,8 +12,7 @@ from typing import Any
 
 from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.files import replacing
-from daskdl.scaling.split import PARTS, WORK
-from daskdl.scaling.sweep import Row
+from daskdl.scaling.measure import PARTS, WORK, Row
 
 
 @contextmanager

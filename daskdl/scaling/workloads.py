@@ -80,18 +80,6 @@ def texts(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], NDArray[
     return rng.integers(1, WORDS, (n, 200)), rng.integers(0, 20, n)
 
 
-def _resnet(depth: int) -> tuple[Module, Any, Method]:
-    return ResNet(depth), CrossEntropyLoss(), _descent()
-
-
-def _inception() -> tuple[Module, Any, Method]:
-    return InceptionV1(), CrossEntropyLoss(), _descent()
-
-
-def _lenet() -> tuple[Module, Any, Method]:
-    return LeNet5(), CrossEntropyLoss(), _descent()
-
-
 def neumf(sparse: bool = True) -> tuple[Module, Any, Method]:
     """Return NeuMF, whose tables are trained by rows or as a whole, its loss and its method."""
     return NeuMF(USERS, ITEMS, sparse=sparse), BCEWithLogitsLoss(), Adam(1e-3)
@@ -106,8 +94,9 @@ def _convlstm() -> tuple[Module, Any, Method]:
     return ConvLSTMForecaster(10, 10, (64, 64)), MSELoss(), Adam(1e-3)
 
 
-def _descent() -> Method:
-    return SGD(0.01, momentum=0.9, weight_decay=1e-4)
+def _classifier(model: Callable[..., Module], *arguments: Any) -> tuple[Module, Any, Method]:
+    method = SGD(0.01, momentum=0.9, weight_decay=1e-4)
+    return model(*arguments), CrossEntropyLoss(), method
 
 
 _LARGE = partial(pictures, 224, 3, 1000)
@@ -116,12 +105,15 @@ _LARGE = partial(pictures, 224, 3, 1000)
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("lenet", 64, _lenet, partial(pictures, 28, 1, 10)),
+        Workload("lenet", 64, partial(_classifier, LeNet5), partial(pictures, 28, 1, 10)),
         Workload("ncf", 2048, neumf, pairs),
         Workload("text", 128, _text, texts),
         Workload("convlstm", 4, _convlstm, sequences),
-        Workload("inception", 16, _inception, _LARGE),
-        *(Workload(f"resnet{n}", 8, partial(_resnet, n), _LARGE) for n in (18, 34, 50, 101, 152)),
+        Workload("inception", 16, partial(_classifier, InceptionV1), _LARGE),
+        *(
+            Workload(f"resnet{n}", 8, partial(_classifier, ResNet, n), _LARGE)
+            for n in (18, 34, 50, 101, 152)
+        ),
     )
 }
 

@@ -11,20 +11,27 @@ from functools import partial
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.scaling.measure import LEAST, measured
+from daskdl.scaling.measure import (
+    LEAST,
+    PARTS,
+    WORK,
+    Row,
+    counts,
+    measured,
+    planned,
+    split,
+    sweep,
+)
 from daskdl.scaling.report import (
     HEADER,
     check_format,
     check_place,
     draw,
     line,
-    replacing,
     telling,
     write,
     write_json,
 )
-from daskdl.scaling.split import PARTS, WORK, counts, split, strong, weak
-from daskdl.scaling.sweep import Row, planned, sweep
 from daskdl.train.engines.step import Record
 from daskdl.train.watch.history import History
 from tests.daskdl.scaling.tiny import TINY, run
@@ -139,15 +146,13 @@ def test_clocks_that_overlap_leave_nothing_between_them() -> None:
     assert sum(found.values()) == pytest.approx(0.5)
 
 
-def test_twice_the_time_for_as_much_each_is_half_the_efficiency() -> None:
-    assert weak(1.5, 1.5) == 1
-    assert weak(1.0, 2.0) == 0.5
-
-
-def test_as_much_together_in_a_part_of_the_time_is_efficient() -> None:
-    assert strong(1, 8.0, 4, 2.0) == 1
-    assert strong(1, 8.0, 4, 4.0) == 0.5
-    assert strong(2, 4.0, 4, 2.0) == 1
+def test_efficiency_is_the_work_of_a_worker_beside_the_fewest() -> None:
+    seconds = {(2, 8): 4.0, (4, 16): 8.0, (4, 8): 2.0, (8, 32): 4.0, (8, 8): 2.0}
+    rows = sweep(lambda n, samples: run(n, samples, seconds[n, samples]), planned([2, 4, 8], 4, 8))
+    found = {kind: [] for kind in ("weak", "strong")}
+    for row in rows:
+        found[row.scaling].append(row.efficiency)
+    assert found == {"weak": [1, 0.5, 1], "strong": [1, 1, 0.5]}
 
 
 @pytest.mark.parametrize(
@@ -182,21 +187,6 @@ def test_a_file_has_settings_machines_and_rows(tmp_path) -> None:
     (row,) = rows_read["rows"]
     assert sum(row[f"{part}_seconds"] for part in PARTS) == pytest.approx(row["seconds"])
     assert (row["efficiency"], row["samples_per_second"]) == (0.875, pytest.approx(16 / 0.36))
-
-
-def test_nothing_half_written_takes_the_place_of_a_file(tmp_path) -> None:
-    path = tmp_path / "rows.json"
-    path.write_text("whole")
-
-    def interrupted() -> None:
-        with replacing(path) as unfinished:
-            unfinished.write_text("ha")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert [p.name for p in tmp_path.iterdir()] == ["rows.json"]
-    assert path.read_text() == "whole"
 
 
 def test_a_place_that_cannot_be_written_to_is_told_before(tmp_path) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
-from daskdl.scaling.measure import Run
-from daskdl.scaling.split import PARTS
+from daskdl.scaling.measure import PARTS, Run
 from daskdl.scaling.workloads import Workload
 
 
