@@ -23,8 +23,8 @@ from daskdl.metrics.metric import (
 )
 
 
-class _Share(Metric):
-    """A number of hits over a number of trials."""
+class Share(Metric):
+    """Base of metrics that are a number of hits over a number of trials."""
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the share of hits."""
@@ -32,7 +32,7 @@ class _Share(Metric):
 
 
 @dataclass(frozen=True)
-class TopKAccuracy(_Share):
+class TopKAccuracy(Share):
     """Share of labels whose score is among the ``k`` highest.
 
     Of equal scores the one of the lower class is the higher, as for ``argmax``; NaN is the highest
@@ -47,11 +47,7 @@ class TopKAccuracy(_Share):
     k: int = 5
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise SettingsError(
-                f"{type(self).__name__}: expected k >= 1, found {self.k}"
-                "; count from 1, the best alone"
-            )
+        check_k(self, self.k)
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (..., C) with labels (...) from 0."""
@@ -61,7 +57,7 @@ class TopKAccuracy(_Share):
         below = (scores < score_of_label) | ((scores == score_of_label) & later)
         ranks = scores.shape[1] - 1 - below.sum(1)
         hits = (ranks < self.k) & ~np.isnan(score_of_label[:, 0])
-        return _shares(hits, weights_of(self, sample_weight, np.shape(target)))
+        return hits_of(hits, weights_of(self, sample_weight, np.shape(target)))
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class Accuracy(TopKAccuracy):
 
 
 @dataclass(frozen=True)
-class BinaryAccuracy(_Share):
+class BinaryAccuracy(Share):
     """Share of targets of 0 and 1 that a score of at least ``threshold`` tells right.
 
     Examples
@@ -94,10 +90,18 @@ class BinaryAccuracy(_Share):
         prediction, target = same_shape(self, prediction, target)
         told = (prediction >= self.threshold) == yes_or_no(self, target)
         hits = told & ~np.isnan(prediction)
-        return _shares(hits.reshape(-1), weights_of(self, sample_weight, target.shape))
+        return hits_of(hits.reshape(-1), weights_of(self, sample_weight, target.shape))
 
 
-def _shares(hits: Array, weight: Array | None) -> Statistics:
+def check_k(metric: Metric, k: int) -> None:
+    """Raise a SettingsError for fewer than one of the best."""
+    if k < 1:
+        raise SettingsError(
+            f"{type(metric).__name__}: expected k >= 1, found {k}; count from 1, the best alone"
+        )
+
+
+def hits_of(hits: Array, weight: Array | None) -> Statistics:
     """Return hits and trials, (n,) in the order of the weights' elements."""
     weight = None if weight is None else weight.reshape(-1)
     return {"hits": amount(hits, weight), "count": amount(np.ones_like(hits), weight)}

@@ -11,16 +11,16 @@ import numpy as np
 from daskdl.errors import DataError, ShapeError
 from daskdl.metrics.metric import (
     Array,
+    MeanOf,
     Metric,
     Statistics,
     mean_statistics,
-    mean_value,
     weights_of,
 )
 
 
 @dataclass(frozen=True)
-class Mean(Metric):
+class Mean(MeanOf):
     """Mean over all samples of ``function(prediction, target)``.
 
     Parameters
@@ -50,10 +50,6 @@ class Mean(Metric):
             )
         values = values.astype(np.float64)
         return mean_statistics(values, weights_of(self, sample_weight, values.shape))
-
-    def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the mean; NaN where the function returned it."""
-        return mean_value(statistics)
 
 
 @dataclass(frozen=True)

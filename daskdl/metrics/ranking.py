@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.errors import DataError, ShapeError
+from daskdl.metrics.accuracy import Share, check_k, hits_of
 from daskdl.metrics.metric import (
     Array,
-    Metric,
+    MeanOf,
     Statistics,
-    amount,
-    amounts,
     mean_statistics,
-    mean_value,
-    ratio,
     scores_and_labels,
     weights_of,
 )
-
-
-def _check_k(metric: Metric, k: int) -> None:
-    if k < 1:
-        raise SettingsError(
-            f"{type(metric).__name__}: expected k >= 1, found {k}; count from 1, the best alone"
-        )
 
 
 def _ranks(scores: Array, labels: Array) -> Array:
@@ -38,7 +27,7 @@ def _ranks(scores: Array, labels: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class HitRatio(Metric):
+class HitRatio(Share):
     """Share of users whose item is among the ``k`` of the highest scores.
 
     X. He et al., Neural Collaborative Filtering, arXiv 1708.05031. An item is behind all others of
@@ -53,22 +42,17 @@ class HitRatio(Metric):
     k: int = 10
 
     def __post_init__(self) -> None:
-        _check_k(self, self.k)
+        check_k(self, self.k)
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (N, items) with the item (N,) that counts."""
         scores, labels = scores_and_labels(self, prediction, target)
         hits = _ranks(scores, labels) < self.k
-        weight = weights_of(self, sample_weight, labels.shape)
-        return {"hits": amount(hits, weight), "count": amount(np.ones_like(hits), weight)}
-
-    def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the share."""
-        return ratio(*(amounts(statistics[name]).item() for name in ("hits", "count")))
+        return hits_of(hits, weights_of(self, sample_weight, labels.shape))
 
 
 @dataclass(frozen=True)
-class NDCG(Metric):
+class NDCG(MeanOf):
     """Gains of the ``k`` highest scores, discounted by log2(place + 1), over the most there can be.
 
     K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20
@@ -84,7 +68,7 @@ class NDCG(Metric):
     k: int = 10
 
     def __post_init__(self) -> None:
-        _check_k(self, self.k)
+        check_k(self, self.k)
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (N, items) with the item (N,) that counts, or relevances (N, items)."""
@@ -114,10 +98,6 @@ class NDCG(Metric):
         discounts = _discounts(items)[: self.k]
         sums = [np.cumsum(x[:, : self.k] * discounts, 1)[:, -1] for x in (ranked, best)]
         return np.divide(sums[0], sums[1], out=np.zeros(n), where=sums[1] > 0)
-
-    def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the mean over the samples."""
-        return mean_value(statistics)
 
 
 def _discounts(items: int) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +9,15 @@ import numpy as np
 
 from daskdl.metrics.metric import (
     Array,
-    Metric,
+    MeanOf,
     Statistics,
     mean_statistics,
-    mean_value,
     same_shape,
     weights_of,
 )
 
 
-class _Mean(Metric):
+class _Mean(MeanOf):
     """The mean of errors over all elements, correctly rounded."""
 
     higher_is_better = False
@@ -34,10 +32,6 @@ class _Mean(Metric):
         difference = np.subtract(prediction, target, dtype=np.float64)
         weight = weights_of(self, sample_weight, difference.shape)
         return mean_statistics(self.errors(difference), weight)
-
-    def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the mean; NaN where a prediction or a target is."""
-        return mean_value(statistics)
 
 
 @dataclass(frozen=True)

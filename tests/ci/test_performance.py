@@ -10,8 +10,8 @@ import pytest
 
 from ci import figures, parity, performance, performance_tables
 from ci.bench import engine, engine_control, engine_hosts, timing, training
-from daskdl.scaling.report import as_dict
 from daskdl.scaling.measure import Row
+from daskdl.scaling.report import as_dict
 from tests.daskdl.scaling.tiny import run
 
 

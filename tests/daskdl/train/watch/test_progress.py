@@ -15,7 +15,7 @@ from daskdl.nn import CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.train import Callback, Trainer
 from daskdl.train.watch.display import sparkline
-from daskdl.train.watch.progress import Bar, Lines, Silent, make_progress
+from daskdl.train.watch.progress import Bar, Lines, Progress, make_progress
 from tests.daskdl.train.runs import fit, network, problem
 
 Captured = pytest.CaptureFixture[str]
@@ -107,7 +107,7 @@ def test_a_log_file_has_lines_and_who_does_not_want_it_nothing(
 ) -> None:
     assert isinstance(make_progress(True), Lines)  # captured, thus no terminal
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert type(make_progress(False)) is Silent
+    assert type(make_progress(False)) is Progress
 
 
 def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys: Captured) -> None:
