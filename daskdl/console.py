@@ -66,16 +66,9 @@ def run(
     """Run a command line and return its exit code.
 
     A :class:`~daskdl.errors.DaskdlError` is told in one line on standard error and ends with its
-    own code. ``--debug``, anywhere among the arguments, shows the traceback as well.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        With a name, which begins every message; see :func:`application`.
-    arguments : sequence of str, optional
-        Those of the process without it.
-    install : str
-        What to install with pip when a package that is needed is not there.
+    own code. ``--debug``, anywhere among the arguments, shows the traceback as well. The app has a
+    name, which begins every message, see :func:`application`; arguments are those of the process
+    unless they are given; ``install`` is what to install with pip when a package is missing.
     """
     name = str(app.info.name)
     rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))

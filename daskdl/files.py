@@ -32,19 +32,8 @@ class HeldError(Exception):
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock that a file is, of which the system lets go when the process ends.
 
-    The file is there while somebody holds it.
-
-    Parameters
-    ----------
-    path : path
-        The file; its folder is there.
-
-    Raises
-    ------
-    HeldError
-        When somebody holds it.
-    OSError
-        When the file cannot be made.
+    The file, whose folder is there, is there while somebody holds it. A HeldError says that
+    somebody does, an OSError that it cannot be made.
     """
     handle = _take(path)
     try:
@@ -152,15 +141,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a path next to ``path`` to write to; put it in the place of ``path`` when all went well.
 
     A file is replaced in one stroke. A directory that is in the way is moved aside first and
-    removed afterwards, and put back when the rename fails. What is new is on the disk before it
-    has the name, so that a power cut leaves one of the two.
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be written, before anything else is done.
-    SettingsError
-        When the path is an address.
+    removed afterwards, and put back when the rename fails. What is new is on the disk before it has
+    the name, so that a power cut leaves one of the two. A folder that cannot be written is an
+    OSError before anything else is done; an address is a SettingsError.
     """
     check_local(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -109,15 +109,8 @@ def check_keywords(
 ) -> None:
     """Raise a SettingsError for an argument by another name than ours.
 
-    Parameters
-    ----------
-    where : str
-        What is called, for the error.
-    known : collection of str
-        Names of its arguments.
-    given : iterable of str
-    beside : mapping of str to collections of str, optional
-        Arguments of what else might be meant, by what it is called.
+    ``where`` is what is called, for the error; ``beside`` has the arguments of what else might be
+    meant, by what it is called.
     """
     for name in given:
         if name in known:

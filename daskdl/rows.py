@@ -40,15 +40,9 @@ class Rows:
 
     @classmethod
     def of(cls, ids: Array, gradient: Array, n_rows: int) -> Rows:
-        """Return the gradient to a table from that to the rows taken of it.
+        """Return the gradient to a table of ``n_rows`` from that (..., C) to the rows taken of it.
 
-        Parameters
-        ----------
-        ids : integers (...)
-            In any order; what is of one id is added in this order.
-        gradient : float (..., C)
-        n_rows : int
-            Of the table.
+        The ids (...) come in any order; what is of one id is added in this order.
         """
         touched, values = row_gradient(ids, gradient, n_rows)
         return cls(touched, values, (n_rows, values.shape[1]))

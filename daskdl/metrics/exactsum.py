@@ -22,16 +22,8 @@ _MASK = np.int64(0xFFFFFFFF)
 def exact_sum(values: ArrayLike) -> NDArray[np.int64]:
     """Return the sum of floats as an integer in words of 32 bits, which adds up exactly.
 
-    Such arrays may be added in any order, up to 2**30 of them. The last three count NaN, infinity
-    and minus infinity.
-
-    Parameters
-    ----------
-    values : float array, any shape
-
-    Returns
-    -------
-    int64 array (WORDS + 3,)
+    Such arrays, int64 (WORDS + 3,), may be added in any order, up to 2**30 of them. The last three
+    count NaN, infinity and minus infinity.
     """
     vector = np.asarray(values, np.float64).reshape(-1)
     total = np.zeros(WORDS + 3, np.int64)

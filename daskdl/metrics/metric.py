@@ -104,12 +104,8 @@ def count(n: int) -> Array:
 def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Array | None:
     """Return the weight of each of the samples' elements, float64 of ``shape``; None without.
 
-    Raises
-    ------
-    ShapeError
-        When there is not one for each sample, the first axis of ``shape``.
-    DataError
-        When one is negative or not finite.
+    Where there is not one for each sample, the first axis of ``shape``, that is a ShapeError; where
+    one is negative or not finite, a DataError.
     """
     if sample_weight is None:
         return None
@@ -149,10 +145,13 @@ def mean_statistics(values: Array, weight: Array | None) -> Statistics:
     return {"sum": exact_sum(values if weight is None else values * weight), "count": n}
 
 
-def mean_value(statistics: Mapping[str, Array]) -> float:
-    """Return the mean of :func:`mean_statistics`; correctly rounded without weights."""
-    total, n = statistics["sum"], statistics["count"]
-    return mean_of(total, int(n)) if not n.ndim else ratio(mean_of(total, 1), mean_of(n, 1))
+class MeanOf(Metric):
+    """Base of metrics that are a mean, whose statistics are :func:`mean_statistics`."""
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the mean, NaN where a value is; correctly rounded without weights."""
+        total, n = statistics["sum"], statistics["count"]
+        return mean_of(total, int(n)) if not n.ndim else ratio(mean_of(total, 1), mean_of(n, 1))
 
 
 def first_of(prediction: Any) -> Any:
@@ -175,10 +174,7 @@ def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Arr
 def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Array, Array]:
     """Return scores (rows, C) and labels (rows,) of arrays (..., C) and (...).
 
-    Raises
-    ------
-    ShapeError
-        When the labels are not integers of the leading shape, or one is not from 0 to C - 1.
+    A ShapeError says that labels are not integers of the leading shape, or not from 0 to C - 1.
     """
     name, labels = type(metric).__name__, np.asarray(labels)
     prediction = np.asarray(first_of(prediction))

@@ -31,14 +31,7 @@ class NormedInception(Inception, pure=True):
 
 
 class NormedClassifier(Module, pure=True):
-    """Classes from the middle of the network, to bring gradients there.
-
-    Parameters
-    ----------
-    below : int
-        Channels of what comes in.
-    classes : int
-    """
+    """Classes from the middle of the network, to bring gradients there."""
 
     def __init__(self, below: int, classes: int) -> None:
         self.pool = AdaptiveAvgPool2d(4)

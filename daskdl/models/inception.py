@@ -40,16 +40,9 @@ HALVED, AUXILIARY = ("3b", "4e"), ("4a", "4d")
 class Inception(Module, pure=True):
     """Four branches over the same picture, their channels side by side (figure 2b).
 
-    Parameters
-    ----------
-    below : int
-        Channels of what comes in.
-    one : int
-        Channels of the 1x1 convolution.
-    three, five : (int, int)
-        Channels of the 1x1 convolution before the 3x3 or 5x5 one, and of that.
-    pooled : int
-        Channels of the 1x1 convolution of the maxima over 3x3 pixels.
+    Each is said by its channels: ``one`` of the 1x1 convolution; ``three`` and ``five`` of the 1x1
+    convolution before the 3x3 or 5x5 one, and of that; ``pooled`` of the 1x1 convolution of the
+    maxima over 3x3 pixels.
     """
 
     #: Pixels across of the largest convolution, and what follows each of them.
@@ -84,14 +77,7 @@ class Inception(Module, pure=True):
 
 
 class AuxiliaryClassifier(Module, pure=True):
-    """Classes from 14x14 pixels in the middle of the network, to bring gradients there.
-
-    Parameters
-    ----------
-    below : int
-        Channels of what comes in.
-    classes : int
-    """
+    """Classes from 14x14 pixels in the middle of the network, to bring gradients there."""
 
     def __init__(self, below: int, classes: int) -> None:
         self.pool = AvgPool2d(5, 3)

@@ -21,14 +21,7 @@ BLOCKS = (
 
 
 class DepthwiseBlock(Module, pure=True):
-    """A 3x3 convolution of each channel alone and a 1x1 one, each normalised, with a ReLU.
-
-    Parameters
-    ----------
-    below, above : int
-        Channels of what comes in and goes out.
-    stride : int
-    """
+    """A 3x3 convolution of each channel alone and a 1x1 one, each normalised, with a ReLU."""
 
     def __init__(self, below: int, above: int, stride: int = 1) -> None:
         self.depthwise = Conv2d(below, below, 3, stride, padding=1, bias=False, groups=below)
@@ -43,17 +36,7 @@ class DepthwiseBlock(Module, pure=True):
 
 
 class ConvolutionBlock(Module, pure=True):
-    """A convolution, its normalisation and a ReLU.
-
-    Parameters
-    ----------
-    below, above : int
-        Channels of what comes in and goes out.
-    size, stride : int
-        Of the convolution, which is padded by half its size.
-    eps : float
-        Of the normalisation.
-    """
+    """A convolution, padded by half its size, its normalisation and a ReLU."""
 
     def __init__(
         self, below: int, above: int, size: int = 3, stride: int = 1, eps: float = 1e-5

@@ -32,13 +32,8 @@ STEMS = ("imagenet", "small")
 class ResidualBlock(Module, pure=True):
     """Two 3x3 convolutions beside a shortcut, (N, H, W, below) -> (N, H / stride, ..., width).
 
-    Parameters
-    ----------
-    below, width : int
-        Channels of what comes in and goes out.
-    stride : int
-        Of the first convolution, and of the shortcut, which is a 1x1 convolution where shapes
-        differ.
+    The stride is that of the first convolution, and of the shortcut, which is a 1x1 convolution
+    where shapes differ.
     """
 
     expansion = 1
@@ -59,12 +54,7 @@ class ResidualBlock(Module, pure=True):
 class BottleneckBlock(Module, pure=True):
     """A 1x1, a 3x3 and a 1x1 convolution beside a shortcut; four times as many channels go out.
 
-    Parameters
-    ----------
-    below, width : int
-        Channels of what comes in, and of the 3x3 convolution.
-    stride : int
-        Of the 3x3 convolution, and of the shortcut.
+    The stride is that of the 3x3 convolution, and of the shortcut.
     """
 
     expansion = 4

@@ -23,16 +23,9 @@ from daskdl.tensor import Array, Tensor
 
 
 class Head(Module, pure=True):
-    """A 3x3 convolution of each feature map, whose channels are some numbers for each prior.
+    """A 3x3 convolution of each feature map, whose channels are ``numbers`` for each prior.
 
-    Parameters
-    ----------
-    widths : sequence of int
-        Channels of each map.
-    counts : sequence of int
-        Priors of a cell of each map.
-    numbers : int
-        For each prior.
+    ``widths`` are the channels of the maps, ``counts`` the priors of a cell of each.
     """
 
     def __init__(self, widths: Sequence[int], counts: Sequence[int], numbers: int) -> None:
@@ -208,14 +201,8 @@ class SSD300(SSD):
 class MobileMaps(Module, pure=True):
     """A trunk for CPUs: MobileNet's first eleven blocks, and stages that halve what they give.
 
-    Parameters
-    ----------
-    width : float
-        Channels, as a share of the paper's.
-    stages : int
-        Feature maps after MobileNet's two of 1/8 and 1/16 of the picture's sides.
-    channels : int
-        Of the pictures.
+    The width is a share of the paper's channels; so many ``stages`` have feature maps after
+    MobileNet's two of 1/8 and 1/16 of the picture's sides.
     """
 
     def __init__(self, width: float = 0.5, stages: int = 3, channels: int = 3) -> None:

@@ -44,18 +44,7 @@ def initialise(model: Module, seed: int) -> None:
 
 
 class VGG16Trunk(Module, pure=True):
-    """VGG-16 without its last layer, (N, H, W, C) -> (N, hidden).
-
-    Parameters
-    ----------
-    channels : int
-        Of the pictures, whose sides are 224 pixels.
-    dropout : float
-    width : float
-        Channels, as a share of the paper's.
-    hidden : int
-        Numbers that come out.
-    """
+    """VGG-16 without its last layer, for sides of 224 pixels, (N, 224, 224, C) -> (N, hidden)."""
 
     def __init__(
         self, channels: int = 3, dropout: float = 0.5, width: float = 1.0, hidden: int = 4096

@@ -26,15 +26,8 @@ class Layerwise(Grouped):
     """Base of these methods.
 
     Who owns slices of the vector can make its part of a step after a small exchange: of two numbers
-    for each :attr:`unit` of each parameter, see :class:`Method`.
-
-    Parameters
-    ----------
-    vectors : bool
-        Whether parameters of one axis, biases and the gains of norms, are scaled by their norms
-        like the others; they step like those of the method without norms if not.
-    layout, ranges, known :
-        Of :meth:`on`, :meth:`part` and :meth:`knowing`.
+    for each :attr:`unit` of each parameter, see :class:`Method`. ``layout``, ``ranges`` and
+    ``known`` come of :meth:`on`, :meth:`part` and :meth:`knowing`.
     """
 
     vectors: bool = True

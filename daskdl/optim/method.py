@@ -28,14 +28,9 @@ Terms = NDArray[np.float64]
 
 
 class Step(NamedTuple):
-    """The settings of a step beside its arrays.
+    """The settings of a step beside its arrays, as :meth:`Method.update` takes them.
 
-    Attributes
-    ----------
-    iteration, scale, overwrite :
-        As :meth:`Method.update` takes them.
-    groups : Grouping
-        Where ranges of the vector differ in learning rate and weight decay.
+    The groups say where ranges of the vector differ in learning rate and weight decay.
     """
 
     iteration: int

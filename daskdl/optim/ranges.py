@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 class Ranges:
     """Consecutive ranges of a vector, each of a kind: a parameter, or a group of them.
 
-    Parameters
-    ----------
-    stops : tuple of int
-        Where each ends, which is where the next one begins.
-    kinds : tuple of int
-        Which kind each is of.
+    ``stops`` says where each ends, which is where the next one begins.
 
     Examples
     --------
@@ -93,14 +88,9 @@ class Ranges:
 class Grouping:
     """Settings by group of parameters.
 
-    Parameters
-    ----------
-    ranges : Ranges, optional
-        Which group each number is of; None if there is one.
-    rates : tuple of float
-        What the learning rate is multiplied with in each group.
-    decays : tuple of float or None
-        Each group's weight decay; None for the method's.
+    The ranges say which group each number is of; None if there is one. Rates are what the learning
+    rate is multiplied with in each group; decays are each group's weight decay, None for the
+    method's.
     """
 
     ranges: Ranges | None = None

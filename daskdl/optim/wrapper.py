@@ -18,13 +18,7 @@ from daskdl.optim.schedules.schedule import whole
 
 @dataclass(frozen=True)
 class Wrapper(Method):
-    """Base of these methods.
-
-    Parameters
-    ----------
-    method : Method
-        The one inside.
-    """
+    """Base of these methods, which are around the one inside."""
 
     method: Method
 
@@ -74,10 +68,7 @@ class Wrapper(Method):
     def rows_of(self, size: int) -> State:
         """Return the state of tables of the one inside, for those that have no own.
 
-        Raises
-        ------
-        SettingsError
-            When there is no step by rows.
+        Where there is no step by rows that is a SettingsError.
         """
         if self.method.joint:
             raise SettingsError(

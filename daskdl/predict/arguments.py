@@ -32,14 +32,8 @@ def check_samples(where: str, samples: Any) -> None:
 def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[str, Metric]:
     """Return metrics by name: the given one, or the class's as in ``mean_absolute_error``.
 
-    Parameters
-    ----------
-    where : str
-        For errors.
-    metrics : sequence of Metric, or mapping of names to them
-        A sequence of sequences has those of each of several results, in a tuple.
-    taken : collection of str
-        Names that stand for something else.
+    A sequence of sequences has those of each of several results, in a tuple. Names that are
+    ``taken`` stand for something else; ``where`` begins errors.
     """
     if isinstance(metrics, (tuple, list)) and metrics and _are_lists(metrics):
         metrics = dict(enumerate(metrics))

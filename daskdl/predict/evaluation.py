@@ -60,19 +60,10 @@ def evaluate_partition(
     batch_size: int,
     seeds: tuple[int, int],
 ) -> Evaluation:
-    """Return the evaluation of one partition.
+    """Return the evaluation of one partition by a model in inference.
 
-    Parameters
-    ----------
-    model : Module
-        In inference; no gradients are recorded where this is called.
-    measures : Measures
-    functions : sequence of callables
-        Those of :meth:`SampleSet.map`.
-    partition : Partition
-    batch_size : int
-    seeds : (seed, number of the partition)
-        Of the functions' Generators.
+    No gradients are recorded where this is called. The functions are those of
+    :meth:`SampleSet.map`; the seeds of their Generators are a seed and the number of the partition.
     """
     seed, number = seeds
     loss, measured = 0.0, list[Measured]()
@@ -99,14 +90,7 @@ def combined(measures: Measures, parts: Sequence[Evaluation]) -> list[float]:
 class Evaluator:
     """A model, its measures and the functions of samples: all that a task of an evaluation needs.
 
-    Parameters
-    ----------
-    predictor : Predictor
-        Lends each thread a copy of the model.
-    measures : Measures
-    functions : sequence of callables
-        Those of :meth:`SampleSet.map`.
-    batch_size, seed : int
+    The predictor lends each thread a copy of the model.
     """
 
     predictor: Predictor
@@ -130,13 +114,7 @@ class Evaluator:
             )
 
     def for_sending(self, where: str) -> Evaluator:
-        """Return an evaluator that can be sent to workers.
-
-        Raises
-        ------
-        SettingsError
-            When something of it cannot be pickled.
-        """
+        """Return an evaluator that can be sent to workers; a SettingsError names what cannot."""
         parts = {
             "loss": self.measures.loss,
             "metrics": self.measures.metrics,
@@ -211,25 +189,10 @@ def evaluate_samples(
     """Return the mean loss over samples, and each metric of them.
 
     One task loads a partition and evaluates it, so that never more of them are in memory than there
-    are threads at work; what Dask holds already is used where it lies.
-
-    Parameters
-    ----------
-    where : str
-        What was called, for errors.
-    model : Module
-    measures : LossAndMetrics
-    samples : SampleSet
-    batch_size : int
-        Samples that pass through the model at a time.
-    threads : int, optional
-        Arithmetic threads of a task.
-    client : distributed.Client, optional
-        Without one it is done in this process.
-    seed : int
-        Of the Generators of the samples' functions.
-    precision : "float32" or "bf16"
-        Of products.
+    are threads at work; what Dask holds already is used where it lies. ``batch_size`` samples pass
+    through the model at a time, with so many arithmetic ``threads`` of a task; without a client it
+    is done in this process. The seed is that of the Generators of the samples' functions; ``where``
+    begins errors.
     """
     check_samples(where, samples)
     if client is not None:

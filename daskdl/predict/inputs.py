@@ -19,20 +19,10 @@ from daskdl.predict.arguments import wrong
 def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> SampleSet:
     """Return samples of x and y.
 
-    Parameters
-    ----------
-    where : str
-        What was called, for errors.
-    given : SampleSet; or arrays, of Dask or not; or a DataFrame of pandas or Dask
-    y : array, or for a DataFrame also the name of a column, optional
-        None with a SampleSet; of a DataFrame by default the target of the model's encoder.
-    model : Module, optional
-        One with an encoder has it applied to DataFrames, on the workers.
-
-    Raises
-    ------
-    SettingsError
-        When they are nothing of that kind.
+    They are a SampleSet's own, arrays, of Dask or not, or columns of a DataFrame of pandas or Dask,
+    where ``y`` may be a name; by default it is the target of the model's encoder, which is applied
+    to DataFrames on the workers. What is nothing of that kind is a SettingsError, which begins with
+    ``where``.
     """
     if isinstance(given, SampleSet):
         if y is not None:

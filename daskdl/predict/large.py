@@ -28,15 +28,8 @@ def result_of_large(passed: Callable[[Array], Array], shape: Shape, dtype: Any) 
 
     Strips of a few lengths pass through the model, each as long as the whole modulo ``PERIOD``.
     When the result grows evenly with them, along each axis for itself, it is known for any length.
-
-    Parameters
-    ----------
-    passed : callable
-        From samples (n, ...) to their results.
-    shape : tuple of int
-        Of the samples that would be tried, (n, ...), the last axis that of channels.
-    dtype : numpy.dtype
-        Of the samples.
+    ``passed`` gives the results of samples (n, ...) of this dtype; ``shape`` is that of those that
+    would be tried, whose last axis is that of channels.
     """
     thin, long = list(shape), {}
     for axis, n in list(enumerate(shape))[1:-1]:

@@ -68,14 +68,9 @@ class Measures:
     ) -> Any:
         """Return the loss of a prediction, with the weights of the samples if they have any.
 
-        Parameters
-        ----------
-        prediction : Tensor, or tuple or mapping of them
-        batch : mapping of name to array
-        positions : int (n,), optional
-            Of the samples in their partition, by which an error calls one with a wrong label.
-        others : (list, list), optional
-            The other shards' predictions, for a loss of whole batches.
+        ``positions`` (n,) are those of the samples in their partition, by which an error calls one
+        with a wrong label; ``others`` are the other shards' predictions, for a loss of whole
+        batches.
         """
         y = nested(batch, "y")
         try:
@@ -123,13 +118,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class LossAndMetrics(Measures):
-    """A loss and metrics.
-
-    Parameters
-    ----------
-    loss : callable
-    metrics : tuple of Metric
-    """
+    """A loss and metrics."""
 
     loss: Callable[..., Any]
     metrics: tuple[Metric, ...]
@@ -138,12 +127,7 @@ class LossAndMetrics(Measures):
 def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) -> Indices:
     """Return the positions of samples with a label that is no class, if the loss is of classes.
 
-    Parameters
-    ----------
-    loss : callable
-    prediction : shape (n, ..., classes)
-    y : array (m, ...)
-        Which need not be as many.
+    The prediction's shape is (n, ..., classes); of targets (m, ...) there need not be as many.
     """
     if not isinstance(loss, CrossEntropyLoss | NLLLoss) or len(prediction) < 2:
         return np.zeros(0, np.int64)

@@ -22,16 +22,9 @@ def check_evaluation(
 ) -> None:
     """Pass one sample through a model in inference, its loss and its metrics.
 
-    Raises
-    ------
-    DataError
-        For samples without x or y.
-    SettingsError
-        For samples with weights, of which the loss or a metric does not know.
-    DaskdlError
-        Errors of the model itself, such as a ShapeError that names the layer.
-    TrainingError
-        For any other exception, and for a loss that is not one number.
+    Samples without x or y are a DataError; weights, of which the loss or a metric does not know, a
+    SettingsError. Errors of the model itself come as they are, such as a ShapeError that names the
+    layer. A TrainingError is any other exception, and a loss that is not one number.
     """
     check_names(where, batch)
     check_words(where, batch)

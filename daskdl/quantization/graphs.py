@@ -47,11 +47,8 @@ def layers_of(graph: Graph) -> Iterator[Node]:
 def rounded(graph: Graph, scales: Scales) -> Graph:
     """Return a graph some of whose layers have int8 weights and read bytes.
 
-    Parameters
-    ----------
-    graph : Graph
-    scales : mapping of str to (scale, zero)
-        What the bytes of inputs stand for, by the layers' names, which are those of their results.
+    ``scales`` are what the bytes of inputs stand for, (scale, zero) by the layers' names, which are
+    those of their results.
     """
     arrays, nodes = _arrays(graph), list[Node]()
     constants = dict(graph.constants)
@@ -86,15 +83,9 @@ def rounded(graph: Graph, scales: Scales) -> Graph:
 
 
 def with_int8(model: Module, scales: Mapping[str, Any], rows: Sequence[Any] = ()) -> Quantized:
-    """Return a model some of whose layers, of modules and of graphs, are int8.
+    """Return a model whose layers, of modules and of graphs, are replaced where there are scales.
 
-    Parameters
-    ----------
-    model : Module
-        Its layers are replaced.
-    scales : mapping of str to (scale, zero)
-    rows : sequence
-        Of the table.
+    The scales (scale, zero) are by the layers' names; ``rows`` are those of the table.
     """
     modules = dict(scales)
     for before, graph in graphs_of(model):

@@ -47,14 +47,8 @@ class Extremes(Module):
 class Histograms(Module):
     """A model whose result is how many inputs of each layer lie where, (N, layers, CELLS).
 
-    The counts of a batch stand with its first sample.
-
-    Parameters
-    ----------
-    model : Module
-    names : sequence of str
-    ranges : sequence of (low, high)
-        For each layer, cut into :data:`CELLS`.
+    The counts of a batch stand with its first sample; each layer's range (low, high) is cut into
+    :data:`CELLS`.
     """
 
     def __init__(
@@ -76,13 +70,8 @@ class Histograms(Module):
 class Errors(Module):
     """A model whose result is how far layers that are rounded, each alone, change its own.
 
-    (N, layers + 1) sums of squares of a sample: of the change by each layer, and of the result.
-
-    Parameters
-    ----------
-    model : Module
-    others : sequence of Module
-        The model with one layer rounded each.
+    (N, layers + 1) sums of squares of a sample: of the change by each layer, and of the result. The
+    others are the model with one layer rounded each.
     """
 
     def __init__(self, model: Module, others: Sequence[Module]) -> None:

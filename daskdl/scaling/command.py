@@ -32,12 +32,8 @@ def run(
 ) -> list[Row]:
     """Measure, print each row when it is known, write the files, and return the rows.
 
-    Raises
-    ------
-    SettingsError, MissingExtraError
-        Before anything is measured.
-    ClusterError
-        When the cluster cannot be reached, or its workers do not come.
+    Settings and packages are checked before anything is measured; a ClusterError says that the
+    cluster cannot be reached, or that its workers do not come.
     """
     check_engine(settings.engine)
     check_wire(settings.wire)
@@ -110,36 +106,12 @@ def subject(settings: Settings) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a benchmark: workload, sizes and numbers of workers.
+    """Settings of a benchmark, as the options of the command line explain them.
 
-    Attributes
-    ----------
-    model : str
-        One of :data:`~daskdl.scaling.workloads.WORKLOADS`.
-    cluster : str
-        As :func:`daskdl.cluster.connect` takes it.
-    workers : int, optional
-        The most; by default as many as there are.
-    first : int
-        The fewest; each number is twice the one before.
-    threads : int
-        Of each worker of "local".
-    batch_size : int, optional
-        Samples of each worker in weak scaling.
-    total_batch : int, optional
-        Samples of all workers in strong scaling; by default as many as the fewest workers have in
-        weak scaling.
-    seconds : float
-        That the iterations of a run last together, about.
-    repeat : int
-        Runs of the same, of which the quickest counts.
-    engine, wire : str
-        As in :meth:`daskdl.train.Trainer.fit`.
-    simulate : float, optional
-        Seconds to wait in place of computing with a worker's batch; with "local" many workers are
-        then in one process.
-    megabytes : float, optional
-        Of the weights of a simulated model; by default the model's.
+    Where nothing is said the most workers are all there are, and ``total_batch``, the samples of
+    all workers in strong scaling, as many as the fewest have in weak scaling. With ``simulate``
+    workers wait so many seconds in place of computing with a worker's batch, and with "local" many
+    of them are in one process; ``megabytes`` are then those of the weights, by default the model's.
     """
 
     model: str
@@ -162,12 +134,7 @@ class Settings:
         return self.simulate is not None and self.cluster == "local"
 
     def workload(self) -> Workload:
-        """Return the workload: the model, or one of its size that waits.
-
-        Raises
-        ------
-        SettingsError
-        """
+        """Return the workload: the model, or one of its size that waits."""
         chosen = workload(self.model)
         chosen = replace(chosen, batch=self.batch_size or chosen.batch)
         if self.simulate is None:

@@ -32,20 +32,11 @@ WORK = ("data", "forward", "backward", "update")
 
 
 def split(history: History, groups: Sequence[int], seconds: float) -> dict[str, float]:
-    """Return the mean seconds of each of :data:`PARTS`.
+    """Return the mean seconds of each of :data:`PARTS` in an iteration.
 
-    Parameters
-    ----------
-    history : History
-    groups : sequence of int
-        The iterations with which the groups begin that count: all from the first of them on.
-    seconds : float
-        That all iterations that count took together, with what is between groups of them.
-
-    Returns
-    -------
-    dict of str to float
-        Its sum is ``seconds`` over the number of iterations that count.
+    Of the iterations those count from the first of ``groups`` on, the iterations with which groups
+    begin; they took so many seconds together, with what is between groups. The sum is these seconds
+    over their number.
     """
     first, count = groups[0], len(history) - groups[0]
     clocks = {name: float(history[name][first:].sum()) for name in PARTS if name != "scheduling"}
@@ -89,21 +80,11 @@ HELD = 4
 
 @dataclass(frozen=True)
 class Run:
-    """Times of an iteration on so many workers.
+    """Times of an iteration on so many workers, which have so many samples together.
 
-    Attributes
-    ----------
-    workers : int
-    batch : int
-        Samples of an iteration, of all workers together.
-    iterations : int
-        That were timed.
-    seconds : float
-        Of one iteration, from the wall clock of the process that called fit.
-    parts : dict
-        The seconds of each of :data:`~daskdl.scaling.measure.PARTS`, whose sum that is.
-    busy : float, optional
-        Part of this machine's cores that was at work, for whomever, if all workers are on it.
+    Seconds are of one of the iterations that were timed, by the wall clock of the process that
+    called fit; ``parts`` are those of each of :data:`PARTS`, whose sum that is. ``busy`` is the
+    part of this machine's cores that was at work, for whomever, if all workers are on it.
     """
 
     workers: int
@@ -143,20 +124,8 @@ def measured(
     """Train on some workers of a cluster and return the times of an iteration.
 
     Each worker has one shard, so that as many take part as there are shards: the first of the
-    cluster's by address.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    workload : Workload
-    workers : int
-        No more than the cluster has.
-    batch : int
-        Samples of an iteration, of all workers together; at least one each.
-    seconds : float
-        That the timed iterations take together, about.
-    engine, wire :
-        As in :meth:`daskdl.train.Trainer.fit`.
+    cluster's by address. The batch is that of all workers together, at least one sample each; the
+    timed iterations take so many seconds together, about.
     """
 
     def fitted(iterations: int, watch: Stopwatch) -> History:
@@ -204,12 +173,7 @@ Measure = Callable[[int, int], Run]
 class Row:
     """A run, and how it compares with that on the fewest workers.
 
-    Attributes
-    ----------
-    scaling : "weak" or "strong"
-        Whether each worker has as many samples as there, or all together have.
-    run : Run
-    efficiency : float
+    In "weak" scaling each worker has as many samples as there, in "strong" all together have.
     """
 
     scaling: str
@@ -218,17 +182,10 @@ class Row:
 
 
 def planned(counts: Sequence[int], batch: int, total: int) -> list[tuple[str, int, int]]:
-    """Return scaling, workers and samples of every row.
+    """Return scaling, workers and samples of every row, for these numbers of workers.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Numbers of workers.
-    batch : int
-        Samples of each worker, for the weak rows.
-    total : int
-        Samples of all workers together, for the strong rows; there is none where not every worker
-        would have one.
+    In the weak rows each worker has ``batch`` samples, in the strong ones all together ``total``;
+    there is none where not every worker would have one.
     """
     both = [(kind, n, m) for n in counts for kind, m in (("weak", n * batch), ("strong", total))]
     return [(kind, n, samples) for kind, n, samples in both if samples >= n]

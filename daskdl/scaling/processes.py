@@ -102,15 +102,8 @@ def cluster(
 ) -> Iterator[Processes]:
     """Start a scheduler, and workers spread over host processes; end them on leaving.
 
-    Parameters
-    ----------
-    workers, hosts : int
-        Workers in all, and processes they are in.
-    prefixes : sequence of commands, optional
-        Put before that of each host process, such as ``ip netns exec NAME``.
-    addresses : sequence of str, optional
-        On which the workers of each host listen.
-    scheduler_address : str
+    ``prefixes`` are commands that are put before that of each host process, such as ``ip netns exec
+    NAME``; ``addresses`` are those on which the workers of each host listen.
     """
     prefixes = prefixes or [()] * hosts
     addresses = addresses or ["127.0.0.1"] * hosts
@@ -246,12 +239,8 @@ HELD = 8
 def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[ClientOf, int]]:
     """Yield a function that gives a client, the same for any number of workers, and their number.
 
-    Raises
-    ------
-    SettingsError
-        For a job queue, when nobody says how many workers it will have.
-    ClusterError
-        When the workers do not come.
+    Of a job queue somebody has to say how many workers it will have, else that is a SettingsError;
+    a ClusterError says that workers do not come.
     """
     if workers is None and cluster.endswith((".yaml", ".yml")):
         raise SettingsError(

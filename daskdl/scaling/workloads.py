@@ -36,15 +36,8 @@ USERS, ITEMS, WORDS = 138_493, 26_744, 20_000
 class Workload:
     """A network and how it is trained.
 
-    Parameters
-    ----------
-    name : str
-    batch : int
-        Samples of an iteration that a worker takes.
-    build : callable
-        Returns (model, loss, method).
-    draw : callable
-        Given a Generator and n, returns x (n, ...) and y (n, ...). It pickles.
+    The batch is what a worker takes of an iteration; ``build`` returns (model, loss, method).
+    ``draw``, which pickles, returns x (n, ...) and y (n, ...) for a Generator and n.
     """
 
     name: str
@@ -119,13 +112,7 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Return one of :data:`WORKLOADS`.
-
-    Raises
-    ------
-    SettingsError
-        When there is none of this name.
-    """
+    """Return one of :data:`WORKLOADS`; a SettingsError when there is none of this name."""
     if name not in WORKLOADS:
         raise SettingsError(
             f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}; name one of these"
@@ -134,15 +121,7 @@ def workload(name: str) -> Workload:
 
 
 class Repeated(Partition):
-    """A partition of so many samples, which are a few again and again.
-
-    Parameters
-    ----------
-    few : Arrays
-    first : int
-        Number of the first sample.
-    length : int
-    """
+    """A partition of ``length`` samples, a few again and again, from sample number ``first`` on."""
 
     def __init__(self, few: Arrays, first: int, length: int) -> None:
         self._few, self._first, self._length = few, first, length
@@ -164,15 +143,7 @@ class Repeated(Partition):
 class Synthetic(Excerpt):
     """The recipe of a :class:`Repeated` partition: nothing of it is sent to a worker.
 
-    Parameters
-    ----------
-    draw : callable
-        See :class:`~daskdl.scaling.workloads.Workload`.
-    seed : int
-    held : int
-        Samples that are drawn.
-    start, stop : int
-        The samples' numbers.
+    So many samples are drawn as are ``held``; those of the partition are numbered from ``start``.
     """
 
     draw: Draw
@@ -241,12 +212,8 @@ class WaitingLayer(Module):
 class Waiting(Module):
     """So many weights in equal layers, and a step of a known time, as long in each of them.
 
-    Parameters
-    ----------
-    size : int
-        Numbers of the weights, at least as many as a sample has.
-    seconds : float
-        Of a step, a third of it forward, for each sample.
+    There are at least as many weights as a sample has numbers. The seconds are those of a step for
+    each sample, a third of it forward.
     """
 
     def __init__(self, size: int, seconds: float = 0.0) -> None:

@@ -21,13 +21,8 @@ from daskdl.rows import Rows
 class Clocks(NamedTuple):
     """Seconds of a shard's gradient, or of several.
 
-    Attributes
-    ----------
-    data, forward, backward : float
-        Of all shards together.
-    longest : float
-        That one of them took in all three.
-    shards : int
+    Data, forward and backward are those of all shards together; ``longest`` is what one of them
+    took in all three.
     """
 
     data: float
@@ -54,10 +49,7 @@ class Clocks(NamedTuple):
     def means(self, workers: int | None = None) -> dict[str, float]:
         """Return data, forward and backward of the mean worker; idle is what it waits for others.
 
-        Parameters
-        ----------
-        workers : int, optional
-            Who computed the shards, each some in turn; without it, every shard had its own.
+        The workers computed the shards, each some in turn; without them every shard had its own.
         """
         workers = min(workers or self.shards, self.shards)
         data, forward, backward = (t / workers for t in self[:3])
@@ -84,17 +76,9 @@ Vector = NDArray[np.float32]
 class Gradient:
     """A shard's gradient times its number of samples, or the sum of such.
 
-    Parameters
-    ----------
-    vector : float32 (n + m,)
-        Of parameters, and behind them the values of buffers.
-    loss, samples : float, int
-        Sum of the losses of all samples, and how many there are.
-    seconds : Clocks
-    rows : tuple of Rows
-        Of the tables that are trained by rows.
-    measured : tuple of Measured
-        Each shard's statistics of metrics.
+    The vector float32 (n + m,) has parameters, and behind them the values of buffers; the rows are
+    of the tables that are trained by rows. The loss is the sum over all samples; ``measured`` has
+    each shard's statistics of metrics.
     """
 
     vector: Vector = field(repr=False)
@@ -122,15 +106,7 @@ class Gradient:
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0, threads: int = 1) -> Gradient:
-    """Return the sum of two; neither is changed.
-
-    Parameters
-    ----------
-    a, b : Gradient
-    rounded : int
-        So many numbers, the first, are rounded to bfloat16 before.
-    threads : int
-    """
+    """Return the sum of two, whose first ``rounded`` numbers become bfloat16; both stay."""
     with thread_budget(threads):
         if rounded:
             vector = add_rounded(copied(a.vector), b.vector, rounded)

@@ -98,13 +98,6 @@ class GraphEngine(OnCluster):
 
     Between groups the state passes through the client: the scheduler forgets the tasks behind it,
     and the client can begin a group again when more was lost than lineage brings back.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    job : Job
-    samples : SampleSet
-    validation : SampleSet, optional
     """
 
     def __init__(

@@ -33,14 +33,8 @@ from daskdl.train.engines.step import State, Vector
 class InProcessEngine:
     """Run iterations in this process, shards side by side on its cores.
 
-    Parameters
-    ----------
-    job : Job
-    samples : SampleSet
-    validation : SampleSet, optional
-    overwrite : bool
-        Whether :meth:`run` changes the slots of the state that it is given, and the weights that it
-        has made before: nobody needs these once it has begun. That saves a copy of each.
+    With ``overwrite`` :meth:`run` changes the slots of the state that it is given, and the weights
+    that it has made before: nobody needs these once it has begun. That saves a copy of each.
     """
 
     group_limit = 1000

@@ -38,25 +38,12 @@ class Tools(Measures):
 class Job:
     """A run as tasks see it.
 
-    Parameters
-    ----------
-    id : str
-        Unique.
-    payload : bytes
-        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The model's
-        parameters and buffers are zeros in it, since every task is given those of its iteration.
-    seed : int
-    threads : int
-        Arithmetic threads of a task.
-    rounded : int
-        How many numbers of the vector, the first, are rounded to bfloat16 before they are added
-        (:mod:`daskdl.collective.codec`).
-    measures : bool
-        Whether the metrics are computed of training batches too.
-    precision : str
-        Of products, see :mod:`daskdl.kernels.runtime.precision`.
-    whole_batch : bool
-        Whether the loss compares a sample with those of all shards.
+    The payload is the pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The
+    model's parameters and buffers are zeros in it, since every task is given those of its
+    iteration. A task has so many arithmetic ``threads``. The first ``rounded`` numbers of the
+    vector are rounded to bfloat16 before they are added (:mod:`daskdl.collective.codec`).
+    ``measures``: whether the metrics are computed of training batches too; ``whole_batch``: whether
+    the loss compares a sample with those of all shards.
     """
 
     id: str
@@ -87,13 +74,7 @@ class Job:
 
 
 def pack(tools: Tools, seed: int, threads: int) -> Job:
-    """Return a new job.
-
-    Raises
-    ------
-    SettingsError
-        When something of it cannot be sent to workers.
-    """
+    """Return a new job; a SettingsError when something of it cannot be sent to workers."""
     file = io.BytesIO()
     try:
         _WithoutNumbers(file, tools.model).dump(tools)

@@ -62,15 +62,7 @@ T = TypeVar("T")
 
 
 class OnCluster:
-    """The samples of a run on its workers, and attempts at whatever is computed from them.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    job : Job
-    samples : SampleSet
-    validation : SampleSet, optional
-    """
+    """The samples of a run on its workers, and attempts at whatever is computed from them."""
 
     def __init__(
         self, client: Client, job: Job, samples: SampleSet, validation: SampleSet | None
@@ -92,12 +84,8 @@ class OnCluster:
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe.
 
-        Raises
-        ------
-        TrainingError
-            For an exception in a task, with the iteration and the shard.
-        ClusterError
-            When the workers or the scheduler are lost and do not come back in time.
+        An exception in a task is a TrainingError with the iteration and the shard; a ClusterError
+        says that the workers or the scheduler are lost and do not come back in time.
         """
         name = f"iterations {state.iteration} to {state.iteration + len(shares) - 1}"
         clean = State(state.weights, state.slots, state.iteration)

@@ -104,24 +104,13 @@ def gradient(
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
-    Parameters
-    ----------
-    job : Job
-    weights : float32 (n,)
-    partition : Partition
-    at : (iteration of the run, epoch, iteration in it)
-    shard : int
-    start, count : int
-        Which positions of the epoch's order of this shard.
-    keep : bool
-        Whether it outlasts the next gradient of this thread; otherwise it is the model's own.
-    draw : callable, optional
-        Gives the positions and samples, which may have been drawn before.
-    back : callable, optional
-        Takes the loss's gradients and multiplies them by the count where they are, in the model's
-        own vector, which is then returned; see :data:`Back`.
-    predicted : mapping of shard to tuple of arrays, optional
-        What :mod:`~daskdl.train.engines.whole_batch` has of all shards, if the loss needs them.
+    ``at`` is (iteration of the run, epoch, iteration in it); ``start`` and ``count`` say which
+    positions of the epoch's order of this shard. With ``keep`` the vector outlasts the next
+    gradient of this thread; otherwise it is the model's own. ``draw`` gives the positions and
+    samples, which may have been drawn before. ``back`` takes the loss's gradients and multiplies
+    them by the count where they are, in the model's own vector, which is then returned; see
+    :data:`Back`. ``predicted`` is what :mod:`~daskdl.train.engines.whole_batch` has of all shards,
+    if the loss needs it.
     """
     step, epoch, _ = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
@@ -224,30 +213,12 @@ def update(
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
-    Tables, if the gradient has rows of them, are stepped at these rows.
-
-    Parameters
-    ----------
-    job : Job
-    state : State
-        Of the whole vector, or of some slices of it.
-    *parts : Gradient
-        Which are added up.
-    method : Method, optional
-        Of these slices; the job's without.
-    parameters : int, optional
-        How many of the state's numbers are parameters, which come first; the model's without.
-    summed : bool
-        Whether the one part is what a member of a gang has made of all.
-    overwrite : bool
-        Whether the state's arrays may be changed, and returned: they are nobody else's then.
-    workers : int, optional
-        Who computed the shards' gradients, where that is known; for the seconds in the record.
-
-    Raises
-    ------
-    TrainingError
-        When the loss is not finite.
+    Tables, if the gradient has rows of them, are stepped at these rows. The state is of the whole
+    vector, or of some slices of it: then ``method`` is that of these slices, and so many of the
+    numbers, the first, are ``parameters``. The parts are added up, unless the one is ``summed``:
+    what a member of a gang has made of all. With ``overwrite`` the state's arrays may be changed,
+    and returned: they are nobody else's then. ``workers`` says who computed the shards' gradients,
+    for the seconds in the record. A loss that is not finite is a TrainingError.
     """
     began, total = time.perf_counter(), total_of(parts, job.rounded, job.threads)
     if job.rounded and len(parts) == 1 and not summed:
@@ -315,10 +286,7 @@ def _checked(
 ) -> Vector:
     """Return new weights in the dtype of those that were given to a method.
 
-    Raises
-    ------
-    TrainingError
-        When they, or the new state, are not of the old ones' names and shapes.
+    They, and the new state, have the old ones' names and shapes; a TrainingError if not.
     """
     name = type(optimizer).__name__
     if not isinstance(new, np.ndarray) or new.shape != given.shape:

@@ -27,15 +27,8 @@ Array = NDArray[Any]
 class Stretch:
     """Rows of a table that lie side by side, with their state; a step changes them.
 
-    Parameters
-    ----------
-    table : int
-        Its place among the tables.
-    first : int
-        The first of the rows.
-    weights : float32 (n, C)
-    slots : mapping of str to array
-        Of the optimizer's state, each (n, C), and maybe scalars.
+    ``table`` is its place among the tables, ``first`` the first of the rows. Weights are float32
+    (n, C), as are the arrays of the optimizer's state but for scalars.
     """
 
     table: int
@@ -51,15 +44,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a model, maybe none.
-
-    Parameters
-    ----------
-    names : tuple of str
-    shapes : tuple of (rows, C)
-    start : int
-        Where the first one begins.
-    """
+    """The tables of a model, maybe none; the first one begins at ``start`` of the whole vector."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, int], ...]
@@ -100,17 +85,10 @@ class Tables:
     def stretches(
         self, weights: Array, slots: Mapping[str, Array], spans: Sequence[Span] = (WHOLE,)
     ) -> list[Stretch]:
-        """Return the rows of some parts.
+        """Return the rows of some parts, all rows without; weights are views of the whole vector.
 
-        Parameters
-        ----------
-        weights : (size,)
-            The whole vector, of which views are returned.
-        slots : mapping of str to array
-            Each has the numbers of these parts' rows, as :meth:`slices` has them one after the
-            other, or is a scalar.
-        spans : sequence of spans
-            All rows without.
+        Each slot has the numbers of these parts' rows, as :meth:`slices` has them one after the
+        other, or is a scalar.
         """
         stretches, start = [], 0
         for i, view in enumerate(self.views(weights)):

@@ -36,16 +36,9 @@ Arrays = dict[str, NDArray[Any]]
 class Saved:
     """Contents of one checkpoint.
 
-    Parameters
-    ----------
-    iteration : int
-        Iterations done; with the batch size this is the position in the data.
-    identity : mapping
-        What a run must have in common to go on from here.
-    arrays : mapping
-        Weights, state of the optimizer and of callbacks, history.
-    more : mapping
-        Plain data beside them.
+    The iterations done are, with the batch size, the position in the data. The identity is what a
+    run must have in common to go on from here. Arrays are weights, state of the optimizer and of
+    callbacks, history; ``more`` is plain data beside them.
     """
 
     iteration: int
@@ -55,20 +48,11 @@ class Saved:
 
 
 class CheckpointFolder:
-    """The checkpoints of a run.
+    """The checkpoints of a run, in a folder that is made if it is not there.
 
     ``step-<iteration>/`` holds state.safetensors, manifest.json and SHA256SUMS, which has the
     sha256 of both, as ``sha256sum --check`` reads them. A checkpoint is written beside and renamed.
-
-    Parameters
-    ----------
-    path : path
-        Made if it is not there.
-
-    Raises
-    ------
-    CheckpointError
-        When nothing can be written there.
+    What cannot be written, read or removed is a CheckpointError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -87,10 +71,7 @@ class CheckpointFolder:
     def held(self) -> Iterator[None]:
         """Be the only fit that writes here, and put right what a killed one left.
 
-        Raises
-        ------
-        CheckpointError
-            When another fit writes here.
+        A CheckpointError says that another fit writes here.
         """
         with ExitStack() as stack:
             try:
@@ -109,13 +90,7 @@ class CheckpointFolder:
             yield
 
     def clear(self) -> None:
-        """Remove all checkpoints.
-
-        Raises
-        ------
-        CheckpointError
-            When they cannot be removed.
-        """
+        """Remove all checkpoints."""
         try:
             for folder in self._steps():
                 shutil.rmtree(folder)
@@ -125,13 +100,7 @@ class CheckpointFolder:
             ) from error
 
     def write(self, saved: Saved) -> None:
-        """Write a checkpoint and remove all but the last two.
-
-        Raises
-        ------
-        CheckpointError
-            When it cannot be written; earlier ones are still there.
-        """
+        """Write a checkpoint and remove all but the last two; an error leaves earlier ones."""
         name = f"step-{saved.iteration:010d}"
         temporary, aside = (self.path / f".{name}.{os.getpid()}{end}" for end in ("", ".old"))
         content = self._encoded(saved, name)
@@ -195,15 +164,8 @@ class CheckpointFolder:
     def read(self, check: Callable[[Saved], object] | None = None) -> Saved | None:
         """Return the newest whole checkpoint, None when there is none.
 
-        Parameters
-        ----------
-        check : callable, optional
-            Raises a ValueError for a checkpoint that is not whole by what it knows.
-
-        Raises
-        ------
-        CheckpointError
-            When there are checkpoints and none is whole.
+        ``check`` raises a ValueError for a checkpoint that is not whole by what it knows. Where
+        there are checkpoints and none is whole, that is a CheckpointError.
         """
         problems = []
         for folder in reversed(self._steps()):

@@ -73,14 +73,7 @@ def say_what_is_odd(trainer: Any, prediction: Any, batch_size: int, samples: int
 
 
 def suspicions(loss: Any, metrics: Mapping[str, Metric], prediction: Any) -> Iterator[str]:
-    """Yield a sentence for what is hardly meant, by the model's results for some samples.
-
-    Parameters
-    ----------
-    loss : callable
-    metrics : mapping of name to Metric
-    prediction : Tensor, or several of them
-    """
+    """Yield a sentence for what is hardly meant, by the model's results for some samples."""
     arrays = as_arrays(prediction)
     losses = list(loss.losses) if isinstance(loss, MultiLoss) else [loss]
     results = parts_of(arrays)

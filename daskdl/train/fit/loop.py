@@ -61,12 +61,7 @@ def inside(records: Sequence[Record], took: float) -> float:
 class Loop:
     """One fit, from the state it begins with to its last iteration.
 
-    Parameters
-    ----------
-    fit : Fit
-        The model and the history of its trainer are kept up to date.
-    engine : Engine
-    state : State
+    The model and the history of its trainer are kept up to date.
     """
 
     def __init__(self, fit: Fit, engine: Engine, state: State) -> None:
@@ -182,10 +177,7 @@ class Loop:
     def _followed(self) -> Iterator[None]:
         """Let callbacks run, and go on from the weights that they leave in the model.
 
-        Raises
-        ------
-        TrainingError
-            When one has changed what a fit that is under way cannot follow.
+        A TrainingError says what one has changed that a fit that is under way cannot follow.
         """
         if not self.callbacks:
             yield

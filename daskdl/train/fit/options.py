@@ -18,10 +18,7 @@ from daskdl.train.watch.callbacks import Callback
 class FitOptions:
     """Arguments of :meth:`daskdl.train.Trainer.fit` beside samples and client, each checked.
 
-    Raises
-    ------
-    SettingsError
-        For the first one that cannot be.
+    The first one that cannot be is a SettingsError.
     """
 
     epochs: int | None

@@ -36,18 +36,8 @@ logger = logging.getLogger(__name__)
 def check_restorable(saved: Saved, like: State) -> None:
     """Check weights, the optimizer's state, history and position, before any of them is used.
 
-    Kernels step the optimizer's state where it lies, as long as the weights are.
-
-    Parameters
-    ----------
-    saved : Saved
-    like : State
-        That of the fit before its first iteration.
-
-    Raises
-    ------
-    ValueError
-        Which names what differs from what was expected.
+    Kernels step the optimizer's state where it lies, as long as the weights are. A ValueError names
+    what differs from the state of the fit before its first iteration.
     """
     wanted = {"weights": like.weights} | {f"optimizer.{k}": v for k, v in like.slots.items()}
     stored = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}
@@ -211,13 +201,8 @@ class Run(Protocol):
 def interruptions_told(run: Run, folder: Any) -> Iterator[None]:
     """Say in the KeyboardInterrupt of Ctrl-C how far a run is; a script ends on it with one line.
 
-    A process that nobody rescues ends as Ctrl-C ends it, by the signal.
-
-    Parameters
-    ----------
-    run : Run
-    folder : path or None
-        Of checkpoints.
+    A process that nobody rescues ends as Ctrl-C ends it, by the signal. The folder is that of
+    checkpoints, or None.
     """
     try:
         yield

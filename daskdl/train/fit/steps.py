@@ -44,21 +44,9 @@ if TYPE_CHECKING:
 class Fit:
     """A fit that is ready to run: all of it was checked, and one sample went through the model.
 
-    Parameters
-    ----------
-    trainer : Trainer
-    options : FitOptions
-    client : distributed.Client or None
-    samples : SampleSet
-        In the order that the options ask for, with a partition for each shard.
-    validation : SampleSet or None
-    batches : Batches
-    job : Job
-    folder : CheckpointFolder or None
-    identity : dict
-        Of its checkpoints.
-    stopped : bool
-        Whether a callback had stopped it when its checkpoint was written.
+    Samples are in the order that the options ask for, with a partition for each shard; the identity
+    is that of its checkpoints, and ``stopped`` says whether a callback had stopped it when one was
+    written.
     """
 
     trainer: Trainer

@@ -37,15 +37,10 @@ AT_ONCE, AT_THE_END = 1 << 62, -1
 
 
 def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
-    """Return how many buckets a vector has.
+    """Return how many buckets a vector of so many bytes has, ``bucket`` bytes each at least.
 
-    Parameters
-    ----------
-    n_bytes, bucket : int
-        Of the vector, and what a bucket has at least; 0 for all in one.
-    members : int
-    tables : bool
-        Whether rows of tables are exchanged too, whose gradients are ready last.
+    0 stands for all in one. ``tables``: whether rows of tables are exchanged too, whose gradients
+    are ready last.
     """
     if members < 2 or tables or not bucket:
         return 1
@@ -55,14 +50,8 @@ def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
 class Buckets:
     """The sum over all shards of the gradient, by one member.
 
-    Parameters
-    ----------
-    job, gang, comm :
-        Of the run, its members, and what they speak by. Connections that cannot be interrupted
-        exchange the same messages, at the end.
-    size : int
-        Of the vector.
-    tables : sequence of (rows, C)
+    Connections that cannot be interrupted exchange the same messages, at the end. The vector has
+    ``size`` numbers, each table (rows, C).
     """
 
     def __init__(
@@ -106,19 +95,9 @@ class Buckets:
     def back(self, shard: int, loss: Tensor, model: Module, count: int) -> bool:
         """Take the gradients of the last shard's loss, and exchange those that are ready.
 
-        Parameters
-        ----------
-        shard : int
-            All others of this member were put before.
-        loss : Tensor
-        model : Module
-            Its own vector gets the gradients times ``count``.
-        count : int
-
-        Returns
-        -------
-        bool
-            Whether all are finite; what follows a number that is not is not exchanged.
+        All other shards of this member were put before. The model's own vector gets the gradients
+        times ``count``. Returns whether all are finite; what follows a number that is not is not
+        exchanged.
         """
         joined = model.joined
         waits, left, sound = self._waits(loss, model), len(self._slices), True

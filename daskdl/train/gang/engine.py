@@ -56,18 +56,9 @@ def gang_graph(
 ) -> dict[Key, Any]:
     """Return a task for each member, whose key ends with its rank.
 
-    Parameters
-    ----------
-    name, attempt, gang, first :
-        Of the tasks, and the iteration they begin with.
-    common : pair of keys
-        Of the job and of the gang.
-    slices : sequence of keys, optional
-        Of the state's slices by rank; None if the members have kept them.
-    parts : sequence of keys
-        Of the shards.
-    shares : sequence of Share
-        Of the iterations, which follow each other in an epoch.
+    ``common`` are the keys of the job and of the gang; ``slices`` those of the state's slices by
+    rank, None if the members have kept them; ``parts`` those of the shards. The shares are of the
+    iterations from ``first`` on, which follow each other in an epoch.
     """
     graph: dict[Key, Any] = {}
     for rank in range(len(gang.addresses)):
@@ -87,15 +78,7 @@ def gang_graph(
 
 
 class GangEngine(OnCluster):
-    """Run groups of iterations by gangs.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    job : Job
-    samples : SampleSet
-    validation : SampleSet, optional
-    """
+    """Run groups of iterations by gangs."""
 
     group_limit = 1000
 

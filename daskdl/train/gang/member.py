@@ -47,31 +47,13 @@ def run_groups(
 ) -> Result | None:
     """Run a group of iterations with the other members, and those that the driver asks for then.
 
-    Parameters
-    ----------
-    job, gang, attempt, rank :
-        Of the run, its members, and this member.
-    first : int
-        Iteration at which the group begins.
-    draws : Draws
-        The samples of each iteration, by shard.
-    given : Slice, optional
-        This member's numbers at the group's beginning; None if it kept them from the last group.
-    *partitions : Partition
-        Its shards.
+    The group begins at iteration ``first``; ``draws`` has the samples of each iteration, by shard;
+    ``given`` this member's numbers at the group's beginning, None if it kept them from the last
+    group. The partitions are its shards.
 
-    Returns
-    -------
-    Result or None
-        That of the group, by the first member of a gang that is asked for one only. Others answer
-        in the first member's :class:`~daskdl.collective.mailbox.Mailbox`.
-
-    Raises
-    ------
-    BrokenGangError
-        When the attempt cannot go on.
-    TaskError, TrainingError
-        As the steps do.
+    The result of the group is returned by the first member of a gang that is asked for one only.
+    Others answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`. A
+    BrokenGangError says that the attempt cannot go on; steps raise TaskError and TrainingError.
     """
     worker = get_worker()
     if worker.address != gang.addresses[rank]:

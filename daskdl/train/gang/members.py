@@ -55,13 +55,8 @@ def put_together(
 class Gang(Group):
     """A group of members, for as long as they are the same.
 
-    Parameters
-    ----------
-    stays : bool
-        Whether it is asked for more groups after the first.
-    unit : int
-        Slices of the vector begin at whole multiples of it, see
-        :attr:`daskdl.optim.Method.unit`.
+    ``stays``: whether it is asked for more groups after the first. Slices of the vector begin at
+    whole multiples of ``unit``, see :attr:`daskdl.optim.Method.unit`.
     """
 
     stays: bool = True

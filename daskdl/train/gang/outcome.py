@@ -105,18 +105,10 @@ def gathered(
 ) -> Result | None:
     """Gather a group's outcome on the first member, which returns it; others return None.
 
-    Parameters
-    ----------
-    job, gang, comm, tables :
-        Of the run, its members, and what they speak by.
-    kept : Kept
-        This member's state at the group's end.
-    first : int
-        Iteration at which the group began.
-    records, measured : sequences
-        Of each iteration, this member's seconds, and the metrics of its shards.
-    sliced_state : bool
-        Whether members have their own numbers of the optimizer's state, or all of them all.
+    The group began at iteration ``first``; ``kept`` is this member's state at its end. Records and
+    ``measured`` are of each iteration: this member's seconds, and the metrics of its shards.
+    ``sliced_state``: whether members have their own numbers of the optimizer's state, or all of
+    them all.
     """
     weights, slots = kept.weights, dict(kept.slots)
     sliced = [name for name, s in slots.items() if s.ndim and sliced_state]

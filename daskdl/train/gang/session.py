@@ -22,18 +22,7 @@ LEAVING = 10.0
 
 
 class Session(RankTasks):
-    """The members of a gang at work.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    run : str
-        The job's.
-    attempt : int
-    gang : Gang
-    futures : sequence of Future
-        Of the members' tasks, by rank.
-    """
+    """The members of a gang at work, by the futures of their tasks in the order of ranks."""
 
     def __init__(
         self, cluster: Cluster, run: str, attempt: int, gang: Gang, futures: Sequence[Future]
@@ -52,14 +41,8 @@ class Session(RankTasks):
         """Return the outcome of the group that begins with iteration ``first``.
 
         None if the members have left before they heard of it, as they do when the driver is busy
-        with other things for a while.
-
-        Raises
-        ------
-        BrokenGangError, TaskError
-            When a member is lost, or for an exception in a task.
-        ClusterError
-            When it takes too long.
+        with other things for a while. A member that is lost is a BrokenGangError, an exception in a
+        task a TaskError, and what takes too long a ClusterError.
         """
         asked = None
         if self._gang.stays:

@@ -28,18 +28,11 @@ from daskdl.train.gang.members import Gang, Slots, Vector
 
 
 class SlicedUpdate:
-    """Steps this member's numbers, and gathers the new weights of all members.
+    """Steps this member's numbers by a method of its slices, and gathers all members' new weights.
 
     The model's own vector has all weights, rounded where messages are; the numbers that updates are
     made of, in float32, are this member's. Of tables every member has all rows, and of the
     optimizer's state its own.
-
-    Parameters
-    ----------
-    job, gang, comm :
-        Of the run, its members, and what they speak by.
-    method : Method
-        Of this member's slices.
     """
 
     sliced = True
@@ -61,14 +54,7 @@ class SlicedUpdate:
         return self._model.vector
 
     def begin(self, weights: Vector, slots: Slots) -> None:
-        """Take all weights and this member's state.
-
-        Parameters
-        ----------
-        weights : float32 (size of the whole vector,)
-        slots : mapping of str to array
-            This member's numbers, those of tables last, and scalars.
-        """
+        """Take all weights, and the own numbers of the state, those of tables last, and scalars."""
         end = sum(s.stop - s.start for s in self._owned)
         slots = {name: copied(slot) for name, slot in slots.items()}  # it may be somebody's yet
         self._slots = {n: s[:end] if s.ndim else s for n, s in slots.items()}
@@ -86,20 +72,9 @@ class SlicedUpdate:
             self._codec.round(vector, 0)
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
-        """Make the step of iteration ``t``.
+        """Make the step of iteration ``t`` by the sum over all shards of this member's numbers.
 
-        Parameters
-        ----------
-        t : int
-        total : Gradient
-            The sum over all shards of this member's numbers.
-
-        Returns
-        -------
-        Record
-            With the seconds of the update.
-        float
-            Seconds that the gathering took.
+        Returns a record with the seconds of the update, and the seconds that the gathering took.
         """
         clock, method = Stopwatch(), self._method
         state = State(self._own, self._slots, t)

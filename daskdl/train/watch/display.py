@@ -18,13 +18,7 @@ EPOCHS = 10
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return a line through numbers as SVG, from the first to the last; means of many.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Those that are not finite are left out.
-    """
+    """Return a line through numbers as SVG, means of many; what is not finite is left out."""
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).any():
         return ""

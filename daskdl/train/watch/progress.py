@@ -6,14 +6,14 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from daskdl.train.watch.display import of_epochs, sparkline
 from daskdl.train.watch.history import UNTOLD
 
 
-class Progress(Protocol):
-    """Protocol of objects that show how far a fit is."""
+class Progress:
+    """Base of objects that show how far a fit is; it shows nothing."""
 
     def start(self, done: int, total: int) -> None:
         """Begin with so many iterations of all done."""
@@ -28,32 +28,8 @@ class Progress(Protocol):
         """End."""
 
 
-class Silent:
-    """Tells nothing."""
-
-    def start(self, done: int, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, done: int, loss: float, rate: float) -> None:
-        """Do nothing."""
-
-    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Do nothing."""
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
-class Lines(Silent):
-    """Writes plain lines to standard error.
-
-    Parameters
-    ----------
-    every : float
-        Seconds between lines; the end of an epoch is told too.
-    clock : callable
-        Returns seconds.
-    """
+class Lines(Progress):
+    """Writes plain lines to standard error: ``every`` so many seconds, and at an epoch's end."""
 
     def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._every, self._clock = every, clock
@@ -95,7 +71,7 @@ class Lines(Silent):
             self._untold = ""
 
 
-class Bar(Silent):
+class Bar(Progress):
     """A bar of rich on standard error."""
 
     def __init__(self) -> None:
@@ -177,7 +153,7 @@ def in_notebook() -> bool:
     return True
 
 
-class Widget(Silent):
+class Widget(Progress):
     """A bar, the line of the loss, and the table of epochs, of ipywidgets."""
 
     def __init__(self) -> None:
@@ -233,7 +209,7 @@ class Widget(Silent):
 def make_progress(wanted: bool) -> Progress:
     """Return the progress that fits: a notebook's, or that of standard error."""
     if not wanted:
-        return Silent()
+        return Progress()
     if in_notebook():
         return Widget()
     return Bar() if sys.stderr.isatty() else Lines()
