@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.interop.building import Builder, Table, Value
-from daskdl.interop.caffe.prototxt import Message
+from daskdl.interop.caffe.files import Message
 from daskdl.interop.guard import check_keys
 from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array

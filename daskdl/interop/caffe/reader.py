@@ -7,9 +7,9 @@ from typing import Any
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Value
-from daskdl.interop.caffe import caffemodel, learned, plain, shaping
+from daskdl.interop.caffe import learned, plain, shaping
+from daskdl.interop.caffe.files import Message, parse, read_blobs
 from daskdl.interop.caffe.layers import TABLE, Layer
-from daskdl.interop.caffe.prototxt import Message, parse
 from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
@@ -88,7 +88,7 @@ def read(
 ) -> Graph:
     """Read the bytes of both files, which ``where`` and ``weights_where`` name in errors."""
     network = parse(text.decode("utf-8", "replace"), where)
-    blobs = caffemodel.read(weights, weights_where)
+    blobs = read_blobs(weights, weights_where)
     with reading(where):
         return _Network(network, blobs, where, channels_last).graph()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskdl.errors import MissingExtraError, ModelFileError
 from daskdl.interop.guard import damaged
-from daskdl.interop.torch_weights.safetensors import widened
+from daskdl.interop.torch_weights.tensors import widened
 from daskdl.tensor import Array
 
 #: Groups and datasets of a file, and groups in each other, at most.

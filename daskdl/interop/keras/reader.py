@@ -10,7 +10,7 @@ from pathlib import Path
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import LastBuilder, Value
 from daskdl.interop.guard import check_supported, damaged, existing, reading
-from daskdl.interop.keras import hdf5, learned, plain, recurrent
+from daskdl.interop.keras import hdf5, learned, plain
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
 from daskdl.interop.keras.topology import Place, Step, Topology, numbered, topology
@@ -18,7 +18,7 @@ from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: They put their layers into the table when they are imported.
-FAMILIES = (learned, plain, recurrent)
+FAMILIES = (learned, plain)
 
 
 def load(path: str | Path) -> Graph:

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.nn.operators.elementwise import FUNCTIONS
 
 #: Of (emitter, inputs, settings, results' shapes for the two batches): values of the results.
 Writer = Callable[..., Any]
@@ -25,33 +26,25 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
     return register
 
 
-_ELEMENTWISE: dict[str, tuple[str, dict[str, str]]] = {
-    "abs": ("Abs", {}), "arccos": ("Acos", {}), "arccosh": ("Acosh", {}), "arcsin": ("Asin", {}),
-    "arcsinh": ("Asinh", {}), "arctan": ("Atan", {}), "arctanh": ("Atanh", {}), "cos": ("Cos", {}),
-    "cosh": ("Cosh", {}), "elu": ("Elu", {"alpha": "alpha"}), "erf": ("Erf", {}),
-    "exp": ("Exp", {}), "hard_swish": ("HardSwish", {}), "leaky_relu": ("LeakyRelu",
-    {"slope": "alpha"}), "log": ("Log", {}), "negative": ("Neg", {}), "relu": ("Relu", {}),
-    "sigmoid": ("Sigmoid", {}), "sin": ("Sin", {}), "sinh": ("Sinh", {}),
-    "softplus": ("Softplus", {}), "softsign": ("Softsign", {}), "sqrt": ("Sqrt", {}),
-    "tan": ("Tan", {}), "tanh": ("Tanh", {}),
-}  # fmt: skip
-_DEFAULTS = {"elu": {"alpha": 1.0}, "leaky_relu": {"alpha": 0.2}}
-
-
 def _one(emit: Emitter, operator: str, x: Value, *more: Any, **attributes: Any) -> Value:
     """Write an operator that works element by element, in whatever layout its input has."""
     return Value(emit.node(operator, x.name, *more, **attributes), x.ndim, x.first)
 
 
-def _elementwise(name: str, operator: str, renamed: dict[str, str]) -> Writer:
-    def write(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-        attributes = {**_DEFAULTS.get(name, {}), **{renamed[k]: v for k, v in settings.items()}}
-        return _one(emit, operator, inputs[0], **attributes)
-
-    return write
+def _elementwise(operator: str) -> Writer:
+    return lambda emit, inputs, settings, shapes: _one(emit, operator, inputs[0])
 
 
-WRITERS.update({n: _elementwise(n, op, renamed) for n, (op, renamed) in _ELEMENTWISE.items()})
+WRITERS.update({f.__name__: _elementwise(name) for name, f in FUNCTIONS.items()})
+WRITERS["relu"] = _elementwise("Relu")
+
+
+@writer("elu", "leaky_relu")
+def slope(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
+    """ELU or leaky ReLU, whose one setting is ONNX' alpha."""
+    operator, default = {"elu": ("Elu", 1.0), "leaky_relu": ("LeakyRelu", 0.2)}[name]
+    return _one(emit, operator, inputs[0], alpha=next(iter(settings.values()), default))
+
 
 _BINARY = {
     "add": "Add", "divide": "Div", "maximum": "Max", "minimum": "Min", "multiply": "Mul",

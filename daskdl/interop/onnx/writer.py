@@ -12,10 +12,9 @@ import numpy as np
 from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.files import replacing
 from daskdl.interop.onnx import images, int8, moving, zoo
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.onnx.emitter import Emitter, Step, Trace, Value, traces
 from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.operations import WRITERS, refuse
-from daskdl.interop.onnx.tracing import Step, Trace, traces
 from daskdl.nn.core.arguments import parts_of
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.modelfile import checked_target

@@ -12,8 +12,8 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.building import Value
 from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.interop.tensorflow import arithmetic, images, shaping
-from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
+from daskdl.interop.tensorflow.images import BatchNorm, recognised
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
 from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array

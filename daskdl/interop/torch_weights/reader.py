@@ -14,8 +14,8 @@ import numpy as np
 
 from daskdl.errors import DataError
 from daskdl.interop.guard import damaged, existing
-from daskdl.interop.torch_weights import pickles, safetensors
-from daskdl.interop.torch_weights.tensors import Tensors
+from daskdl.interop.torch_weights import pickles
+from daskdl.interop.torch_weights.tensors import Tensors, read_safetensors
 from daskdl.tensor import Array
 
 #: The first pickle of an old file.
@@ -74,7 +74,7 @@ def _read(path: Path) -> dict[str, Array]:
     if path.name.endswith(".index.json"):
         return _shards(path)
     if path.suffix == ".safetensors" or beginning[8:] == b"{":
-        return safetensors.read(path)
+        return read_safetensors(path)
     return _zip(path) if beginning.startswith(b"PK\x03\x04") else _old(path)
 
 

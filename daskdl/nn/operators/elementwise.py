@@ -21,7 +21,8 @@ from daskdl.nn.operators.table import (
     shape_of,
 )
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+#: Functions of daskdl.ops by ONNX' names.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Abs": ops.abs,
     "Acos": ops.arccos,
     "Acosh": ops.arccosh,
@@ -66,7 +67,7 @@ def _step(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda call, x: function(array(x))
 
 
-TABLE.update({name: _function(function) for name, function in _FUNCTIONS.items()})
+TABLE.update({name: _function(function) for name, function in FUNCTIONS.items()})
 TABLE.update({name: _step(function) for name, function in _STEPS.items()})
 
 

@@ -12,31 +12,22 @@ from daskdl.nn.operators.shapes import DTYPES
 from daskdl.nn.operators.table import Call, Value, array, operator
 from daskdl.tensor import Array
 
+#: Factors of the cosines that windows are sums of.
+_WINDOWS = {
+    "HannWindow": (0.5, -0.5),
+    "HammingWindow": (25 / 46, -21 / 46),
+    "BlackmanWindow": (0.42, -0.5, 0.08),
+}
 
-def _window(call: Call, size: Value, terms: tuple[float, ...]) -> Array:
+
+@operator(*_WINDOWS)
+def window(call: Call, size: Value) -> Value:
+    """Return a sum of cosines: a raised one, one on a pedestal, or three."""
     count = int(array(size).reshape(-1)[0])
     span = max(1, count if call.get("periodic", 1) else count - 1)
     angle = 2 * np.pi * np.arange(count) / span
-    y = sum(term * np.cos(k * angle) for k, term in enumerate(terms))
+    y = sum(factor * np.cos(k * angle) for k, factor in enumerate(_WINDOWS[call.name]))
     return np.asarray(y, DTYPES[call.get("output_datatype", 1)])
-
-
-@operator("HannWindow")
-def hann_window(call: Call, size: Value) -> Value:
-    """Return a raised cosine."""
-    return _window(call, size, (0.5, -0.5))
-
-
-@operator("HammingWindow")
-def hamming_window(call: Call, size: Value) -> Value:
-    """Return a raised cosine on a pedestal, with the coefficients 25/46 and 21/46."""
-    return _window(call, size, (25 / 46, -21 / 46))
-
-
-@operator("BlackmanWindow")
-def blackman_window(call: Call, size: Value) -> Value:
-    """Sum of three cosines."""
-    return _window(call, size, (0.42, -0.5, 0.08))
 
 
 @operator("DFT")

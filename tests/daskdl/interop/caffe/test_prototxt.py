@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.caffe import caffemodel as weights_of
-from daskdl.interop.caffe.prototxt import Message, parse
+from daskdl.interop.caffe.files import Message, parse, read_blobs
 from daskdl.interop.caffe.reader import read
 from tests.daskdl.interop.caffe.files import caffemodel, field, graph, layer, network, varint
 from tests.daskdl.interop.caffe.test_layers import ONE, inputs, w
@@ -107,20 +106,20 @@ def test_damaged_texts(count):
 
 def test_lengths_beyond_the_file():
     with pytest.raises(ModelFileError, match="a part of 1000000 bytes goes beyond the 3 that are"):
-        weights_of.read(varint(100 << 3 | 2) + varint(1_000_000) + b"abc", "m")
+        read_blobs(varint(100 << 3 | 2) + varint(1_000_000) + b"abc", "m")
 
 
 @pytest.mark.parametrize("shape", [[1 << 40, 1 << 40], [-1, 4], [1 << 31], [1] * 40])
 def test_sizes_that_the_bytes_do_not_bear_out(shape):
     blob = field(7, field(1, b"".join(map(varint, shape)))) + field(5, b"\0" * 16)
     with pytest.raises(ModelFileError, match=r"layer 'l': expected .* numbers for a blob"):
-        weights_of.read(field(100, field(1, b"l") + field(7, blob)), "m")
+        read_blobs(field(100, field(1, b"l") + field(7, blob)), "m")
 
 
 def test_numbers_one_by_one():
     blob = b"\x2d\0\0\0\0" * 3
     with pytest.raises(ModelFileError, match="numbers one by one"):
-        weights_of.read(field(100, field(1, b"l") + field(7, blob)), "m")
+        read_blobs(field(100, field(1, b"l") + field(7, blob)), "m")
 
 
 def test_names_of_attributes_are_no_names_of_weights():

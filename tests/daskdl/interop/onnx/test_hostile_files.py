@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from daskdl.errors import DaskdlError, ModelFileError
-from daskdl.interop.onnx import load, wire
-from daskdl.interop.onnx.reader import from_proto, read
+from daskdl.interop.onnx import load
+from daskdl.interop.onnx.reader import check_bytes, from_proto, read
 from tests.daskdl.interop.onnx.models import picture_model
 
 
@@ -76,13 +76,13 @@ def test_messages_too_deep_in_each_other():
 
 def test_two_bytes_are_a_node_of_hundreds():
     with pytest.raises(ModelFileError, match="would take more than"):
-        wire.check(field(7, b"\x0a\x00" * 2_000_000), "m")
+        check_bytes(field(7, b"\x0a\x00" * 2_000_000), "m")
 
 
 def test_one_byte_is_a_number_of_eight():
     tensor = field(7, b"\x01" * 20_000_000)
     with pytest.raises(ModelFileError, match="would take more than"):
-        wire.check(field(7, field(5, tensor)), "m")
+        check_bytes(field(7, field(5, tensor)), "m")
 
 
 @pytest.mark.parametrize("dims", [[1 << 40, 1 << 40], [-1, 4], [1 << 31], [1 << 62]])
