@@ -16,13 +16,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from nowcast.rain.cf import TIME, TIME_ENCODING
 from nowcast.rain.store import open_rain, time_step, write_zarr
 from nowcast.rain.wrong import wrong_setting
 
 VALIDATOR = "0.4.0"
+#: Forms of what the convention has a form for, and how they are told.
+FORMS = {
+    "identifier": (
+        r"(?a:[A-Z]{2}-\w+-\w+)",
+        "COUNTRY-INSTITUTION-QUANTITY such as NL-knmi-rain_rate",
+    ),
+    "created_by": (r"[^<>]+ <[^<>@\s]+@[^<>@\s]+>", "'Name <name@example.org>'"),
+    "created_with": (
+        r"https://github\.com/mlcast-community/mlcast-dataset-[^-/@\s]+-[^/@\s]+@\S+",
+        "https://github.com/mlcast-community/mlcast-dataset-INSTITUTION-NAME@VERSION",
+    ),
+}
 
 
 class Origin(BaseModel):
@@ -50,29 +62,12 @@ class Origin(BaseModel):
         except ValidationError as error:
             raise wrong_setting("mlcast, ", error) from None
 
-    @field_validator("identifier")
+    @field_validator(*FORMS)
     @classmethod
-    def _check_identifier(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Z]{2}-\w+-\w+", value, re.ASCII):
-            raise ValueError("expected COUNTRY-INSTITUTION-QUANTITY such as NL-knmi-rain_rate")
-        return value
-
-    @field_validator("created_by")
-    @classmethod
-    def _check_creator(cls, value: str) -> str:
-        if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>@\s]+>", value):
-            raise ValueError("expected 'Name <name@example.org>'")
-        return value
-
-    @field_validator("created_with")
-    @classmethod
-    def _check_program(cls, value: str) -> str:
-        repository = r"https://github\.com/mlcast-community/mlcast-dataset-[^-/@\s]+-[^/@\s]+"
-        if not re.fullmatch(repository + r"@\S+", value):
-            raise ValueError(
-                "expected https://github.com/mlcast-community/"
-                "mlcast-dataset-INSTITUTION-NAME@VERSION"
-            )
+    def _check(cls, value: str, info: ValidationInfo) -> str:
+        form, expected = FORMS[str(info.field_name)]
+        if not re.fullmatch(form, value):
+            raise ValueError(f"expected {expected}")
         return value
 
     def attributes(self) -> dict[str, str]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nowcast.simulate.storms import Cells, Storms, draw_numbers, lognormal
+from nowcast.simulate.storms import Cells, Storms, cores_in, draw_numbers, lognormal
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,6 @@ def draw_regime(rng: np.random.Generator) -> Regime:
     )
 
 
-Array = NDArray[np.float64]
-
 #: Farthest from the radar that the middle of a system is when it is half through its life, metres.
 REACH = 160e3
 #: Radii of the stratiform rain in metres, and lives of systems in seconds, smallest and largest.
@@ -98,26 +95,13 @@ def draw_systems(seed: int, hours: float, per_day: float) -> Storms:
     )
     number = np.round(CORES[0] + (CORES[1] - CORES[0]) * size)
     system, core = np.nonzero(np.arange(many.shape[1]) < number[:, None])
-    return Storms(
-        shields, _cores(shields[system], begin[system], life[system], many[system, core].T)
-    )
-
-
-def _cores(parent: Cells, begin: Array, life: Array, u: Array) -> Cells:
-    """Make a core in each of the given systems, which begin and live as told."""
-    distance, direction = 0.8 * np.sqrt(u[2]), 2.0 * np.pi * u[3]
-    along = distance * np.cos(direction) * parent.along
-    across = distance * np.sin(direction) * parent.across
-    cos, sin = np.cos(parent.tilt), np.sin(parent.tilt)
-    radius = 2.5e3 + 2.5e3 * u[4]
-    return Cells(
-        birth=begin + LAST_CORE * life * u[1],
+    u = many[system, core].T
+    cores = cores_in(
+        shields[system],
+        u,
+        birth=begin[system] + LAST_CORE * life[system] * u[1],
         life=(30.0 + 30.0 * u[0]) * 60.0,
-        when=parent.when,
-        x=parent.x + cos * along - sin * across,
-        y=parent.y + sin * along + cos * across,
-        peak=lognormal(u[5], 20.0, 0.5).clip(6.0, 70.0),
-        along=radius,
-        across=radius * (0.55 + 0.45 * u[6]),
-        tilt=np.pi * u[7],
+        radius=2.5e3 + 2.5e3 * u[4],
+        spread=0.5,
     )
+    return Storms(shields, cores)

@@ -99,7 +99,10 @@ class Storms:
         shields = _shields(start, interval, one)
         number = FEWEST_CORES + np.floor((MOST_CORES + 1 - FEWEST_CORES) * one[8])
         storm, core = np.nonzero(np.arange(MOST_CORES) < number[:, None])
-        return cls(shields, _cores(shields[storm], many[storm, core].T))
+        parent, u = shields[storm], many[storm, core].T
+        life = (35.0 + 55.0 * u[0]) * 60.0
+        birth, radius = parent.birth + u[1] * (parent.life - life), 3.5e3 + 4.5e3 * u[4]
+        return cls(shields, cores_in(parent, u, birth=birth, life=life, radius=radius, spread=0.55))
 
 
 def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float, Array, Array]:
@@ -139,22 +142,25 @@ def _shields(start: Array, interval: float, u: Array) -> Cells:
     )
 
 
-def _cores(parent: Cells, u: Array) -> Cells:
-    """Make a core in each of the given shields, that lives a part of its time."""
-    life = (35.0 + 55.0 * u[0]) * 60.0
-    # Inside of 0.8 of the shield's ellipse, so that a core stands in rain.
+def cores_in(
+    parent: Cells, u: Array, *, birth: Array, life: Array, radius: Array, spread: float
+) -> Cells:
+    """Make a core in each of the given cells, of numbers u (8, n) between 0 and 1.
+
+    Inside of 0.8 of the parent's ellipse, so that a core stands in rain; ``spread`` is the standard
+    deviation of the logarithm of its strength.
+    """
     distance, direction = 0.8 * np.sqrt(u[2]), 2.0 * np.pi * u[3]
     along = distance * np.cos(direction) * parent.along
     across = distance * np.sin(direction) * parent.across
     cos, sin = np.cos(parent.tilt), np.sin(parent.tilt)
-    radius = 3.5e3 + 4.5e3 * u[4]
     return Cells(
-        birth=parent.birth + u[1] * (parent.life - life),
+        birth=birth,
         life=life,
         when=parent.when,
         x=parent.x + cos * along - sin * across,
         y=parent.y + sin * along + cos * across,
-        peak=lognormal(u[5], 20.0, 0.55).clip(6.0, 70.0),
+        peak=lognormal(u[5], 20.0, spread).clip(6.0, 70.0),
         along=radius,
         across=radius * (0.55 + 0.45 * u[6]),
         tilt=np.pi * u[7],
