@@ -23,17 +23,7 @@ DEGREE = 111_195.0
 
 
 class Ahead(NamedTuple):
-    """A point of a cell's track ahead.
-
-    Parameters
-    ----------
-    minutes : int
-        After the cell's time.
-    longitude, latitude : float
-        Degrees.
-    radius_km : float
-        Two thirds of storms lie within it.
-    """
+    """A point of a cell's track ahead; two thirds of storms lie within its radius."""
 
     minutes: int
     longitude: float
@@ -42,16 +32,9 @@ class Ahead(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Rain of a cell at a place, if the cell moves on as it is.
+    """Rain of a cell at a place, if the cell moves on as it is; numbers of the cell and its track.
 
-    Parameters
-    ----------
-    place : str
-        Its name.
-    track, cell : int
-        Numbers of the track and of the cell.
-    begins, ends : datetime64[s]
-        UTC; the end is not after the last minute that is looked at.
+    Begin and end are in UTC; the end is not after the last minute that is looked at.
     """
 
     place: str

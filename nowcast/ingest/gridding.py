@@ -2,7 +2,8 @@
 
 A cell in which gates fall is their mean, the areal mean where gates are finer than cells. A cell
 without one, far out where rays lie farther apart than cells, is interpolated between the two rays
-and two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ.
+and two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ. How much
+of a map is missing, dry and wet is counted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
 
 # A ray further from its neighbour than this many usual steps has a gap beside it: no data there.
 LARGEST_GAP = 2.5
@@ -194,3 +196,42 @@ def _between_gates(
             columns.append(ray * geometry.gates + gate)
             weights.append((share * part).astype(np.float32))
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+
+
+# Rain rate in mm h-1 from which on a cell is wet.
+WET = 0.1
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Numbers of cells without a value, below 0.1 mm h-1 and from there on; they add up over times.
+
+    Examples
+    --------
+    >>> Coverage.of(np.array([[np.nan, 0.0], [0.0, 5.0]], np.float32)).shares()
+    (25.0, 50.0, 25.0)
+    """
+
+    missing: int = 0
+    dry: int = 0
+    wet: int = 0
+
+    @classmethod
+    def of(cls, rain: NDArray[np.float32], reached: NDArray[np.bool_] | None = None) -> Coverage:
+        """Return the numbers for a map in mm h-1, of the cells that are ``reached`` (all)."""
+        cells = rain if reached is None else rain[reached]
+        wet = int(np.count_nonzero(cells >= WET))
+        missing = int(np.count_nonzero(np.isnan(cells)))
+        return cls(missing, cells.size - missing - wet, wet)
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(self.missing + other.missing, self.dry + other.dry, self.wet + other.wet)
+
+    def shares(self) -> tuple[float, float, float]:
+        """Return how many of a hundred cells are missing, dry and wet; zeros of no cells."""
+        total = max(self.missing + self.dry + self.wet, 1)
+        return 100.0 * self.missing / total, 100.0 * self.dry / total, 100.0 * self.wet / total
+
+    def __str__(self) -> str:
+        missing, dry, wet = self.shares()
+        return f"{missing:.1f} % missing, {dry:.1f} % dry, {wet:.1f} % wet ({WET:g} mm/h and more)"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.gridding import Coverage
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.rain_map import Failure, RainMap
 from nowcast.ingest.report import IngestReport
@@ -44,15 +44,9 @@ MOST_RADARS = 1 << 30
 
 @dataclass(frozen=True)
 class Part:
-    """One radar's part in a frame.
+    """One radar's part in a frame: the scan nearest in time, and the ``other`` for its motion.
 
-    Parameters
-    ----------
-    scan : Scan
-        The one nearest in time.
-    other : Scan, optional
-        The one before, or for the first the one after, which tells the motion; none where the scan
-        need not be moved.
+    That is the one before, or for the first the one after; none where the scan need not be moved.
     """
 
     scan: Scan

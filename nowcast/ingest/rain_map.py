@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.ingest.coverage import Coverage
-from nowcast.ingest.gridding import LEAST_QUALITY, beam_quality, gate_weights
+from nowcast.ingest.gridding import LEAST_QUALITY, Coverage, beam_quality, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
 from nowcast.quality.bright_band import freezing_level
@@ -21,7 +20,6 @@ from nowcast.quality.climate import alike, open_climate
 from nowcast.radar import isolated, reader
 from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header, Site, compare_times
-from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.grid import Grid
 
@@ -189,7 +187,7 @@ def map_sweeps(
     """Return a map of each sweep in mm h-1, and which cells (y, x) the radar reaches."""
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
-        weights = gate_weights(_geometry(sweep), grid)
+        weights = gate_weights(sweep.geometry, grid)
         assert sweep.dbz is not None
         maps.append(weights.apply(settings.relation.rain_rate(sweep.dbz)))
         reached |= weights.reached
@@ -199,11 +197,6 @@ def map_sweeps(
             f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
         )
     return maps, reached
-
-
-def _geometry(sweep: Sweep) -> Geometry:
-    assert sweep.site is not None
-    return Geometry.of(sweep.site, sweep.elevation, sweep.azimuth, sweep.range)
 
 
 def _corrected(sweep: Sweep, offset: float) -> Sweep:
@@ -227,7 +220,7 @@ def _quality(
     """
     result = np.full(grid.shape, np.nan, np.float32)
     for one, rain in zip(cleaned, maps, strict=True):
-        geometry = _geometry(one.sweep)
+        geometry = one.sweep.geometry
         quality = beam_quality(geometry, grid, by_height=by_height)
         if by_height and one.lost is not None:
             share = gate_weights(geometry, grid).apply(np.float32(10) ** (-0.1 * one.lost))
@@ -240,7 +233,7 @@ def map_flags(cleaned: Sequence[Cleaned], grid: Grid) -> NDArray[np.uint8]:
     """Return the bits (y, x) of the steps that changed any of a cell's gates, in any sweep."""
     result = np.zeros(grid.shape, np.uint8)
     for one in cleaned:
-        weights = gate_weights(_geometry(one.sweep), grid)
+        weights = gate_weights(one.sweep.geometry, grid)
         for bit in (1 << place for place in range(len(STEPS))):
             if (one.flags & bit).any():
                 result[weights.apply((one.flags & bit).astype(np.float32)) > 0] |= bit

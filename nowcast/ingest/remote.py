@@ -57,14 +57,10 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Access:
-    """Options of remote stores, and the range of times that is wanted of them.
+    """Options for fsspec, such as ``{"anon": True}``, and the range of times that is wanted.
 
-    Parameters
-    ----------
-    options : mapping
-        For fsspec, such as ``{"anon": True}``; of archives, for the store that they lie in.
-    first, last : datetime64, optional
-        Files whose names tell an earlier or a later time are left out.
+    Options of archives are for the store that they lie in. Files whose names tell a time before
+    ``first`` or after ``last`` are left out.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)

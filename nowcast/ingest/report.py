@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daskdl.errors import DataError
-from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.gridding import Coverage
 from nowcast.ingest.rain_map import Failure
 from nowcast.mosaic.calibration import Calibration, offsets
 from nowcast.radar.plainfile import WHOLE

@@ -24,16 +24,9 @@ EPOCH = np.datetime64("1970-01-01", "s")
 
 @dataclass(frozen=True)
 class Scan:
-    """Files and settings that one task reads.
+    """Files and settings that one task reads: several for sweeps or moments in files of their own.
 
-    Parameters
-    ----------
-    time : datetime64[s]
-        Valid time, UTC.
-    headers : tuple of Header
-        Of its files; several for polar scans whose sweeps or moments are in separate files.
-    index : int
-        Which of the maps in a composite's file.
+    ``time`` is valid, UTC, in seconds; ``index`` says which of the maps in a composite's file.
     """
 
     time: np.datetime64

@@ -25,12 +25,8 @@ from nowcast.rain.grid import Grid
 class Sources:
     """Files to look into.
 
-    Parameters
-    ----------
-    named : list of Path
-        Named by the user, or matched by a pattern: each has to be a radar file.
-    found : list of Path
-        Met in folders: those that are no radar files are passed over unless their ending says so.
+    Those ``named`` by the user, or matched by a pattern, have to be radar files; those ``found``
+    in folders are passed over if they are none, unless their ending says so.
     """
 
     named: list[Path] = field(default_factory=list)

@@ -23,16 +23,10 @@ FEWEST_CELLS = 500
 
 
 class Difference(NamedTuple):
-    """The difference in reflectivity between two radars.
+    """The difference in reflectivity between two radars, by their names.
 
-    Parameters
-    ----------
-    first, second : str
-        Their names.
-    decibel : float
-        Median of the reflectivity of the second less that of the first.
-    cells : int
-        How many were compared, over all times.
+    ``decibel`` is the median of the reflectivity of the second less that of the first, over
+    ``cells`` of all times.
     """
 
     first: str

@@ -15,14 +15,9 @@ Float = NDArray[np.float32]
 
 
 class View(NamedTuple):
-    """One radar's map.
+    """One radar's map, (y, x) float32: rain in mm h-1, NaN is missing, and quality above 0 to 1.
 
-    Parameters
-    ----------
-    rain : (y, x) float32
-        mm h-1; NaN is missing.
-    quality : (y, x) float32
-        Above 0 to 1; NaN where the radar does not reach.
+    The quality is NaN where the radar does not reach.
     """
 
     rain: Float

@@ -40,8 +40,7 @@ def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
     the sea, metres.
     """
     assert sweep.dbz is not None
-    assert sweep.site is not None
-    geometry = Geometry.of(sweep.site, sweep.elevation, sweep.azimuth, sweep.range)
+    geometry = sweep.geometry
     seen = np.zeros(geometry.gates)
     # Gauss and Hermite's nodes over the Gaussian pattern of the power, there and back.
     nodes, weights = np.polynomial.hermite_e.hermegauss(7)

@@ -24,19 +24,7 @@ EXPECTED = {
 
 
 def wrong_setting(before: str, error: ValidationError, behind: str = "") -> SettingsError:
-    """Return the first of the errors: the setting's place, what was expected, what was found.
-
-    Examples
-    --------
-    >>> from pydantic import BaseModel, ValidationError
-    >>> class Sizes(BaseModel):
-    ...     cells: int
-    >>> try:
-    ...     Sizes(cells="many")
-    ... except ValidationError as error:
-    ...     print(wrong_setting("grid, ", error))
-    grid, cells: expected a whole number, found 'many'
-    """
+    """Return the first of the errors: the setting's place, what was expected, what was found."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "settings"
     message = f"expected {EXPECTED.get(first['type'], '')}"

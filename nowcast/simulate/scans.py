@@ -34,7 +34,7 @@ def simulate(
     false_echo: FalseEcho | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
-    """Write the scans of simulated weather.
+    """Write the scans of simulated weather; return their paths in the order of time.
 
     The same arguments give the same files, whatever was in the folder before. Each says of itself
     that it is simulated: in its name, in ``/what/source`` and, as ODIM has it, in
@@ -48,29 +48,17 @@ def simulate(
         Length of the simulation and time between volumes.
     seed : int
         Of the weather and of the radar's noise.
-    radar : Radar, optional
     name : str
         Of the radar, in every file.
     false_echo : FalseEcho, optional
         What the radar sees that is no rain, and how rain is weakened on its way. Files then have
         RHOHV, PHIDP and SQIH too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a
         `Kind`.
-    progress : function of (done, total), optional
-
-    Returns
-    -------
-    list of paths, in the order of time
-
-    Raises
-    ------
-    SettingsError
-        When the numbers make no series of scans.
 
     Examples
     --------
     >>> radar = Radar(gates=20, elevations=(0.5,))
-    >>> scans = simulate(Path("scans"), hours=0.2, step_minutes=5, radar=radar)
-    >>> [scan.suffix for scan in scans]
+    >>> [scan.suffix for scan in simulate(Path("scans"), hours=0.2, step_minutes=5, radar=radar)]
     ['.h5', '.h5']
     """
     radar, folder = radar or Radar(), Path(folder)

@@ -48,14 +48,9 @@ class Scores(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Gauges and the radar's sums in their cells.
+    """Gauges and the radar's sums in their cells, mm (time, station), NaN where either is missing.
 
-    Parameters
-    ----------
-    gauge, radar : (time, station) float64
-        mm; NaN where either is missing.
-    range_km : (station,) float64
-        From the radar.
+    The range in km is that of the stations from the radar.
     """
 
     gauge: Array

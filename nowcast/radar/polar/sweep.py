@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.attributes import REFLECTIVITY
 from nowcast.radar.header import Site
+from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.units import METRES
 
 if TYPE_CHECKING:
@@ -122,6 +123,12 @@ class Sweep:
     def reach(self) -> float:
         """Range of the last gate in metres."""
         return float(self.range[-1])
+
+    @property
+    def geometry(self) -> Geometry:
+        """Places of the gates of a sweep whose site is known."""
+        assert self.site is not None
+        return Geometry.of(self.site, self.elevation, self.azimuth, self.range)
 
     def same_turn(self, other: Sweep) -> bool:
         """Tell whether both are moments of the same turn: same rays, same gates, same minute."""

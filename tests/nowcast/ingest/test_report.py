@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import SettingsError
-from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.gridding import Coverage
 from nowcast.ingest.mlcast import Origin, write_mlcast
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.report import GRID, IngestReport
