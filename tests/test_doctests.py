@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ FILES = [
     path.relative_to(ROOT)
     for package in ("daskdl", "nowcast")
     for path in sorted((ROOT / package).rglob("*.py"))
-    if ">>> " in path.read_text(encoding="utf-8")
+    if re.search(r">>> |_OfOperation\b|of_one_array\(", path.read_text(encoding="utf-8"))
 ]
 #: Modules whose examples take more than a third of a second, most of it for pictures and kernels.
 SLOW = {

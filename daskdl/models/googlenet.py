@@ -55,14 +55,8 @@ class GoogLeNet(Module, pure=True):
 
     Parameters
     ----------
-    classes : int
-    channels : int
-        Of the pictures.
-    auxiliary : bool
-        Whether there are two more classifiers in the middle. In training the result is then a tuple
-        of three logits, which :class:`AuxiliaryLoss` compares; in inference only the last counts.
-    dropout : float
-        Before the last layer.
+    classes, channels, auxiliary, dropout
+        As :class:`InceptionV1`'s.
     seed : int
         Of the initial weights, normal with a standard deviation of 0.01; biases are 0.
 

@@ -32,9 +32,8 @@ class Adagrad(Elementwise):
     Examples
     --------
     >>> method = Adagrad()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.99, 2.01], dtype=float32)
     """
 
@@ -84,9 +83,8 @@ class Adadelta(Elementwise):
     Examples
     --------
     >>> method = Adadelta()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.9968, 2.0032], dtype=float32)
     """
 
@@ -134,9 +132,8 @@ class RMSprop(Elementwise):
     Examples
     --------
     >>> method = RMSprop()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.9, 2.1], dtype=float32)
     """
 
@@ -191,9 +188,8 @@ class Ftrl(Elementwise):
     Examples
     --------
     >>> method = Ftrl()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.3167, 1.025 ], dtype=float32)
     """
 

@@ -50,9 +50,8 @@ class Adam(_Moments):
     Examples
     --------
     >>> method = Adam()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.999, 2.001], dtype=float32)
     """
 
@@ -100,9 +99,8 @@ class AdamW(Adam):
     Examples
     --------
     >>> method = AdamW()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.999, 2.001], dtype=float32)
     """
 
@@ -131,9 +129,8 @@ class Adamax(_Moments):
     Examples
     --------
     >>> method = Adamax()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.998, 2.002], dtype=float32)
     """
 
@@ -172,9 +169,8 @@ class Nadam(_Moments):
     Examples
     --------
     >>> method = Nadam()
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.9979, 2.0021], dtype=float32)
     """
 

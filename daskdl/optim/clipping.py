@@ -36,9 +36,8 @@ class ClipNorm(Wrapper):
     Examples
     --------
     >>> method = ClipNorm(SGD(0.1), 1.0)
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.9553, 2.0894], dtype=float32)
     """
 
@@ -121,9 +120,8 @@ class ClipValue(Wrapper):
     Examples
     --------
     >>> method = ClipValue(SGD(0.1), 0.2)
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.98, 2.02], dtype=float32)
     """
 

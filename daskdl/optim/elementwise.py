@@ -47,14 +47,9 @@ class Elementwise(Grouped):
 
     @abstractmethod
     def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
-        """Return the kernel's factors after the gradient's scale.
+        """Return the kernel's factors after the gradient's scale, in an iteration from 0.
 
-        Parameters
-        ----------
-        iteration : int
-            From 0.
-        rate, decay : float
-            Learning rate and weight decay, of a group if there are groups.
+        Learning rate and weight decay are those of a group if there are groups.
         """
 
     def slots(self, size: int) -> State:

@@ -159,9 +159,8 @@ class EMA(Wrapper):
     Examples
     --------
     >>> method = EMA(SGD(0.1))
-    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
-    >>> after, state = method.update(weights, gradient, method.init(2), 0)
-    >>> after.round(4)
+    >>> weights, gradient = np.float32([1, 2]), np.float32([0.5, -1])
+    >>> method.update(weights, gradient, method.init(2), 0)[0].round(4)
     array([0.95, 2.1 ], dtype=float32)
     """
 

@@ -50,19 +50,10 @@ def predict(
     tile: Mapping[Any, int] | None = None,
     **tiling: Any,
 ) -> Any:
-    """Return a model's results for samples; see :meth:`daskdl.nn.Module.predict`.
+    """Return a model's results for samples of any kind; see :meth:`daskdl.nn.Module.predict`.
 
-    Parameters
-    ----------
-    model : Module
-    samples :
-        Of any kind.
-    layer : str, optional
-        As in :meth:`daskdl.nn.Module.embed`.
-    classes : bool
-        As in :meth:`daskdl.nn.Module.predict_class`.
-    batch_size, threads, dims, precision, client, tile, **tiling :
-        As in :meth:`daskdl.nn.Module.predict`.
+    ``layer`` is that of :meth:`daskdl.nn.Module.embed`, ``classes`` stands for
+    :meth:`daskdl.nn.Module.predict_class`.
 
     Examples
     --------

@@ -21,13 +21,7 @@ PARTS = np.geomspace(0.01, 1.0, 121)
 
 
 def percentile(counts: Counts, low: float, high: float) -> tuple[float, float]:
-    """Return the range without the rarest numbers at both ends.
-
-    Parameters
-    ----------
-    counts : array (cells,)
-        How many numbers lie in each cell of the range from low to high.
-    """
+    """Return the range without the rarest numbers at both ends, by the counts of its cells."""
     edges = np.linspace(low, high, len(counts) + 1)
     below = np.cumsum(counts) / max(1.0, counts.sum())
     first = int(np.searchsorted(below, OUTSIDE / 2, side="right"))

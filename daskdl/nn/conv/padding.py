@@ -18,12 +18,10 @@ __all__ = [
 
 
 class Padding:
-    """Zeros before and behind each axis.
+    """Zeros before and behind each axis of a layer's input, whose name is for errors.
 
     Parameters
     ----------
-    layer : str
-        Its name, for errors.
     padding : numbers, "same" or "causal"
         "same": an axis of length n has ``ceil(n / stride)`` results, the odd zero behind.
         "causal": all zeros before, so that a result sees nothing behind itself.

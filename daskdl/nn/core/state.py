@@ -27,19 +27,9 @@ __all__ = [
 def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) -> None:
     """Freeze or unfreeze parameters; the gradients of frozen ones are zero.
 
-    Parameters
-    ----------
-    model : Module
-    names : tuple of str
-        Of parameters, or of modules, whose parameters all count, with the wildcards of a shell; all
-        parameters of the model without.
-    wanted : bool
-        Whether their gradients are wanted.
-
-    Raises
-    ------
-    SettingsError
-        When a name fits nothing; nothing is changed then.
+    The names are those of parameters, or of modules, whose parameters all count, with the wildcards
+    of a shell; without, all parameters of the model are meant. When one fits nothing, a
+    SettingsError says so, and nothing is changed.
     """
     owned = _owned(model)
     chosen = [owned[""]] if not names else []

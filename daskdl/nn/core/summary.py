@@ -86,13 +86,7 @@ def summarise(
 ) -> Summary:
     """Run one sample of zeros through a model, in inference, and return what comes out of each.
 
-    Parameters
-    ----------
-    model : Module
-        Is left as it was.
-    input_shape : sequence of int, or a sequence or mapping of them for several inputs
-        Without the batch's axis.
-    dtype : str, or one for each input
+    The arguments are those of :meth:`daskdl.nn.Module.summary`; the model is left as it was.
     """
     named = input_shape if isinstance(input_shape, Mapping) else None
     several = named is None and any(not isinstance(n, int) for n in input_shape)

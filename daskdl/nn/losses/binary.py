@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daskdl.nn.losses.loss import OperationLoss
+from daskdl.ops import losses as ops
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss"]
 
 
-class BCELoss(OperationLoss):
+class BCELoss(OperationLoss, operation=ops.binary_cross_entropy):
     """Binary cross entropy of probabilities.
 
     Parameters
@@ -25,13 +26,13 @@ class BCELoss(OperationLoss):
     0.1643
     """
 
-    _operation, _settings = "binary_cross_entropy", ("_weight",)
-
     def __init__(self, weight: Sequence[float] | None = None) -> None:
-        self._weight = weight
+        self.weight = weight
 
 
-class BCEWithLogitsLoss(OperationLoss):
+class BCEWithLogitsLoss(
+    OperationLoss, operation=ops.binary_cross_entropy_with_logits, value=-0.0299
+):
     """Binary cross entropy of logits.
 
     Parameters
@@ -40,41 +41,25 @@ class BCEWithLogitsLoss(OperationLoss):
         Of each class along the last axis.
     pos_weight : numbers (C,), optional
         Of what is true: above 1 it raises recall, below 1 precision.
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.BCEWithLogitsLoss()(prediction, target)), 4)
-    -0.0299
     """
-
-    _operation, _settings = "binary_cross_entropy_with_logits", ("_weight", "_pos_weight")
 
     def __init__(
         self, weight: Sequence[float] | None = None, pos_weight: Sequence[float] | None = None
     ) -> None:
-        self._weight = weight
-        self._pos_weight = pos_weight
+        self.weight = weight
+        self.pos_weight = pos_weight
 
 
-class MultiLabelSoftMarginLoss(OperationLoss):
+class MultiLabelSoftMarginLoss(
+    OperationLoss, operation=ops.binary_cross_entropy_with_logits, value=-0.0299
+):
     """Binary cross entropy of logits, under the name it has for several labels.
 
     Parameters
     ----------
     weight : numbers (C,), optional
         Of each class.
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.MultiLabelSoftMarginLoss()(prediction, target)), 4)
-    -0.0299
     """
 
-    _operation, _settings = "binary_cross_entropy_with_logits", ("_weight",)
-
     def __init__(self, weight: Sequence[float] | None = None) -> None:
-        self._weight = weight
+        self.weight = weight

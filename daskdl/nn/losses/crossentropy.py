@@ -12,7 +12,7 @@ from daskdl.tensor import Tensor
 __all__ = ["CTCLoss", "CrossEntropyLoss", "FocalLoss", "NLLLoss"]
 
 
-class CrossEntropyLoss(OperationLoss):
+class CrossEntropyLoss(OperationLoss, operation=ops.cross_entropy, value=2.2832):
     """Mean of -log softmax(logits)[label].
 
     Compares logits (..., C) with labels (...) from 0, or probabilities (..., C).
@@ -25,16 +25,7 @@ class CrossEntropyLoss(OperationLoss):
         The share of each target that is spread over all classes.
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean.
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.CrossEntropyLoss()(prediction, target)), 4)
-    2.2832
     """
-
-    _operation, _settings = "cross_entropy", ("_weight", "smoothing", "ignore_index")
 
     def __init__(
         self,
@@ -42,12 +33,12 @@ class CrossEntropyLoss(OperationLoss):
         smoothing: float = 0.0,
         ignore_index: int | None = None,
     ) -> None:
-        self._weight = weight
+        self.weight = weight
         self.smoothing = smoothing
         self.ignore_index = ignore_index
 
 
-class FocalLoss(OperationLoss):
+class FocalLoss(OperationLoss, operation=ops.focal):
     """Cross entropy in which what is told well already counts little (T.-Y. Lin et al., 2017).
 
     Compares logits (..., C) with labels (...) from 0.
@@ -66,14 +57,12 @@ class FocalLoss(OperationLoss):
     0.0018
     """
 
-    _operation, _settings = "focal", ("gamma", "_weight")
-
     def __init__(self, gamma: float = 2.0, weight: Sequence[float] | None = None) -> None:
         self.gamma = gamma
-        self._weight = weight
+        self.weight = weight
 
 
-class NLLLoss(OperationLoss):
+class NLLLoss(OperationLoss, operation=ops.nll):
     """Minus the label's logarithm of a probability.
 
     Compares logarithms of probabilities (..., C) with labels (...) from 0.
@@ -92,12 +81,10 @@ class NLLLoss(OperationLoss):
     -2.0
     """
 
-    _operation, _settings = "nll", ("_weight", "ignore_index")
-
     def __init__(
         self, weight: Sequence[float] | None = None, ignore_index: int | None = None
     ) -> None:
-        self._weight = weight
+        self.weight = weight
         self.ignore_index = ignore_index
 
 

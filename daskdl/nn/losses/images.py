@@ -8,11 +8,12 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.nn.losses.loss import OperationLoss
+from daskdl.ops import losses as ops
 
 __all__ = ["BoundaryLoss", "DiceLoss", "PrecipitationLoss", "SSIMLoss"]
 
 
-class BoundaryLoss(OperationLoss):
+class BoundaryLoss(OperationLoss, operation=ops.boundary):
     """Probability on the wrong side of a class's border, by how far (H. Kervadec et al., 2019).
 
     Compares logits (N, ..., C) with labels (N, ...) from 0; add it to another loss, since it says
@@ -26,10 +27,8 @@ class BoundaryLoss(OperationLoss):
     (-0.5, 1.5)
     """
 
-    _operation = "boundary"
 
-
-class DiceLoss(OperationLoss):
+class DiceLoss(OperationLoss, operation=ops.dice):
     """One minus twice what prediction and target share, over their sum.
 
     Compares two arrays (N, ..., C) of numbers from 0 to 1.
@@ -48,14 +47,12 @@ class DiceLoss(OperationLoss):
     0.0
     """
 
-    _operation, _settings = "dice", ("smooth", "squared")
-
     def __init__(self, smooth: float = 1.0, squared: bool = False) -> None:
         self.smooth = smooth
         self.squared = squared
 
 
-class PrecipitationLoss(OperationLoss):
+class PrecipitationLoss(OperationLoss, operation=ops.precipitation, value=1.375):
     """Squared plus absolute error, heavier where it rains harder; missing targets count nothing.
 
     Compares two arrays of one shape; NaN in the target means missing.
@@ -69,16 +66,7 @@ class PrecipitationLoss(OperationLoss):
         Weight of a pixel below the first threshold, between the first two, and so on.
     squared, absolute : float
         Factors of the two errors.
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.PrecipitationLoss()(prediction, target)), 4)
-    1.375
     """
-
-    _operation, _settings = "precipitation", ("_thresholds", "_weights", "squared", "absolute")
 
     def __init__(
         self,
@@ -93,12 +81,12 @@ class PrecipitationLoss(OperationLoss):
                 f"thresholds, found {list(thresholds)} and {list(weights)}"
                 "; sort the thresholds, and give the weight below the first one, too"
             )
-        self._thresholds = np.asarray(thresholds, np.float32)
-        self._weights = np.asarray(weights, np.float32)
+        self.thresholds = np.asarray(thresholds, np.float32)
+        self.weights = np.asarray(weights, np.float32)
         self.squared, self.absolute = squared, absolute
 
 
-class SSIMLoss(OperationLoss):
+class SSIMLoss(OperationLoss, operation=ops.ssim):
     """1 - structural similarity (Z. Wang et al., 2004) of two images.
 
     Compares two arrays (N, ..., H, W, C).
@@ -118,8 +106,6 @@ class SSIMLoss(OperationLoss):
     >>> round(abs(float(nn.SSIMLoss()(image, image))), 4)
     0.0
     """
-
-    _operation, _settings = "ssim", ("data_range", "window", "sigma")
 
     def __init__(self, data_range: float = 1.0, window: int = 11, sigma: float = 1.5) -> None:
         self.data_range = data_range

@@ -11,7 +11,7 @@ from daskdl.tensor import Tensor
 __all__ = ["GaussianKLLoss", "GaussianNLLLoss", "KLDivLoss", "PoissonNLLLoss"]
 
 
-class PoissonNLLLoss(OperationLoss):
+class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
     """Counts after Poisson.
 
     Parameters
@@ -22,16 +22,7 @@ class PoissonNLLLoss(OperationLoss):
         Whether to add Stirling's approximation of log(target!).
     eps : float
         Added to a rate before its logarithm is taken.
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.PoissonNLLLoss()(prediction, target)), 4)
-    3.3037
     """
-
-    _operation, _settings = "poisson_nll", ("log", "full", "eps")
 
     def __init__(self, log: bool = True, full: bool = False, eps: float = 1e-8) -> None:
         self.log = log
@@ -39,7 +30,7 @@ class PoissonNLLLoss(OperationLoss):
         self.eps = eps
 
 
-class GaussianNLLLoss(OperationLoss):
+class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
     """Numbers after Gauss, of which mean and variance are predicted.
 
     Compares (mean, variance) with the target, three arrays of one shape.
@@ -56,14 +47,11 @@ class GaussianNLLLoss(OperationLoss):
     0.5
     """
 
-    _operation, _settings = "gaussian_nll", ("eps",)
-    _several = 2
-
     def __init__(self, eps: float = 1e-6) -> None:
         self.eps = eps
 
 
-class KLDivLoss(OperationLoss):
+class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
     """Kullback-Leibler divergence of the target from the prediction, along the last axis.
 
     Compares log(q) with p, or log(p), two arrays (N, ..., C).
@@ -72,16 +60,7 @@ class KLDivLoss(OperationLoss):
     ----------
     log_target : bool
         Whether the target is log(p).
-
-    Examples
-    --------
-    >>> prediction = np.array([[1.0, 2.0]], np.float32)
-    >>> target = np.array([[1.5, 1.0]], np.float32)
-    >>> round(float(nn.KLDivLoss()(prediction, target)), 4)
-    -2.8918
     """
-
-    _operation, _settings = "kl_divergence", ("log_target",)
 
     def __init__(self, log_target: bool = False) -> None:
         self.log_target = log_target

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from daskdl.errors import ShapeError
 from daskdl.nn.core.module import Module
-from daskdl.ops import losses as ops
+from daskdl.nn.core.operation import add_example, arguments_of
 from daskdl.tensor import Tensor
 
 __all__ = ["Loss"]
@@ -48,21 +49,41 @@ class Loss(Module):
 class OperationLoss(Loss):
     """Base of the losses that are one operation of :mod:`daskdl.ops.losses`.
 
-    Prediction and target have one shape, unless a loss says something else. Subclasses say the
-    operation's name, the attributes that are its settings, and how many predictions it compares,
-    which come as a tuple; 0 is one alone.
+    Prediction and target have one shape, unless a loss says something else. Subclasses name the
+    operation, whose settings are the constructor's arguments, kept as attributes, and say how many
+    predictions it compares, which come as a tuple; 0 is one alone. The ``value`` of the loss of two
+    small arrays becomes the example in the docstring.
     """
 
-    _operation: ClassVar[str]
-    _settings: ClassVar[tuple[str, ...]] = ()
-    _several: ClassVar[int] = 0
+    _operation: ClassVar[Callable[..., Any]]
+    _settings: ClassVar[tuple[str, ...]]
+    _several: ClassVar[int]
+
+    def __init_subclass__(
+        cls,
+        *,
+        operation: Callable[..., Any] | None = None,
+        several: int = 0,
+        value: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if operation is not None:
+            cls._operation, cls._several = staticmethod(operation), several
+            cls._settings = arguments_of(cls)
+        if value is not None:
+            prediction = "np.array([[1.0, 2.0]], np.float32)"
+            target = "np.array([[1.5, 1.0]], np.float32)"
+            call = f"round(float(nn.{cls.__name__}()(prediction, target)), 4)"
+            lines = (f"prediction = {prediction}", f"target = {target}", call)
+            add_example(cls, "\n".join(f">>> {line}" for line in lines) + f"\n{value}")
 
     def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
         """Compare a prediction with its target."""
         several = self._several
         predictions = parts(self, prediction, several) if several else (prediction,)
-        settings = {name.removeprefix("_"): getattr(self, name) for name in self._settings}
-        loss: Tensor = getattr(ops, self._operation)(
+        settings = {name: getattr(self, name) for name in self._settings}
+        loss: Tensor = type(self)._operation(
             *predictions, target, **settings, sample_weight=sample_weight
         )
         return loss

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daskdl.nn.losses.loss import OperationLoss
+from daskdl.ops import losses as ops
 
 __all__ = [
     "HingeEmbeddingLoss",
@@ -15,7 +16,7 @@ __all__ = [
 ]
 
 
-class MultiMarginLoss(OperationLoss):
+class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
     """Hinge of several classes: scores of wrong ones above the right one's less a margin.
 
     Compares scores (N, C) with labels (N,).
@@ -34,17 +35,15 @@ class MultiMarginLoss(OperationLoss):
     0.1667
     """
 
-    _operation, _settings = "multi_margin", ("p", "margin", "_weight")
-
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Sequence[float] | None = None
     ) -> None:
         self.p = p
         self.margin = margin
-        self._weight = weight
+        self.weight = weight
 
 
-class MultiLabelMarginLoss(OperationLoss):
+class MultiLabelMarginLoss(OperationLoss, operation=ops.multilabel_margin):
     """Hinge of several labels: scores of wrong classes above each right one's less 1.
 
     Compares scores (N, C) with labels (N, K), each row ended by -1.
@@ -56,10 +55,8 @@ class MultiLabelMarginLoss(OperationLoss):
     0.85
     """
 
-    _operation = "multilabel_margin"
 
-
-class HingeLoss(OperationLoss):
+class HingeLoss(OperationLoss, operation=ops.hinge):
     """max(0, margin - t x), or its square.
 
     Examples
@@ -69,14 +66,12 @@ class HingeLoss(OperationLoss):
     0.45
     """
 
-    _operation, _settings = "hinge", ("margin", "squared")
-
     def __init__(self, margin: float = 1.0, squared: bool = False) -> None:
         self.margin = margin
         self.squared = squared
 
 
-class SoftMarginLoss(OperationLoss):
+class SoftMarginLoss(OperationLoss, operation=ops.soft_margin):
     """log(1 + exp(-t x)).
 
     Examples
@@ -86,10 +81,8 @@ class SoftMarginLoss(OperationLoss):
     0.4627
     """
 
-    _operation = "soft_margin"
 
-
-class HingeEmbeddingLoss(OperationLoss):
+class HingeEmbeddingLoss(OperationLoss, operation=ops.hinge_embedding):
     """A distance where t is 1; what it is short of the margin where t is -1.
 
     Examples
@@ -98,8 +91,6 @@ class HingeEmbeddingLoss(OperationLoss):
     >>> round(float(loss(np.array([0.8, -0.3], np.float32), np.array([1.0, -1.0], np.float32))), 4)
     1.05
     """
-
-    _operation, _settings = "hinge_embedding", ("margin",)
 
     def __init__(self, margin: float = 1.0) -> None:
         self.margin = margin

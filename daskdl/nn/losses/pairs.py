@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class MarginRankingLoss(OperationLoss):
+class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
     """Ranking of two scores: the shortfall of the larger one to the other plus a margin.
 
     Compares (first, second) with a target of 1 and -1, three arrays of one shape.
@@ -34,14 +34,11 @@ class MarginRankingLoss(OperationLoss):
     0.5
     """
 
-    _operation, _settings = "margin_ranking", ("margin",)
-    _several = 2
-
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
 
 
-class CosineEmbeddingLoss(OperationLoss):
+class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several=2):
     """1 - cos where t is 1; what the cosine is above a margin where it is -1.
 
     Compares (first, second), arrays (N, D), with a target (N,) of 1 and -1.
@@ -54,9 +51,6 @@ class CosineEmbeddingLoss(OperationLoss):
     >>> float(nn.CosineEmbeddingLoss()((x, x), np.array([-1])))
     1.0
     """
-
-    _operation, _settings = "cosine_embedding", ("margin",)
-    _several = 2
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin

@@ -10,6 +10,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.arguments import Sizes, check_axes, check_last_axis, sizes
 from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.nn.core.parameter import Parameter
 from daskdl.ops.norm.norms import group_norm, layer_norm, normalize
 from daskdl.tensor import Tensor
@@ -112,7 +113,7 @@ class Normalize(Module, pure=True):
         return y if self.weight is None else y * self.weight
 
 
-class LocalResponseNorm(Module, pure=True):
+class LocalResponseNorm(_OfOperation, operation=ops.local_response_norm):
     """Divide each number by a power of the squares of its neighbours in channels.
 
     ``x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around.
@@ -124,13 +125,6 @@ class LocalResponseNorm(Module, pure=True):
         if size < 1:
             raise SettingsError(f"LocalResponseNorm.size: expected at least 1, found {size}")
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-
-    def forward(self, x: Any) -> Tensor:
-        """Map x (..., C) to the same shape."""
-        y: Tensor = ops.local_response_norm(
-            x, size=self.size, alpha=self.alpha, beta=self.beta, k=self.k
-        )
-        return y
 
 
 class WithinChannelLRN(Module, pure=True):

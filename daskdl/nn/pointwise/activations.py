@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl import ops
-from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.tensor import Tensor
 
 __all__ = [
@@ -28,121 +28,49 @@ __all__ = [
 ]
 
 
-class ReLU(Module, pure=True):
-    """max(x, 0).
-
-    Examples
-    --------
-    >>> nn.ReLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0. , 0.5, 2. ]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.relu(x)
+class ReLU(_OfOperation, operation=ops.relu, values="0. , 0.5, 2. "):
+    """max(x, 0)."""
 
 
-class ReLU6(Module, pure=True):
-    """min(max(x, 0), 6).
-
-    Examples
-    --------
-    >>> nn.ReLU6()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0. , 0.5, 2. ]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.relu6(x)
+class ReLU6(_OfOperation, operation=ops.relu6, values="0. , 0.5, 2. "):
+    """min(max(x, 0), 6)."""
 
 
-class LeakyReLU(Module, pure=True):
-    """x where positive, ``slope * x`` elsewhere.
-
-    Examples
-    --------
-    >>> nn.LeakyReLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.2,  0.5,  2. ]], dtype=float32)
-    """
+class LeakyReLU(_OfOperation, operation=ops.leaky_relu, values="-0.2,  0.5,  2. "):
+    """x where positive, ``slope * x`` elsewhere."""
 
     def __init__(self, slope: float = 0.2) -> None:
         self.slope = slope
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.leaky_relu(x, slope=self.slope)
 
-
-class ELU(Module, pure=True):
-    """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289).
-
-    Examples
-    --------
-    >>> nn.ELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.632,  0.5  ,  2.   ]], dtype=float32)
-    """
+class ELU(_OfOperation, operation=ops.elu, values="-0.632,  0.5  ,  2.   "):
+    """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.elu(x, alpha=self.alpha)
 
-
-class SELU(Module, pure=True):
-    """A scaled ELU that keeps mean 0 and variance 1 (G. Klambauer et al., arXiv 1706.02515).
-
-    Examples
-    --------
-    >>> nn.SELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-1.111,  0.525,  2.101]], dtype=float32)
-    """
+class SELU(_OfOperation, values="-1.111,  0.525,  2.101"):
+    """A scaled ELU that keeps mean 0 and variance 1 (G. Klambauer et al., arXiv 1706.02515)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         return ops.elu(x, alpha=1.6732632423543772) * 1.0507009873554805
 
 
-class GELU(Module, pure=True):
-    """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula.
-
-    Examples
-    --------
-    >>> nn.GELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.159,  0.346,  1.954]], dtype=float32)
-    """
+class GELU(_OfOperation, operation=ops.gelu, values="-0.159,  0.346,  1.954"):
+    """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula."""
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.gelu(x, approximate=self.approximate)
+
+class SiLU(_OfOperation, operation=ops.silu, values="-0.269,  0.311,  1.762"):
+    """x / (1 + exp(-x)), also called swish."""
 
 
-class SiLU(Module, pure=True):
-    """x / (1 + exp(-x)), also called swish.
-
-    Examples
-    --------
-    >>> nn.SiLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.269,  0.311,  1.762]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.silu(x)
-
-
-class Mish(Module, pure=True):
-    """x * tanh(softplus(x)) (D. Misra, arXiv 1908.08681).
-
-    Examples
-    --------
-    >>> nn.Mish()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.303,  0.375,  1.944]], dtype=float32)
-    """
+class Mish(_OfOperation, values="-0.303,  0.375,  1.944"):
+    """x * tanh(softplus(x)) (D. Misra, arXiv 1908.08681)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -150,56 +78,24 @@ class Mish(Module, pure=True):
         return y
 
 
-class Sigmoid(Module, pure=True):
-    """1 / (1 + exp(-x)).
-
-    Examples
-    --------
-    >>> nn.Sigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.269, 0.622, 0.881]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.sigmoid(x)
+class Sigmoid(_OfOperation, operation=ops.sigmoid, values="0.269, 0.622, 0.881"):
+    """1 / (1 + exp(-x))."""
 
 
-class LogSigmoid(Module, pure=True):
-    """log(1 / (1 + exp(-x))), without overflow.
-
-    Examples
-    --------
-    >>> nn.LogSigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-1.313, -0.474, -0.127]], dtype=float32)
-    """
+class LogSigmoid(_OfOperation, values="-1.313, -0.474, -0.127"):
+    """log(1 / (1 + exp(-x))), without overflow."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         return ops.softplus(ops.multiply(x, -1.0)) * -1.0
 
 
-class Tanh(Module, pure=True):
-    """Hyperbolic tangent.
-
-    Examples
-    --------
-    >>> nn.Tanh()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.762,  0.462,  0.964]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.tanh(x)
+class Tanh(_OfOperation, operation=ops.tanh, values="-0.762,  0.462,  0.964"):
+    """Hyperbolic tangent."""
 
 
-class TanhShrink(Module, pure=True):
-    """x - tanh(x).
-
-    Examples
-    --------
-    >>> nn.TanhShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.238,  0.038,  1.036]], dtype=float32)
-    """
+class TanhShrink(_OfOperation, values="-0.238,  0.038,  1.036"):
+    """x - tanh(x)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -207,14 +103,8 @@ class TanhShrink(Module, pure=True):
         return y
 
 
-class Softplus(Module, pure=True):
-    """log(1 + exp(beta * x)) / beta.
-
-    Examples
-    --------
-    >>> nn.Softplus()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.313, 0.974, 2.127]], dtype=float32)
-    """
+class Softplus(_OfOperation, values="0.313, 0.974, 2.127"):
+    """log(1 + exp(beta * x)) / beta."""
 
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
@@ -226,43 +116,13 @@ class Softplus(Module, pure=True):
         return ops.softplus(ops.multiply(x, self.beta)) * (1 / self.beta)
 
 
-class Softsign(Module, pure=True):
-    """x / (1 + abs(x)).
-
-    Examples
-    --------
-    >>> nn.Softsign()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.5  ,  0.333,  0.667]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.softsign(x)
+class Softsign(_OfOperation, operation=ops.softsign, values="-0.5  ,  0.333,  0.667"):
+    """x / (1 + abs(x))."""
 
 
-class HardSigmoid(Module, pure=True):
-    """x / 6 + 1 / 2, from 0 to 1.
-
-    Examples
-    --------
-    >>> nn.HardSigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.333, 0.583, 0.833]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.hard_sigmoid(x)
+class HardSigmoid(_OfOperation, operation=ops.hard_sigmoid, values="0.333, 0.583, 0.833"):
+    """x / 6 + 1 / 2, from 0 to 1."""
 
 
-class HardSwish(Module, pure=True):
-    """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244).
-
-    Examples
-    --------
-    >>> nn.HardSwish()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.333,  0.292,  1.667]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.hard_swish(x)
+class HardSwish(_OfOperation, operation=ops.hard_swish, values="-0.333,  0.292,  1.667"):
+    """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""

@@ -9,6 +9,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.arguments import Sizes, sizes
 from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.nn.core.parameter import Parameter
 from daskdl.tensor import Tensor, op
 
@@ -26,74 +27,24 @@ __all__ = [
 ]
 
 
-class Abs(Module, pure=True):
-    """Magnitude.
-
-    Examples
-    --------
-    >>> nn.Abs()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[1. , 0.5, 2. ]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.abs(x)
+class Abs(_OfOperation, operation=ops.abs, values="1. , 0.5, 2. "):
+    """Magnitude."""
 
 
-class Exp(Module, pure=True):
-    """E to the power of x.
-
-    Examples
-    --------
-    >>> nn.Exp()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.368, 1.649, 7.389]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.exp(x)
+class Exp(_OfOperation, operation=ops.exp, values="0.368, 1.649, 7.389"):
+    """E to the power of x."""
 
 
-class Log(Module, pure=True):
-    """Natural logarithm.
-
-    Examples
-    --------
-    >>> nn.Log()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
-    array([[-1.386,  0.   ,  1.386]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.log(x)
+class Log(_OfOperation, operation=ops.log, values="-1.386,  0.   ,  1.386", at="0.25, 1.0, 4.0"):
+    """Natural logarithm."""
 
 
-class Sqrt(Module, pure=True):
-    """Square root.
-
-    Examples
-    --------
-    >>> nn.Sqrt()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
-    array([[0.5, 1. , 2. ]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.sqrt(x)
+class Sqrt(_OfOperation, operation=ops.sqrt, values="0.5, 1. , 2. ", at="0.25, 1.0, 4.0"):
+    """Square root."""
 
 
-class Square(Module, pure=True):
-    """x times x.
-
-    Examples
-    --------
-    >>> nn.Square()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[1.  , 0.25, 4.  ]], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.square(x)
+class Square(_OfOperation, operation=ops.square, values="1.  , 0.25, 4.  "):
+    """x times x."""
 
 
 class Power(Module, pure=True):
@@ -115,7 +66,7 @@ class Power(Module, pure=True):
         return y
 
 
-class Clip(Module, pure=True):
+class Clip(_OfOperation, operation=ops.clip):
     """x from ``low`` to ``high``."""
 
     def __init__(self, low: float, high: float) -> None:
@@ -124,10 +75,6 @@ class Clip(Module, pure=True):
                 f"Clip: expected low <= high, found {low} and {high}; change the two about"
             )
         self.low, self.high = low, high
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.clip(x, low=self.low, high=self.high)
 
 
 class Affine(Module, pure=True):
@@ -178,23 +125,13 @@ class Scale(Module, pure=True):
         return x if self.bias is None else ops.add(x, self.bias)
 
 
-class GradientReversal(Module, pure=True):
-    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818).
-
-    Examples
-    --------
-    >>> nn.GradientReversal()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-1. ,  0.5,  2. ]], dtype=float32)
-    """
-
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return _reversed(x, scale=self.scale)
-
-
 @op
 def _reversed(x: Any, *, scale: float) -> Any:
     return x, lambda dy: (dy * x.dtype.type(-scale),)
+
+
+class GradientReversal(_OfOperation, operation=_reversed, values="-1. ,  0.5,  2. "):
+    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818)."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale

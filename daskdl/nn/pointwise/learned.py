@@ -11,6 +11,7 @@ from daskdl.errors import SettingsError
 from daskdl.nn.core.arguments import check_last_axis
 from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.nn.core.parameter import Parameter
 from daskdl.nn.core.state import generator_of_draw
 from daskdl.nn.linear import Linear
@@ -169,48 +170,22 @@ class Highway(Module, pure=True):
         return y
 
 
-class Softmax(Module, pure=True):
-    """exp(x) / sum(exp(x)) along ``axis``.
-
-    Examples
-    --------
-    >>> nn.Softmax()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.039, 0.175, 0.786]], dtype=float32)
-    """
+class Softmax(_OfOperation, operation=ops.softmax, values="0.039, 0.175, 0.786"):
+    """exp(x) / sum(exp(x)) along ``axis``."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.softmax(x, axis=self.axis)
 
-
-class LogSoftmax(Module, pure=True):
-    """x - log(sum(exp(x))) along ``axis``.
-
-    Examples
-    --------
-    >>> nn.LogSoftmax()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-3.241, -1.741, -0.241]], dtype=float32)
-    """
+class LogSoftmax(_OfOperation, operation=ops.log_softmax, values="-3.241, -1.741, -0.241"):
+    """x - log(sum(exp(x))) along ``axis``."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.log_softmax(x, axis=self.axis)
 
-
-class Softmin(Module, pure=True):
-    """Softmax of -x.
-
-    Examples
-    --------
-    >>> nn.Softmin()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0.786, 0.175, 0.039]], dtype=float32)
-    """
+class Softmin(_OfOperation, values="0.786, 0.175, 0.039"):
+    """Softmax of -x."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -220,31 +195,15 @@ class Softmin(Module, pure=True):
         return ops.softmax(ops.multiply(x, -1.0), axis=self.axis)
 
 
-class Threshold(Module, pure=True):
-    """x where above ``threshold``, ``value`` elsewhere.
-
-    Examples
-    --------
-    >>> nn.Threshold()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0. , 0.5, 2. ]], dtype=float32)
-    """
+class Threshold(_OfOperation, operation=ops.threshold, values="0. , 0.5, 2. "):
+    """x where above ``threshold``, ``value`` elsewhere."""
 
     def __init__(self, threshold: float = 1e-6, value: float = 0.0) -> None:
         self.threshold, self.value = threshold, value
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.threshold(x, threshold=self.threshold, value=self.value)
 
-
-class BinaryThreshold(Module):
-    """1 where x is above ``threshold``, 0 elsewhere; no gradient passes.
-
-    Examples
-    --------
-    >>> nn.BinaryThreshold()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[0., 1., 1.]], dtype=float32)
-    """
+class BinaryThreshold(_OfOperation, pure=False, values="0., 1., 1."):
+    """1 where x is above ``threshold``, 0 elsewhere; no gradient passes."""
 
     def __init__(self, threshold: float = 1e-6) -> None:
         self.threshold = threshold
@@ -255,52 +214,22 @@ class BinaryThreshold(Module):
         return Tensor((values > self.threshold).astype(values.dtype))
 
 
-class HardTanh(Module, pure=True):
-    """x from ``low`` to ``high``.
-
-    Examples
-    --------
-    >>> nn.HardTanh()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-1. ,  0.5,  1. ]], dtype=float32)
-    """
+class HardTanh(_OfOperation, operation=ops.hard_tanh, values="-1. ,  0.5,  1. "):
+    """x from ``low`` to ``high``."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
         self.low, self.high = low, high
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.hard_tanh(x, low=self.low, high=self.high)
 
-
-class HardShrink(Module, pure=True):
-    """x where further than ``edge`` from 0, 0 elsewhere.
-
-    Examples
-    --------
-    >>> nn.HardShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-1.,  0.,  2.]], dtype=float32)
-    """
+class HardShrink(_OfOperation, operation=ops.hard_shrink, values="-1.,  0.,  2."):
+    """x where further than ``edge`` from 0, 0 elsewhere."""
 
     def __init__(self, edge: float = 0.5) -> None:
         self.edge = edge
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.hard_shrink(x, edge=self.edge)
 
-
-class SoftShrink(Module, pure=True):
-    """x moved by ``edge`` towards 0, and 0 where it would pass it.
-
-    Examples
-    --------
-    >>> nn.SoftShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
-    array([[-0.5,  0. ,  1.5]], dtype=float32)
-    """
+class SoftShrink(_OfOperation, operation=ops.soft_shrink, values="-0.5,  0. ,  1.5"):
+    """x moved by ``edge`` towards 0, and 0 where it would pass it."""
 
     def __init__(self, edge: float = 0.5) -> None:
         self.edge = edge
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to the same shape."""
-        return ops.soft_shrink(x, edge=self.edge)

@@ -10,6 +10,7 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.nn.core.state import generator_of_draw, next_draw
 from daskdl.ops.pointwise.elementwise import dropout
 from daskdl.tensor import Array, Tensor, op
@@ -162,7 +163,23 @@ def _normal(x: Any, deviation: float) -> Array:
     return draws * x.dtype.type(deviation)
 
 
-class ActivityRegularization(Module, pure=True):
+@op
+def _activity(x: Array, *, l1: float, l2: float) -> Any:
+    def backward(dy: Array) -> Any:
+        return (dy + (l1 * np.sign(x) + 2 * l2 * x) / len(x),)
+
+    return x, backward
+
+
+@op
+def _negative_entropy(p: Array, *, beta: float) -> Any:
+    def backward(dy: Array) -> Any:
+        return (dy + beta * (np.log(p) + 1) / len(p),)
+
+    return p, backward
+
+
+class ActivityRegularization(_OfOperation, operation=_activity):
     """Hand the input on; train as if its magnitude times l1 and its square times l2 were a loss.
 
     That is ``sum(l1 * abs(x) + l2 * x**2) / N`` over a batch of N samples, a mean over samples as
@@ -181,13 +198,8 @@ class ActivityRegularization(Module, pure=True):
             )
         self.l1, self.l2 = l1, l2
 
-    def forward(self, x: Any) -> Tensor:
-        """Return x (N, ...) as it is."""
-        y: Tensor = _activity(x, l1=self.l1, l2=self.l2)
-        return y
 
-
-class NegativeEntropyPenalty(Module, pure=True):
+class NegativeEntropyPenalty(_OfOperation, operation=_negative_entropy):
     """Hand probabilities on; train as if their negative entropy times ``beta`` were a loss.
 
     That is ``beta * sum(p * log(p)) / N``, which keeps them from becoming certain too early, as a
@@ -200,24 +212,3 @@ class NegativeEntropyPenalty(Module, pure=True):
 
     def __init__(self, beta: float = 0.01) -> None:
         self.beta = beta
-
-    def forward(self, p: Any) -> Tensor:
-        """Return p (N, ...), positive, as it is."""
-        y: Tensor = _negative_entropy(p, beta=self.beta)
-        return y
-
-
-@op
-def _activity(x: Array, *, l1: float, l2: float) -> Any:
-    def backward(dy: Array) -> Any:
-        return (dy + (l1 * np.sign(x) + 2 * l2 * x) / len(x),)
-
-    return x, backward
-
-
-@op
-def _negative_entropy(p: Array, *, beta: float) -> Any:
-    def backward(dy: Array) -> Any:
-        return (dy + beta * (np.log(p) + 1) / len(p),)
-
-    return p, backward

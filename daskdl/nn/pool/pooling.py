@@ -29,18 +29,7 @@ _AXES = {1: "N T C", 2: "N H W C", 3: "N D H W C"}
 
 
 class _Pool(Module, pure=True):
-    """Pooling over windows; subclasses say how many axes and by what.
-
-    Parameters
-    ----------
-    kernel_size : int, or one for each axis
-    stride : int, or one for each axis, optional
-        The kernel's size without.
-    padding : int, one for each axis, or one for each side of each axis
-        Cells that are in no maximum, and zeros of a mean.
-    ceil_mode : bool
-        Whether a last window may reach beyond input and padding.
-    """
+    """Pooling over windows; subclasses say how many axes and by what. Arguments as MaxPool2d's."""
 
     _axes: int
     _operation: str

@@ -37,11 +37,7 @@ class ConvLSTM(Module, pure=True):
     def __init__(
         self, in_channels: int, channels: int, kernel_size: int = 3, seed: int | None = None
     ) -> None:
-        if kernel_size % 2 == 0:
-            raise ShapeError(
-                f"ConvLSTM: expected an odd kernel_size, found {kernel_size}"
-                "; take an odd one, which keeps the images' size"
-            )
+        check_odd(self, kernel_size=kernel_size)
         rng, k = generator(seed), kernel_size
         self.in_channels, self.channels = in_channels, channels
         fans = (k * k * (in_channels + channels), k * k * channels)
@@ -69,14 +65,7 @@ class ConvLSTM(Module, pure=True):
         outputs : (N, T, H, W, C)
         state : (h, c) after the last step
         """
-        if x is None:
-            if self.in_channels or state is None or steps is None:
-                raise ShapeError(
-                    "ConvLSTM: without an input expected in_channels=0, a state and steps, found "
-                    f"in_channels={self.in_channels}, state={state!r}, steps={steps}"
-                )
-        else:
-            check_last_axis(self, x, 5, self.in_channels)
+        check_input(self, x, state, steps)
         if state is None:
             n, _, height, width, _ = x.shape
             zero = np.zeros((n, height, width, self.channels), x.dtype)
@@ -93,3 +82,24 @@ class ConvLSTM(Module, pure=True):
             x, *state, self.weight_input, self.weight_state, self.bias, steps=steps
         )
         return outputs, (h, c)
+
+
+def check_input(layer: Any, x: Any, state: Any, steps: int | None) -> None:
+    """Raise a ShapeError unless there is a sequence, or all that a layer without one needs."""
+    if x is not None:
+        check_last_axis(layer, x, 5, layer.in_channels)
+    elif layer.in_channels or state is None or steps is None:
+        raise ShapeError(
+            f"{type(layer).__name__}: without an input expected in_channels=0, a state and steps, "
+            f"found in_channels={layer.in_channels}, state={state!r}, steps={steps}"
+        )
+
+
+def check_odd(layer: Any, **sizes: int) -> None:
+    """Raise a ShapeError unless sizes of kernels, by their arguments' names, are odd."""
+    for name, size in sizes.items():
+        if size % 2 == 0:
+            raise ShapeError(
+                f"{type(layer).__name__}: expected an odd {name}, found {size}"
+                "; take an odd one, which keeps the images' size"
+            )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +26,10 @@ States = tuple[tuple[Any, ...], ...]
 class _Recurrent(Module, pure=True):
     """Base of the recurrent layers: one set of weights for each layer and direction."""
 
-    _gates: int
-    _states = 1
+    _operation: ClassVar[Callable[..., Any]]
+    _weights: tuple[str, ...] = ("weight_input", "weight_state", "bias")
+    _gates: ClassVar[int]
+    _states: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -67,8 +69,16 @@ class _Recurrent(Module, pure=True):
             if self.bidirectional:
                 yield layer, "_reverse"
 
+    def _settings(self) -> dict[str, Any]:
+        return {}
+
     def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
-        raise NotImplementedError
+        """Run one direction of a layer, whose weights' names end with ``at``."""
+        weights = [getattr(self, f"{kind}_{at}", None) for kind in self._weights]
+        result: tuple[Any, ...] = type(self)._operation(
+            x, *state, *weights, **self._settings(), **settings
+        )
+        return result
 
     def forward(
         self,
@@ -156,7 +166,7 @@ class RNN(_Recurrent):
     nonlinearity : "tanh" or "relu"
     """
 
-    _gates = 1
+    _operation, _gates = staticmethod(ops.rnn), 1
 
     def __init__(
         self,
@@ -172,12 +182,8 @@ class RNN(_Recurrent):
         super().__init__(in_features, channels, layers, bidirectional, dropout, returns, seed)
         self.nonlinearity = nonlinearity
 
-    def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
-        weights = [getattr(self, f"{kind}_{at}") for kind in _WEIGHTS]
-        result: tuple[Any, ...] = ops.rnn(
-            x, *state, *weights, nonlinearity=self.nonlinearity, **settings
-        )
-        return result
+    def _settings(self) -> dict[str, Any]:
+        return {"nonlinearity": self.nonlinearity}
 
 
 class LSTM(_Recurrent):
@@ -191,7 +197,8 @@ class LSTM(_Recurrent):
         Whether the gates see the state too, each number its own (F. Gers, J. Schmidhuber, 2000).
     """
 
-    _gates, _states = 4, 2
+    _operation, _gates, _states = staticmethod(ops.lstm), 4, 2
+    _weights = ("weight_input", "weight_state", "bias", "peepholes")  # the last may not be there
 
     def __init__(
         self,
@@ -215,12 +222,6 @@ class LSTM(_Recurrent):
             )
         return biases
 
-    def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
-        weights = [getattr(self, f"{kind}_{at}") for kind in _WEIGHTS]
-        peepholes = getattr(self, f"peepholes_{at}") if self.peepholes else None
-        result: tuple[Any, ...] = ops.lstm(x, *state, *weights, peepholes, **settings)
-        return result
-
 
 class GRU(_Recurrent):
     """Gated recurrent unit (K. Cho et al., arXiv 1406.1078), its reset gate after the product.
@@ -231,17 +232,9 @@ class GRU(_Recurrent):
         As :class:`RNN`'s.
     """
 
-    _gates = 3
+    _operation, _gates = staticmethod(ops.gru), 3
+    _weights = ("weight_input", "weight_state", "bias_input", "bias_state")
 
     def _biases(self, rng: np.random.Generator) -> dict[str, Parameter]:
         shape = (3 * self.channels,)
         return {kind: uniform(rng, shape, self.channels) for kind in ("bias_input", "bias_state")}
-
-    def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
-        kinds = ("weight_input", "weight_state", "bias_input", "bias_state")
-        weights = [getattr(self, f"{kind}_{at}") for kind in kinds]
-        result: tuple[Any, ...] = ops.gru(x, *state, *weights, **settings)
-        return result
-
-
-_WEIGHTS = ("weight_input", "weight_state", "bias")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ShapeError
 from daskdl.nn.core.arguments import check_last_axis
 from daskdl.nn.core.initial import generator, glorot, zeros
 from daskdl.nn.core.module import Module
+from daskdl.nn.recurrent.convlstm import check_input, check_odd
 from daskdl.ops.recurrent.trajgru import trajgru
 from daskdl.tensor import Tensor
 
@@ -50,12 +50,7 @@ class TrajGRU(Module, pure=True):
         slope: float = 0.2,
         seed: int | None = None,
     ) -> None:
-        for name, size in (("kernel_size", kernel_size), ("flow_kernel", flow_kernel)):
-            if size % 2 == 0:
-                raise ShapeError(
-                    f"TrajGRU: expected an odd {name}, found {size}"
-                    "; take an odd one, which keeps the images' size"
-                )
+        check_odd(self, kernel_size=kernel_size, flow_kernel=flow_kernel)
         rng, k, m = generator(seed), kernel_size, flow_kernel
         self.in_channels, self.channels, self.slope = in_channels, channels, slope
         inputs = k * k * in_channels
@@ -97,14 +92,7 @@ class TrajGRU(Module, pure=True):
         outputs : (N, T, H, W, C)
         state : (N, H, W, C) after the last step
         """
-        if x is None:
-            if self.in_channels or state is None or steps is None:
-                raise ShapeError(
-                    "TrajGRU: without an input expected in_channels=0, a state and steps, found "
-                    f"in_channels={self.in_channels}, state={state!r}, steps={steps}"
-                )
-        else:
-            check_last_axis(self, x, 5, self.in_channels)
+        check_input(self, x, state, steps)
         if state is None:
             state = np.zeros((x.shape[0], *x.shape[2:4], self.channels), x.dtype)
         check_last_axis(self, state, 4, self.channels)

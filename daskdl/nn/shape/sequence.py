@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.operation import _OfOperation
 from daskdl.tensor import Tensor
 
 __all__ = [
@@ -127,40 +128,24 @@ def _outputs(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) else result
 
 
-class Sum(Module, pure=True):
+class Sum(_OfOperation, operation=ops.sum):
     """The sum over axes, which go away unless ``keepdims``."""
 
     def __init__(self, axis: int | Sequence[int] = -1, keepdims: bool = False) -> None:
         self.axis = axis if isinstance(axis, int) else tuple(axis)
         self.keepdims = keepdims
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to that without the axes."""
-        return ops.sum(x, axis=self.axis, keepdims=self.keepdims)
 
-
-class Mean(Sum):
+class Mean(Sum, operation=ops.mean):
     """The mean over axes, which go away unless ``keepdims``."""
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to that without the axes."""
-        return ops.mean(x, axis=self.axis, keepdims=self.keepdims)
 
-
-class Max(Module, pure=True):
+class Max(_OfOperation, operation=ops.amax):
     """The largest number along an axis, which goes away unless ``keepdims``."""
 
     def __init__(self, axis: int = -1, keepdims: bool = False) -> None:
         self.axis, self.keepdims = axis, keepdims
 
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to that without the axis."""
-        return ops.amax(x, axis=self.axis, keepdims=self.keepdims)
 
-
-class Min(Max):
+class Min(Max, operation=ops.amin):
     """The smallest number along an axis, which goes away unless ``keepdims``."""
-
-    def forward(self, x: Any) -> Tensor:
-        """Map any shape to that without the axis."""
-        return ops.amin(x, axis=self.axis, keepdims=self.keepdims)
