@@ -16,9 +16,8 @@ from daskdl.models.multibox import MultiBoxLoss, PriorBoxes
 from daskdl.models.vgg import STAGES, convolutions
 from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d
-from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, filled
 from daskdl.tensor import Array, Tensor
 
 

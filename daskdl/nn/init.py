@@ -19,8 +19,7 @@ import math
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.core.initial import generator
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, generator
 
 _GAINS = {
     "linear": 1.0,

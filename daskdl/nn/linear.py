@@ -7,8 +7,8 @@ from typing import Any
 from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import generator, uniform
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import generator, uniform
 from daskdl.ops.linear import linear
 from daskdl.tensor import Tensor
 

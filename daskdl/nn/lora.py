@@ -9,9 +9,8 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.kernels.products.matmul import matmul
 from daskdl.names import nearest
-from daskdl.nn.core.initial import generator, uniform, zeros
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Frozen, Parameter
+from daskdl.nn.core.parameter import Frozen, Parameter, generator, uniform, zeros
 from daskdl.nn.linear import Linear
 from daskdl.ops.linear import linear
 from daskdl.tensor import Tensor

@@ -26,15 +26,8 @@ class Layerwise(Grouped):
     """Base of these methods.
 
     Who owns slices of the vector can make its part of a step after a small exchange: of two numbers
-<<<<<<< HEAD
     for each :attr:`unit` of each parameter, see :class:`Method`. ``layout``, ``ranges`` and
     ``known`` come of :meth:`on`, :meth:`part` and :meth:`knowing`.
-=======
-    for each :attr:`unit` of each parameter, see :class:`Method`. Without ``vectors`` parameters of
-    one axis, biases and the gains of norms, are not scaled by their norms: they step like those of
-    the method without norms. Layout, ranges and what is known are of :meth:`on`, :meth:`part` and
-    :meth:`knowing`.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     vectors: bool = True

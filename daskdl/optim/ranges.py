@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 class Ranges:
     """Consecutive ranges of a vector, each of a kind: a parameter, or a group of them.
 
-<<<<<<< HEAD
     ``stops`` says where each ends, which is where the next one begins.
-=======
-    Each ends at its stop, where the next one begins.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     Examples
     --------

@@ -33,11 +33,7 @@ def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[st
     """Return metrics by name: the given one, or the class's as in ``mean_absolute_error``.
 
     A sequence of sequences has those of each of several results, in a tuple. Names that are
-<<<<<<< HEAD
     ``taken`` stand for something else; ``where`` begins errors.
-=======
-    ``taken`` stand for something else.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     if isinstance(metrics, (tuple, list)) and metrics and _are_lists(metrics):
         metrics = dict(enumerate(metrics))

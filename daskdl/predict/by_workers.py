@@ -29,17 +29,8 @@ def is_here(samples: Any) -> bool:
 def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
     """Return the results for samples in memory, as the same kind, computed by the workers.
 
-<<<<<<< HEAD
     ``predict`` gives the lazy results for the same samples as Dask holds them. A ClusterError says
     that there is no worker, or that workers were lost in each of several attempts.
-=======
-    ``predict`` gives the lazy results for the same samples as Dask holds them.
-
-    Raises
-    ------
-    ClusterError
-        When there is no worker, or workers were lost in each of several attempts.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     if hasattr(samples, "shape") and 0 in samples.shape[:1]:  # nothing to send
         return predict(samples)

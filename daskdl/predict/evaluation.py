@@ -62,13 +62,8 @@ def evaluate_partition(
 ) -> Evaluation:
     """Return the evaluation of one partition by a model in inference.
 
-<<<<<<< HEAD
     No gradients are recorded where this is called. The functions are those of
     :meth:`SampleSet.map`; the seeds of their Generators are a seed and the number of the partition.
-=======
-    The model is in inference; no gradients are recorded where this is called. Functions are those
-    of :meth:`SampleSet.map`, and the seeds of their Generators are (seed, number of the partition).
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     seed, number = seeds
     loss, measured = 0.0, list[Measured]()
@@ -194,15 +189,10 @@ def evaluate_samples(
     """Return the mean loss over samples, and each metric of them.
 
     One task loads a partition and evaluates it, so that never more of them are in memory than there
-<<<<<<< HEAD
     are threads at work; what Dask holds already is used where it lies. ``batch_size`` samples pass
     through the model at a time, with so many arithmetic ``threads`` of a task; without a client it
     is done in this process. The seed is that of the Generators of the samples' functions; ``where``
     begins errors.
-=======
-    are threads at work; what Dask holds already is used where it lies. ``where`` is what was
-    called, for errors; the seed is that of the Generators of the samples' functions.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     check_samples(where, samples)
     if client is not None:

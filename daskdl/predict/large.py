@@ -26,17 +26,10 @@ TRIED = 4
 def result_of_large(passed: Callable[[Array], Array], shape: Shape, dtype: Any) -> Array | None:
     """Return an empty result (0, ...) of samples too large to be tried, None if it is not certain.
 
-<<<<<<< HEAD
     Strips of a few lengths pass through the model, each as long as the whole modulo ``PERIOD``.
     When the result grows evenly with them, along each axis for itself, it is known for any length.
     ``passed`` gives the results of samples (n, ...) of this dtype; ``shape`` is that of those that
     would be tried, whose last axis is that of channels.
-=======
-    ``passed`` maps samples (n, ...) to their results; the shape is that of the samples that would
-    be tried, (n, ...), the last axis that of channels. Strips of a few lengths pass through the
-    model, each as long as the whole modulo ``PERIOD``. When the result grows evenly with them,
-    along each axis for itself, it is known for any length.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     thin, long = list(shape), {}
     for axis, n in list(enumerate(shape))[1:-1]:

@@ -68,14 +68,9 @@ class Measures:
     ) -> Any:
         """Return the loss of a prediction, with the weights of the samples if they have any.
 
-<<<<<<< HEAD
         ``positions`` (n,) are those of the samples in their partition, by which an error calls one
         with a wrong label; ``others`` are the other shards' predictions, for a loss of whole
         batches.
-=======
-        By their positions in their partition an error calls a sample with a wrong label. ``others``
-        are the other shards' predictions, two lists, for a loss of whole batches.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         """
         y = nested(batch, "y")
         try:
@@ -132,11 +127,7 @@ class LossAndMetrics(Measures):
 def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) -> Indices:
     """Return the positions of samples with a label that is no class, if the loss is of classes.
 
-<<<<<<< HEAD
     The prediction's shape is (n, ..., classes); of targets (m, ...) there need not be as many.
-=======
-    The prediction's shape is (n, ..., classes), the labels' (m, ...): they need not be as many.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     if not isinstance(loss, CrossEntropyLoss | NLLLoss) or len(prediction) < 2:
         return np.zeros(0, np.int64)

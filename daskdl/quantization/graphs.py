@@ -47,13 +47,8 @@ def layers_of(graph: Graph) -> Iterator[Node]:
 def rounded(graph: Graph, scales: Scales) -> Graph:
     """Return a graph some of whose layers have int8 weights and read bytes.
 
-<<<<<<< HEAD
     ``scales`` are what the bytes of inputs stand for, (scale, zero) by the layers' names, which are
     those of their results.
-=======
-    The scales are (scale, zero), what the bytes of inputs stand for, by the layers' names, which
-    are those of their results.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     arrays, nodes = _arrays(graph), list[Node]()
     constants = dict(graph.constants)

@@ -47,13 +47,8 @@ class Extremes(Module):
 class Histograms(Module):
     """A model whose result is how many inputs of each layer lie where, (N, layers, CELLS).
 
-<<<<<<< HEAD
     The counts of a batch stand with its first sample; each layer's range (low, high) is cut into
     :data:`CELLS`.
-=======
-    The counts of a batch stand with its first sample. The range (low, high) of each layer is cut
-    into :data:`CELLS`.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def __init__(
@@ -75,13 +70,8 @@ class Histograms(Module):
 class Errors(Module):
     """A model whose result is how far layers that are rounded, each alone, change its own.
 
-<<<<<<< HEAD
     (N, layers + 1) sums of squares of a sample: of the change by each layer, and of the result. The
     others are the model with one layer rounded each.
-=======
-    (N, layers + 1) sums of squares of a sample: of the change by each of the others, models with
-    one layer rounded each, and of the result.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def __init__(self, model: Module, others: Sequence[Module]) -> None:

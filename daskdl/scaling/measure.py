@@ -82,22 +82,9 @@ HELD = 4
 class Run:
     """Times of an iteration on so many workers, which have so many samples together.
 
-<<<<<<< HEAD
     Seconds are of one of the iterations that were timed, by the wall clock of the process that
     called fit; ``parts`` are those of each of :data:`PARTS`, whose sum that is. ``busy`` is the
     part of this machine's cores that was at work, for whomever, if all workers are on it.
-=======
-    Attributes
-    ----------
-    batch : int
-        Samples of an iteration, of all workers together; ``iterations`` were timed.
-    seconds : float
-        Of one iteration, from the wall clock of the process that called fit.
-    parts : dict
-        The seconds of each of :data:`~daskdl.scaling.split.PARTS`, whose sum that is.
-    busy : float, optional
-        Part of this machine's cores that was at work, for whomever, if all workers are on it.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     workers: int
@@ -137,13 +124,8 @@ def measured(
     """Train on some workers of a cluster and return the times of an iteration.
 
     Each worker has one shard, so that as many take part as there are shards: the first of the
-<<<<<<< HEAD
     cluster's by address. The batch is that of all workers together, at least one sample each; the
     timed iterations take so many seconds together, about.
-=======
-    cluster's by address. All workers together have ``batch`` samples of an iteration, at least one
-    each; the timed iterations take about ``seconds`` together.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def fitted(iterations: int, watch: Stopwatch) -> History:

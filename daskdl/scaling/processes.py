@@ -102,13 +102,8 @@ def cluster(
 ) -> Iterator[Processes]:
     """Start a scheduler, and workers spread over host processes; end them on leaving.
 
-<<<<<<< HEAD
     ``prefixes`` are commands that are put before that of each host process, such as ``ip netns exec
     NAME``; ``addresses`` are those on which the workers of each host listen.
-=======
-    The prefixes are put before the command of each host process, such as ``ip netns exec NAME``; on
-    the addresses the workers of each host listen.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     prefixes = prefixes or [()] * hosts
     addresses = addresses or ["127.0.0.1"] * hosts

@@ -36,13 +36,8 @@ USERS, ITEMS, WORDS = 138_493, 26_744, 20_000
 class Workload:
     """A network and how it is trained.
 
-<<<<<<< HEAD
     The batch is what a worker takes of an iteration; ``build`` returns (model, loss, method).
     ``draw``, which pickles, returns x (n, ...) and y (n, ...) for a Generator and n.
-=======
-    A worker takes ``batch`` samples of an iteration. ``build`` returns (model, loss, method);
-    ``draw``, which pickles, returns x (n, ...) and y (n, ...), of a Generator and n.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     name: str
@@ -126,11 +121,7 @@ def workload(name: str) -> Workload:
 
 
 class Repeated(Partition):
-<<<<<<< HEAD
     """A partition of ``length`` samples, a few again and again, from sample number ``first`` on."""
-=======
-    """A partition of so many samples from number ``first`` on, which are a few again and again."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     def __init__(self, few: Arrays, first: int, length: int) -> None:
         self._few, self._first, self._length = few, first, length
@@ -150,13 +141,9 @@ class Repeated(Partition):
 
 @dataclass(frozen=True)
 class Synthetic(Excerpt):
-    """The recipe of a :class:`Repeated` partition of ``held`` samples, none of which is sent.
+    """The recipe of a :class:`Repeated` partition: nothing of it is sent to a worker.
 
-<<<<<<< HEAD
     So many samples are drawn as are ``held``; those of the partition are numbered from ``start``.
-=======
-    It is that of the samples with the numbers from ``start`` to ``stop``.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     draw: Draw
@@ -225,13 +212,8 @@ class WaitingLayer(Module):
 class Waiting(Module):
     """So many weights in equal layers, and a step of a known time, as long in each of them.
 
-<<<<<<< HEAD
     There are at least as many weights as a sample has numbers. The seconds are those of a step for
     each sample, a third of it forward.
-=======
-    There are at least as many as a sample has numbers; the step takes so many seconds for each
-    sample, a third of them forward.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def __init__(self, size: int, seconds: float = 0.0) -> None:

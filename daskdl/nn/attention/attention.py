@@ -11,8 +11,8 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.vectors import functions
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import generator, glorot
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import generator, glorot
 from daskdl.nn.core.state import next_draw
 from daskdl.nn.linear import Linear
 from daskdl.ops.pointwise.arithmetic import add

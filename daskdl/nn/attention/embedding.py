@@ -8,9 +8,8 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.core.initial import generator
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Parameter, check_room
+from daskdl.nn.core.parameter import Parameter, check_room, generator
 from daskdl.tensor import Array, Tensor
 
 __all__ = ["Embedding", "EmbeddingBag"]

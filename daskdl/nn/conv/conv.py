@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from daskdl import ops
 from daskdl.nn.conv.padding import Padding
 from daskdl.nn.core.arguments import Sizes, check_last_axis, sizes
-from daskdl.nn.core.initial import generator, uniform
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import generator, uniform
 from daskdl.tensor import Tensor
 
 __all__ = [

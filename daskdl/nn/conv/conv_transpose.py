@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from daskdl import ops
 from daskdl.nn.core.arguments import Sizes, check_last_axis, sides, sizes
-from daskdl.nn.core.initial import generator, uniform
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import generator, uniform
 from daskdl.tensor import Tensor
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

@@ -6,9 +6,8 @@ from typing import Any
 
 from daskdl.kernels.norms.batchnorm import follow
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.core.parameter import Buffer, Parameter, filled
 from daskdl.ops.norm.batchnorm import batch_norm, batch_norm_inference
 from daskdl.tensor import Tensor
 

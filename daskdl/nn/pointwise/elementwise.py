@@ -7,10 +7,9 @@ from typing import Any
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.arguments import Sizes, sizes
-from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.operation import _OfOperation
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, filled
 from daskdl.tensor import Tensor, op
 
 __all__ = [

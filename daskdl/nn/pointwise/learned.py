@@ -9,10 +9,9 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import filled
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.operation import _OfOperation
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, filled
 from daskdl.nn.core.state import generator_of_draw
 from daskdl.nn.linear import Linear
 from daskdl.nn.pointwise.activations import Tanh

@@ -8,9 +8,8 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import forget_bias, generator, glorot
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, forget_bias, generator, glorot
 from daskdl.ops.recurrent.convlstm import convlstm
 from daskdl.tensor import Tensor
 

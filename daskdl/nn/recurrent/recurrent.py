@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import forget_bias, generator, uniform
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter, forget_bias, generator, uniform
 from daskdl.nn.core.state import next_draw
 
 __all__ = ["GRU", "LSTM", "RNN"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.nn.core.arguments import check_last_axis
-from daskdl.nn.core.initial import generator, glorot, zeros
 from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import generator, glorot, zeros
 from daskdl.nn.recurrent.convlstm import check_input, check_odd
 from daskdl.ops.recurrent.trajgru import trajgru
 from daskdl.tensor import Tensor

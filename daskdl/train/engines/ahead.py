@@ -26,13 +26,8 @@ class Ahead:
     """Draws the batches of some shards, the next one of each in a thread of its own.
 
     What is drawn is the same, since it is a function of the seed and the place. Samples without
-<<<<<<< HEAD
     functions are drawn when they are needed: to copy them takes no time that a thread would win. So
     many ``threads`` are shards that are at work at once.
-=======
-    functions are drawn when they are needed: to copy them takes no time that a thread would win. As
-    many shards as ``threads`` are at work at once.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def __init__(self, job: Job, threads: int) -> None:
@@ -43,11 +38,7 @@ class Ahead:
     def draw(
         self, partition: Partition, shard: int, place: Place, following: Place | None
     ) -> tuple[Indices, Batch]:
-<<<<<<< HEAD
         """Return a batch as :func:`drawn` does, and begin to draw the next, if it is known."""
-=======
-        """Return a batch as :func:`drawn` does, and begin to draw the next one, if it is known."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         ready, future = self._next.pop(shard, (None, None))
         if future is not None and ready == place:
             draw = future.result()

@@ -39,22 +39,14 @@ ENGINES = ("auto", "graph", "gang")
 
 
 def choose(engine: str, adaptive: bool = False) -> str:
-<<<<<<< HEAD
     """Return "graph" or "gang" for one of :data:`ENGINES`; a SettingsError for any other name.
-=======
-    """Return "graph" or "gang", for one of :data:`ENGINES`.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     A gang is ahead: what an iteration costs two workers of one machine beside its computation is
     less than a tenth of the graph engine's for 1 MB of weights, and less than half for 28 and 100
     MB (``python -m ci.bench.engine``). Both need workers that can speak to each other, as all tasks
     of Dask's do. But a gang has one task on each worker, whatever there is to do, from which a
-<<<<<<< HEAD
     cluster that is ``adaptive``, whose workers follow the number of its tasks, does not learn that
     it should grow.
-=======
-    cluster that adapts itself to its tasks does not learn that it should grow.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     check_engine(engine)
     if engine != "auto":

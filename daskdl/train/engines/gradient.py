@@ -19,15 +19,11 @@ from daskdl.rows import Rows
 
 
 class Clocks(NamedTuple):
-<<<<<<< HEAD
     """Seconds of a shard's gradient, or of several.
 
     Data, forward and backward are those of all shards together; ``longest`` is what one of them
     took in all three.
     """
-=======
-    """Seconds of a shard's gradient, or of several; ``longest`` is what one of them took."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     data: float
     forward: float
@@ -53,11 +49,7 @@ class Clocks(NamedTuple):
     def means(self, workers: int | None = None) -> dict[str, float]:
         """Return data, forward and backward of the mean worker; idle is what it waits for others.
 
-<<<<<<< HEAD
         The workers computed the shards, each some in turn; without them every shard had its own.
-=======
-        ``workers`` computed the shards, each some in turn; without, every shard had its own.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         """
         workers = min(workers or self.shards, self.shards)
         data, forward, backward = (t / workers for t in self[:3])
@@ -84,15 +76,9 @@ Vector = NDArray[np.float32]
 class Gradient:
     """A shard's gradient times its number of samples, or the sum of such.
 
-<<<<<<< HEAD
     The vector float32 (n + m,) has parameters, and behind them the values of buffers; the rows are
     of the tables that are trained by rows. The loss is the sum over all samples; ``measured`` has
     each shard's statistics of metrics.
-=======
-    The vector (n + m,) has parameters, and behind them the values of buffers; rows are of the
-    tables that are trained by rows. The loss is the sum of those of all samples; what is measured
-    is each shard's statistics of metrics.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     vector: Vector = field(repr=False)
@@ -120,11 +106,7 @@ class Gradient:
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0, threads: int = 1) -> Gradient:
-<<<<<<< HEAD
     """Return the sum of two, whose first ``rounded`` numbers become bfloat16; both stay."""
-=======
-    """Return the sum of two; ``rounded`` numbers, the first, are rounded to bfloat16 before."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     with thread_budget(threads):
         if rounded:
             vector = add_rounded(copied(a.vector), b.vector, rounded)

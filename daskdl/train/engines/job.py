@@ -36,21 +36,14 @@ class Tools(Measures):
 
 @dataclass(frozen=True)
 class Job:
-    """A run as tasks see it, with an id of its own.
+    """A run as tasks see it.
 
     The payload is the pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The
     model's parameters and buffers are zeros in it, since every task is given those of its
-<<<<<<< HEAD
     iteration. A task has so many arithmetic ``threads``. The first ``rounded`` numbers of the
     vector are rounded to bfloat16 before they are added (:mod:`daskdl.collective.codec`).
     ``measures``: whether the metrics are computed of training batches too; ``whole_batch``: whether
     the loss compares a sample with those of all shards.
-=======
-    iteration. A task has ``threads`` for its arithmetic. ``rounded`` numbers of the vector, the
-    first, are rounded to bfloat16 before they are added (:mod:`daskdl.collective.codec`);
-    ``precision`` is that of products. ``measures`` says whether metrics are computed of training
-    batches too, ``whole_batch`` whether the loss compares a sample with those of all shards.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     id: str

@@ -39,18 +39,11 @@ class _Seen:
 def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> str:
     """Return a sentence that names the first module in which something is not finite.
 
-<<<<<<< HEAD
     The model has the weights of the iteration and the gradient that it came to. The batch is
     evaluated once more, with the seed of what layers draw: the first module by the order in which
     they are done, those inside of one before it. If all that the model returns is finite, it is the
     loss's own doing, or the last module of which a parameter's gradient is not finite: gradients
     come from the end.
-=======
-    The batch is evaluated once more, by the weights of the iteration, with the ``seed`` of what
-    layers draw: the first module by the order in which they are done, those inside of one before
-    it. If all that the model returns is finite, it is the loss's own doing, or the last module of
-    which a parameter's gradient is not finite: gradients come from the end.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     wanted = "loss" if not np.isfinite(loss) else "gradient"
     spoilt = [name for name, array in model.state_dict().items() if not finite(array.ravel())]

@@ -104,7 +104,6 @@ def gradient(
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
-<<<<<<< HEAD
     ``at`` is (iteration of the run, epoch, iteration in it); ``start`` and ``count`` say which
     positions of the epoch's order of this shard. With ``keep`` the vector outlasts the next
     gradient of this thread; otherwise it is the model's own. ``draw`` gives the positions and
@@ -112,15 +111,6 @@ def gradient(
     them by the count where they are, in the model's own vector, which is then returned; see
     :data:`Back`. ``predicted`` is what :mod:`~daskdl.train.engines.whole_batch` has of all shards,
     if the loss needs it.
-=======
-    It is that of ``count`` positions of the epoch's order of this shard, from ``start`` on; ``at``
-    is (iteration of the run, epoch, iteration in it). With ``keep`` it outlasts the next gradient
-    of this thread; otherwise it is the model's own. ``draw`` gives the positions and samples, which
-    may have been drawn before. ``back`` takes the loss's gradients and multiplies them by the count
-    where they are, in the model's own vector, which is then returned; see :data:`Back`.
-    ``predicted`` is what :mod:`~daskdl.train.engines.whole_batch` has of all shards, if the loss
-    needs them.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     step, epoch, _ = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
@@ -223,26 +213,12 @@ def update(
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
-<<<<<<< HEAD
     Tables, if the gradient has rows of them, are stepped at these rows. The state is of the whole
     vector, or of some slices of it: then ``method`` is that of these slices, and so many of the
     numbers, the first, are ``parameters``. The parts are added up, unless the one is ``summed``:
     what a member of a gang has made of all. With ``overwrite`` the state's arrays may be changed,
     and returned: they are nobody else's then. ``workers`` says who computed the shards' gradients,
     for the seconds in the record. A loss that is not finite is a TrainingError.
-=======
-    Tables, if the gradient has rows of them, are stepped at these rows. The state is that of the
-    whole vector, or of some slices of it, whose ``method`` is given then; ``parameters`` of its
-    numbers, the first, are parameters. The parts are added up, unless the one there is is what a
-    member of a gang has made of all (``summed``). With ``overwrite`` the state's arrays may be
-    changed, and returned: they are nobody else's. ``workers`` computed the shards' gradients, where
-    that is known; for the seconds in the record.
-
-    Raises
-    ------
-    TrainingError
-        When the loss is not finite.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     began, total = time.perf_counter(), total_of(parts, job.rounded, job.threads)
     if job.rounded and len(parts) == 1 and not summed:

@@ -27,13 +27,8 @@ Array = NDArray[Any]
 class Stretch:
     """Rows of a table that lie side by side, with their state; a step changes them.
 
-<<<<<<< HEAD
     ``table`` is its place among the tables, ``first`` the first of the rows. Weights are float32
     (n, C), as are the arrays of the optimizer's state but for scalars.
-=======
-    They are of the table with this number, from its row ``first`` on: weights (n, C), and of each
-    of the optimizer's slots (n, C), or a scalar.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     table: int
@@ -49,11 +44,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Tables:
-<<<<<<< HEAD
     """The tables of a model, maybe none; the first one begins at ``start`` of the whole vector."""
-=======
-    """The tables of a model, maybe none, each (rows, C); the first begins at ``start``."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, int], ...]
@@ -94,11 +85,7 @@ class Tables:
     def stretches(
         self, weights: Array, slots: Mapping[str, Array], spans: Sequence[Span] = (WHOLE,)
     ) -> list[Stretch]:
-<<<<<<< HEAD
         """Return the rows of some parts, all rows without; weights are views of the whole vector.
-=======
-        """Return the rows of some parts, by default all: views of the whole vector of weights.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
         Each slot has the numbers of these parts' rows, as :meth:`slices` has them one after the
         other, or is a scalar.

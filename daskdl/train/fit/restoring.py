@@ -36,14 +36,8 @@ logger = logging.getLogger(__name__)
 def check_restorable(saved: Saved, like: State) -> None:
     """Check weights, the optimizer's state, history and position, before any of them is used.
 
-<<<<<<< HEAD
     Kernels step the optimizer's state where it lies, as long as the weights are. A ValueError names
     what differs from the state of the fit before its first iteration.
-=======
-    Kernels step the optimizer's state where it lies, as long as the weights are. ``like`` is the
-    state of the fit before its first iteration. A ValueError names what differs from what was
-    expected.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     wanted = {"weights": like.weights} | {f"optimizer.{k}": v for k, v in like.slots.items()}
     stored = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}

@@ -44,15 +44,9 @@ if TYPE_CHECKING:
 class Fit:
     """A fit that is ready to run: all of it was checked, and one sample went through the model.
 
-<<<<<<< HEAD
     Samples are in the order that the options ask for, with a partition for each shard; the identity
     is that of its checkpoints, and ``stopped`` says whether a callback had stopped it when one was
     written.
-=======
-    The samples are in the order that the options ask for, with a partition for each shard; identity
-    is that of its checkpoints. ``stopped`` says whether a callback had stopped it when its
-    checkpoint was written.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     trainer: Trainer

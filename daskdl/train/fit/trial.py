@@ -67,27 +67,11 @@ def first(batch: dict[str, Any], n: int) -> dict[str, Any]:
 def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     """Run one sample through a copy of the model, its loss with gradients, and its metrics.
 
-<<<<<<< HEAD
     Returns the prediction. Samples without x or y are a DataError; weights, of which the loss or a
     metric does not know, a SettingsError. Errors of the model itself come as they are, such as a
     ShapeError that names the layer. A TrainingError is any other exception, a loss that is not one
     number or that no parameter changes, and a forward that puts other parameters or buffers in the
     place of its own.
-=======
-    It returns the prediction.
-
-    Raises
-    ------
-    DataError
-        For samples without x or y.
-    SettingsError
-        For samples with weights, of which the loss or a metric does not know.
-    DaskdlError
-        Errors of the model itself, such as a ShapeError that names the layer.
-    TrainingError
-        For any other exception, for a loss that is not one number, for one that no parameter
-        changes, and for a forward that puts other parameters or buffers in the place of its own.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     check_names("Trainer.fit", batch)
     check_words("Trainer.fit", batch)
@@ -203,13 +187,8 @@ def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int)
     Those are the samples whose own losses are least and greatest: for a root, or the hardest
     samples, halves that are alike have nearly the mean. Where a batch is cut into shards, each has
     a loss of its own, and their gradients are weighted by the numbers of samples. A loss that draws
-<<<<<<< HEAD
     random numbers is not tried. Prediction and target are arrays (N, ...), N at least n, or
     several.
-=======
-    random numbers is not tried. Predictions (N, ...) are of at least n samples; both may be tuples
-    or mappings.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def of(some: Any) -> float:

@@ -37,17 +37,10 @@ AT_ONCE, AT_THE_END = 1 << 62, -1
 
 
 def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
-<<<<<<< HEAD
     """Return how many buckets a vector of so many bytes has, ``bucket`` bytes each at least.
 
     0 stands for all in one. ``tables``: whether rows of tables are exchanged too, whose gradients
     are ready last.
-=======
-    """Return how many buckets a vector of so many bytes has; at least ``bucket`` bytes each.
-
-    All is in one where ``bucket`` is 0, or rows of tables are exchanged too, whose gradients are
-    ready last.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     if members < 2 or tables or not bucket:
         return 1
@@ -55,14 +48,10 @@ def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
 
 
 class Buckets:
-    """The sum over all shards of the gradient, a vector of this size and tables, by one member.
+    """The sum over all shards of the gradient, by one member.
 
-<<<<<<< HEAD
     Connections that cannot be interrupted exchange the same messages, at the end. The vector has
     ``size`` numbers, each table (rows, C).
-=======
-    Connections that cannot be interrupted exchange the same messages, at the end.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     def __init__(
@@ -107,13 +96,8 @@ class Buckets:
         """Take the gradients of the last shard's loss, and exchange those that are ready.
 
         All other shards of this member were put before. The model's own vector gets the gradients
-<<<<<<< HEAD
         times ``count``. Returns whether all are finite; what follows a number that is not is not
         exchanged.
-=======
-        times ``count``. Returned is whether all are finite; what follows a number that is not is
-        not exchanged.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         """
         joined = model.joined
         waits, left, sound = self._waits(loss, model), len(self._slices), True

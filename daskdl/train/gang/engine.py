@@ -56,15 +56,9 @@ def gang_graph(
 ) -> dict[Key, Any]:
     """Return a task for each member, whose key ends with its rank.
 
-<<<<<<< HEAD
     ``common`` are the keys of the job and of the gang; ``slices`` those of the state's slices by
     rank, None if the members have kept them; ``parts`` those of the shards. The shares are of the
     iterations from ``first`` on, which follow each other in an epoch.
-=======
-    They begin with the iteration ``first``. ``common`` are the keys of the job and of the gang,
-    ``slices`` those of the state's slices by rank, or None if the members have kept them, ``parts``
-    those of the shards. The shares are of iterations that follow each other in an epoch.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     graph: dict[Key, Any] = {}
     for rank in range(len(gang.addresses)):

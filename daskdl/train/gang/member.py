@@ -47,7 +47,6 @@ def run_groups(
 ) -> Result | None:
     """Run a group of iterations with the other members, and those that the driver asks for then.
 
-<<<<<<< HEAD
     The group begins at iteration ``first``; ``draws`` has the samples of each iteration, by shard;
     ``given`` this member's numbers at the group's beginning, None if it kept them from the last
     group. The partitions are its shards.
@@ -55,19 +54,6 @@ def run_groups(
     The result of the group is returned by the first member of a gang that is asked for one only.
     Others answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`. A
     BrokenGangError says that the attempt cannot go on; steps raise TaskError and TrainingError.
-=======
-    The group begins with iteration ``first``; ``draws`` are the samples of each iteration, by
-    shard, and ``given`` this member's numbers at its beginning, None if it kept them from the last
-    group. The first member of a gang that is asked for one group only returns its result. Others
-    answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`.
-
-    Raises
-    ------
-    BrokenGangError
-        When the attempt cannot go on.
-    TaskError, TrainingError
-        As the steps do.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
     worker = get_worker()
     if worker.address != gang.addresses[rank]:

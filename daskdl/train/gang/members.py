@@ -55,13 +55,8 @@ def put_together(
 class Gang(Group):
     """A group of members, for as long as they are the same.
 
-<<<<<<< HEAD
     ``stays``: whether it is asked for more groups after the first. Slices of the vector begin at
     whole multiples of ``unit``, see :attr:`daskdl.optim.Method.unit`.
-=======
-    It ``stays`` if it is asked for more groups after the first. Slices of the vector begin at whole
-    multiples of ``unit``, see :attr:`daskdl.optim.Method.unit`.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
     """
 
     stays: bool = True

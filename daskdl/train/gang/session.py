@@ -22,11 +22,7 @@ LEAVING = 10.0
 
 
 class Session(RankTasks):
-<<<<<<< HEAD
     """The members of a gang at work, by the futures of their tasks in the order of ranks."""
-=======
-    """The members of a gang at work: their tasks' futures, by rank, in one attempt at a run."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     def __init__(
         self, cluster: Cluster, run: str, attempt: int, gang: Gang, futures: Sequence[Future]

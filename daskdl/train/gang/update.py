@@ -28,11 +28,7 @@ from daskdl.train.gang.members import Gang, Slots, Vector
 
 
 class SlicedUpdate:
-<<<<<<< HEAD
     """Steps this member's numbers by a method of its slices, and gathers all members' new weights.
-=======
-    """Steps this member's numbers by the method of its slices, and gathers the new weights of all.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
 
     The model's own vector has all weights, rounded where messages are; the numbers that updates are
     made of, in float32, are this member's. Of tables every member has all rows, and of the
@@ -58,11 +54,7 @@ class SlicedUpdate:
         return self._model.vector
 
     def begin(self, weights: Vector, slots: Slots) -> None:
-<<<<<<< HEAD
         """Take all weights, and the own numbers of the state, those of tables last, and scalars."""
-=======
-        """Take all weights (size of the whole vector,) and this member's state, tables' last."""
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         end = sum(s.stop - s.start for s in self._owned)
         slots = {name: copied(slot) for name, slot in slots.items()}  # it may be somebody's yet
         self._slots = {n: s[:end] if s.ndim else s for n, s in slots.items()}
@@ -82,12 +74,7 @@ class SlicedUpdate:
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
         """Make the step of iteration ``t`` by the sum over all shards of this member's numbers.
 
-<<<<<<< HEAD
         Returns a record with the seconds of the update, and the seconds that the gathering took.
-=======
-        Returned are the record, with the seconds of the update, and the seconds that the gathering
-        took.
->>>>>>> b8d7ca76 (Layers and losses of one operation name it; internal docstrings are sentences)
         """
         clock, method = Stopwatch(), self._method
         state = State(self._own, self._slots, t)
