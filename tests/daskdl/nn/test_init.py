@@ -14,7 +14,7 @@ import pytest
 from daskdl import nn
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn import init
-from daskdl.nn.core import initial as initialise
+from daskdl.nn.core import parameter as initialise
 from daskdl.nn.core.parameter import Parameter
 
 
