@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +15,11 @@ from daskdl.errors import DaskdlError, ModelFileError
 
 #: Exceptions that a damaged file makes of code that takes it for whole.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+#: Those that libraries make of it, beside these.
+LIBRARIES = (
+    *DAMAGE, EOFError, MemoryError, OSError, RuntimeError, struct.error, zipfile.BadZipFile,
+    zipfile.LargeZipFile, zlib.error,
+)  # fmt: skip
 #: The first bytes of a text that git keeps in the place of a large file.
 _POINTER = b"version https://git-lfs"
 #: Those of a page or an error; a vocabulary may begin with [PAD], a safetensors file with a brace.
@@ -19,17 +27,23 @@ _ANSWER = re.compile(rb"\s*(<!doctype html|<html|<\?xml|[{\[]\s*[\"{])", re.IGNO
 
 
 @contextmanager
-def reading(where: str, kind: str = "") -> Iterator[None]:
-    """Make a ModelFileError of an exception that a file, ``where``, causes while it is read."""
+def reading(
+    where: object, kind: str = "", error: type[DaskdlError] = ModelFileError,
+    damage: tuple[type[BaseException], ...] = DAMAGE,
+) -> Iterator[None]:  # fmt: skip
+    """Make an error about a file, ``where``, of an exception that it causes while it is read.
+
+    ``kind`` is the format, for the sentence.
+    """
     try:
         yield
-    except ModelFileError:
+    except error:
         raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except DAMAGE as error:
-        whole = f"valid {kind}".rstrip()
-        raise damaged(where, f"damaged or not {whole} ({error})") from error
+    except DaskdlError as ours:
+        raise error(f"{where}: {ours}") from ours
+    except damage as theirs:
+        whole, sentence = f"valid {kind}".rstrip(), " ".join(str(theirs).split())[:300]
+        raise damaged(where, f"damaged or not {whole} ({sentence})", error) from theirs
 
 
 def damaged(where: object, sentence: str, kind: type[DaskdlError] = ModelFileError) -> DaskdlError:

@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import MissingExtraError, ModelFileError
-from daskdl.interop.guard import damaged
+from daskdl.interop.guard import LIBRARIES, damaged, reading
 from daskdl.interop.torch_weights.tensors import widened
 from daskdl.tensor import Array
 
 #: Groups and datasets of a file, and groups in each other, at most.
 _MOST, _DEEPEST = 20_000, 20
-#: What the library raises for damaged files.
-_DAMAGED = (
-    AttributeError, KeyError, MemoryError, NotImplementedError, OSError, OverflowError,
-    RuntimeError, TypeError, UnicodeError, ValueError,
-)  # fmt: skip
 
 
 class Weights:
@@ -108,28 +103,22 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
         raise MissingExtraError(
             "Keras' files need the package h5py; pip install 'daskdl[keras]'"
         ) from error
-    try:
-        with h5py.File(io.BytesIO(data), "r") as file:
-            yield file
-    except ModelFileError:
-        raise
-    except _DAMAGED as error:
-        sentence = " ".join(str(error).split())[:300]
-        raise damaged(where, f"a damaged HDF5 file, or none ({sentence})") from error
+    with reading(where, "HDF5", damage=LIBRARIES), h5py.File(io.BytesIO(data), "r") as file:
+        yield file
 
 
 def read(data: bytes, where: str) -> Weights:
     """Return the contents of an HDF5 file of Keras; a ModelFileError when it is damaged."""
-    weights, reading = Weights(), _Reading(len(data), where)
+    weights, limits = Weights(), _Reading(len(data), where)
     with _opened(data, where) as file:
         if "model_config" in file.attrs:
             weights.config = parsed(_text(file.attrs["model_config"]), where)
         if "layer_names" in file.attrs or "layer_names0" in file.attrs:
-            _old(reading, file, weights)
+            _old(limits, file, weights)
         elif "model_weights" in file:
-            _old(reading, reading.child(file, "model_weights"), weights)
+            _old(limits, limits.child(file, "model_weights"), weights)
         elif "layers" in file:
-            _new(reading, reading.child(file, "layers"), weights)
+            _new(limits, limits.child(file, "layers"), weights)
         else:
             raise ModelFileError(
                 f"{where}: there are no layers of Keras in it; give what model.save wrote"
@@ -139,10 +128,8 @@ def read(data: bytes, where: str) -> Weights:
 
 def parsed(text: str, where: str) -> dict[str, Any]:
     """Return JSON's object."""
-    try:
+    with reading(where, "JSON"):
         content = json.loads(text)
-    except (RecursionError, ValueError) as error:
-        raise damaged(where, f"its configuration is damaged ({error})") from error
     if not isinstance(content, dict):
         raise damaged(where, "its configuration is damaged: it is no object")
     return content

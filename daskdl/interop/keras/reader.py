@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from pathlib import Path
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import LastBuilder, Value
-from daskdl.interop.guard import check_supported, damaged, existing, reading
+from daskdl.interop.guard import LIBRARIES, check_supported, damaged, existing, reading
 from daskdl.interop.keras import hdf5, learned, plain
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
@@ -81,27 +80,18 @@ def weights_of(data: bytes, where: str) -> Weights:
 def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
     """Return the configuration and the weights of a ``.keras``."""
     left = 2 * len(data) + 1_000_000
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = []
-            for name in ("config.json", "model.weights.h5"):
-                info = archive.getinfo(name)
-                left -= info.file_size
-                if left < 0 or info.flag_bits & 1:
-                    raise ModelFileError(f"{where}: {name} has {info.file_size} bytes, too many")
-                members.append(archive.read(info))
-    except ModelFileError:
-        raise
-    except KeyError as error:
-        raise ModelFileError(
-            f"{where}: expected a .keras file ({error.args[0]}); give what model.save wrote"
-        ) from error
-    except (
-        EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError,
-        zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
-    ) as error:  # fmt: skip
-        sentence = " ".join(str(error).split())[:100]
-        raise damaged(where, f"a damaged zip file ({sentence})") from error
+    members = []
+    with reading(where, "zip file", damage=LIBRARIES), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in ("config.json", "model.weights.h5"):
+            if name not in archive.namelist():
+                raise ModelFileError(
+                    f"{where}: expected a .keras file, with {name} in it; give model.save's"
+                )
+            info = archive.getinfo(name)
+            left -= info.file_size
+            if left < 0 or info.flag_bits & 1:
+                raise ModelFileError(f"{where}: {name} has {info.file_size} bytes, too many")
+            members.append(archive.read(info))
     return members[0], members[1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from daskdl.errors import MissingExtraError, ModelFileError
 from daskdl.interop.guard import damaged, existing, reading
 from daskdl.interop.onnx.conversion import Conversion
-from daskdl.interop.protobuf import varint
+from daskdl.interop.protobuf import BYTES, Fields, Span
 from daskdl.nn.core.graph import Graph
 
 #: By kind of message: fields that are messages, by the kind these are of.
@@ -36,55 +36,38 @@ _INTEGERS = {("tensor", 1), ("tensor", 5), ("tensor", 7), ("tensor", 11), ("attr
 #: Bytes of memory that a message, a text and a number take.
 _MESSAGE, _TEXT, _NUMBER = 256, 64, 8
 DEEPEST = 60
+#: Versions of the operator set whose differences are known.
+OLDEST, NEWEST = 1, 28
 
 
-def check_bytes(data: bytes, path: str) -> None:
+def check_bytes(data: bytes, where: str) -> None:
     """Walk through a file's bytes.
 
     A ModelFileError says when a length goes beyond what holds it, messages lie too deep in each
     other, or reading would take more than twice the file's size and 40 MB.
     """
-    allowed = 2 * len(data) + 40_000_000
-    cost, stack = 0, [("model", 0, len(data), 0)]
+    allowed, cost = 2 * len(data) + 40_000_000, 0
+    fields = Fields(data, where, most=allowed)
+    stack = [("model", Span(0, len(data)), 0)]
     while stack:
-        kind, at, end, depth = stack.pop()
+        kind, message, depth = stack.pop()
         if depth > DEEPEST:
-            raise damaged(path, f"messages lie in each other deeper than {DEEPEST} times")
-        messages = _MESSAGES[kind]
-        while at < end:
-            key, at = varint(data, at, end, path)
-            field, wire = key >> 3, key & 7
-            if wire == 0:
-                _, at = varint(data, at, end, path)
+            raise damaged(where, f"messages lie in each other deeper than {DEEPEST} times")
+        for field, wire, value in fields.of(message):
+            inner = _MESSAGES[kind].get(field)
+            if wire != BYTES:
                 cost += _NUMBER
-            elif wire in (1, 5):
-                at += 8 if wire == 1 else 4
-                cost += _NUMBER
-            elif wire == 2:
-                length, at = varint(data, at, end, path)
-                if length > end - at:
-                    raise damaged(
-                        path, f"a part of {length} bytes goes beyond the {end - at} that are left"
-                    )
-                if field in messages:
-                    cost += _MESSAGE
-                    stack.append((messages[field], at, at + length, depth + 1))
-                else:
-                    cost += _TEXT + length * (_NUMBER if (kind, field) in _INTEGERS else 1)
-                at += length
+            elif inner:
+                cost += _MESSAGE
+                stack.append((inner, value, depth + 1))
             else:
-                raise damaged(path, f"not an ONNX file: a field of unknown kind {wire}")
-            if at > end:
-                raise damaged(path, "the file ends within a number")
+                length = value.stop - value.start
+                cost += _TEXT + length * (_NUMBER if (kind, field) in _INTEGERS else 1)
             if cost > allowed:
                 raise ModelFileError(
-                    f"{path}: reading its {len(data)} bytes would take more than {allowed} bytes "
+                    f"{where}: reading its {len(data)} bytes would take more than {allowed} bytes "
                     "of memory; it was made to do so, or is damaged"
                 )
-
-
-#: Versions of the operator set whose differences are known.
-OLDEST, NEWEST = 1, 28
 
 
 def load(path: str | Path, *, channels_last: bool = False) -> Graph:

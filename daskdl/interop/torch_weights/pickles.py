@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
 from daskdl.errors import DataError
-from daskdl.interop.guard import damaged
+from daskdl.interop.guard import reading
 
 
 class Global(NamedTuple):
@@ -47,21 +47,8 @@ def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
     ``make`` returns what a call stands for, ``persistent`` what an id of something outside does. A
     DataError says when the pickle is damaged, or does anything but make plain data.
     """
-    try:
+    with reading(where, "file of torch.save", DataError):
         return _run(file, make, persistent, where)
-    except DataError:
-        raise
-    except (
-        AttributeError,
-        LookupError,
-        OverflowError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise damaged(
-            where, f"damaged, or not what torch.save writes ({error})", DataError
-        ) from error
 
 
 def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:

@@ -13,18 +13,13 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError
-from daskdl.interop.guard import damaged, existing
+from daskdl.interop.guard import LIBRARIES, damaged, existing, reading
 from daskdl.interop.torch_weights import pickles
 from daskdl.interop.torch_weights.tensors import Tensors, read_safetensors
 from daskdl.tensor import Array
 
 #: The first pickle of an old file.
 _MAGIC = 0x1950A86A20F9469CFC6C
-#: What the zip library raises for damaged files.
-_DAMAGED = (
-    zipfile.BadZipFile, EOFError, LookupError, NotImplementedError, OSError, OverflowError,
-    RuntimeError, ValueError, struct.error,
-)  # fmt: skip
 #: Values that containers in each other may hold: beyond it they hold each other many times.
 _MOST = 1_000_000
 
@@ -80,11 +75,9 @@ def _read(path: Path) -> dict[str, Array]:
 
 def _shards(path: Path) -> dict[str, Array]:
     """Read the files that an index names, all of which lie beside it."""
-    try:
+    with reading(path, "index of files of weights", DataError):
         places = json.loads(path.read_bytes())["weight_map"]
         names = sorted({str(name) for name in places.values()})
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise damaged(path, f"not an index of files of weights ({error})", DataError) from error
     arrays: dict[str, Array] = {}
     for name in names:
         if Path(name).name != name or name.endswith(".index.json"):
@@ -105,13 +98,8 @@ def _shards(path: Path) -> dict[str, Array]:
 def _zip(path: Path) -> dict[str, Array]:
     size = os.path.getsize(path)
     _check_directory(path, size)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _archive(archive, path, size)
-    except DataError:
-        raise
-    except _DAMAGED as error:
-        raise damaged(path, f"a damaged zip file ({error})", DataError) from error
+    with reading(path, "zip file", DataError, LIBRARIES), zipfile.ZipFile(path) as archive:
+        return _archive(archive, path, size)
 
 
 def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array]:

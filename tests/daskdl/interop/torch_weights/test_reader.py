@@ -122,7 +122,7 @@ def test_an_index_names_the_files_of_large_models(tmp_path):
     told({"a": "m-1.safetensors", "b": "m-1.safetensors"}, "expected 'b' in m-1")
     told({"a": "m-3.safetensors"}, "there is no such file of weights")
     told({"a": "../m-1.safetensors"}, "expected files beside it")
-    told(["a"], "not an index")
+    told(["a"], "not valid index of files")
 
 
 class Malicious:
