@@ -6,24 +6,74 @@ import gzip
 import shutil
 
 import h5py
+import numpy as np
 import pytest
 
 from daskdl.errors import DataError
 from nowcast.radar.formats import recognise
 from nowcast.radar.header import Format
-from nowcast.radar.reader import read_header
+from nowcast.radar.reader import read_header, read_sweeps
 
+HELCHTEREN = "polar_sequence/20200207130500.rad.behel.pvol.dbzh.scanz.hdf"
 FILES = {
     "polar/KLBB20160601_150025_V06": Format.NEXRAD,
     "polar/KLIX20050828_180149.gz": Format.NEXRAD,
     "polar/T_PAGZ35_C_ENMI_20170421090837.hdf": Format.ODIM,
-    "polar/T_PAZA63_C_LFPW_20230420065041.h5": Format.ODIM,
+    "polar/T_PAZE63_C_LFPW_20230420065446.h5": Format.ODIM,
+    HELCHTEREN: Format.ODIM,
     "polar/SUR210819000227.RAWKPJV": Format.IRIS,
     "polar/2013051000000600dBZ.vol": Format.RAINBOW,
     "knmi/2010/08/RAD_NL25_RAP_5min_201008260000.h5": Format.KNMI,
     "bom/prcp-c10/66/2020/10/31/66_20201031_000000.prcp-c10.nc": Format.CFNETCDF,
     "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz": Format.FMI,
 }
+# Station, time and site of the header; elevation, shape, weakest and strongest echo (dBZ) of the
+# lowest sweep, and the least share of gates without echo. Of NEXRAD's split cut it is the
+# surveillance sweep; message 1 says no site.
+POLAR_FILES = {
+    "polar/KLBB20160601_150025_V06": (
+        "KLBB", "2016-06-01T15:00:26", "33.65414,-101.81416,1029",
+        0.527, (720, 1832), -28.5, 59.5, 0.83,
+    ),
+    "polar/KLIX20050828_180149.gz": (
+        "KLIX", "2005-08-28T18:01:49", "None", 0.396, (367, 460), -13.0, 54.0, 0.67,
+    ),
+    "polar/T_PAZE63_C_LFPW_20230420065446.h5": (
+        "07083", "2023-04-20T06:53:44", "50.12832,3.81181,209", 0.4, (360, 267), -8.0, 37.0, 0.79,
+    ),
+    HELCHTEREN: (
+        "06475", "2020-02-07T13:05:04", "51.06907,5.40640,140", 0.3, (360, 800), -28.0, 60.5, 0.79,
+    ),
+    "polar/SUR210819000227.RAWKPJV": (
+        "Surgavere, Radar", "2021-08-19T00:02:27.432", "58.48231,25.51866,157",
+        0.483, (359, 833), -16.58, 46.18, 0.56,
+    ),
+    "polar/2013051000000600dBZ.vol": (
+        "143DEX", "2013-05-10T00:00:06", "50.85663,6.37997,117", 0.6, (361, 400), -31.5, 48.0, 0.9,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POLAR_FILES, ids=lambda name: name[-12:])
+def test_headers_of_real_volumes(radar_dir, name):
+    station, time, site, *_ = POLAR_FILES[name]
+    header = read_header(radar_dir / name)
+    assert (header.station, header.times[0]) == (station, np.datetime64(time))
+    assert str(header.site) == site
+    assert header.single_sweep == ("LFPW" in name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POLAR_FILES, ids=lambda name: name[-12:])
+def test_lowest_sweeps_of_real_volumes(radar_dir, name):
+    *_, elevation, shape, weakest, strongest, silent = POLAR_FILES[name]
+    (sweep,) = read_sweeps([radar_dir / name], FILES[name])
+    echo = sweep.dbz[np.isfinite(sweep.dbz)]
+    assert (sweep.elevation, sweep.dbz.shape) == (pytest.approx(elevation, abs=1e-3), shape)
+    assert (echo.min(), echo.max()) == pytest.approx((weakest, strongest))
+    assert silent < np.isneginf(sweep.dbz).mean() < silent + 0.02
+    assert (sweep.site is None) == (POLAR_FILES[name][2] == "None")
+    assert (sweep.rhohv is not None) == ("KLBB" in name or "SUR" in name)
 
 
 @pytest.mark.slow

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format, Site
+from nowcast.radar.header import Format
 from nowcast.radar.polar import iris
 from nowcast.radar.reader import read_header, read_sweeps
-
-
-@pytest.mark.slow
-def test_header_and_sweep(polar):
-    path = polar / "SUR210819000227.RAWKPJV"
-    header = read_header(path)
-    assert header.station == "Surgavere, Radar"
-    assert header.site.altitude == 157
-    assert str(header.times[0]) == "2021-08-19T00:02:27.432"
-    (sweep,) = read_sweeps([path], Format.IRIS)
-    assert sweep.dbz.shape == (359, 833)
-    assert np.nanmax(sweep.dbz) == pytest.approx(46.18)
-    assert sweep.dbz[np.isfinite(sweep.dbz)].min() > -32
-    assert sweep.rhohv is not None
 
 
 @pytest.mark.parametrize(("none", "outside"), [(-32.0, 95.5), (-327.68, 327.67)])
@@ -40,17 +25,6 @@ def test_west_is_negative():
 
 
 NAME = "2013051000000600dBZ.vol"
-
-
-@pytest.mark.slow
-def test_header_and_sweep_of_rainbow(polar):
-    header = read_header(polar / NAME)
-    assert header.times == (np.datetime64("2013-05-10T00:00:06"),)
-    assert header.site == Site(50.856633, 6.379967, 116.7)
-    (sweep,) = read_sweeps([polar / NAME], Format.RAINBOW)
-    assert sweep.dbz.shape == (361, 400)
-    assert (sweep.elevation, np.nanmax(sweep.dbz)) == (0.6, 48.0)
-    assert sweep.dbz[np.isfinite(sweep.dbz)].min() == -31.5
 
 
 def test_a_volume_cut_in_its_first_blobs_is_an_error(polar, tmp_path):

@@ -19,39 +19,6 @@ LBB = "KLBB20160601_150025_V06"
 LIX = "KLIX20050828_180149.gz"
 
 
-def test_header_says_radar_time_and_site(polar):
-    header = read_header(polar / LBB)
-    assert header.station == "KLBB"
-    assert str(header.times[0])[:19] == "2016-06-01T15:00:26"
-    assert header.site.latitude == pytest.approx(33.65414, abs=1e-4)
-    assert header.site.longitude == pytest.approx(-101.81416, abs=1e-4)
-    assert header.site.altitude == 1029
-
-
-def test_message_1_has_no_site(polar):
-    header = read_header(polar / LIX)
-    assert header.station == "KLIX"
-    assert header.site is None
-
-
-@pytest.mark.slow
-def test_of_a_split_cut_the_surveillance_sweep_is_taken(polar):
-    (sweep,) = read_sweeps([polar / LBB], Format.NEXRAD)
-    assert sweep.dbz.shape == (720, 1832)
-    assert np.nanmax(sweep.dbz) == 59.5
-    assert 0.8 < np.isneginf(sweep.dbz).mean() < 0.85
-    assert sweep.dbz[np.isfinite(sweep.dbz)].min() >= -32
-    assert sweep.rhohv is not None
-
-
-@pytest.mark.slow
-def test_message_1_is_read_from_gzip(polar):
-    (sweep,) = read_sweeps([polar / LIX], Format.NEXRAD)
-    assert sweep.dbz.shape == (367, 460)
-    assert np.nanmax(sweep.dbz) == 54.0
-    assert sweep.site is None
-
-
 @pytest.mark.parametrize(("name", "dry", "missing"), [("DBZH", 1, 1), ("RHOHV", 0, 2)])
 def test_raw_0_is_no_echo_and_raw_1_is_folded(name, dry, missing):
     raw = np.array([[0, 1, 2, 129]], np.float64)

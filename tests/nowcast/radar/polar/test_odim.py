@@ -8,23 +8,9 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.radar.header import Format, Site
+from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header, read_sweeps
 from tests.nowcast.radar.odim_file import RAYS, write_sweep
-
-
-def test_header_of_a_volume_is_its_first_sweep_in_time(helchteren):
-    header = read_header(helchteren[1])
-    assert header.times == (np.datetime64("2020-02-07T13:05:04"),)
-    assert header.station == "06475"
-    assert header.site == Site(51.069072, 5.4064, 140.0)
-    assert not header.single_sweep
-
-
-def test_header_of_a_single_sweep(polar):
-    header = read_header(polar / "T_PAZE63_C_LFPW_20230420065446.h5")
-    assert header.single_sweep
-    assert header.times == (np.datetime64("2023-04-20T06:53:44"),)
 
 
 def test_the_lowest_sweep_is_read_wherever_it_stands(tmp_path):
