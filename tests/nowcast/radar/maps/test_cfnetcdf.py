@@ -166,43 +166,6 @@ def test_coordinates_lie_in_the_middle_of_their_bounds(tmp_path, axis, off):
         assert read_header(path).grid.shape == (3, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "units", "code"),
-    [
-        ("rainfall_rate", "mm h-1", 9999), ("rainfall_rate", "mm h-1", 999),
-        ("rainfall_amount", "mm", 9999), ("equivalent_reflectivity_factor", "dBZ", 999),
-        ("equivalent_reflectivity_factor", "dBZ", -9999), ("rainfall_rate", "mm h-1", 1e30),
-    ],
-)  # fmt: skip
-def test_a_number_for_missing_that_is_not_declared_is_no_rain(tmp_path, name, units, code):
-    dataset = maps(name, units)
-    dataset["rain"][0, 1] = code
-    header = read_header(write(dataset, tmp_path / "a.nc"))
-    assert np.isfinite(read_rain(header, 1, ZRRelation())).all()
-    with pytest.raises(DataError, match="that the file does not declare; set its _FillValue"):
-        read_rain(header, 0, ZRRelation())
-
-
-@pytest.mark.parametrize(
-    ("name", "units", "code"),
-    [
-        ("rainfall_rate", "mm h-1", 9999), ("rainfall_amount", "mm", 9999),
-        ("equivalent_reflectivity_factor", "dBZ", 999),
-        ("equivalent_reflectivity_factor", "dBZ", -9999),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("hours", [None, 24])
-def test_a_few_such_numbers_are_missing(tmp_path, name, units, code, hours):
-    dataset = maps(name, units)
-    dataset["rain"][0, 1, :3] = code
-    if hours:  # 9999 mm of a day are no more than 417 mm/h
-        days = dataset.time.values[0] + np.arange(2) * np.timedelta64(24, "h")
-        dataset = dataset.assign_coords(time=dataset.time.copy(data=days))
-    header = read_header(write(dataset, tmp_path / "a.nc"))
-    rain = read_rain(header, 0, ZRRelation())
-    assert np.argwhere(np.isnan(rain)).tolist() == [[1, 0], [1, 1], [1, 2], [2, 0]]
-
-
 def test_a_calendar_of_other_days_is_named(tmp_path):
     path = write(maps(), tmp_path / "a.nc")
     with netCDF4.Dataset(path, "a") as file:
@@ -357,3 +320,31 @@ def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_p
     expected = np.where(rain[0].T < 0, np.nan, rain[0].T)
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_allclose(header.grid.latitude_longitude()[1][0], [4, 5, 6, 7], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "code"),
+    [
+        ("rainfall_rate", "mm h-1", 9999), ("rainfall_rate", "mm h-1", 999),
+        ("rainfall_amount", "mm", 9999), ("equivalent_reflectivity_factor", "dBZ", 999),
+        ("equivalent_reflectivity_factor", "dBZ", -9999), ("rainfall_rate", "mm h-1", 1e30),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("hours", [None, 24])
+def test_a_number_that_no_rain_has_is_missing_or_refused_where_it_is_many(
+    tmp_path, name, units, code, hours
+):
+    dataset = maps(name, units)
+    if hours:  # 9999 mm of a day are no more than 417 mm/h
+        days = dataset.time.values[0] + np.arange(2) * np.timedelta64(24, "h")
+        dataset = dataset.assign_coords(time=dataset.time.copy(data=days))
+    for cells, path in ((3, tmp_path / "few.nc"), (4, tmp_path / "many.nc")):
+        dataset["rain"][0, 1, :cells] = code
+        header = read_header(write(dataset, path))
+        assert np.isfinite(read_rain(header, 1, ZRRelation())).all()
+        if cells == 3:
+            rain = read_rain(header, 0, ZRRelation())
+            assert np.argwhere(np.isnan(rain)).tolist() == [[1, 0], [1, 1], [1, 2], [2, 0]]
+        else:
+            with pytest.raises(DataError, match="does not declare; set its _FillValue"):
+                read_rain(header, 0, ZRRelation())

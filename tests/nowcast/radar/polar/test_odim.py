@@ -94,27 +94,6 @@ def test_gain_may_stand_in_the_dataset(tmp_path):
     assert (sweep.dbz[10:20, 10:20] == 30.0).all()
 
 
-@pytest.mark.parametrize(
-    ("node", "key", "value", "sentence"),
-    [
-        ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
-        ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
-        ("dataset1/where", "rstart", 500.0, "within 50 km of the radar, found rstart 500 in km"),
-        ("dataset1/data1/what", "gain", 0.0, "a gain of /dataset1/data1 other than 0"),
-        ("dataset1/where", "elangle", np.nan, "'elangle' of /dataset1/where to be one number"),
-        ("dataset1/where", "elangle", -40.0, "an elevation from -10 to 90"),
-        ("dataset1/data1/what", "gain", np.array([1.0, 2.0]), "'gain' of .* to be one number"),
-        ("dataset1/what", "starttime", np.bytes_("25:00"), "a time HHMMSS, found '20200207'"),
-    ],
-)
-def test_attributes_that_cannot_be_are_named(tmp_path, node, key, value, sentence):
-    path = write_sweep(tmp_path / "a.h5")
-    with h5py.File(path, "r+") as file:
-        file[node].attrs[key] = value
-    with pytest.raises(DataError, match=rf"a\.h5: expected .*{sentence}"):
-        read_sweeps([path], Format.ODIM)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("index", [0, 1])
 def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
@@ -150,36 +129,6 @@ def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_p
         file.create_group("how").attrs["malfunc"] = np.bytes_("True")
     with pytest.raises(DataError, match="expected sweeps of a radar that works, found how/malfunc"):
         read_sweeps([path], Format.ODIM)
-
-
-@pytest.mark.parametrize(
-    ("group", "key", "value", "sentence"),
-    [
-        ("dataset1/where", "nbins", 41, r"expected 72 rays \(nrays\) of 41 gates \(nbins\), found"),
-        (
-            "what",
-            "time",
-            b"190000",
-            "expected the first ray within 60 minutes of what/time",
-        ),
-    ],
-)
-def test_two_statements_that_differ_are_refused(tmp_path, group, key, value, sentence):
-    path = write_sweep(tmp_path / "a.h5")
-    with h5py.File(path, "r+") as file:
-        file[group].attrs[key] = value
-    read = {"dataset1/where": lambda: read_sweeps([path], Format.ODIM)}
-    with pytest.raises(DataError, match=sentence):
-        read.get(group, lambda: read_header(path))()
-
-
-@pytest.mark.parametrize("group", ["/", "dataset1"])
-def test_a_simulated_scan_is_no_measurement(tmp_path, group):
-    path = write_sweep(tmp_path / "a.h5")
-    with h5py.File(path, "r+") as file:
-        file[group].require_group("how").attrs["simulated"] = np.bytes_("True")
-    with pytest.raises(DataError, match=r"found how/simulated True; leave the file out"):
-        read_header(path)
 
 
 def test_two_data_of_one_quantity_are_refused_but_of_another_are_not(tmp_path):
@@ -225,3 +174,31 @@ def test_rays_begin_where_astart_says(tmp_path):
     (sweep,) = read_sweeps([path], Format.ODIM)
     np.testing.assert_allclose(sweep.azimuth, 5.0 * np.arange(72))
     assert sweep.dbz[10, 10] == 30.0
+
+
+SAYS = "found how/simulated True; leave the file out"
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "value", "sentence"),
+    [
+        ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
+        ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
+        ("dataset1/where", "rstart", 500.0, "within 50 km of the radar, found rstart 500 in km"),
+        ("dataset1/data1/what", "gain", 0.0, "a gain of /dataset1/data1 other than 0"),
+        ("dataset1/where", "elangle", np.nan, "'elangle' of /dataset1/where to be one number"),
+        ("dataset1/where", "elangle", -40.0, "an elevation from -10 to 90"),
+        ("dataset1/data1/what", "gain", np.array([1.0, 2.0]), "'gain' of .* to be one number"),
+        ("dataset1/what", "starttime", b"25:00", "a time HHMMSS, found '20200207'"),
+        ("dataset1/where", "nbins", 41, r"72 rays \(nrays\) of 41 gates \(nbins\), found"),
+        ("what", "time", b"190000", "the first ray within 60 minutes of what/time"),
+        ("how", "simulated", b"True", f"what a radar measured, {SAYS}"),
+        ("dataset1/how", "simulated", b"True", f"what a radar measured, {SAYS}"),
+    ],
+)
+def test_what_a_volume_says_is_followed_or_refused(tmp_path, group, key, value, sentence):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file.require_group(group).attrs[key] = value
+    with pytest.raises(DataError, match=rf"a\.h5: expected .*{sentence}"):
+        read_sweeps([path], read_header(path).format)
