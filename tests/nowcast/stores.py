@@ -23,6 +23,16 @@ START, STEP = np.datetime64("2020-06-01T00:00", "ns"), np.timedelta64(10, "m")
 FRAMES, SIZE, N_IN, N_OUT = 24, 32, 2, 3
 
 
+def rain_of(
+    frames: Any, minutes: Any, grid: Grid, start: np.datetime64 = START, **attrs: Any
+) -> xr.Dataset:
+    """A rain Dataset of frames (n, y, x), so many minutes after the start."""
+    time = start + np.round(60 * np.asarray(minutes)).astype(int) * np.timedelta64(1, "s")
+    described = {"title": "test", "source": "weather radar, test"} | attrs
+    rain = np.asarray(frames, np.float32)
+    return rain_dataset(grid, time, rain, attributes={}, global_attributes=described)
+
+
 def moving_rain(
     minutes: Any = None, spacing: float = 1000.0, latitude: float = 50.0, **attrs: Any
 ) -> xr.Dataset:
@@ -34,9 +44,7 @@ def moving_rain(
     rain = translation(len(after), 0, 2, size=SIZE)
     rain[:, :2, :2] = np.nan
     grid = Grid.around(latitude, 5.0, size=(SIZE, SIZE), spacing=spacing)
-    described = {"title": "moving patches", "source": "weather radar, test"} | attrs
-    time = START + np.round(60 * after).astype(int) * np.timedelta64(1, "s")
-    return rain_dataset(grid, time, rain, attributes={}, global_attributes=described)
+    return rain_of(rain, after, grid, **{"title": "moving patches"} | attrs)
 
 
 def small_model(n_in: int = N_IN) -> NowcastModel:

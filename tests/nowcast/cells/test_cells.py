@@ -16,9 +16,9 @@ from daskdl.console import run
 from daskdl.errors import SettingsError
 from nowcast.cells.ahead import arrivals, track_ahead
 from nowcast.cli import app
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_dataset
+from tests.nowcast.stores import rain_of
 
 GRID = Grid.around(50.0, 5.0, size=(96, 96), spacing=1000.0)
 STEP = 5
@@ -32,11 +32,7 @@ def store(*paths):
         for frame, (px, py) in zip(frames, path, strict=True):
             np.maximum(frame, 20 * np.exp(-((x - px) ** 2 + (y - py) ** 2) / 50), out=frame)
     frames[frames < 0.1] = 0
-    time = np.datetime64("2020-06-01", "ns") + STEP * np.arange(len(frames)) * np.timedelta64(
-        1, "m"
-    )
-    said = {"title": "test", "source": "weather radar, test"}
-    return rain_dataset(GRID, time, frames, attributes={}, global_attributes=said)
+    return rain_of(frames, STEP * np.arange(len(frames)), GRID)
 
 
 def test_one_storm_keeps_its_track_and_has_its_speed_and_direction():

@@ -18,10 +18,10 @@ from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Site
 from nowcast.radar.plainfile import WHOLE
 from nowcast.radar.reader import read_header, read_rain
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.rain.store import open_rain, write_zarr
+from tests.nowcast.stores import rain_of
 
 
 def test_failures_are_logged_and_counted(caplog):
@@ -148,14 +148,8 @@ def store(tmp_path):
     """Six frames of ten minutes each, of which the fourth is missing."""
     rain = np.random.default_rng(0).gamma(0.2, 2.0, (5, 256, 256)).astype(np.float32)
     rain[:, :3, :3] = np.nan
-    minutes = np.array([0, 10, 20, 40, 50]) * np.timedelta64(1, "m")
-    dataset = rain_dataset(
-        Grid.around(52.0, 5.0, size=(256, 256), spacing=1000.0),
-        np.datetime64("2020-06-01T00:00", "ns") + minutes,
-        rain,
-        attributes={},
-        global_attributes={"title": "test", "source": "weather radar, test", "station": "test"},
-    )
+    grid = Grid.around(52.0, 5.0, size=(256, 256), spacing=1000.0)
+    dataset = rain_of(rain, [0, 10, 20, 40, 50], grid, station="test")
     write_zarr(dataset, tmp_path / "rain.zarr")
     return tmp_path / "rain.zarr"
 

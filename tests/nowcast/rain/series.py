@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nowcast.rain import writer
+from nowcast.rain.grid import Grid
+
+GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 START = np.datetime64("2010-08-26T00:00", "ns")
 
 
@@ -29,3 +34,27 @@ def series(
         {"rain_rate": (("time", "y", "x"), data)},
         {"time": instants(minutes), "y": 1000.0 * np.arange(ny), "x": 1000.0 * np.arange(nx)},
     )
+
+
+def frame(minute: int, value: float | None = None, whole: bool = False) -> writer.Frame:
+    """Return a frame whose cells are the minute after 13:00, or a value, of a scan 7 s later.
+
+    A corner is missing unless it is whole.
+    """
+    rain = np.full((6, 8), minute if value is None else value, np.float32)
+    rain[0, 0] = rain[0, 0] if whole else np.nan
+    time = np.datetime64("2020-02-07T13:00", "ns") + np.timedelta64(minute, "m")
+    return writer.Frame(time, rain, time + np.timedelta64(7, "s"))
+
+
+def frames(*minutes: int) -> list[writer.Frame]:
+    """Return frames, in the order of time, whose cells are all the minute."""
+    return [frame(minute, whole=True) for minute in sorted(minutes)]
+
+
+def new_store(path: Path, *made: writer.Frame) -> Path:
+    """Write a store of such frames."""
+    said = {"title": "t", "source": "s"}
+    writer.create(path, GRID, made[0], attributes={}, global_attributes=said)
+    writer.append(path, made[1:])
+    return path

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import nowcast
 from daskdl.errors import DataError, SettingsError
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
+from tests.nowcast.stores import rain_of
 
 
 @given(
@@ -49,14 +49,7 @@ def test_a_chosen_centre_moves_the_window_and_not_the_projection():
 
 def test_a_grid_survives_a_dataset():
     grid = Grid.around(51.0, 5.0, size=(7, 9), spacing=1000.0)
-    dataset = rain_dataset(
-        grid,
-        np.array(["2020-01-01"], "datetime64[ns]"),
-        np.zeros((1, 7, 9), np.float32),
-        attributes={},
-        global_attributes={"title": "t", "source": "s"},
-    )
-    assert Grid.from_dataset(dataset).matches(grid)
+    assert Grid.from_dataset(rain_of(np.zeros((1, 7, 9)), [0], grid)).matches(grid)
 
 
 @pytest.mark.parametrize(

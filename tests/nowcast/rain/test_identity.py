@@ -16,7 +16,8 @@ from nowcast.rain import writer
 from nowcast.rain.identity import OneStore
 from nowcast.rain.name import is_simulated, name_of
 from nowcast.rain.store import consolidate, open_rain, write_zarr
-from tests.nowcast.rain.test_late_frames import frames, new_store
+from tests.nowcast.rain.series import frames
+from tests.nowcast.rain.test_late_frames import new_store
 from tests.nowcast.stores import moving_rain
 
 

@@ -16,29 +16,16 @@ from daskdl.nn import Conv3d, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Callback, Trainer
 from nowcast.rain import writer
-from nowcast.rain.grid import Grid
 from nowcast.rain.windows import windows
 from tests.daskdl.data.epochs import everything
+from tests.nowcast.rain import series
+from tests.nowcast.rain.series import frames
 
-GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
-START = np.datetime64("2020-02-07T13:00", "ns")
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def frames(*minutes: int) -> list[writer.Frame]:
-    """Return frames whose cells are all the minute."""
-    return [
-        writer.Frame(time, np.full((6, 8), m, np.float32), time)
-        for m in sorted(minutes)
-        for time in [START + np.timedelta64(m, "m")]
-    ]
-
-
 def new_store(path: Path, *minutes: int) -> Path:
-    first, *others = frames(*minutes)
-    writer.create(path, GRID, first, attributes={}, global_attributes={"title": "t", "source": "s"})
-    writer.append(path, others)
-    return path
+    return series.new_store(path, *frames(*minutes))
 
 
 def of_two_hours(path: Path) -> SampleSet:

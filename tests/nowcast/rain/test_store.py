@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import (
     open_rain,
@@ -17,17 +16,15 @@ from nowcast.rain.store import (
     write_netcdf,
     write_zarr,
 )
+from tests.nowcast.stores import rain_of
 
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 
 
 def dataset(minutes=(0, 5, 10)) -> xr.Dataset:
-    time = np.datetime64("2020-02-07T13:00", "ns") + np.array(minutes, "timedelta64[m]")
-    rain = np.arange(len(time) * 48, dtype=np.float32).reshape(-1, 6, 8)
+    rain = np.arange(len(minutes) * 48, dtype=np.float32).reshape(-1, 6, 8)
     rain[:, 0, 0] = np.nan
-    return rain_dataset(
-        GRID, time, rain, attributes={}, global_attributes={"title": "t", "source": "s"}
-    )
+    return rain_of(rain, minutes, GRID, np.datetime64("2020-02-07T13:00", "ns"))
 
 
 @pytest.mark.slow

@@ -15,23 +15,13 @@ from daskdl.errors import DataError
 from daskdl.files import previous
 from nowcast.rain import writer
 from nowcast.rain.cf import TIME_ENCODING
-from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_zarr
-
-GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
-
-
-def frame(minute: int, value: float | None = None) -> writer.Frame:
-    rain = np.full((6, 8), minute if value is None else value, np.float32)
-    rain[0, 0] = np.nan
-    time = np.datetime64("2020-02-07T13:00", "ns") + np.timedelta64(minute, "m")
-    return writer.Frame(time, rain, time + np.timedelta64(7, "s"))
+from tests.nowcast.rain import series
+from tests.nowcast.rain.series import frame
 
 
 def new_store(path, *minutes: int) -> None:
-    first, *others = [frame(minute) for minute in minutes]
-    writer.create(path, GRID, first, attributes={}, global_attributes={"title": "t", "source": "s"})
-    writer.append(path, others)
+    series.new_store(path, *map(frame, minutes))
 
 
 def contents(path) -> dict[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,22 +15,13 @@ from daskdl.errors import DataError, SettingsError
 from nowcast.cli import app
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import Forecast
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_dataset
 from tests.nowcast.fields import translation
-from tests.nowcast.stores import moving_rain
+from tests.nowcast.stores import START, moving_rain, rain_of
 
 GRID = Grid.around(50.0, 5.0, size=(64, 64), spacing=1000.0)
-START = np.datetime64("2020-06-01T00:00", "ns")
-
-
-def store(frames, minutes) -> xr.Dataset:
-    time = START + np.asarray(minutes) * np.timedelta64(1, "m")
-    said = {"title": "test", "source": "weather radar, test"}
-    return rain_dataset(
-        GRID, time, np.asarray(frames, np.float32), attributes={}, global_attributes=said
-    )
+store = partial(rain_of, grid=GRID)
 
 
 def members(*rates) -> xr.Dataset:

@@ -13,14 +13,13 @@ import nowcast
 from daskdl.console import run
 from daskdl.errors import DataError, SettingsError
 from nowcast.cli import app
-from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_dataset
 from nowcast.sums.adjust import METHODS, adjusted, left_out, pairs_of
 from nowcast.sums.gauges import Gauges
+from tests.nowcast.stores import START, rain_of
 
 GRID = Grid.around(50.0, 5.0, size=(40, 40), spacing=5000.0)
-START = np.datetime64("2020-06-01T00:00", "ns")
 HOURS = 4
 
 
@@ -33,11 +32,7 @@ def rain():
     truth = np.broadcast_to(truth, (HOURS, 40, 40))
     range_km = np.hypot(GRID.x[None], GRID.y[:, None]) / 1000
     frames = np.repeat(truth * 0.6 * 0.5 ** (range_km / 100), 6, axis=0)
-    times = START + np.arange(6 * HOURS) * np.timedelta64(10, "m")
-    said = {"title": "test", "source": "weather radar, test"}
-    dataset = rain_dataset(
-        GRID, times, frames.astype(np.float32), attributes={}, global_attributes=said
-    )
+    dataset = rain_of(frames, 10 * np.arange(6 * HOURS), GRID)
     return truth, nowcast.accumulate(dataset, "1h", observed=0.8)
 
 
