@@ -14,9 +14,17 @@ import numpy as np
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest import mosaic
-from nowcast.ingest.batches import ReadList, batches, copies, whole_bytes
 from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
-from nowcast.ingest.remote import Access, RemoteFile, is_remote, listed
+from nowcast.ingest.remote import (
+    Access,
+    ReadList,
+    RemoteFile,
+    batches,
+    copies,
+    is_remote,
+    listed,
+    whole_bytes,
+)
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.scan import GRACE, Scan, group_scans
 from nowcast.ingest.settings import IngestSettings

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.rain.events import event_labels
+from nowcast.rain.windows import event_labels
 
 PARTS = ("train", "validation", "test")
 #: A cut is moved to the beginning of an event if no more than this part of all rain lies between.
@@ -76,7 +76,7 @@ def split_by_rain(
     """Cut the sorted times of one store into three parts that follow each other.
 
     The parts have their shares of the rain, not of the frames: an evening without rain is no test.
-    Where an event (see `nowcast.rain.events`) begins near to a cut, the cut is moved there, so that
+    Where an event (see `nowcast.rain.windows`) begins near a cut, the cut is moved there, so that
     both sides have whole events.
 
     Parameters

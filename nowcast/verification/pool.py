@@ -50,7 +50,7 @@ def pool(
     reference : str, optional
         Forecaster that the others are compared with.
     events : sequence of int, optional
-        Event of each case, see `nowcast.rain.events.event_labels`; one by default.
+        Event of each case, see `nowcast.rain.windows.event_labels`; one by default.
     block : int
         Number of consecutive cases that are not independent, see `bootstrap_weights`.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.forecaster import Forecaster, frames_read
-from nowcast.rain.events import event_labels
+from nowcast.rain.windows import event_labels
 from nowcast.verification.archive import Archive
 from nowcast.verification.case import CaseSums
 from nowcast.verification.cases import Settings, score_all
@@ -56,7 +56,7 @@ def verify(
       is. ``events`` has the number of observed event pixels.
     - FSS windows lie wholly inside of the grid, and pixels that are not scored hold no event.
     - Differences to the reference are paired; their intervals are percentiles of a bootstrap over
-      events (spells of rain, see `nowcast.rain.events`), and within each over runs of as
+      events (spells of rain, see `nowcast.rain.windows`), and within each over runs of as
       many consecutive cases as share frames; NaN with fewer than three such runs.
 
     Parameters

@@ -19,11 +19,10 @@ from daskdl.console import run
 from daskdl.errors import DataError, SettingsError
 from nowcast.cli import app
 from nowcast.ingest import remote
-from nowcast.ingest.batches import batches
 from nowcast.ingest.ingest import ingest
 from nowcast.ingest.name_times import name_time, spanned
 from nowcast.ingest.rain_map import Failure
-from nowcast.ingest.remote import Access, RemoteFile, fetch, listed
+from nowcast.ingest.remote import Access, RemoteFile, batches, fetch, listed
 from nowcast.ingest.report import IngestReport
 from nowcast.rain.store import open_rain
 from nowcast.simulate import Radar, simulate

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.rain.events import event_labels
-from nowcast.rain.windows import gapless_runs, tile_corners, windows
+from nowcast.rain.windows import event_labels, gapless_runs, tile_corners, windows
 from tests.daskdl.data.epochs import epoch, everything
 from tests.nowcast.rain.series import instants, series
 
