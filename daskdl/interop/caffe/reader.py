@@ -201,31 +201,20 @@ class _Network:
         )  # fmt: skip
 
     def _scale_of(self, i: int) -> int | None:
-        """Return the Scale that alone reads a BatchNorm, if there is one."""
+        """Return the Scale of channels that alone reads a BatchNorm, if there is one."""
         (top,) = self.layers[i].words("top") or [""]
-        for j in range(i + 1, len(self.layers)):
-            message = self.layers[j]
-            if top in message.words("bottom"):
-                settings = message.part("scale_param")
-                alone = self.kinds[j] == "Scale" and len(message.words("bottom")) == 1
-                plain = settings.integer("axis", 1, -9, 9) == 1
-                plain = plain and settings.integer("num_axes", 1, -1, 9) == 1
-                again = top not in message.words("top") and any(
-                    top in m.words("bottom") for m in self._before_rewritten(j, top)
-                )
-                return j if alone and plain and not again else None
-            if top in message.words("top"):
-                return None
-        return None
-
-    def _before_rewritten(self, j: int, name: str) -> list[Message]:
-        """Return the layers behind one up to that which computes a blob anew."""
         readers = []
-        for message in self.layers[j + 1 :]:
-            readers.append(message)
-            if name in message.words("top"):
+        for j in range(i + 1, len(self.layers)):
+            if top in self.layers[j].words("bottom"):
+                readers.append(j)
+            if top in self.layers[j].words("top"):  # which is another result from here on
                 break
-        return readers
+        if len(readers) != 1 or self.kinds[readers[0]] != "Scale":
+            return None
+        settings = self.layers[readers[0]].part("scale_param")
+        alone = len(self.layers[readers[0]].words("bottom")) == 1
+        axes = settings.integer("axis", 1, -9, 9), settings.integer("num_axes", 1, -1, 9)
+        return readers[0] if alone and axes == (1, 1) else None
 
     def _old_inputs(self) -> None:
         """Add the inputs that stand outside of layers."""

@@ -41,6 +41,8 @@ _FOLDED = {
 }  # fmt: skip
 #: Numbers that the inputs of a folded node have at most.
 _SMALL = 1024
+#: The fields of attributes, by their kinds.
+_FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings"}
 #: Bodies of control flow in each other.
 _DEEPEST = 16
 
@@ -159,32 +161,22 @@ class Conversion:
                 f"{self.where}: {name}: attributes by reference need a function"
                 "; export the model without them"
             )
-        if kind == 1:
-            return float(proto.f)
-        if kind == 2:
-            if name.split(".")[-1] in ("to", "dtype", "output_dtype", "output_datatype"):
-                dtype_of(proto.i, f"{self.where}: {name}")
-            return int(proto.i)
-        if kind == 3:
-            return proto.s.decode("utf-8", "replace")
+        if kind == 2 and name.endswith((".to", "dtype", "output_datatype")):
+            dtype_of(proto.i, f"{self.where}: {name}")
         if kind == 4:
-            return (
-                _Held(proto.t) if name == "Constant.value" and depth == 0 else self._array(proto.t)
-            )
+            later = name == "Constant.value" and depth == 0
+            return _Held(proto.t) if later else self._array(proto.t)
         if kind == 5:
             return self._body(proto.g, unknown, depth + 1)
-        if kind == 6:
-            return tuple(float(v) for v in proto.floats)
-        if kind == 7:
-            return tuple(int(v) for v in proto.ints)
-        if kind == 8:
-            return tuple(s.decode("utf-8", "replace") for s in proto.strings)
         if kind == 13:  # of Optional: the type says nothing that the value does not
             return None
-        raise ModelFileError(
-            f"{self.where}: {name}: attributes of kind {kind} are not supported"
-            "; export the model without them"
-        )
+        if kind not in _FIELDS:
+            raise ModelFileError(
+                f"{self.where}: {name}: attributes of kind {kind} are not supported"
+                "; export the model without them"
+            )
+        value = getattr(proto, _FIELDS[kind])
+        return tuple(map(_plain, value)) if kind > 5 else _plain(value)
 
     def _array(self, tensor: Any) -> Array:
         return to_array(tensor, self.folder, self.where)
@@ -263,13 +255,12 @@ class _Held:
 
 def _kind_of(proto: Any) -> int:
     """Return the kind of an attribute of an old file, which does not say it."""
-    for kind, field in ((1, "f"), (2, "i"), (3, "s"), (4, "t"), (5, "g")):
-        if proto.HasField(field):
-            return kind
-    for kind, field in ((6, "floats"), (7, "ints"), (8, "strings")):
-        if len(getattr(proto, field)):
-            return kind
-    return 7
+    given = {field.name for field, _ in proto.ListFields()}
+    return next((kind for kind, name in _FIELDS.items() if name in given), 7)
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | None]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
-from daskdl.nn.operators.table import Call, Value, array, is_float, operator
+from daskdl.nn.operators.table import TABLE, Call, Value, array, is_float, operator
 
 #: Steps after which a loop is taken to run for ever.
 MOST_STEPS = 1 << 20
@@ -97,28 +97,14 @@ def _stacked(held: list[Any], axis: int) -> Any:
     return np.stack([array(v) for v in held], axis)
 
 
-@operator("SequenceConstruct")
-def sequence_construct(call: Call, *values: Value) -> Value:
-    """Make a sequence of values."""
-    return list(values)
-
-
-@operator("SequenceEmpty")
-def sequence_empty(call: Call) -> Value:
-    """Return a sequence of nothing."""
-    return []
-
-
-@operator("SequenceLength")
-def sequence_length(call: Call, values: Value) -> Value:
-    """Return how many values a sequence has."""
-    return np.array(len(values), np.int64)
-
-
-@operator("SequenceAt")
-def sequence_at(call: Call, values: Value, at: Value) -> Value:
-    """Return one value of a sequence."""
-    return values[int(array(at).reshape(-1)[0])]
+TABLE.update({
+    "SequenceConstruct": lambda call, *values: list(values),
+    "SequenceEmpty": lambda call: [],
+    "SequenceLength": lambda call, values: np.array(len(values), np.int64),
+    "SequenceAt": lambda call, values, at: values[int(array(at).reshape(-1)[0])],
+    "Optional": lambda call, value=None: value,
+    "OptionalHasElement": lambda call, value=None: np.array(value is not None),
+})  # fmt: skip
 
 
 @operator("SequenceInsert")
@@ -172,18 +158,6 @@ def concat_from_sequence(call: Call, values: Value) -> Value:
     """Join the values of a sequence along an axis, or a new one."""
     join = ops.stack if call.get("new_axis", 0) else ops.concatenate
     return join(*values, axis=call.get("axis"))
-
-
-@operator("Optional")
-def optional(call: Call, value: Value = None) -> Value:
-    """Return a value that may be missing."""
-    return value
-
-
-@operator("OptionalHasElement")
-def optional_has_element(call: Call, value: Value = None) -> Value:
-    """Whether there is a value."""
-    return np.array(value is not None)
 
 
 @operator("OptionalGetElement")

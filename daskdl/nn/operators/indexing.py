@@ -21,6 +21,11 @@ from daskdl.nn.operators.table import (
 from daskdl.tensor import Array
 
 
+def taken(x: Value, index: tuple[Any, ...]) -> Value:
+    """Index a value; gradients go through floats."""
+    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+
+
 def _ids(value: Value, length: int) -> Array:
     """Return ids from 0; a ShapeError where one is not of an axis."""
     ids = array(value).astype(np.int64)
@@ -38,7 +43,7 @@ def gather(call: Call, x: Value, ids: Value) -> Value:
     if axis == 0 and values.ndim == 2 and is_float(x):
         return ops.embedding(x, chosen)
     index: Any = (*(slice(None),) * axis, chosen)
-    return ops.take(x, index=index) if is_float(x) else values[index]
+    return taken(x, index)
 
 
 def _along(x: Value, ids: Value, axis: int) -> tuple[Any, ...]:
@@ -54,7 +59,7 @@ def _along(x: Value, ids: Value, axis: int) -> tuple[Any, ...]:
 def gather_elements(call: Call, x: Value, ids: Value) -> Value:
     """Take an element along an axis for each id."""
     index = _along(x, ids, call.get("axis", 0) % array(x).ndim)
-    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+    return taken(x, index)
 
 
 def _nd(x: Value, ids: Value, batch: int = 0) -> tuple[Any, ...]:
@@ -72,7 +77,7 @@ def _nd(x: Value, ids: Value, batch: int = 0) -> tuple[Any, ...]:
 def gather_nd(call: Call, x: Value, ids: Value) -> Value:
     """Take what rows of ids point at."""
     index = _nd(x, ids, call.get("batch_dims", 0))
-    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+    return taken(x, index)
 
 
 def _scattered(call: Call, x: Value, updates: Value, index: tuple[Any, ...]) -> Value:
@@ -114,7 +119,7 @@ def slices(
         low, high = (0, n) if s > 0 else (-1, n - 1)
         a, b = max(0, min(a, high if s < 0 else n)), max(low, min(b, n))
         index[axis] = slice(a, None if b < 0 else b, s)
-    return ops.take(x, index=tuple(index)) if is_float(x) else array(x)[tuple(index)]
+    return taken(x, tuple(index))
 
 
 @operator("Compress")
@@ -124,7 +129,7 @@ def compress(call: Call, x: Value, condition: Value) -> Value:
     if axis is None:
         x, axis = ops.reshape(x, shape=(-1,)), 0
     index = (*(slice(None),) * (axis % array(x).ndim), kept)
-    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+    return taken(x, index)
 
 
 @operator("OneHot")
@@ -150,7 +155,7 @@ def reverse_sequence(call: Call, x: Value, lengths: Value) -> Value:
     index = (places, samples) if time == 0 else (samples[:, None], places.T)
     if {time, batch} != {0, 1}:
         raise SettingsError(f"ReverseSequence: expected axes 0 and 1, found {time} and {batch}")
-    return ops.take(x, index=index) if is_float(x) else values[index]
+    return taken(x, index)
 
 
 @operator("TensorScatter")
