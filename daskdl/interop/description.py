@@ -44,14 +44,14 @@ def describe(path: Path) -> dict[str, Any]:
     path = _in_folder(path) if path.is_dir() else path
     ending = path.suffix.removeprefix(".").lower()
     if ending in WEIGHTS:
-        return _of_weights(path, f"weights of PyTorch ({ending})", read(path))
+        return _facts(path, f"weights of PyTorch ({ending})", read(path), {})
     if ending != "safetensors":
         return _of_module(path, f"{ending} file", load(path), {})
     try:
         metadata = read_metadata(path)
     except ModelFileError:
         try:  # not ours, but perhaps anybody's weights
-            return _of_weights(path, "weights (safetensors)", read(path))
+            return _facts(path, "weights (safetensors)", read(path), {})
         except DataError:
             pass
         raise
@@ -59,7 +59,7 @@ def describe(path: Path) -> dict[str, Any]:
         module = _own(path)
     except UnknownModuleError:  # of a class of one's own: its arrays need no code
         kind = "model of daskdl, of modules whose code is elsewhere; its arrays alone"
-        return _of_weights(path, kind, read(path)) | {"metadata": dict(metadata)}
+        return _facts(path, kind, read(path), metadata)
     return _of_module(path, "model of daskdl", module, metadata)
 
 
@@ -83,29 +83,22 @@ def _in_folder(folder: Path) -> Path:
     return weights[0]
 
 
-def _of_module(
-    path: Path, kind: str, module: Module, metadata: Mapping[str, Any]
-) -> dict[str, Any]:
-    shapes = {name: list(p.shape) for name, p in module.named_parameters()}
-    number = sum(p.data.size for p in module.parameters())
-    return _facts(path, kind, number, metadata, repr(module), shapes)
-
-
-def _of_weights(path: Path, kind: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    shapes = {name: list(a.shape) for name, a in arrays.items()}
-    return _facts(path, kind, sum(int(a.size) for a in arrays.values()), {}, "", shapes)
-
-
 def _facts(
-    path: Path, kind: str, number: int, metadata: Mapping[str, Any], modules: str,
-    shapes: Mapping[str, list[int]],
-) -> dict[str, Any]:  # fmt: skip
+    path: Path, kind: str, arrays: Mapping[str, Any], metadata: Mapping[str, Any], modules: str = ""
+) -> dict[str, Any]:
     return {
         "file": str(path),
         "kind": kind,
-        "parameters": number,
+        "parameters": sum(int(a.size) for a in arrays.values()),
         "megabytes": round(path.stat().st_size / 1e6, 3),
         "metadata": dict(metadata),
         "modules": modules,
-        "shapes": dict(shapes),
+        "shapes": {name: list(a.shape) for name, a in arrays.items()},
     }
+
+
+def _of_module(
+    path: Path, kind: str, module: Module, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    arrays = {name: parameter.data for name, parameter in module.named_parameters()}
+    return _facts(path, kind, arrays, metadata, repr(module))

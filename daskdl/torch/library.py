@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from daskdl.errors import MissingExtraError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.masked import unmasked
+from daskdl.tensor import wants_grad
 
 try:
     import torch
@@ -20,7 +21,7 @@ except ImportError as error:
         "daskdl.torch: expected PyTorch, found it not installed; pip install daskdl[torch]"
     ) from error
 
-__all__ = ["as_array", "as_tensor", "budgeted", "drawing_from", "torch"]
+__all__ = ["as_array", "as_tensor", "budgeted", "drawing_from", "sources_of", "torch"]
 
 #: Held where a module draws: all threads of a process share torch's one generator.
 _generator = threading.Lock()
@@ -62,3 +63,11 @@ def as_array(tensor: Any) -> np.ndarray[Any, Any]:
     if detached.dtype in (torch.float16, torch.bfloat16):
         detached = detached.float()
     return detached.numpy()
+
+
+def sources_of(inputs: Sequence[Any]) -> list[Any]:
+    """Return the node or tensor that each input's gradient goes to, None where it is not wanted."""
+    return [
+        ((x._node, x._slot) if x._node is not None else x) if wants_grad(x) else None
+        for x in inputs
+    ]

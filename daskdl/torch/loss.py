@@ -11,7 +11,7 @@ from daskdl.errors import SettingsError, TrainingError
 from daskdl.masked import unmasked
 from daskdl.nn.core.arguments import each
 from daskdl.tensor import Node, Tensor, recording, wants_grad
-from daskdl.torch.library import as_array, as_tensor, budgeted, torch
+from daskdl.torch.library import as_array, as_tensor, budgeted, sources_of, torch
 
 
 class TorchLoss:
@@ -90,10 +90,7 @@ class TorchLoss:
         result = Tensor(as_array(loss).reshape(()))
         if not wanted:
             return result
-        sources = [
-            ((p._node, p._slot) if p._node is not None else p) if wants_grad(p) else None
-            for p in predictions
-        ]
+        sources = sources_of(predictions)
 
         def backward(gradient: Any) -> tuple[Any, ...]:
             loss.backward(torch.full_like(loss, float(gradient)))

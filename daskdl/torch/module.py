@@ -13,7 +13,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.precision import precision
 from daskdl.nn.core.state import next_draw
 from daskdl.tensor import Node, Tensor, recording, wants_grad
-from daskdl.torch.library import as_array, as_tensor, budgeted, drawing_from, torch
+from daskdl.torch.library import as_array, as_tensor, budgeted, drawing_from, sources_of, torch
 from daskdl.torch.state import TorchState, logger, taking
 
 
@@ -212,10 +212,7 @@ class TorchModule(TorchState):
         self, inputs: Sequence[Any], given: Sequence[Any], results: Sequence[Any]
     ) -> list[Tensor]:
         """Return results on the tape, whose backward is torch's."""
-        sources = [
-            ((x._node, x._slot) if x._node is not None else x) if wants_grad(x) else None
-            for x in inputs
-        ]
+        sources = sources_of(inputs)
         differentiable = [r.requires_grad for r in results]
 
         def backward(*gradients: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""The table of Caffe's layers, and what a function that makes nodes of one knows of it."""
+"""The table of Caffe's layers, and those with weights: convolutions, products, normalisations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.interop.building import Builder, Table, Value
+from daskdl.interop.building import Builder, Table, Value, by_channel
 from daskdl.interop.caffe.files import Message
 from daskdl.interop.guard import check_keys
 from daskdl.interop.layer import Layer as Base
+from daskdl.interop.layer import slopes, unit
 from daskdl.tensor import Array
 
 #: Settings of kinds that are not called by the kind in small letters.
@@ -110,3 +111,179 @@ class Layer(Base):
 TABLE = Table()
 #: Decorator of a function that makes nodes of a layer: puts it into the table, for its kinds.
 layer = TABLE.of
+
+
+#: The largest kernel, stride and dilation that is believed.
+LARGEST = 4096
+
+
+def spatial(of: Layer, name: str, default: int, axes: int) -> list[int]:
+    """Return a setting of each axis of images: given once, for each, or as ``_h`` and ``_w``."""
+    settings, least = of.settings, 0 if name == "pad" else 1
+    short = name.removesuffix("_size")
+    if settings.has(f"{short}_h") or settings.has(f"{short}_w"):
+        return [settings.integer(f"{short}_{end}", default, least, LARGEST) for end in "hw"]
+    numbers: list[int] = settings.integers(name, least, LARGEST) or [default]
+    numbers = numbers * axes if len(numbers) == 1 else numbers
+    if len(numbers) != axes:
+        of.fail(f"{name}: expected one number or {axes}, found {numbers}")
+    return numbers
+
+
+@layer("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
+def convolution(of: Layer) -> Value:
+    """Convolve; weights (M, C / group, ...), of Deconvolution (C, M / group, ...)."""
+    weight = of.blob(0, "weights")
+    axes = weight.ndim - 2
+    if not 1 <= axes <= 3 or of.settings.integer("axis", 1, -9, 9) != 1 or of.rank != axes + 2:
+        of.fail(f"expected images of {axes} axes and the channels on axis 1")
+    count = of.settings.integer("num_output")
+    turned = of.kind == "Deconvolution"
+    depthwise = of.kind.endswith(("Depthwise", "DepthwiseConvolution")) and weight.shape[1] == 1
+    group = weight.shape[0] if depthwise else of.settings.integer("group", 1, 1)
+    if count != (weight.shape[1] * group if turned else weight.shape[0]):
+        of.fail(f"expected weights of {count} channels, found {weight.shape}")
+    kernel = spatial(of, "kernel_size", 0, axes)
+    if any(kernel) and tuple(kernel) != weight.shape[2:]:
+        of.fail(f"expected weights of kernels {kernel}, found {weight.shape}")
+    pad = spatial(of, "pad", 0, axes)
+    weights = of.weight(0, "weight", weight, filters=True)
+    return of.build.convolved(
+        of.x, weights, of.bias(count), operator="ConvTranspose" if turned else "Conv",
+        name=of.output, strides=spatial(of, "stride", 1, axes), padding=(*pad, *pad),
+        dilations=spatial(of, "dilation", 1, axes), group=group,
+    )  # fmt: skip
+
+
+@layer("InnerProduct")
+def inner_product(of: Layer) -> Value:
+    """Multiply all from an axis on with a matrix."""
+    count = of.settings.integer("num_output", 0, 1)
+    turned = of.settings.flag("transpose", False)
+    weight = of.blob(0, "weights")
+    if weight.size % count:
+        of.fail(f"expected weights of {count} outputs, found {weight.shape}")
+    weight = weight.reshape((-1, count) if turned else (count, -1))
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
+    x, rank = of.x.name, of.rank
+    more = [name for name in (of.bias(count),) if name]
+    matrix = of.weight(0, "weight", weight)
+    if axis == 1:
+        rows = x if rank == 2 else of.add("Flatten", x, axis=1)
+        return of.result("Gemm", rows, matrix, *more, rank=2, transB=int(not turned))
+    if axis != rank - 1:
+        lead = of.add("Shape", x, start=0, end=axis)
+        x = of.add("Reshape", x, of.add("Concat", lead, of.build.integers(-1), axis=0))
+    matrix = matrix if turned else of.add("Transpose", matrix, perm=(1, 0))
+    if not more:
+        return of.result("MatMul", x, matrix, rank=axis + 1)
+    return of.result("Add", of.add("MatMul", x, matrix), *more, rank=axis + 1)
+
+
+@layer("Embed")
+def embed(of: Layer) -> Value:
+    """Look up rows of a table by numbers."""
+    count = of.settings.integer("num_output", 0, 1)
+    table = of.blob(0, "weights")
+    if table.size % count:
+        of.fail(f"expected weights of {count} outputs, found {table.shape}")
+    ids = of.add("Cast", of.x.name, to=7)
+    weight = of.weight(0, "weight", table.reshape(-1, count))
+    rank, bias = of.rank + 1, of.bias(count)
+    if not bias:
+        return of.result("Gather", weight, ids, rank=rank)
+    return of.result("Add", of.add("Gather", weight, ids), bias, rank=rank)
+
+
+@layer("BatchNorm")
+def batch_norm(of: Layer) -> Value:
+    """Normalise by the running sums of means and variances, divided by the sum of their weights."""
+    if not of.settings.flag("use_global_stats", True):
+        of.fail("use_global_stats: expected true, as in files to deploy, found false")
+    mean = of.blob(0, "mean").reshape(-1)
+    variance = of.vector(1, "variance", mean.size)
+    total = float(of.vector(2, "moving factor", 1)[0])
+    factor = np.float32(1 / total if total else 0)
+    scale = bias = ""
+    if of.scale is not None:
+        weights = of.scale
+        scale = weights.weight(0, "weight", weights.vector(0, "scale", mean.size))
+        if weights.settings.flag("bias_term", False):
+            bias = weights.weight(1, "bias", weights.vector(1, "bias", mean.size))
+    momentum = of.number("moving_average_fraction", 0.999)
+    return _normalised(of, scale, bias, mean * factor, variance * factor, momentum)
+
+
+@layer("BN")
+def bn(of: Layer) -> Value:
+    """Normalise by running statistics, scale and shift, all in one layer (SegNet, PSPNet)."""
+    if (mode := of.settings.word("bn_mode", "INFERENCE")) != "INFERENCE":
+        of.fail(f"bn_mode: expected INFERENCE, found {mode}")
+    slope = of.blob(0, "scale").reshape(-1)
+    shift, mean, variance = (
+        of.vector(i, quantity, slope.size)
+        for i, quantity in ((1, "shift"), (2, "mean"), (3, "variance"))
+    )
+    scale, bias = of.weight(0, "weight", slope), of.weight(1, "bias", shift)
+    return _normalised(of, scale, bias, mean, variance, of.number("momentum", 0.9))
+
+
+def _normalised(
+    of: Layer, scale: str, bias: str, mean: Array, variance: Array, momentum: float
+) -> Value:
+    names = (
+        of.build.buffer(f"{of.name}.running_mean", mean),
+        of.build.buffer(f"{of.name}.running_variance", variance),
+    )
+    eps = of.number("eps", 1e-5)
+    return of.build.normalised(of.x, scale, bias, names, eps, of.output, momentum)
+
+
+def _before(of: Layer, name: str, behind: int) -> str:
+    """Add axes of one element behind a value's; return its name."""
+    axes = range(-behind, 0)
+    return of.add("Unsqueeze", name, of.build.integers(*axes)) if behind > 0 else name
+
+
+def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
+    """Return weights of a Scale or Bias with axes behind them, so that they go from ``axis`` on."""
+    array = of.blob(i, what)
+    behind = of.rank - axis - array.ndim
+    if behind < 0:  # old files give four axes to vectors
+        array, behind = array.reshape(-1), of.rank - axis - 1
+    if behind < 0:
+        of.fail(f"expected {what} of fewer axes, found {array.shape}")
+    return _before(of, of.weight(i, "weight" if what == "scale" else "bias", array), behind)
+
+
+@layer("Scale", "Bias")
+def scale(of: Layer) -> Value:
+    """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
+    axis = of.axis(of.settings.integer("axis", 1, -9, 9))
+    operator, quantity = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
+    bias = of.settings.flag("bias_term", False)
+    two = len(of.inputs) > 1
+    if two:
+        behind = of.rank - axis - of.rank_of(of.bottom(1))
+        other = _before(of, of.bottom(1).name, behind)
+    else:
+        other = _aligned(of, 0, quantity, axis)
+    more = _aligned(of, 0 if two else 1, "bias", axis) if bias else ""
+    if not more:
+        return of.result(operator, of.x.name, other)
+    return of.result("Add", of.add(operator, of.x.name, other), more)
+
+
+@layer("PReLU")
+def prelu(of: Layer) -> Value:
+    """Multiply what is negative with a slope of each channel, or one of all."""
+    return slopes(of, of.blob(0, "slope"), lambda array: of.weight(0, "weight", array))
+
+
+@layer("Normalize")
+def normalize(of: Layer) -> Value:
+    """Divide by the Euclidean length of each pixel's channels, or of all, then scale channels."""
+    axes = range(1, of.rank) if of.settings.flag("across_spatial", True) else (1,)
+    part = of.add("Div", *unit(of, axes, of.number("eps", 1e-10)))
+    slope = by_channel(of.blob(0, "scale"), of.rank)
+    return of.result("Mul", part, of.weight(0, "weight", slope))

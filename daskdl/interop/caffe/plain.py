@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.interop.building import Value
-from daskdl.interop.caffe.layers import TABLE, Layer, layer
-from daskdl.interop.caffe.learned import spatial
+from daskdl.interop.caffe.layers import TABLE, Layer, layer, spatial
 from daskdl.interop.layer import clipped, dropout_of, operator_of
 
 TABLE.update({

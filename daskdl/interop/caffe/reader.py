@@ -7,7 +7,7 @@ from typing import Any
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder, Value
-from daskdl.interop.caffe import learned, plain, shaping
+from daskdl.interop.caffe import layers, plain, shaping
 from daskdl.interop.caffe.files import Message, parse, read_blobs
 from daskdl.interop.caffe.layers import TABLE, Layer
 from daskdl.interop.guard import check_supported, existing, reading
@@ -15,7 +15,7 @@ from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: They put their layers into the table when they are imported.
-FAMILIES = (learned, plain, shaping)
+FAMILIES = (layers, plain, shaping)
 #: Kinds of the first version whose names are not those of the second in capitals.
 _OLD = {
     "ABSVAL": "AbsVal", "ARGMAX": "ArgMax", "BNLL": "BNLL", "INNER_PRODUCT": "InnerProduct",

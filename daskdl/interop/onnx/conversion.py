@@ -15,14 +15,16 @@ from daskdl.interop.guard import check_supported
 from daskdl.interop.onnx.nodes import (
     add_uses,
     check_attributes,
+    checked_shape,
+    dtype_of,
     free_names,
     images_in,
     in_order,
     is_filters,
     reads,
+    to_array,
     with_names,
 )
-from daskdl.interop.onnx.tensors import checked_shape, dtype_of, to_array
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.nodes import FEW, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call

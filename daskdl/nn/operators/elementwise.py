@@ -97,20 +97,16 @@ def is_inf(call: Call, x: Value) -> Value:
     return up | (bool(call.get("detect_negative", 1)) & np.isneginf(numbers))
 
 
-#: Functions of one setting: what it is called in daskdl.ops, its attribute and the default.
-_SETTINGS: dict[str, tuple[Callable[..., Any], str, str, Any]] = {
-    "Elu": (ops.elu, "alpha", "alpha", 1.0),
-    "Gelu": (ops.gelu, "approximate", "approximate", "none"),
-    "LeakyRelu": (ops.leaky_relu, "slope", "alpha", 0.01),
-    "ThresholdedRelu": (ops.threshold, "threshold", "alpha", 1.0),
-}
+@operator("LeakyRelu")
+def leaky_relu(call: Call, x: Value) -> Value:
+    """LeakyRelu: ``x`` where positive, ``alpha * x`` elsewhere."""
+    return elementwise(ops.leaky_relu, x, slope=call.get("alpha", 0.01))
 
 
-@operator(*_SETTINGS)
-def with_setting(call: Call, x: Value) -> Value:
-    """Compute a function that has one setting."""
-    function, setting, attribute, default = _SETTINGS[call.name]
-    return elementwise(function, x, **{setting: call.get(attribute, default)})
+@operator("Elu")
+def elu(call: Call, x: Value) -> Value:
+    """Elu: ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
+    return elementwise(ops.elu, x, alpha=call.get("alpha", 1.0))
 
 
 @operator("Celu")
@@ -146,6 +142,12 @@ def swiglu(call: Call, gate: Value, x: Value) -> Value:
     return swish(call, gate) * x
 
 
+@operator("Gelu")
+def gelu(call: Call, x: Value) -> Value:
+    """Gelu: ``x`` times the normal distribution function, or its approximation by a tanh."""
+    return elementwise(ops.gelu, x, approximate=call.get("approximate", "none"))
+
+
 @operator("HardSigmoid")
 def hard_sigmoid(call: Call, x: Value) -> Value:
     """``alpha * x + beta`` from 0 to 1."""
@@ -164,6 +166,12 @@ def shrink(call: Call, x: Value) -> Value:
         )
         return moved.astype(numbers.dtype)
     return ops.where(numbers > edge, x - bias, ops.where(numbers < -edge, x + bias, 0.0 * numbers))
+
+
+@operator("ThresholdedRelu")
+def thresholded_relu(call: Call, x: Value) -> Value:
+    """ThresholdedRelu: ``x`` where above ``alpha``, 0 elsewhere."""
+    return elementwise(ops.threshold, x, threshold=call.get("alpha", 1.0))
 
 
 @operator("PRelu")

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.interop.onnx import load
 from daskdl.interop.onnx.reader import check_bytes, from_proto, read
+from tests.daskdl.interop.caffe.files import field, varint
 from tests.daskdl.interop.onnx.models import picture_model
 
 
@@ -47,18 +48,6 @@ def test_bits_flipped():
         damaged[at] ^= np.uint8(1) << rng.integers(0, 8, 3).astype(np.uint8)
         sentences.add(attempt(damaged.tobytes())[:40])
     assert len(sentences) > 10
-
-
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, payload):
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
 def test_lengths_beyond_the_file():
