@@ -30,7 +30,6 @@ COMMANDS = {
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
     "--groups 2 --settle 4",
-    "hosts": "python -m ci.bench.engine --part hosts",
     "scaling-lenet": "daskdl bench scaling --model lenet --workers 2 --repeat 3",
     "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --seconds 30",
     "scaling-text": "daskdl bench scaling --model text --workers 2 --repeat 3",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from ci.bench.engine_control import Row, of_a_turn
-from ci.bench.engine_links import predicted
 from ci.bench.timing import geometric_mean
 from ci.figures import figure, published
 from daskdl.scaling.measure import PARTS
@@ -19,6 +19,16 @@ Figure = dict[str, Any]
 #: What is predicted: seconds of an iteration's computing, and rates of networks.
 SECONDS, MEGABITS = 1.5, (10_000, 25_000)
 NETWORKS, NODES = ("inception", "resnet50"), (4, 8, 16, 32, 64, 128, 256)
+
+
+#: Milliseconds of a message, and the payload's part of a link's rate.
+MESSAGE, PAYLOAD = 0.18, 0.936
+
+
+def predicted(n: int, megabytes: float, megabits: float) -> float:
+    """Return the milliseconds of both exchanges by recursive halving and doubling of n hosts."""
+    moved = 2 * (n - 1) / n * megabytes  # through each link, each way
+    return 2 * math.ceil(math.log2(n)) * MESSAGE + moved * 8000 / (PAYLOAD * megabits)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
@@ -145,26 +155,6 @@ def control(found: Figure) -> list[str]:
     )
 
 
-def hosts(found: Figure) -> list[str]:
-    """Return a line for each network and number of hosts."""
-    header = ("Mbit/s", "hosts", "MB", "MB through each link", "model, ms", "measured", "cores, %")
-    return table(
-        header,
-        (
-            (
-                f"{row['megabits']:g}",
-                row["hosts"],
-                f"{row['megabytes']:.3g}",
-                f"{row['moved']:.3g}",
-                f"{row['predicted']:.1f}",
-                f"{row['measured']:.1f}",
-                f"{100 * row['busy']:.0f}",
-            )
-            for row in found["rows"]
-        ),
-    )
-
-
 def scaling(found: Figure) -> list[str]:
     """Return a line for each row; times are milliseconds of an iteration."""
     header = ("scaling", "workers", "batch", "samples/s", "ms", *PARTS, "efficiency, %", "cores, %")
@@ -280,7 +270,6 @@ TABLES: dict[str, Callable[[Figure], list[str]]] = {
     "examples": examples,
     "engine": engine,
     "control": control,
-    "hosts": hosts,
     "scaling": scaling,
 }
 

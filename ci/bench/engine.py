@@ -89,7 +89,7 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
 
 
 #: What else there is to measure, each with options of its own: ``--part control --help``.
-PARTS = ("control", "hosts", "memory")
+PARTS = ("control",)
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
@@ -114,28 +114,6 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
     return lines
 
 
-def picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw a group of bars for each size."""
-    from matplotlib.figure import Figure
-
-    sizes = sorted({row.megabytes for row in rows})
-    figure = Figure(figsize=(4 * len(sizes), 3.6), layout="constrained")
-    for i, megabytes in enumerate(sizes):
-        axes = figure.add_subplot(1, len(sizes), i + 1)
-        of = [row for row in rows if row.megabytes == megabytes][::-1]
-        peers = [row.contestant in ("gloo", "socket") for row in of]
-        colors = ["0.6" if peer else "C0" for peer in peers]
-        bars = axes.barh([row.contestant for row in of], [row.median for row in of], color=colors)
-        axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
-        axes.margins(x=0.18)
-        axes.set_title(f"{megabytes:g} MB")
-        axes.set_xlabel("ms per iteration, median")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(axis="y", labelleft=i == 0)
-    figure.suptitle("Synchronization of two worker processes on one machine")
-    figure.savefig(path, dpi=120)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -148,14 +126,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="turns of every contestant")
     parser.add_argument("--calls", type=int, default=10, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="write the ratios to this file")
-    parser.add_argument("--png", type=Path, help="draw them into this file")
     options = parser.parse_args(given)
     print(HEADER)
     rows = races(options.megabytes, options.rounds, options.calls)
     if options.json:
         options.json.write_text(json.dumps(as_json(rows), indent=1) + "\n")
-    if options.png:
-        picture(rows, options.png)
     return 0
 
 

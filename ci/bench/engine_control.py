@@ -36,9 +36,6 @@ from daskdl.scaling.processes import Process, Processes, all_cpu_seconds, cluste
 from daskdl.scaling.workloads import Waiting
 from daskdl.train import Callback, Trainer
 
-#: Part of an iteration that control may cost.
-GOAL = 0.015
-
 #: Seconds that the members of a gang stay.
 TURN = duration("turn-time")
 
@@ -205,49 +202,15 @@ def of_a_turn(rows: Sequence[Row], seconds: float) -> dict[int, float]:
     return found
 
 
-def draw(rows: Sequence[Row], seconds: float, path: Path) -> None:
-    """Draw cost against workers."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    curves = {"gang": of_a_turn(rows, seconds)}
-    for name, label in (("forms", "gang formed for each group"), ("graph", "graph")):
-        curves[label] = {row.workers: row.part for row in rows if row.engine == name}
-    for colour, (label, parts) in zip(("C0", "C2", "C1"), curves.items(), strict=True):
-        if parts:
-            total = [1000 * seconds * max(part, 1e-4) for part in parts.values()]
-            ax.loglog([*parts], total, "o-", color=colour, label=label)
-    ax.axhline(1000 * GOAL * seconds, color="0.5", lw=1)
-    ax.annotate(f"{100 * GOAL:g} % of {seconds:g} s", (2, 1000 * GOAL * seconds), va="bottom")
-    ticks = sorted({row.workers for row in rows})
-    ax.set_xticks(ticks, [str(n) for n in ticks])
-    marks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-    ax.set_yticks(marks, [str(m) for m in marks])
-    ax.minorticks_off()
-    ax.set(
-        xlabel="workers",
-        ylabel="CPU ms of scheduler and driver",
-        title="What control costs an iteration",
-    )
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--engines", nargs="+", default=["gang", "forms", "graph"])
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 32, 64, 128, 256])
     parser.add_argument("--seconds", type=float, default=1.5, help="that an iteration waits")
-    parser.add_argument("-k", type=int, default=10, help="iterations of a gang's group")
+    parser.add_argument("-k", "--k", type=int, default=10, help="iterations of a gang's group")
     parser.add_argument("--groups", type=int, default=2, help="to measure")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
-    parser.add_argument("--png", type=Path, help="draw them into this file")
     parser.add_argument("--settle", type=float, default=SETTLE, help="seconds to look at rest")
     options = parser.parse_args(arguments)
     print(HEADER)
@@ -263,8 +226,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gang, {workers} workers: control is {100 * part:.2f} % over a turn of {TURN:g} s")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    if options.png:
-        draw(rows, options.seconds, options.png)
     return 0
 
 

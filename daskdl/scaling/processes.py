@@ -30,6 +30,7 @@ from daskdl.kernels.runtime.threads import available_cores
 if TYPE_CHECKING:
     from distributed import Client
 
+HOST = "127.0.0.1"
 #: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
 CONFIG = {
     "distributed.comm.compression": False,
@@ -52,12 +53,6 @@ class Process:
     def cpu_seconds(self) -> float:
         """Return the CPU seconds of all its threads so far."""
         return cpu_seconds(self.id)
-
-    def megabytes(self) -> float:
-        """Return the memory that is resident."""
-        import psutil
-
-        return float(psutil.Process(self.id).memory_info().rss / 1e6)
 
 
 @dataclass(frozen=True)
@@ -93,31 +88,16 @@ def all_cpu_seconds() -> float:
 
 
 @contextmanager
-def cluster(
-    workers: int,
-    hosts: int,
-    prefixes: Sequence[Sequence[str]] | None = None,
-    addresses: Sequence[str] | None = None,
-    scheduler_address: str = "127.0.0.1",
-) -> Iterator[Processes]:
-    """Start a scheduler, and workers spread over host processes; end them on leaving.
-
-    ``prefixes`` are commands that are put before that of each host process, such as ``ip netns exec
-    NAME``; ``addresses`` are those on which the workers of each host listen.
-    """
-    prefixes = prefixes or [()] * hosts
-    addresses = addresses or ["127.0.0.1"] * hosts
+def cluster(workers: int, hosts: int) -> Iterator[Processes]:
+    """Start a scheduler, and workers spread over host processes; end them on leaving."""
     counts = [workers // hosts + (i < workers % hosts) for i in range(hosts)]
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(CONFIG))
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
         )
-        scheduler = _said(_start(stack, (), ["scheduler", "--host", scheduler_address]))
-        started = [
-            _start(stack, prefix, ["workers", scheduler.address, str(n), "--host", a, folder])
-            for prefix, a, n in zip(prefixes, addresses, counts, strict=True)
-        ]
+        scheduler = _said(_start(stack, ["scheduler"]))
+        started = [_start(stack, ["workers", scheduler.address, str(n), folder]) for n in counts]
         processes = [_said(process) for process in started]
         client = stack.enter_context(
             distributed.Client(scheduler.address, set_as_default=False, timeout=60)
@@ -126,11 +106,9 @@ def cluster(
         yield Processes(scheduler, processes, client)
 
 
-def _start(
-    stack: ExitStack, prefix: Sequence[str], arguments: Sequence[str]
-) -> subprocess.Popen[str]:
+def _start(stack: ExitStack, arguments: Sequence[str]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [*prefix, sys.executable, "-m", "daskdl.scaling.processes", *arguments],
+        [sys.executable, "-m", "daskdl.scaling.processes", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -167,22 +145,22 @@ def _end(process: subprocess.Popen[str]) -> None:
 # --- in such a process
 
 
-async def _scheduler(host: str) -> None:
+async def _scheduler() -> None:
     scheduler = distributed.Scheduler(
-        host=host, port=0, dashboard=False, dashboard_address=f"{host}:0"
+        host=HOST, port=0, dashboard=False, dashboard_address=f"{HOST}:0"
     )
     await scheduler
     await _until_input_ends(scheduler.address)
 
 
-async def _workers(address: str, count: int, host: str, folder: str) -> None:
+async def _workers(address: str, count: int, folder: str) -> None:
     workers = [
         distributed.Worker(
             address,
             nthreads=1,
-            host=host,
+            host=HOST,
             memory_limit=0,
-            dashboard_address=f"{host}:0",
+            dashboard_address=f"{HOST}:0",
             local_directory=folder,
         )
         for _ in range(count)
@@ -204,19 +182,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one process of a cluster."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
-    one = kinds.add_parser("scheduler")
+    kinds.add_parser("scheduler")
     many = kinds.add_parser("workers")
     many.add_argument("address")
     many.add_argument("count", type=int)
     many.add_argument("folder")
-    for kind in (one, many):
-        kind.add_argument("--host", default="127.0.0.1")
     options = parser.parse_args(arguments)
     with dask.config.set(CONFIG):
         if options.kind == "scheduler":
-            asyncio.run(_scheduler(options.host))
+            asyncio.run(_scheduler())
         else:
-            asyncio.run(_workers(options.address, options.count, options.host, options.folder))
+            asyncio.run(_workers(options.address, options.count, options.folder))
     return 0
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ci import chaos, realdata
-from ci.bench import examples, images, overhead, training, turns
+from ci.bench import examples, images, overhead, training
 from ci.bench.data import WIDTH, Result, write
 from ci.bench.training_cases import NETWORKS, Network
 from daskdl import nn, optim
@@ -92,23 +90,6 @@ def test_writes_a_row_for_each_case(tmp_path, capsys):
     assert [row["name"] for row in rows] == [case.name for case in overhead.cases()]
     assert all(row["threads"] == 1 and row["ratio"] > 0 for row in rows)
     assert "geometric mean" in capsys.readouterr().out
-
-
-ROOT = str(Path(__file__).resolve().parents[2])
-
-
-@pytest.mark.long
-def test_a_checkout_beside_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    turns.main([ROOT, ROOT, "--only", "LeNet", "--seconds", "0.1"])
-    _, row, mean = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"LeNet-5 b64 28x28 +\d+\.\d{3} +\d+\.\d{3} +6", row)
-    assert mean.split()[-1] == row.split()[3]
-
-
-def test_one_is_not_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        turns.main([ROOT])
-    assert "expected two checkouts, found 1" in capsys.readouterr().err
 
 
 def test_contestants_make_the_same():

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import pytest
 
 from ci import figures, parity, performance, performance_tables
-from ci.bench import engine, engine_control, engine_hosts, timing, training
+from ci.bench import engine, engine_control, timing, training
 from daskdl.scaling.measure import Row
 from daskdl.scaling.report import as_dict
 from tests.daskdl.scaling.tiny import run
@@ -38,7 +38,7 @@ def test_checking_writes_nothing(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ("table hosts", "table guests", "expected <!-- table hosts -->"),
+        ("table engine", "table guests", "expected <!-- table engine -->"),
         ("# Speed", "<!-- table guests -->\n<!-- end -->\n# Speed", "found 'guests'"),
     ],
 )  # fmt: skip
@@ -50,9 +50,7 @@ def test_a_mark_that_names_nothing_is_refused(before, after, sentence):
 
 def test_what_was_not_measured_says_how(monkeypatch, tmp_path):
     monkeypatch.setattr(figures, "FOLDER", tmp_path)
-    assert performance.section("hosts") == (
-        "\n`python -m ci.bench.engine --part hosts`: not measured yet\n"
-    )
+    assert performance.section("engine") == ("\n`python -m ci.bench.engine`: not measured yet\n")
 
 
 def test_other_names_are_told_which_there_are(capsys):
@@ -90,7 +88,6 @@ ROWS = {
          "peer": "onnxruntime"}
     ],
     "control": [asdict(row) for row in CONTROL],
-    "hosts": [asdict(engine_hosts.Row(1000, 4, 28, 42, 360.5, 400.25, 0.5))],
     "scaling": [as_dict(Row("strong", run(2, 16, 0.36), 0.875))],
 }  # fmt: skip
 
@@ -101,7 +98,6 @@ EXPECTED = {
     "examples": "| `examples/a.py b` | accuracy on 9 texts: 0.5 | 62 |",
     "engine": "| gang: all but computation | 28 | 10.00 | 5.00 | 20.00 | 2.00 |",
     "control": "| stay | 32 | 10 | 20.0 | 15.0 | 1.0 | 0.40 | 5 |",
-    "hosts": "| 1000 | 4 | 28 | 42 | 360.5 | 400.2 | 50 |",
     "scaling": "| strong | 2 | 16 | 44.44 | 360 "
     "| 10 | 20 | 30 | 40 | 50 | 60 | 70 | 80 | 87.5 | - |",
 }  # fmt: skip

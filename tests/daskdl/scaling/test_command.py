@@ -117,7 +117,6 @@ def test_a_cluster_of_processes_ends_with_the_benchmark():
         assert sorted(pids.values()).count(processes.hosts[0].id) == 2
         assert set(pids.values()) == {host.id for host in processes.hosts}
         assert processes.client.run_on_scheduler(os.getpid) == processes.scheduler.id
-        assert processes.scheduler.megabytes() > 10
     for process in (processes.scheduler, *processes.hosts):
         assert not psutil.pid_exists(process.id)
 
