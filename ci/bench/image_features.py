@@ -5,8 +5,7 @@ and one of onnxruntime (OpenCV decodes), each with the same two networks, writte
 batches of as many pictures. All read the same Parquet store of JPEG files, and write the same
 columns. Speeds are by the processor's time, of which each takes that of one thread, so that
 neighbours count less. Then the seconds of each stage, and the pictures a second of one and two
-workers. Ratios above 1 are ours. ``--drawing`` draws where the time goes beside what JD.com
-published of their GPUs, where reading and copying took about a half.
+workers. Ratios above 1 are ours.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from ci.bench.timing import turns
 from daskdl import SampleSet, connect
 from daskdl.interop import onnx
 from daskdl.kernels.detection.matching import decoded
@@ -151,56 +152,22 @@ def ours(store: Path, out: Path, models: tuple[Module, Module], side: int) -> An
     return program.graph(samples, models, settings, str(store))
 
 
-def timed(work: Callable[[Path], int], folder: Path) -> float:
-    """Return pictures a second of a core, by a contestant that writes into a new folder."""
+def timed(work: Callable[[Path], int], folder: Path) -> list[float]:
+    """Return the milliseconds of the processor for a picture, by a contestant that writes anew."""
     out = Path(tempfile.mkdtemp(dir=folder))
     began = time.process_time()
     count = work(out)
-    return count / (time.process_time() - began)
+    return [1000 * (time.process_time() - began) / count]
 
 
 def stages(reports: Any) -> str:
     """Return pictures a second on a core by stage, and what reading and copying takes."""
-    seconds = seconds_by_stage(reports)
+    seconds = sum((report.seconds for report in reports), Counter())
     count, total = sum(r.pictures for r in reports), sum(seconds.values())
     moving = sum(seconds[stage] for stage in MOVING)
     lines = [f"  {stage:<10} {count / s:>9.0f} pictures/s {s / total:>6.1%}"
              for stage, s in seconds.items()]  # fmt: skip
     return "\n".join([*lines, f"  reading, cutting and writing: {moving / total:.1%} of the time"])
-
-
-def seconds_by_stage(reports: Any) -> Counter[str]:
-    """Return the seconds of all partitions in each stage."""
-    return sum((report.seconds for report in reports), Counter())
-
-
-def draw(reports: Any, file: Path) -> None:
-    """Draw the share of each stage in the time, below JD.com's two published ones."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    seconds = seconds_by_stage(reports)
-    own = [(stage, seconds[stage], stage in MOVING) for stage in seconds]
-    published = [("reading and copying", 0.5, True), ("computing", 0.5, False)]
-    bars = {"JD.com, GPUs (published)": published, "daskdl, one core": own}
-    figure, axes = pyplot.subplots(figsize=(8, 2.2), layout="constrained")
-    for row, parts in bars.items():
-        left, total = 0.0, sum(part for _, part, _ in parts)
-        for stage, part, moving in parts:
-            share = 100 * part / total
-            colour = "#d98032" if moving else "#5b8db8"
-            axes.barh(row, share, left=left, color=colour, edgecolor="white")
-            if share > 6:
-                label = f"{stage}\n{share:.0f} %"
-                axes.text(left + share / 2, row, label, ha="center", va="center", fontsize=8)
-            left += share
-    axes.invert_yaxis()
-    axes.set_xlabel("share of the time in % (orange: reading, cutting, copying, writing)")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(file, dpi=150)
-    pyplot.close(figure)
 
 
 def main() -> None:
@@ -211,7 +178,6 @@ def main() -> None:
     parser.add_argument("--published", action="store_true", help="SSD300, and a whole VGG-16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--drawing", type=Path, help="PNG or SVG to draw the stages to")
     options = parser.parse_args()
     cv2.setNumThreads(1)
     detector = SSD300(3) if options.published else MobileSSD(3, 128, 0.5)
@@ -236,18 +202,13 @@ def main() -> None:
         for peer, network in (("OpenCV", opencv), ("onnxruntime", runtime)):
             pair = network(files[0], 2), network(files[1], 1)
             contestants[peer] = lambda out, pair=pair: loop(store, out, *pair, priors, side)  # type: ignore[misc]
-        speeds: dict[str, list[float]] = {name: [] for name in contestants}
-        for _ in range(options.rounds):
-            for contestant, work in contestants.items():
-                speeds[contestant].append(timed(work, folder))
-        best = {name: max(values) for name, values in speeds.items()}
+        each = {name: partial(timed, work, folder) for name, work in contestants.items()}
+        best = {name: 1000 / of.least for name, of in turns(each, options.rounds).items()}
         for contestant, speed in best.items():
             print(f"{contestant:<12} {speed:>8.1f} pictures/s on one core")
         faster = max(best["OpenCV"], best["onnxruntime"])
         print(f"ratio to the faster of the two: {best['ours'] / faster:.2f}")
         print("stages of ours:", stages(last), sep="\n")
-        if options.drawing:
-            draw(last, options.drawing)
         for workers in options.workers:
             with connect("local", workers=workers):
                 again = ours(store, folder / f"by {workers}", models, side)

@@ -7,15 +7,13 @@ on one thread, its fastest way of each step that was found. Ratios above 1 are o
 
 from __future__ import annotations
 
-import argparse
 import io
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ci.bench.timing import Case, Row, geometric_mean, race, write_json
+from ci.bench.timing import Case, Row, geometric_mean, options_of, raced
 from daskdl.data.image import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -37,7 +35,6 @@ from daskdl.data.image import (
     ToFloat,
     VerticalFlip,
 )
-from daskdl.kernels.runtime.threads import thread_budget
 
 MEAN = 255 * np.array(IMAGENET_MEAN, np.float32)
 SCALE = 1 / (255 * np.array(IMAGENET_STD, np.float32))
@@ -53,6 +50,7 @@ SIZES = (
     (250, 350),
 )
 SHORT, SIDE = 256, 224
+CV = "OpenCV"
 #: Images of a step alone, whose one call for all of them is part of what it takes.
 BATCH = 64
 
@@ -151,61 +149,38 @@ def cases() -> Iterator[Case]:
     steps = CenterCrop(SIDE) | Normalize()
     smooth, sharp = ShortestSide(SHORT) | steps, ShortestSide(SHORT, antialias=False) | steps
 
-    def rivals(work: Callable[[OpenCV], Any]) -> dict[str, Callable[[], Any]]:
-        return {"OpenCV": lambda: work(linear)}
-
-    yield Case(
-        "resize crop normalise/as OpenCV's linear", lambda: sharp(images),
-        rivals(lambda cv: cv.evaluate(images)),
-    )  # fmt: skip
-    yield Case(
-        "resize crop normalise/all pixels count", lambda: smooth(images),
-        rivals(lambda cv: cv.evaluate(images)),
-    )  # fmt: skip
-    yield Case(
-        "resize crop normalise/beside INTER_AREA", lambda: smooth(images),
-        {"OpenCV": lambda: area.evaluate(images)},
-    )  # fmt: skip
-    yield Case(
-        "resize crop normalise/beside Pillow", lambda: smooth(images),
-        {"Pillow": lambda: pillow(images)},
-    )  # fmt: skip
-
     random = RandomResizedCrop(SIDE) | HorizontalFlip() | Normalize()
     sizes = np.array([image.shape[:2] for image in images])
 
-    def drawn(cv: OpenCV) -> np.ndarray:
+    def drawn() -> np.ndarray:
         rng = np.random.default_rng(0)
         windows = RandomResizedCrop(SIDE).windows(sizes, rng)
-        return cv.train(images, windows, rng.random(len(images)) < 0.5)
+        return linear.train(images, windows, rng.random(len(images)) < 0.5)
 
-    yield Case(
-        "random resized crop flip normalise", lambda: random(images, np.random.default_rng(0)),
-        rivals(drawn),
-    )  # fmt: skip
+    def decoded() -> np.ndarray:
+        return linear.evaluate([linear.decode(record) for record in records])
 
-    whole = Decode() | smooth
-    yield Case(
-        "decode resize crop normalise", lambda: whole(records),
-        rivals(lambda cv: cv.evaluate([cv.decode(record) for record in records])),
-    )  # fmt: skip
-    yield Case(
-        "decode resize crop normalise/beside Pillow", lambda: whole(records),
-        {"Pillow": lambda: pillow(records)},
-    )  # fmt: skip
-    yield Case(
-        "decode", lambda: Decode()(records),
-        rivals(lambda cv: [cv.decode(record) for record in records]),
-    )  # fmt: skip
+    def at_a_quarter() -> np.ndarray:
+        cv2 = linear.cv2
+        flag = cv2.IMREAD_REDUCED_COLOR_4
+        return linear.evaluate([cv2.imdecode(np.frombuffer(r, np.uint8), flag) for r in tall])
 
     tall = [as_jpeg(linear.resize(image, 1200, 1600)) for image in images]
-    reduced = Decode(at_least=SHORT) | smooth
-
-    def at_a_quarter(cv: OpenCV) -> np.ndarray:
-        flag = cv.cv2.IMREAD_REDUCED_COLOR_4
-        return cv.evaluate([cv.cv2.imdecode(np.frombuffer(r, np.uint8), flag) for r in tall])
-
-    yield Case("decode 1600x1200 at 1/4 ...", lambda: reduced(tall), rivals(at_a_quarter))
+    reduced, whole = Decode(at_least=SHORT) | smooth, Decode() | smooth
+    three, short = "resize crop normalise", "decode resize crop normalise"
+    for name, ours, peer, theirs in (
+        (f"{three}/as OpenCV's linear", lambda: sharp(images), CV, lambda: linear.evaluate(images)),
+        (f"{three}/all pixels count", lambda: smooth(images), CV, lambda: linear.evaluate(images)),
+        (f"{three}/beside INTER_AREA", lambda: smooth(images), CV, lambda: area.evaluate(images)),
+        (f"{three}/beside Pillow", lambda: smooth(images), "Pillow", lambda: pillow(images)),
+        ("random resized crop flip normalise",
+         lambda: random(images, np.random.default_rng(0)), CV, drawn),
+        (short, lambda: whole(records), CV, decoded),
+        (f"{short}/beside Pillow", lambda: whole(records), "Pillow", lambda: pillow(records)),
+        ("decode", lambda: Decode()(records), CV, lambda: [*map(linear.decode, records)]),
+        ("decode 1600x1200 at 1/4 ...", lambda: reduced(tall), CV, at_a_quarter),
+    ):  # fmt: skip
+        yield Case(name, ours, {peer: theirs}, len(images), "images")
 
     small = np.stack([linear.resize(image, SIDE, SIDE) for image in images])
     yield from steps_alone(linear, np.concatenate([small] * (BATCH // len(small))))
@@ -216,8 +191,8 @@ def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
     cv2, half = cv.cv2, SIDE // 2
     rng = np.random.default_rng
 
-    def case(name: str, ours: Callable[[], Any], each: Callable[[np.ndarray], Any]) -> Case:
-        return Case(f"step/{name}", ours, {"OpenCV": lambda: [each(image) for image in small]})
+    def cropped(image: np.ndarray) -> np.ndarray:
+        return image[56 : 56 + half, 56 : 56 + half].copy()
 
     def pasted(image: np.ndarray) -> np.ndarray:
         return cv2.copyMakeBorder(image, 38, 38, 38, 38, cv2.BORDER_CONSTANT, value=(9, 9, 9))
@@ -231,67 +206,58 @@ def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
     matrix[:, 3] = 10
     turn = cv2.getRotationMatrix2D((SIDE / 2 - 0.5,) * 2, 20, 1)
     jitter, light = ColorJitter(0.4, 0, 0.4, 0.1), Lighting(0.1)
-    yield case("resize 224 to 300", lambda: Resize(300)(small), lambda i: cv.resize(i, 300, 300))
-    yield case("resize 224 to 96", lambda: Resize(96, antialias=False)(small),
-               lambda i: cv.resize(i, 96, 96))  # fmt: skip
-    yield case("flip", lambda: HorizontalFlip(1)(small), lambda i: cv2.flip(i, 1))
-    yield case("upside down", lambda: VerticalFlip(1)(small), lambda i: cv2.flip(i, 0))
-    yield case("crop", lambda: CenterCrop(half)(small),
-               lambda i: i[56 : 56 + half, 56 : 56 + half].copy())  # fmt: skip
-    yield case("random crop", lambda: RandomCrop(half)(small, rng(0)),
-               lambda i: i[56 : 56 + half, 56 : 56 + half].copy())  # fmt: skip
-    yield case("pad", lambda: Pad(300, fill=9 / 255)(small), pasted)
-    yield case("pad with a colour", lambda: Pad(300, fill=IMAGENET_MEAN)(small), pasted)
-    yield case("fill", lambda: Fill(0, 0, 0.5, 0.5)(small), covered)
-    yield case("erase", lambda: RandomErasing(1.0)(small, rng(0)), covered)
-    yield case("normalise", lambda: Normalize()(small),
-               lambda i: cv.normalise(i, np.empty(i.shape, "f4")))  # fmt: skip
-    yield case("to float", lambda: ToFloat()(small),
-               lambda i: np.multiply(i, np.float32(1 / 255), dtype=np.float32))  # fmt: skip
-    yield case("channel order", lambda: ChannelOrder((2, 1, 0))(small),
-               lambda i: cv2.cvtColor(i, cv2.COLOR_RGB2BGR))  # fmt: skip
-    yield case("brightness", lambda: ColorJitter(brightness=0.4)(small, rng(0)),
-               lambda i: cv2.convertScaleAbs(i, alpha=1.2))  # fmt: skip
-    yield case("contrast", lambda: ColorJitter(contrast=0.4)(small, rng(0)),
-               lambda i: cv2.convertScaleAbs(i, alpha=1.2, beta=-0.2 * cv2.mean(i)[0]))  # fmt: skip
-    yield case("colours by a matrix", lambda: jitter(small, rng(0)),
-               lambda i: cv2.transform(i, matrix))  # fmt: skip
-    yield case("lighting", lambda: light(small, rng(0)), lambda i: cv2.transform(i, plain))
-    yield case("rotate", lambda: Rotate(20)(small), lambda i: cv2.warpAffine(i, turn, (SIDE, SIDE)))
+    steps: dict[str, tuple[Callable[[], Any], Callable[[np.ndarray], Any]]] = {
+        "resize 224 to 300": (lambda: Resize(300)(small), lambda i: cv.resize(i, 300, 300)),
+        "resize 224 to 96": (
+            lambda: Resize(96, antialias=False)(small), lambda i: cv.resize(i, 96, 96)
+        ),
+        "flip": (lambda: HorizontalFlip(1)(small), lambda i: cv2.flip(i, 1)),
+        "upside down": (lambda: VerticalFlip(1)(small), lambda i: cv2.flip(i, 0)),
+        "crop": (lambda: CenterCrop(half)(small), cropped),
+        "random crop": (lambda: RandomCrop(half)(small, rng(0)), cropped),
+        "pad": (lambda: Pad(300, fill=9 / 255)(small), pasted),
+        "pad with a colour": (lambda: Pad(300, fill=IMAGENET_MEAN)(small), pasted),
+        "fill": (lambda: Fill(0, 0, 0.5, 0.5)(small), covered),
+        "erase": (lambda: RandomErasing(1.0)(small, rng(0)), covered),
+        "normalise": (
+            lambda: Normalize()(small), lambda i: cv.normalise(i, np.empty(i.shape, "f4"))
+        ),
+        "to float": (
+            lambda: ToFloat()(small), lambda i: np.multiply(i, np.float32(1 / 255), dtype="f4")
+        ),
+        "channel order": (
+            lambda: ChannelOrder((2, 1, 0))(small), lambda i: cv2.cvtColor(i, cv2.COLOR_RGB2BGR)
+        ),
+        "brightness": (
+            lambda: ColorJitter(brightness=0.4)(small, rng(0)),
+            lambda i: cv2.convertScaleAbs(i, alpha=1.2),
+        ),
+        "contrast": (
+            lambda: ColorJitter(contrast=0.4)(small, rng(0)),
+            lambda i: cv2.convertScaleAbs(i, alpha=1.2, beta=-0.2 * cv2.mean(i)[0]),
+        ),
+        "colours by a matrix": (lambda: jitter(small, rng(0)), lambda i: cv2.transform(i, matrix)),
+        "lighting": (lambda: light(small, rng(0)), lambda i: cv2.transform(i, plain)),
+        "rotate": (
+            lambda: Rotate(20)(small), lambda i: cv2.warpAffine(i, turn, (SIDE, SIDE))
+        ),
+    }  # fmt: skip
+    for name, (ours, each) in steps.items():
+        peer = {CV: lambda each=each: [each(image) for image in small]}
+        yield Case(f"step/{name}", ours, peer, len(small), "images")
 
 
-def table(seconds: float, only: str = "") -> list[Row]:
-    """Race the cases and print a line for each."""
-    print(f"{'case':<44} {'ours /s':>9} {'theirs /s':>9} {'ratio':>6} {'median':>6}  beside")
-    rows = []
-    with thread_budget(1):
-        for case in cases():
-            if only not in case.name:
-                continue
-            row = Row.of(case.name, 1, race(case, seconds))
-            rows.append(row)
-            each = 1000 * (BATCH if row.name.startswith("step/") else len(SIZES))
-            print(
-                f"{row.name:<44} {each / row.ours_ms:>9.0f} {each / row.peer_ms:>9.0f} "
-                f"{row.ratio:>6.2f} {row.peer_median_ms / row.ours_median_ms:>6.2f}  {row.peer}",
-                flush=True,
-            )
-    return rows
+def pipelines(rows: Sequence[Row]) -> list[str]:
+    """Return a line with the geometric mean of those that several steps make."""
+    ratios = [row.ratio for row in rows if "OpenCV" in row.peer and "step/" not in row.name]
+    mean = f"{geometric_mean(ratios):.2f}" if ratios else "none"
+    return [f"geometric mean of the pipelines beside OpenCV: {mean}"]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each contestant of a case")
-    parser.add_argument("--json", type=Path, help="file for the rows")
-    options = parser.parse_args()
-    rows = table(options.seconds, options.only)
-    pipelines = [row.ratio for row in rows if "OpenCV" in row.peer and "step/" not in row.name]
-    if pipelines:
-        print(f"geometric mean of the pipelines beside OpenCV: {geometric_mean(pipelines):.2f}")
-    if options.json:
-        write_json(rows, options.json)
+    options = options_of(__doc__, seconds=1.0, threads="1").parse_args(arguments)
+    raced(options, cases, pipelines)
 
 
 if __name__ == "__main__":

@@ -16,23 +16,14 @@ in float32 beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ci.bench.inference_cases import CASES, SEED, Inferred
-from ci.bench.timing import (
-    HEADER,
-    Case,
-    Row,
-    Work,
-    geometric_mean,
-    line,
-    options_of,
-    race,
-    write_json,
-)
+from ci.bench.timing import Case, Work, options_of, overall, raced
+from daskdl.kernels.runtime.threads import threads
 from daskdl.predict import Predictor
 
 
@@ -100,11 +91,8 @@ def _opencv(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
 
 def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Case:
     """Return ours and all peers on one batch; what a peer refuses is left out, and said."""
-    import torch
-
     from daskdl.interop.onnx.reader import read
 
-    torch.set_num_threads(threads)
     peer = network.peer()
     model = network.exported(peer, batch)
     x = network.sample(np.random.default_rng(SEED), batch)
@@ -114,7 +102,6 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     if int8:
         return _int8(network, own, model, peer, (x, given), batch, threads)
     predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
-    works: dict[str, Work] = {}
     peers: dict[str, Callable[[], dict[str, Work]]] = {
         "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
         "OpenVINO": lambda: {"OpenVINO": _openvino(model, threads, x, bf16)},
@@ -177,30 +164,19 @@ def _int8(
 def main(arguments: list[str] | None = None) -> None:
     """Race the networks and print the table."""
     parser = options_of(__doc__.splitlines()[0], seconds=2.0)
-    parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--batches", default="1,16", help="samples at a time, such as 1,16")
     parser.add_argument("--cpu", action="store_true", help="processor's time; one thread only")
     parser.add_argument("--compile", action="store_true", help="with torch.compile too")
     parser.add_argument("--precision", choices=("float32", "bf16", "int8"), default="float32")
     options = parser.parse_args(arguments)
 
-    rows: list[Row] = []
-    print(HEADER)
-    for threads in map(int, options.threads.split(",")):
+    def cases() -> Iterator[Case]:
         for network in (case for case in CASES if options.only in case.name):
             for batch in map(int, options.batches.split(",")):
-                case = contestants(network, threads, batch, options)
-                clock = time.thread_time if options.cpu else time.perf_counter
-                times = race(case, options.seconds, least_runs=2, clock=clock)
-                rows.append(Row.of(case.name, threads, times))
-                others = ", ".join(
-                    f"{name} {found.least:.1f}" for name, found in times.items() if name != "ours"
-                )
-                print(f"{line(rows[-1])}  ({others})", flush=True)
-    ratios = [row.ratio for row in rows]
-    print(f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}")
-    if options.json:
-        write_json(rows, options.json)
+                yield contestants(network, threads(), batch, options)
+
+    clock = time.thread_time if options.cpu else time.perf_counter
+    raced(options, cases, overall, least_runs=2, clock=clock)
 
 
 if __name__ == "__main__":

@@ -24,24 +24,19 @@ FAMILIES = (
 BESIDE = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
 
 
-def cases(families: Sequence[str], only: str) -> Iterator[Case]:
-    """Yield the cases of some families whose name contains this."""
+def cases(families: Sequence[str]) -> Iterator[Case]:
+    """Yield the cases of some families."""
     for family in families:
         module = import_module(f"ci.bench.kernels_{BESIDE.get(family, family)}")
-        yield from (
-            case
-            for case in getattr(module, f"cases_{family}" if family in BESIDE else "cases")()
-            if only in case.name
-        )
+        yield from getattr(module, f"cases_{family}" if family in BESIDE else "cases")()
 
 
 def main() -> None:
     """Race the cases and print the table."""
     parser = options_of(__doc__, seconds=1.0)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--family", choices=FAMILIES, action="append", help="may be repeated")
     options = parser.parse_args()
-    raced(options, lambda: cases(options.family or FAMILIES, options.only))
+    raced(options, lambda: cases(options.family or FAMILIES))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 Short products beside OpenBLAS's; those of affine maps with weights that stay the same beside ours,
 in float32, bfloat16 and int8, whose results MKL's have to be: the same integers, and sums of
-bfloat16 numbers in another order. By turns, and the quickest of many of the thread's own time:
-other programs on the machine disturb few of them. Needs the extra ``mkl``.
+bfloat16 numbers in another order. By the thread's own time; of int8 a
+GFLOP is 10^9 operations on integers. Needs the extra
+``mkl``.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ci.bench.timing import Case, options_of, raced
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product
 from daskdl.kernels.int8.scale import Scale
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.precision import computing_in
-from daskdl.kernels.runtime.threads import thread_budget
 
 #: Rows, summands and columns, and what has such products.
 SHAPES = (
@@ -31,25 +33,10 @@ SHAPES = (
     (96, 160, 640, "step of an LSTM"),
     (1440, 64, 640, "inputs of an LSTM"),
 )
-TURNS = 1000
-#: Rows, columns and summands of affine maps, and turns of them.
+#: Rows, columns and summands of affine maps.
 AFFINE = (
     (2048, 3072, 768), (1024, 1024, 1024), (2048, 768, 3072), (128, 3072, 768), (3136, 256, 64)
 )  # fmt: skip
-AFFINE_TURNS = 15
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """Return the processor's time that a call takes."""
-    start = time.thread_time()
-    call()
-    return time.thread_time() - start
-
-
-def raced(ours: Callable[[], object], theirs: Callable[[], object], turns: int) -> list[float]:
-    """Return the least times of both."""
-    times = [(seconds(ours), seconds(theirs)) for _ in range(turns)]
-    return [min(column) for column in zip(*times, strict=True)]
 
 
 def by_mkl(routine: str, a: Any, b: Any, out: Any, offsets: bool = False) -> Callable[[], object]:
@@ -65,29 +52,45 @@ def by_mkl(routine: str, a: Any, b: Any, out: Any, offsets: bool = False) -> Cal
     return lambda: (getattr(mkl.library(), routine)(*arguments), a, b)
 
 
-def affine(m: int, n: int, k: int, draw: np.random.Generator) -> str:
-    """Return speeds of one affine map, ours and MKL's, in three precisions; check the results."""
+def affine(m: int, n: int, k: int, draw: np.random.Generator) -> Iterator[Case]:
+    """Yield one affine map, ours and MKL's, in three precisions, and check the results."""
     x, weight = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (n, k)))
-    work, parts = 2e-9 * m * n * k, []
+    y, out, work = *np.empty((2, m, n), np.float32), 2e-9 * m * n * k
 
-    def told(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
-        mine, other = raced(ours, theirs, AFFINE_TURNS)
-        parts.append(f"{name} {work / mine:.0f} and {work / other:.0f}")
+    def case(kind: str, ours: Callable[[], object], theirs: Callable[[], object]) -> Case:
+        ours(), theirs()
+        return Case(f"{kind}/{m} x {n} x {k}", ours, {"MKL": theirs}, work, "GFLOP")
 
-    y, out = np.empty((2, m, n), np.float32)
-    told("float32", Affine(weight).work_of(y, x), lambda: mkl.matmul(x, weight.T, out))
+    yield case("float32", Affine(weight).work_of(y, x), partial(mkl.matmul, x, weight.T, out))
     halves = [((a.view(np.uint32) + 0x8000) >> 16).astype(np.uint16) for a in (x, weight)]
     x, weight = ((half.astype(np.uint32) << 16).view(np.float32) for half in halves)
+    theirs = by_mkl("cblas_gemm_bf16bf16f32", *halves, out)
     with computing_in("bf16"):
-        told("bf16", Affine(weight).work_of(y, x), by_mkl("cblas_gemm_bf16bf16f32", *halves, out))
-    assert np.abs(y - out).max() < 1e-5 * np.abs(out).max() * k**0.5, "bfloat16 differs"
+        made = case("bf16", Affine(weight).work_of(y, x), theirs)
+        if np.abs(y - out).max() > 1e-5 * np.abs(out).max() * k**0.5:
+            raise AssertionError(f"{made.name}: other sums than MKL's")
+        yield made
     a = draw.integers(0, 256, (m, k), np.uint8)
     b = draw.integers(-127, 128, (n, k), np.int8)
     one, whole = np.ones(n, np.float32), np.empty((m, n), np.int32)
     product = Product(b[:, None, None], one, 0 * one, Geometry((1, 1)), Scale(1.0, 0))
-    told("int8", product.work_of(y, a), by_mkl("cblas_gemm_s8u8s32", a, b, whole, True))
-    assert np.array_equal(y, whole.astype(np.float32)), "int8 differs"
-    return ", ".join(parts)
+    theirs = by_mkl("cblas_gemm_s8u8s32", a, b, whole, True)
+    made = case("int8", product.work_of(y, a), theirs)
+    if not np.array_equal(y, whole.astype(np.float32)):
+        raise AssertionError(f"{made.name}: other integers than MKL's")
+    yield made
+
+
+def cases() -> Iterator[Case]:
+    """Yield the short products, then the affine maps."""
+    draw = np.random.default_rng(0)
+    for m, k, n, name in SHAPES:
+        a, b = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
+        out = np.empty((m, n), np.float32)
+        blas, ours = partial(np.matmul, a, b, out=out), partial(mkl.matmul, a, b, out)
+        yield Case(f"MKL/{name}", ours, {"OpenBLAS": blas}, 2e-9 * m * k * n, "GFLOP")
+    for m, n, k in AFFINE:
+        yield from affine(m, n, k, draw)
 
 
 def main() -> int:
@@ -96,24 +99,8 @@ def main() -> int:
         print("MKL is not installed; pip install 'daskdl[mkl]'", file=sys.stderr)
         return 2
     mkl.set_local_threads(1)
-    draw = np.random.default_rng(0)
-    with threadpool_limits(1), thread_budget(1):
-        for m, k, n, name in SHAPES:
-            a, b = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
-            out = np.empty((m, n), np.float32)
-            blas, other = raced(
-                lambda a=a, b=b, out=out: np.matmul(a, b, out=out),
-                lambda a=a, b=b, out=out: mkl.matmul(a, b, out),
-                TURNS,
-            )
-            work = 2e-9 * m * k * n
-            print(
-                f"{name:20s} OpenBLAS {work / blas:6.1f}, MKL {work / other:6.1f} "
-                f"GFLOP/s, {blas / other:.2f} of OpenBLAS's speed"
-            )
-        print("rows x columns x summands, GFLOP/s or GOP/s, ours and MKL's")
-        for m, n, k in AFFINE:
-            print(f"{m} x {n} x {k}: {affine(m, n, k, draw)}", flush=True)
+    with threadpool_limits(1):
+        raced(options_of(__doc__, 1.0, "1").parse_args(), cases, clock=time.thread_time)
     return 0
 
 

@@ -3,20 +3,25 @@
 A network of three small layers and a batch of 32 samples, whose arithmetic takes less time than the
 calls that lead to it. To build is to make network, loss, optim method and its state; PyTorch makes
 that in the first step, and it counts there. A step is forward, loss, backward and update. Peers
-update by their fused optimizer and by their plain one, the faster counts.
+update by their fused optimizer and by their plain one, the faster counts. A fit is beside a loop of
+the same steps in the same precision, by the processor's time.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
-from ci.bench.timing import Case, options_of, raced
+from ci.bench.timing import Case, program
 from daskdl import nn, optim
+from daskdl.data import SampleSet
+from daskdl.models import LeNet5, ResNet
 from daskdl.optim import Layout
+from daskdl.train import Trainer
 
 Step = Callable[[], float]
 
@@ -106,12 +111,60 @@ def cases() -> Iterator[Case]:
         yield Case(f"step/{name}", build(), {way: peer() for way, peer in peers.items()})
 
 
+#: Trainer.fit beside a loop of the same steps: network, shape of a sample, classes, samples of an
+#: iteration, and iterations.
+FITS = {
+    "LeNet-5 b32": (LeNet5, (28, 28, 1), 10, 32, 200),
+    "ResNet-50 b8": (lambda: ResNet(50, 1000), (224, 224, 3), 1000, 8, 3),
+}
+
+
+def fits() -> Iterator[Case]:
+    """Yield fits beside loops."""
+    for name, settings in FITS.items():
+        yield _fit(name, *settings)
+
+
+def _fit(name: str, make: Any, shape: tuple[int, ...], classes: int, size: int, n: int) -> Case:
+    """Return a fit in this process beside a loop, each in milliseconds of an iteration.
+
+    What a fit does once is left out, by the difference to a fit of one iteration.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((size * n, *shape), np.float32)
+    y = rng.integers(0, classes, len(x))
+    model, loss, method = make().train(), nn.CrossEntropyLoss(), optim.SGD(0.01, momentum=0.9)
+    trainer, samples = Trainer(make(), loss, method), SampleSet.from_arrays(x=x, y=y)
+    bound, iteration = method.on(Layout.of(model)), 0
+    state = bound.init(model.flat.size)
+
+    def loop() -> list[float]:
+        nonlocal state, iteration
+        order, began = rng.permutation(len(x)), time.process_time()
+        for chosen in np.split(order, n):
+            model.zero_grad()
+            loss(model(x[chosen]), y[chosen]).backward()
+            _, state = bound.update(model.flat, model.flat_grad, state, iteration, overwrite=True)
+            iteration += 1
+        return [1000 * (time.process_time() - began) / n]
+
+    def seconds(iterations: int) -> float:
+        began = time.process_time()
+        trainer.fit(
+            samples, iterations=iterations, batch_size=size, threads=1, client=False,
+            progress=False,
+        )  # fmt: skip
+        return time.process_time() - began
+
+    def fit() -> list[float]:
+        return [1000 * (seconds(n) - seconds(1)) / (n - 1)]
+
+    return Case(f"fit/{name}", fit, {"loop": loop}, timed=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Race the cases and print the table."""
-    parser = options_of(__doc__.splitlines()[0], seconds=2.0)
-    parser.set_defaults(threads="1")
-    options = parser.parse_args(arguments)
-    raced(options, cases)
+    program(__doc__, lambda: chain(cases(), fits()), 2.0, "1", arguments)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 
 import dask
 import dask.array as da
@@ -22,6 +23,7 @@ import psutil
 import zarr
 from distributed import Client, LocalCluster
 
+from ci.bench.timing import turns
 from daskdl import nn, ops
 from daskdl.models import UNet
 from daskdl.predict.scenes import memory
@@ -147,18 +149,19 @@ def main() -> None:
         "overlap='auto'": model.predict(scene, tile=cells).compute,
         "bands, 'auto'": model.predict(scene, tile={0: tile // 2, 1: side}).compute,
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    results = {}
+    results: dict[str, np.ndarray] = {}
+
+    def turn(name: str) -> list[float]:
+        began = time.process_time()  # of one thread, whatever its neighbours do
+        results[name] = ways[name]()
+        return [1000 * (time.process_time() - began)]
+
     with dask.config.set(scheduler="synchronous"):
-        for _ in range(3):
-            for name, compute in ways.items():
-                start = time.process_time()  # of one thread, whatever its neighbours do
-                results[name] = compute()
-                seconds[name].append(time.process_time() - start)
+        times = turns({name: partial(turn, name) for name in ways}, 3)
     whole = results["whole in one pass"]
-    for name, runs in seconds.items():
-        speed = side**2 / min(runs) / 1e6
-        share = min(seconds["whole in one pass"]) / min(runs)
+    for name, runs in times.items():
+        speed = side**2 / runs.least / 1e3
+        share = times["whole in one pass"].least / runs.least
         apart = float(np.abs(results[name] - whole).max())
         print(f"{name:20} {speed:6.2f} Mpixel/s  {share:5.2f} of whole  differs by {apart:.1e}")
 

@@ -38,8 +38,7 @@ def cases(codes: int, bits: int, queries: list[int], nearest: list[int]) -> Iter
 
 def main() -> None:
     """Race them, and print a line for each."""
-    parser = options_of(__doc__, seconds=2.0)
-    parser.set_defaults(threads="1")
+    parser = options_of(__doc__, seconds=2.0, threads="1")
     parser.add_argument("--codes", type=int, default=10_000_000)
     parser.add_argument("--bits", type=int, nargs="+", default=[256, 64])
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 16, 100])

@@ -27,7 +27,6 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from ci.bench.predict import QUIET
 from daskdl.metrics import Accuracy
 from daskdl.models import TabularNet
 from daskdl.optim import AdamW
@@ -35,6 +34,11 @@ from daskdl.optim.schedules import OneCycle
 from daskdl.train import Trainer
 
 PARTITIONS = 8
+#: A cluster without a dashboard.
+QUIET: dict[str, Any] = {
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+}
 TREES = 300
 #: Values of a category above which scikit-learn's histogram has no place for it.
 HISTOGRAM = 255

@@ -6,20 +6,17 @@ of tokens together. ``a plain loop`` is PyTorch on batches of 32 in the order of
 the longest; ``sorted`` the same in order of lengths, as sentence-transformers does; ``alike``
 PyTorch, onnxruntime and OpenVINO on the batches of ours. ``--more`` adds bfloat16, int8 and
 compiled ones.
-All take turns in one process, tokens are made before; the best of the turns counts, of one thread
-by the processor's time.
+Tokens are made before; of one thread the processor's time counts.
 
 ``--folder`` compares whole programs on texts instead, their tokenizers too: ours and
-sentence-transformers on a folder of these. ``--workers 1,2`` embeds on so many processes, and
-``--waiting 64`` on so many threads that only wait, which shows what Dask costs.
+sentence-transformers on a folder of these. ``--workers 1,2`` embeds on so many processes.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ci.bench.timing import Case, options_of, raced
 from daskdl import quantize, text
+from daskdl.kernels.runtime.threads import threads
 from daskdl.predict import Predictor
 from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder
@@ -75,16 +74,13 @@ def network(kind: str, size: str) -> Any:
     ).eval()
 
 
-def contestants(
-    kind: str, size: str, ids: list[Ids], threads: int, more: bool
-) -> dict[str, Callable[[], Any]]:
+def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, Callable[[], Any]]:
     """Return the work of each with all texts, by its name."""
     import onnxruntime
     import openvino
     import torch
 
     torch.manual_seed(SEED)
-    torch.set_num_threads(threads)
     net = network(kind, size)
     lengths = np.array([len(one) for one in ids])
     alike = [np.stack([ids[i] for i in places]) for places in batches(lengths)]
@@ -97,7 +93,7 @@ def contestants(
             dynamic_axes={"x": {0: "texts", 1: "words"}},
         )  # fmt: skip
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads, options.inter_op_num_threads = threads(), 1
         small = str(Path(folder) / "int8.onnx")
         if more:
             from onnxruntime.quantization import quantize_dynamic
@@ -109,7 +105,7 @@ def contestants(
             return lambda: [session.run(None, {"x": rows}) for rows in alike]
 
         def by_openvino(path: str, precision: str) -> Callable[[], Any]:
-            settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+            settings = {"INFERENCE_NUM_THREADS": threads(), "NUM_STREAMS": 1}
             settings["INFERENCE_PRECISION_HINT"] = precision
             model = openvino.Core().compile_model(path, "CPU", settings)
             request = model.create_infer_request()
@@ -125,7 +121,7 @@ def contestants(
                 "OpenVINO, alike, bf16": by_openvino(file, "bf16"),
             }
     head = TextHead(encoder).eval()
-    ours = Predictor(head, batch_size=WORDS, threads=threads)
+    ours = Predictor(head, batch_size=WORDS, threads=threads())
     _check(ours, net, ids[0])
 
     def by_torch(some: list[tuple[Ids, Ids]], module: Any = net) -> None:
@@ -138,8 +134,8 @@ def contestants(
     unmasked = [(rows, np.ones_like(rows)) for rows in alike]
     if more:
         some = alike[len(alike) // 2][:8]
-        quantized = Predictor(quantize(head, some), batch_size=WORDS, threads=threads)
-        half = Predictor(head, batch_size=WORDS, threads=threads, precision="bf16")
+        quantized = Predictor(quantize(head, some), batch_size=WORDS, threads=threads())
+        half = Predictor(head, batch_size=WORDS, threads=threads(), precision="bf16")
         compiled = torch.compile(net, dynamic=True)
 
         def in_bfloat16() -> None:
@@ -161,13 +157,14 @@ def contestants(
     }
 
 
-def programs(folder: Path, count: int, threads: int) -> dict[str, Callable[[], Any]]:
+def programs(folder: Path, count: int) -> dict[str, Callable[[], Any]]:
     """Return the work of ours and of sentence-transformers with texts, tokenizers included."""
-    import torch
     from sentence_transformers import SentenceTransformer
 
-    torch.set_num_threads(threads)
-    model, peer = text.load(folder, threads=threads), SentenceTransformer(str(folder), device="cpu")
+    model, peer = (
+        text.load(folder, threads=threads()),
+        SentenceTransformer(str(folder), device="cpu"),
+    )
     some = documents(model, count)
     np.testing.assert_allclose(model(some[:4]), peer.encode(some[:4]), atol=1e-4)
     return {
@@ -209,22 +206,6 @@ def by_workers(folder: Path, count: int, workers: list[int]) -> None:
             )  # fmt: skip
 
 
-def waiting(workers: int, seconds: float = 30.0, rounds: int = 3) -> None:
-    """Print how busy workers would be with partitions of a length, of which each only waits."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    with LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster, Client(cluster):  # fmt: skip
-        task = dask.delayed(time.sleep, pure=False)
-        dask.compute([task(0.01) for _ in range(workers)])
-        began = time.perf_counter()
-        dask.compute([task(seconds) for _ in range(workers * rounds)])
-        took = time.perf_counter() - began
-    print(f"{workers} waiting workers, partitions of {seconds:g} s: {seconds * rounds / took:.1%}")
-
-
 def _check(ours: Predictor, net: Any, ids: Ids) -> None:
     import torch
 
@@ -249,41 +230,28 @@ def _Last(net: Any) -> Any:  # noqa: N802  a class whose base is imported late
 
 def main() -> None:
     """Print texts a second of each, and ours over it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__, seconds=1.0, threads="1")
     parser.add_argument("--size", choices=SIZES, default="MiniLM")
     parser.add_argument("--kind", choices=("Bert", "MPNet", "ModernBert"), default="Bert")
     parser.add_argument("--more", action="store_true", help="bfloat16, int8 and compiled")
     parser.add_argument("--folder", type=Path, help="an encoder on disk, instead")
     parser.add_argument("--workers", help="numbers of processes, such as 1,2; of the folder")
-    parser.add_argument("--waiting", type=int, help="workers that only wait")
     parser.add_argument("--texts", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    if options.waiting:
-        return waiting(options.waiting)
     if options.workers:
-        return by_workers(options.folder, options.texts, [*map(int, options.workers.split(","))])
-    ids, title = texts(options.texts), options.folder or f"{options.kind}, {options.size}"
-    if options.folder:
-        works = programs(options.folder, options.texts, options.threads)
-    else:
-        works = contestants(
-            options.kind, options.size, ids, options.threads, options.more
-        )  # fmt: skip
-    # What others do on the machine then matters less.
-    clock = time.process_time if options.threads == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(options.turns + 1):  # the first turn warms up
-        for name, work in works.items():
-            began = clock()
-            work()
-            times[name].append(clock() - began)
-    print(f"{title}, {options.texts} texts, {options.threads} threads")
-    print(f"{'':<26}{'texts/s':>9}{'ours over it':>14}")
-    least = {name: min(seconds[1:]) for name, seconds in times.items()}
-    for name, seconds in least.items():
-        print(f"{name:<26}{len(ids) / seconds:>9.1f}{seconds / least['ours']:>14.2f}")
+        by_workers(options.folder, options.texts, [*map(int, options.workers.split(","))])
+        return
+
+    def cases() -> Iterator[Case]:
+        if options.folder:
+            title, works = options.folder.name, programs(options.folder, options.texts)
+        else:
+            title = f"{options.kind}, {options.size}"
+            works = contestants(options.kind, options.size, texts(options.texts), options.more)
+        yield Case(title, works.pop("ours"), works, options.texts, "texts")
+
+    # What others do on the machine matters less to the processor's time.
+    raced(options, cases, clock=time.process_time if options.threads == "1" else time.perf_counter)
 
 
 if __name__ == "__main__":

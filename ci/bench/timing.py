@@ -1,4 +1,8 @@
-"""Races on a shared machine: contestants alternate, and a table has minimum and median."""
+"""Races on a shared machine: contestants take turns, and a table has minimum and median.
+
+A program of this folder declares its cases, and hands them to :func:`program`: options, turns,
+table and the file of rows are here.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,16 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
 
 Work = Callable[[], object]
+#: A contestant that times itself: the milliseconds of some runs in a row.
+Turn = Callable[[], Iterable[float]]
+Clock = Callable[[], float]
 
 #: Seconds after which the threads of the contestant before have stopped looking for work: those of
 #: OpenMP, PyTorch's, keep a core busy for some milliseconds.
@@ -30,12 +37,20 @@ class Case:
         Family, shape and pass, such as "conv2d/resnet 3x3 64@56/forward".
     ours : callable
     peers : mapping of str to callable
-        Variants of the peer, such as its memory formats; the fastest of them counts.
+        Variants of the peer, such as its memory formats; the fastest of them counts. Those whose
+        names begin with "ours" are other ways of ours, and no rivals.
+    amount, unit : float, str
+        What a run does, such as 64 images: then speeds are printed, too.
+    timed : bool
+        Whether contestants time themselves, see :data:`Turn`.
     """
 
     name: str
-    ours: Work
-    peers: dict[str, Work]
+    ours: Callable[[], object]
+    peers: Mapping[str, Callable[[], object]]
+    amount: float = 0.0
+    unit: str = ""
+    timed: bool = False
 
 
 @dataclass
@@ -55,7 +70,18 @@ class Times:
         return statistics.median(self.ms)
 
 
-def time_ms(work: Work, calls: int, clock: Callable[[], float] = time.perf_counter) -> float:
+def turns(contestants: Mapping[str, Turn], rounds: int, seconds: float = 0.0) -> dict[str, Times]:
+    """Let all take turns for so many rounds, and for so many seconds each, if that is longer."""
+    times = {name: Times() for name in contestants}
+    began, done = time.perf_counter(), 0
+    while done < rounds or time.perf_counter() - began < seconds * len(contestants):
+        for name, turn in contestants.items():
+            times[name].ms.extend(turn())
+        done += 1
+    return times
+
+
+def time_ms(work: Work, calls: int, clock: Clock = time.perf_counter) -> float:
     """Return the milliseconds of one call, as the mean of several in a row."""
     began = clock()
     for _ in range(calls):
@@ -63,11 +89,23 @@ def time_ms(work: Work, calls: int, clock: Callable[[], float] = time.perf_count
     return 1000 * (clock() - began) / calls
 
 
+def _timed(work: Work, clock: Clock) -> Turn:
+    """Return turns of some work, each of about 5 ms at least."""
+    work()  # compile, allocate, choose algorithms
+    once = time_ms(work, 1)
+    calls = max(1, round(5 / max(once, 1e-3)))
+
+    def turn() -> list[float]:
+        time.sleep(SETTLE)
+        if once < 1000:
+            work()  # wake this one's own threads, and fetch its memory
+        return [time_ms(work, calls, clock)]
+
+    return turn
+
+
 def race(
-    case: Case,
-    seconds: float = 1.0,
-    least_runs: int = 5,
-    clock: Callable[[], float] = time.perf_counter,
+    case: Case, seconds: float = 1.0, least_runs: int = 5, clock: Clock = time.perf_counter
 ) -> dict[str, Times]:
     """Time ours and every peer in turns for about so many seconds each.
 
@@ -77,22 +115,9 @@ def race(
     -------
     mapping of "ours" and the names of the peers to Times
     """
-    contestants = {"ours": case.ours, **case.peers}
-    calls = {}
-    for name, work in contestants.items():
-        work()  # compile, allocate, choose algorithms
-        once = time_ms(work, 1)
-        calls[name] = max(1, round(5 / max(once, 1e-3)))  # at least about 5 ms a run
-    times = {name: Times() for name in contestants}
-    began = time.perf_counter()
-    while len(times["ours"].ms) < least_runs or time.perf_counter() - began < seconds * len(
-        contestants
-    ):
-        for name, work in contestants.items():
-            time.sleep(SETTLE)
-            work()  # wake this one's own threads, and fetch its memory
-            times[name].ms.append(time_ms(work, calls[name], clock))
-    return times
+    works = {"ours": case.ours, **case.peers}
+    contestants = works if case.timed else {name: _timed(w, clock) for name, w in works.items()}
+    return turns(contestants, least_runs, seconds)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -112,7 +137,6 @@ class Row:
     def of(cls, name: str, threads: int, times: dict[str, Times]) -> Row:
         """Return the row of what :func:`ci.bench.timing.race` measured."""
         ours = times["ours"]
-        # "ours, ..." is another way of ours, shown beside the peers and no rival of itself.
         peers = (key for key in times if not key.startswith("ours"))
         peer = min(peers, key=lambda key: times[key].least)
         other = times[peer]
@@ -128,6 +152,18 @@ def line(row: Row) -> str:
         f"{row.name:<52} {row.threads:>2} {row.ours_ms:>9.3f} {row.peer_ms:>9.3f} "
         f"{row.ratio:>6.2f} {row.peer_median_ms / row.ours_median_ms:>6.2f}  {row.peer}"
     )
+
+
+def told(case: Case, row: Row, times: dict[str, Times]) -> str:
+    """Return a row with the least times of all peers where there are several, and speeds."""
+    text = line(row)
+    if len(times) > 2:
+        others = (f"{name} {of.least:.4g}" for name, of in times.items() if name != "ours")
+        text += f"  ({', '.join(others)})"
+    if case.amount:
+        ours, peer = (1000 * case.amount / ms for ms in (row.ours_ms, row.peer_ms))
+        text += f"  {ours:.4g} : {peer:.4g} {case.unit}/s"
+    return text
 
 
 HEADER = (
@@ -152,15 +188,26 @@ def means(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def write_json(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows as a list of objects."""
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+def overall(rows: Sequence[Row]) -> list[str]:
+    """Return a line with the geometric mean of all."""
+    ratios = [row.ratio for row in rows]
+    return [f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}"]
 
 
-def options_of(description: str, seconds: float) -> argparse.ArgumentParser:
-    """Return a parser of threads, seconds and the file for the rows."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--threads", default=f"1,{min(2, available_cores())}", help="such as 1,2")
+def write_json(rows: Sequence[Row], path: Path | None) -> None:
+    """Write the rows as a list of objects, if there is a path."""
+    if path:
+        path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def options_of(
+    description: str | None, seconds: float, threads: str | None = None
+) -> argparse.ArgumentParser:
+    """Return a parser of names, threads, seconds and the file for the rows."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    threads = threads or f"1,{min(2, available_cores())}"
+    parser.add_argument("--only", default="", help="those whose name contains this")
+    parser.add_argument("--threads", default=threads, help="such as 1,2")
     help_text = "of each contestant of a case"
     parser.add_argument("--seconds", type=float, default=seconds, help=help_text)
     parser.add_argument("--json", type=Path, help="file for the rows")
@@ -169,24 +216,47 @@ def options_of(description: str, seconds: float) -> argparse.ArgumentParser:
 
 def budgets(threads: str, quiet: bool = False) -> Iterator[int]:
     """Yield the numbers of threads that were asked for, each while both sides have so many."""
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        torch = None  # type: ignore[assignment]
     if not quiet:
-        print(f"PyTorch {torch.__version__}; ratio: its time over ours, least and median of runs")
+        print("ratio: the peer's time over ours, least and median of runs", end="")
+        print(f"; PyTorch {torch.__version__}" if torch else "")
         print(HEADER)
     for n in sorted({int(n) for n in threads.split(",")}):
-        torch.set_num_threads(n)
+        if torch:
+            torch.set_num_threads(n)
         with thread_budget(n):
             yield n
 
 
-def raced(options: argparse.Namespace, cases: Callable[[], Iterable[Case]]) -> None:
+def raced(
+    options: argparse.Namespace,
+    cases: Callable[[], Iterable[Case]],
+    summary: Callable[[Sequence[Row]], list[str]] = means,
+    least_runs: int = 5,
+    clock: Clock = time.perf_counter,
+) -> None:
     """Race the cases on each number of threads, print the table, and write it where asked."""
     rows: list[Row] = []
     for threads in budgets(options.threads):
         for case in cases():
-            rows.append(Row.of(case.name, threads, race(case, options.seconds)))
-            print(line(rows[-1]), flush=True)
-    print(*means(rows), sep="\n")
-    if options.json:
-        write_json(rows, options.json)
+            if options.only in case.name:
+                times = race(case, options.seconds, least_runs, clock)
+                rows.append(Row.of(case.name, threads, times))
+                print(told(case, rows[-1], times), flush=True)
+    if rows:
+        print(*summary(rows), sep="\n")
+    write_json(rows, options.json)
+
+
+def program(
+    description: str | None,
+    cases: Callable[[], Iterable[Case]],
+    seconds: float = 1.0,
+    threads: str | None = None,
+    arguments: list[str] | None = None,
+) -> None:
+    """Be the program that races some cases, whose only options are those of all programs."""
+    raced(options_of(description, seconds, threads).parse_args(arguments), cases)

@@ -1,17 +1,15 @@
-"""A step of a torch module on the engine beside torch's own loop, at the same threads.
+"""``python -m ci.bench.torch``: a step of a torch module on the engine beside torch's own loop.
 
-``python -m ci.bench.torch``: both train the same network from the same weights, in turns; the ratio
-is of the least milliseconds an iteration of all turns. With ``--ddp`` two workers of a thread each
-stand beside two processes of PyTorch's DistributedDataParallel over gloo, and medians count.
+Both train the same network from the same weights, in turns, and time each iteration. With ``--ddp``
+two workers of a thread each stand beside two processes of PyTorch's DistributedDataParallel over
+gloo; there the medians count.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import dask
@@ -19,11 +17,16 @@ import numpy as np
 import torch
 
 from ci.bench.engine_contestants import Pair, Step, free_port, gloo
+from ci.bench.timing import Case, options_of, raced
 from daskdl.cluster import connect
 from daskdl.data import SampleSet
+from daskdl.kernels.runtime.threads import threads
 from daskdl.optim import SGD
 from daskdl.torch import TorchModule
 from daskdl.train import Trainer
+
+#: Of a turn.
+ITERATIONS = 15
 
 
 def residual(width: int = 32) -> tuple[torch.nn.Module, np.ndarray[Any, Any]]:
@@ -60,26 +63,29 @@ def encoder(width: int = 128) -> tuple[torch.nn.Module, np.ndarray[Any, Any]]:
     return net, np.random.default_rng(0).normal(size=(16, 64, width)).astype(np.float32)
 
 
-def bare(net: torch.nn.Module, x: Any, y: Any, iterations: int) -> float:
-    """Return torch's milliseconds of an iteration."""
+def bare(net: torch.nn.Module, x: Any, y: Any) -> list[float]:
+    """Return torch's milliseconds of each iteration."""
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
     given, target = torch.from_numpy(x), torch.from_numpy(y)
     times = []
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         began = time.perf_counter()
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(net(given), target).backward()
         optimizer.step()
-        times.append(time.perf_counter() - began)
-    return 1000 * min(times[1:])
+        times.append(1000 * (time.perf_counter() - began))
+    return times[1:]
 
 
-def ours(net: torch.nn.Module, x: Any, y: Any, iterations: int) -> float:
-    """Return the engine's milliseconds of an iteration, in this process."""
+def ours(net: torch.nn.Module, x: Any, y: Any, **options: Any) -> list[float]:
+    """Return the engine's milliseconds of each iteration, the first two left out."""
     trainer = Trainer(TorchModule(net), torch.nn.CrossEntropyLoss(), SGD(0.01))
-    samples = SampleSet.from_arrays(x=x, y=y)
-    history = trainer.fit(samples, iterations=iterations, batch_size=len(x), progress=False)
-    return 1000 * float(history["seconds"][1:].min())
+    samples = SampleSet.from_arrays(x=x, y=y, partitions=2 if options else 1)
+    history = trainer.fit(
+        samples, iterations=ITERATIONS + 2, batch_size=len(x), progress=False, threads=threads(),
+        **options,
+    )  # fmt: skip
+    return [1000 * float(seconds) for seconds in history["seconds"][2:]]
 
 
 def distributed(rank: int, port: int, number: int) -> Step:
@@ -107,33 +113,29 @@ def distributed(rank: int, port: int, number: int) -> Step:
     return step
 
 
-def on_two_workers(name: str, iterations: int, client: Any) -> list[float]:
-    """Return the engine's milliseconds of each iteration of a group on two workers."""
-    net, x = NETWORKS[name]()
-    y = np.random.default_rng(1).integers(0, 10, len(x))
-    samples = SampleSet.from_arrays(x=x, y=y, partitions=2)
-    trainer = Trainer(TorchModule(net), torch.nn.CrossEntropyLoss(), SGD(0.01))
-    history = trainer.fit(
-        samples, iterations=iterations + 2, batch_size=len(x), progress=False, client=client,
-        engine="gang", threads=1,
-    )  # fmt: skip
-    return [1000 * float(seconds) for seconds in history["seconds"][2:]]
+def labels(x: Any) -> Any:
+    """Return a class for each sample."""
+    return np.random.default_rng(1).integers(0, 10, len(x))
 
 
-def beside_ddp(rounds: int, iterations: int) -> None:
-    """Race two workers against two processes of DDP, and print a line for each network."""
-    print(f"{'network':<10} {'DDP ms':>9} {'daskdl ms':>10} {'ratio':>9}")
+def cases() -> Iterator[Case]:
+    """Yield each network in this process."""
+    for name, make in NETWORKS.items():
+        net, x = make()
+        y = labels(x)
+        yield Case(name, partial(ours, net, x, y), {"torch": partial(bare, net, x, y)}, timed=True)
+
+
+def cases_ddp() -> Iterator[Case]:
+    """Yield each network on two workers, beside two processes of DDP."""
     pair = Pair(distributed, free_port())
     try:
         with dask.config.set({"daskdl.group-time": "1 minute"}), connect(workers=2) as client:
-            for number, name in enumerate(NETWORKS):
-                theirs: list[float] = []
-                own: list[float] = []
-                for _ in range(rounds):
-                    theirs += pair.times(number, iterations)
-                    own += on_two_workers(name, iterations, client)
-                one, other = statistics.median(theirs), statistics.median(own)
-                print(f"{name:<10} {one:9.2f} {other:10.2f} {one / other:9.2f}", flush=True)
+            for number, (name, make) in enumerate(NETWORKS.items()):
+                net, x = make()
+                fit = partial(ours, net, x, labels(x), client=client, engine="gang")
+                peer = partial(pair.times, number, ITERATIONS)
+                yield Case(f"{name}, two workers", fit, {"DDP": peer}, timed=True)
     finally:
         pair.stop()
 
@@ -141,31 +143,14 @@ def beside_ddp(rounds: int, iterations: int) -> None:
 NETWORKS = {"residual": residual, "encoder": encoder}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = options_of(__doc__, seconds=0.0, threads="1")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of 15 iterations, at least")
     parser.add_argument("--ddp", action="store_true", help="two workers beside PyTorch's DDP")
-    options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
-    if options.ddp:
-        beside_ddp(options.rounds, options.iterations)
-        return 0
-    print(f"{'network':<10} {'torch ms':>9} {'daskdl ms':>10} {'overhead':>9}")
-    torch.set_num_threads(options.threads)
-    with dask.config.set({"daskdl.threads": options.threads}):
-        for name, make in NETWORKS.items():
-            net, x = make()
-            y = np.random.default_rng(1).integers(0, 10, len(x))
-            found: dict[str, list[float]] = {"torch": [], "ours": []}
-            for _ in range(options.rounds):
-                found["torch"].append(bare(net, x, y, options.iterations))
-                found["ours"].append(ours(net, x, y, options.iterations))
-            theirs, own = min(found["torch"]), min(found["ours"])
-            print(f"{name:<10} {theirs:9.2f} {own:10.2f} {own / theirs - 1:9.1%}", flush=True)
-    return 0
+    options = parser.parse_args(arguments)
+    raced(options, cases_ddp if options.ddp else cases, least_runs=options.rounds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

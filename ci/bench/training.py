@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci.bench.timing import Case, Row, budgets, geometric_mean, line, options_of, race, write_json
+from ci.bench.timing import Case, Row, budgets, line, options_of, overall, race, write_json
 from ci.bench.training_cases import NETWORKS, Network
 from daskdl.kernels.runtime.precision import PRECISIONS
 
@@ -130,7 +130,6 @@ def text(row: StepRow) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Race the networks and print the table."""
     parser = options_of(__doc__.splitlines()[0], seconds=5.0)
-    parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--compile", action="store_true", help="with torch.compile, minutes each")
     parser.add_argument("--no-memory", action="store_true", help="time only")
@@ -147,12 +146,8 @@ def main(arguments: list[str] | None = None) -> None:
             rows.append(measured(network, threads, options))
             print(text(rows[-1]), flush=True)
     if rows:
-        ratios = [row.ratio for row in rows]
-        print(
-            f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}"
-        )
-    if options.json:
-        write_json(rows, options.json)
+        print(*overall(rows), sep="\n")
+    write_json(rows, options.json)
 
 
 if __name__ == "__main__":

@@ -85,9 +85,11 @@ def test_steps_of_both_sides_lessen_the_loss_overhead():
 def test_writes_a_row_for_each_case(tmp_path, capsys):
     pytest.importorskip("torch")
     file = tmp_path / "rows.json"
-    overhead.main(["--seconds", "0", "--json", str(file)])
+    overhead.main(["--seconds", "0", "--only", "Adam", "--json", str(file)])
     rows = json.loads(file.read_text())
-    assert [row["name"] for row in rows] == [case.name for case in overhead.cases()]
+    assert [row["name"] for row in rows] == [
+        case.name for case in overhead.cases() if "Adam" in case.name
+    ]
     assert all(row["threads"] == 1 and row["ratio"] > 0 for row in rows)
     assert "geometric mean" in capsys.readouterr().out
 
@@ -101,12 +103,10 @@ def test_contestants_make_the_same():
             assert np.abs(ours - theirs).mean() < 0.02, case.name
 
 
-def test_there_is_a_line_for_each(tmp_path, capsys, monkeypatch):
+def test_there_is_a_line_for_each(tmp_path, capsys):
     pytest.importorskip("cv2")
     file = tmp_path / "rows.json"
-    arguments = ["images", "--seconds", "0", "--only", "flip", "--json", str(file)]
-    monkeypatch.setattr("sys.argv", arguments)
-    images.main()
+    images.main(["--seconds", "0", "--only", "flip", "--json", str(file)])
     rows = json.loads(file.read_text())
     assert [row["name"] for row in rows] == ["random resized crop flip normalise", "step/flip"]
     assert "geometric mean of the pipelines beside OpenCV" in capsys.readouterr().out
