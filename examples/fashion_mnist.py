@@ -2,7 +2,7 @@
 
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
 Run: python examples/fashion_mnist.py lenet
-     python examples/fashion_mnist.py resnet --workers 2
+     python examples/fashion_mnist.py resnet --workers 2 --int8
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from daskdl import SampleSet, Trainer, connect
+from daskdl import SampleSet, Trainer, connect, quantize
 from daskdl.console import script
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.errors import DataError
@@ -69,6 +69,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--threads", type=int, help="of each worker: 1; of this process: all cores")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
+    parser.add_argument("--int8", action="store_true", help="judge the network in int8, too")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
 
@@ -101,6 +102,10 @@ def main(arguments: list[str] | None = None) -> float:
     print(f"{options.network}: {model.flat.size:,} parameters, {epochs} epochs, "
           f"{time.monotonic() - began:.0f} s")  # fmt: skip
     print(f"accuracy on {len(test):,} test pictures: {accuracy:.4f}")
+    if options.int8:
+        seen = NORMALISED(read(options.folder, "train", 512), np.random.default_rng())["x"]
+        small = quantize(model, seen)
+        print(f"{small.table}\nin int8: {small.evaluate(test, [Accuracy()])['accuracy']:.4f}")
     return accuracy
 
 

@@ -33,8 +33,10 @@ def test_the_resnet_learns_as_the_program_says(program, capsys):
     if not program.FOLDER.is_dir():
         pytest.skip("no dataset-fashion-mnist here")
     arguments = ["--count", "96", "--epochs", "1", "--batch", "16", "--width", "4"]
-    accuracy = program.main(["resnet", *arguments])
-    assert f"accuracy on 96 test pictures: {accuracy:.4f}" in capsys.readouterr().out
+    accuracy = program.main(["resnet", *arguments, "--int8"])
+    printed = capsys.readouterr().out
+    assert f"accuracy on 96 test pictures: {accuracy:.4f}" in printed
+    assert abs(float(printed.split("in int8: ")[1]) - accuracy) < 0.1
 
 
 def test_reads_idx_files(program, tmp_path):
