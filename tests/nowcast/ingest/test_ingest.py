@@ -235,13 +235,6 @@ def test_a_store_of_another_radar_is_refused(tmp_path, client):
 
 
 @pytest.mark.slow
-def test_several_radars_are_refused_by_name(polar, tmp_path, client):
-    with pytest.raises(DataError, match=r"found 6: .*KLBB .NEXRAD Level II.*a store of its own"):
-        ingest([polar], tmp_path / "rain.zarr", client=client)
-    assert not (tmp_path / "rain.zarr").exists()
-
-
-@pytest.mark.slow
 def test_message_1_needs_a_site(polar, tmp_path, client):
     source = [polar / "KLIX20050828_180149.gz"]
     with pytest.raises(DataError, match="give it with --site"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from datetime import timedelta
 
 import numpy as np
@@ -35,16 +34,6 @@ def first_frames(data, **options):
 
 
 # --- which frames
-
-
-def test_a_window_is_its_frames_and_those_after_them():
-    found = pairs(series([0, 5, 10, 15, 20], 2, 3), n_in=2, n_out=2)
-    assert len(found) == 2
-    (x, y) = found[1]
-    assert x.dtype == y.dtype == np.float32
-    expected = 100 * np.arange(1, 5)[:, None, None] + [[0, 1, 2], [10, 11, 12]]
-    np.testing.assert_array_equal(x[..., 0], expected[:2])
-    np.testing.assert_array_equal(y[..., 0], expected[2:])
 
 
 @given(
@@ -119,14 +108,6 @@ def test_tiles_that_reach_over_the_edge_are_left_out():
     overlapping = tile_corners((5, 7), (2, 3), (3, 2), "").tolist()
     assert overlapping == [[0, 0], [0, 2], [0, 4], [3, 0], [3, 2], [3, 4]]
     assert tile_corners((2, 3), (2, 3), 1, "").tolist() == [[0, 0]]
-
-
-def test_a_tile_is_cut_where_it_lies():
-    found = pairs(series([0, 5, 10], 4, 5), tile=(2, 3), tile_stride=(2, 1))
-    assert [x[0, 0, 0, 0] for x, _ in found] == [0, 1, 2, 20, 21, 22]
-    x, y = found[4]
-    assert (x.shape, y.shape) == ((2, 2, 3, 1), (1, 2, 3, 1))
-    np.testing.assert_array_equal(x[1, :, :, 0], [[121, 122, 123], [131, 132, 133]])
 
 
 def test_a_grid_smaller_than_the_tile_is_refused():
@@ -299,18 +280,6 @@ def test_windows_of_a_store_once_per_epoch(tmp_path):
     assert sorted(seen) == sorted(100 * t + place for t in starts for place in (0, 2, 20, 22))
 
 
-@pytest.mark.slow
-def test_a_set_of_a_store_pickles_small(tmp_path):
-    data = series(np.arange(1000), 30, 30)
-    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
-    samples = windows(tmp_path / "rain.zarr", n_in=2, n_out=2, partitions=10)
-    pickled = pickle.dumps(samples)
-    assert len(pickled) < 40 * len(samples) < samples.nbytes / 50
-    np.testing.assert_array_equal(
-        everything(pickle.loads(pickled).repartition(3))["y"], everything(samples)["y"]
-    )
-
-
 def test_windows_are_filtered_split_and_shuffled_over_their_frames():
     data = series(range(0, 150, 5), 4, 4)
     samples = windows(data, n_in=2, n_out=1, partitions=3)
@@ -323,30 +292,16 @@ def test_windows_are_filtered_split_and_shuffled_over_their_frames():
     assert loaded.nbytes == samples.recipes[0].load().nbytes
 
 
-START = np.datetime64("2020-05-01T00:00")
-
-
-def labels(hours: list[float], wet: list[float], archive: list[int] | None = None) -> list[int]:
-    time = START + (np.array(hours) * 60).astype("timedelta64[m]")
-    numbers = np.zeros(len(hours), int) if archive is None else np.array(archive)
-    return event_labels(numbers, time, np.array(wet)).tolist()
-
-
-def test_a_long_dry_pause_ends_an_event_and_a_short_one_does_not() -> None:
-    assert labels([0, 1, 4, 6], [0.1, 0.1, 0.0, 0.1]) == [0, 0, 0, 0]
-    assert labels([0, 1, 4, 7, 8], [0.1, 0.1, 0.0, 0.1, 0.1]) == [0, 0, 0, 1, 1]
-
-
-def test_dry_cases_belong_to_the_event_before() -> None:
-    assert labels([0, 7, 9], [0.1, 0.0, 0.001]) == [0, 0, 0]
-
-
-def test_lasting_rain_is_cut_by_the_day() -> None:
-    hours = np.arange(0, 60, 0.5).tolist()
-    found = labels(hours, [0.3] * len(hours))
-    assert sorted(set(found)) == [0, 1, 2]
-    assert found.index(1) == 48
-
-
-def test_another_archive_is_another_event() -> None:
-    assert labels([0, 1, 0, 1], [0.1] * 4, [0, 0, 1, 1]) == [0, 0, 1, 1]
+@pytest.mark.parametrize(
+    ("hours", "wet", "archive", "events"),
+    [
+        ([0, 1, 4, 6], [0.1, 0.1, 0.0, 0.1], [0] * 4, [0, 0, 0, 0]),  # a short pause
+        ([0, 1, 4, 7, 8], [0.1, 0.1, 0.0, 0.1, 0.1], [0] * 5, [0, 0, 0, 1, 1]),  # a long one
+        ([0, 7, 9], [0.1, 0.0, 0.001], [0] * 3, [0, 0, 0]),  # dry cases are of the event before
+        ([0, 1, 0, 1], [0.1] * 4, [0, 0, 1, 1], [0, 0, 1, 1]),
+        (np.arange(0, 60, 0.5), [0.3] * 120, [0] * 120, [0] * 48 + [1] * 48 + [2] * 24),  # days
+    ],
+)
+def test_events_end_with_a_pause_a_day_or_their_archive(hours, wet, archive, events):
+    time = np.datetime64("2020-05-01T00:00") + (60 * np.array(hours)).astype("timedelta64[m]")
+    assert event_labels(np.array(archive), time, np.array(wet)).tolist() == events

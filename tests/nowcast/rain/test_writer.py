@@ -56,17 +56,6 @@ def test_times_fill_several_chunks(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_late_frames_are_read_in_their_place(tmp_path):
-    path = tmp_path / "rain.zarr"
-    new_store(path, 10, 20, 30)
-    assert writer.append(path, iter([frame(5), frame(25)])) == 2
-    assert list(contents(path).items()) == [(5, 5), (10, 10), (20, 20), (25, 25), (30, 30)]
-    writer.append(path, [frame(40)])
-    assert list(contents(path)) == [5, 10, 20, 25, 30, 40]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["rain.zarr"]
-
-
-@pytest.mark.slow
 def test_who_has_a_store_open_is_shown_the_frames_that_he_opened(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)

@@ -122,8 +122,3 @@ def test_rays_that_there_are_not_cannot_be_blocked():
     assert Radar(rays=36, blocked=()).rays == 36
     with pytest.raises(SettingsError, match="expected at least one ray"):
         Radar(rays=0, blocked=())
-
-
-def test_noise_comes_from_the_generator():
-    np.testing.assert_array_equal(measure(Spot()), measure(Spot()))
-    assert not np.array_equal(measure(Spot()), measure(Spot(), seed=1))

@@ -160,9 +160,3 @@ def test_it_is_carried_by_the_flow_and_renewed() -> None:
     assert abs(along[120]) < 0.3
     # Without the flow it is soon another one.
     assert correlation(before, texture.sample(FLOW, start + 1200.0, X, Y)) < 0.5
-
-
-def test_seeds_differ_and_repeat() -> None:
-    one, again, other = (Texture(s).sample(FLOW, 100.0, X, Y) for s in (1, 1, 2))
-    np.testing.assert_array_equal(one, again)
-    assert abs(correlation(one, other)) < 0.3

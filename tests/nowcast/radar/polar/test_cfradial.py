@@ -1,4 +1,4 @@
-"""CfRadial 1, as xradar itself exports it from another volume."""
+"""CfRadial 1 and 2, as xradar itself exports them from another volume."""
 
 from __future__ import annotations
 
@@ -38,15 +38,25 @@ def edited(exported, path):
 
 
 @pytest.mark.slow
-def test_it_reads_as_what_it_was_exported_from(exported, polar):
-    header = read_header(exported)
-    assert header.format is Format.CFRADIAL
+@pytest.mark.parametrize("format", [Format.CFRADIAL, Format.CFRADIAL2])
+def test_it_reads_as_what_it_was_exported_from(exported, polar, tmp_path, format):
+    path = exported
+    if format is Format.CFRADIAL2:
+        path = write_cfradial(tmp_path / "volume.nc", polar / NAME, version=2, count=2)
+    header = read_header(path)
+    assert header.format is format
     assert header.site.latitude == pytest.approx(67.5307)
-    (sweep,) = read_sweeps([exported], Format.CFRADIAL)
-    (origin,) = read_sweeps([polar / NAME], Format.ODIM)
+    late = header.times[0] - read_header(polar / NAME).times[0]
+    assert np.timedelta64(0) <= late < np.timedelta64(1, "s")
+    (sweep,), (origin,) = (
+        read_sweeps([p], f) for p, f in ((path, format), (polar / NAME, Format.ODIM))
+    )
     assert sweep.elevation == pytest.approx(origin.elevation)
     np.testing.assert_allclose(sweep.azimuth, origin.azimuth, atol=1e-3)
-    np.testing.assert_array_equal(sweep.dbz, origin.dbz)
+    np.testing.assert_allclose(sweep.range, origin.range)
+    np.testing.assert_array_equal(np.isfinite(sweep.dbz), np.isfinite(origin.dbz))
+    if format is Format.CFRADIAL:
+        np.testing.assert_array_equal(sweep.dbz, origin.dbz)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""CfRadial 2, as xradar exports it, and GAMIC volumes as their writer lays them out."""
+"""GAMIC volumes as their writer lays them out."""
 
 from __future__ import annotations
 
@@ -12,31 +12,6 @@ from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header, read_sweeps
-from tests.nowcast.radar.odim_file import write_cfradial
-
-NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
-
-
-@pytest.fixture(scope="module")
-def exported(polar, tmp_path_factory):
-    path = tmp_path_factory.mktemp("cfradial2") / "volume.nc"
-    return write_cfradial(path, polar / NAME, version=2, count=2)
-
-
-@pytest.mark.slow
-def test_a_volume_in_groups_reads_as_what_it_was_exported_from(exported, polar):
-    header = read_header(exported)
-    assert header.format is Format.CFRADIAL2
-    assert header.site.latitude == pytest.approx(67.5307)
-    late = header.times[0] - read_header(polar / NAME).times[0]
-    assert np.timedelta64(0) <= late < np.timedelta64(1, "s")
-    (sweep,) = read_sweeps([exported], Format.CFRADIAL2)
-    (origin,) = read_sweeps([polar / NAME], Format.ODIM)
-    assert sweep.elevation == pytest.approx(origin.elevation)
-    np.testing.assert_allclose(sweep.azimuth, origin.azimuth, atol=1e-3)
-    np.testing.assert_array_equal(np.isfinite(sweep.dbz), np.isfinite(origin.dbz))
-    np.testing.assert_allclose(sweep.range, origin.range)
-
 
 RAYS, GATES = 36, 50
 
