@@ -112,38 +112,6 @@ def test_an_attribute_decides_then_what_it_is_called(attrs, simulated):
     assert is_simulated(xr.DataArray(0.0, attrs=attrs)) is simulated
 
 
-@pytest.mark.parametrize("folder", [True, False])
-def test_the_old_one_stays_until_the_new_one_is_complete(tmp_path, folder):
-    path = tmp_path / "deep" / "thing"
-
-    def write(target, text):
-        if folder:
-            target.mkdir()
-            (target / "file").write_text(text)
-        else:
-            target.write_text(text)
-
-    def read():
-        return (path / "file" if folder else path).read_text()
-
-    for text in ("old", "new"):
-        with replacing(path) as temporary:
-            write(temporary, text)
-            if text == "new":
-                assert read() == "old"
-        assert read() == text
-
-    def fail():
-        with replacing(path) as temporary:
-            write(temporary, "half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert read() == "new"
-    assert [entry.name for entry in path.parent.iterdir()] == ["thing"]
-
-
 def test_removing_nothing_is_no_error(tmp_path):
     remove(tmp_path / "none")
 
