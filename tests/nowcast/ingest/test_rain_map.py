@@ -100,18 +100,6 @@ def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
     assert expected[np.argmax(mapped)] > 0.9 * expected.max()
 
 
-@pytest.mark.slow
-def test_no_echo_is_zero_and_outside_is_missing(polar):
-    (scan,), _ = group_scans([read_header(polar / "2013051000000600dBZ.vol")])
-    site = scan.headers[0].site
-    grid = Grid.around(site.latitude, site.longitude, size=(220, 220), spacing=1000.0)
-    rain = map_scan(scan, grid, AS_MEASURED).rain
-    distance = np.hypot(*np.meshgrid(grid.x, grid.y))
-    assert np.isnan(rain[distance > 101_000]).all()
-    assert not np.isnan(rain[distance < 99_000]).any()
-    assert (rain == 0).mean() > 0.5
-
-
 def test_nodata_of_the_french_radar_stays_missing(polar):
     (scan,), _ = group_scans([read_header(polar / "T_PAZE63_C_LFPW_20230420065446.h5")])
     site = scan.headers[0].site

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 
 import h5py
 import numpy as np
@@ -113,15 +112,6 @@ def test_a_volume_without_sweeps_is_an_error(tmp_path):
 
 
 NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
-
-
-def test_a_packed_composite_reads_like_the_plain_one(radar_dir, tmp_path):
-    path = tmp_path / "packed"
-    path.write_bytes(gzip.compress((radar_dir / NAME).read_bytes(), 1))
-    packed, plain = (
-        read_rain(read_header(file), 0, ZRRelation()) for file in (path, radar_dir / NAME)
-    )
-    np.testing.assert_array_equal(packed, plain)
 
 
 @pytest.mark.parametrize(

@@ -37,30 +37,6 @@ def test_one_file_a_step_that_calls_itself_simulated(scans: list[Path]) -> None:
             assert len([name for name in file if name.startswith("dataset")]) == 2
 
 
-@pytest.mark.slow
-def test_strongest_echo_is_where_the_strongest_rain_is(scans: list[Path]) -> None:
-    import xradar
-
-    weather, axis = Weather(1, hours=1), np.arange(-119e3, 120e3, 1e3)
-    inside = np.hypot(axis[None, :], axis[:, None]) < 115e3
-    for number in (0, 3, 5):
-        with xradar.io.open_odim_datatree(scans[number]) as tree:
-            sweep = tree.xradar.georeference()["sweep_0"].to_dataset().load()
-        time = sweep["time"].values.min()
-        assert abs(
-            time - np.datetime64(START) - np.timedelta64(600 * number, "s")
-        ) < np.timedelta64(1, "s")
-        # Means over some gates: single ones are as noisy as the radar.
-        power = np.nan_to_num(10 ** (0.1 * sweep["DBZH"].values.clip(0)))
-        power = sum(np.roll(power, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-2, -1, 0, 1, 2))
-        power[sweep["range"].values[None, :].repeat(360, 0) > 115e3] = 0
-        ray, gate = np.unravel_index(power.argmax(), power.shape)
-        truth = weather.rain_field(600.0 * number + 10, axis[None, :], axis[:, None]) * inside
-        x, y = (float(sweep[name].values[ray, gate]) for name in "xy")
-        near = np.hypot(axis[None, :] - x, axis[:, None] - y) < 2e3
-        assert truth[near].max() > 0.75 * truth.max()
-
-
 def test_repeating_gives_the_same_files_and_another_seed_others(
     scans: list[Path], tmp_path: Path
 ) -> None:
