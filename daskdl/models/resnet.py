@@ -14,7 +14,7 @@ from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.norm.batchnorm import BatchNorm
+from daskdl.nn.norm.norms import BatchNorm
 from daskdl.nn.pool.pooling import GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 

@@ -9,11 +9,10 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.models.resnet import ResidualBlock
 from daskdl.nn import init
-from daskdl.nn.conv.conv import Conv2d, Conv3d
-from daskdl.nn.conv.conv_transpose import ConvTranspose2d, ConvTranspose3d
+from daskdl.nn.conv.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.sequential import Sequential
-from daskdl.nn.norm.batchnorm import BatchNorm
+from daskdl.nn.norm.norms import BatchNorm
 from daskdl.nn.pool.pooling import MaxPool2d, MaxPool3d
 from daskdl.tensor import Tensor
 

@@ -7,7 +7,6 @@ from daskdl.nn.attention.attention import *
 from daskdl.nn.attention.embedding import *
 from daskdl.nn.attention.transformer import *
 from daskdl.nn.conv.conv import *
-from daskdl.nn.conv.conv_transpose import *
 from daskdl.nn.conv.locally_connected import *
 from daskdl.nn.conv.padding import *
 from daskdl.nn.core.graph import *
@@ -20,11 +19,9 @@ from daskdl.nn.core.state import *
 from daskdl.nn.linear import *
 from daskdl.nn.lora import *
 from daskdl.nn.losses import *
-from daskdl.nn.norm.batchnorm import *
 from daskdl.nn.norm.norms import *
 from daskdl.nn.pointwise.activations import *
 from daskdl.nn.pointwise.elementwise import *
-from daskdl.nn.pointwise.learned import *
 from daskdl.nn.pointwise.random import *
 from daskdl.nn.pool.pooling import *
 from daskdl.nn.pool.regions import *
@@ -32,7 +29,6 @@ from daskdl.nn.quantized.layers import *
 from daskdl.nn.quantized.model import *
 from daskdl.nn.recurrent.convlstm import *
 from daskdl.nn.recurrent.recurrent import *
-from daskdl.nn.recurrent.trajgru import *
 from daskdl.nn.shape.merge import *
 from daskdl.nn.shape.sequence import *
 from daskdl.nn.shape.shape import *

@@ -2,12 +2,9 @@
 
 from types import ModuleType as _ModuleType
 
-from daskdl.nn.losses.binary import *
 from daskdl.nn.losses.crossentropy import *
 from daskdl.nn.losses.images import *
-from daskdl.nn.losses.likelihood import *
 from daskdl.nn.losses.loss import *
-from daskdl.nn.losses.margins import *
 from daskdl.nn.losses.multi import *
 from daskdl.nn.losses.pairs import *
 from daskdl.nn.losses.regression import *

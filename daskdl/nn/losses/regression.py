@@ -1,11 +1,25 @@
-"""Losses of predicted numbers."""
+"""Losses of predicted numbers and distributions: errors, likelihoods and divergences."""
 
 from __future__ import annotations
 
-from daskdl.nn.losses.loss import OperationLoss
-from daskdl.ops import losses as ops
+from typing import Any
 
-__all__ = ["HuberLoss", "L1Loss", "MAPELoss", "MSELoss", "MSLELoss", "SmoothL1Loss"]
+from daskdl.nn.losses.loss import Loss, OperationLoss, parts
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "GaussianKLLoss",
+    "GaussianNLLLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MAPELoss",
+    "MSELoss",
+    "MSLELoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+]
 
 
 class MSELoss(OperationLoss, operation=ops.squared_error, value=0.625):
@@ -36,3 +50,73 @@ class MAPELoss(OperationLoss, operation=ops.percentage_error, value=66.6667):
 
 class MSLELoss(OperationLoss, operation=ops.squared_log_error, value=0.1071):
     """Mean squared error of log(1 + x), negative numbers taken for 0."""
+
+
+class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
+    """Counts after Poisson.
+
+    Parameters
+    ----------
+    log : bool
+        Whether the prediction is the logarithm of the rate.
+    full : bool
+        Whether to add Stirling's approximation of log(target!).
+    eps : float
+        Added to a rate before its logarithm is taken.
+    """
+
+    def __init__(self, log: bool = True, full: bool = False, eps: float = 1e-8) -> None:
+        self.log = log
+        self.full = full
+        self.eps = eps
+
+
+class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
+    """Numbers after Gauss, of which mean and variance are predicted.
+
+    Compares (mean, variance) with the target, three arrays of one shape.
+
+    Parameters
+    ----------
+    eps : float
+        A variance below it is taken for it.
+
+    Examples
+    --------
+    >>> one = np.ones((2, 1), np.float32)
+    >>> float(nn.GaussianNLLLoss()((one, one), 2 * one))
+    0.5
+    """
+
+    def __init__(self, eps: float = 1e-6) -> None:
+        self.eps = eps
+
+
+class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
+    """Kullback-Leibler divergence of the target from the prediction, along the last axis.
+
+    Compares log(q) with p, or log(p), two arrays (N, ..., C).
+
+    Parameters
+    ----------
+    log_target : bool
+        Whether the target is log(p).
+    """
+
+    def __init__(self, log_target: bool = False) -> None:
+        self.log_target = log_target
+
+
+class GaussianKLLoss(Loss):
+    """Divergence of normal distributions from the standard one: of a variational autoencoder.
+
+    Examples
+    --------
+    >>> zeros = np.zeros((2, 3), np.float32)
+    >>> float(nn.GaussianKLLoss()((zeros, zeros)))
+    0.0
+    """
+
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
+        """Take (mean, log of the variance), two arrays (N, ..., D); there is no target."""
+        return ops.gaussian_kl(*parts(self, prediction, 2), sample_weight=sample_weight)

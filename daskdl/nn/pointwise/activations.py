@@ -1,30 +1,51 @@
-"""Activations as layers, element by element and without parameters."""
+"""Activations as layers: element by element, with parameters, and over channels."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from daskdl import ops
+from daskdl.errors import SettingsError
+from daskdl.nn.core.arguments import check_last_axis
+from daskdl.nn.core.module import Module
 from daskdl.nn.core.operation import _OfOperation
+from daskdl.nn.core.parameter import Parameter, filled
+from daskdl.nn.core.state import generator_of_draw
+from daskdl.nn.linear import Linear
 from daskdl.tensor import Tensor
 
 __all__ = [
     "ELU",
     "GELU",
     "SELU",
+    "BinaryThreshold",
+    "HardShrink",
     "HardSigmoid",
     "HardSwish",
+    "HardTanh",
+    "Highway",
     "LeakyReLU",
     "LogSigmoid",
+    "LogSoftmax",
+    "Maxout",
     "Mish",
+    "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
+    "SReLU",
     "SiLU",
     "Sigmoid",
+    "SoftShrink",
+    "Softmax",
+    "Softmin",
     "Softplus",
     "Softsign",
     "Tanh",
     "TanhShrink",
+    "Threshold",
 ]
 
 
@@ -126,3 +147,203 @@ class HardSigmoid(_OfOperation, operation=ops.hard_sigmoid, values="0.333, 0.583
 
 class HardSwish(_OfOperation, operation=ops.hard_swish, values="-0.333,  0.292,  1.667"):
     """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
+
+
+class PReLU(Module, pure=True):
+    """x where positive, a learned slope times x elsewhere (K. He et al., arXiv 1502.01852).
+
+    Parameters
+    ----------
+    channels : int
+        Slopes; 1 for one that all channels share.
+    slope : float
+        At the start.
+    """
+
+    def __init__(self, channels: int = 1, slope: float = 0.25) -> None:
+        self.channels = channels
+        self.slope = Parameter(filled(channels, slope))
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        if self.channels != 1:
+            check_last_axis(self, x, None, self.channels)
+        return ops.prelu(x, self.slope)
+
+
+class RReLU(Module, pure=True):
+    """x where positive, elsewhere x times a slope drawn for each element; its mean in inference.
+
+    B. Xu et al., arXiv 1505.00853.
+
+    Parameters
+    ----------
+    low, high : float
+        What the slopes are drawn between.
+    """
+
+    def __init__(self, low: float = 1 / 8, high: float = 1 / 3) -> None:
+        if not low <= high:
+            raise SettingsError(
+                f"RReLU: expected low <= high, found {low} and {high}; change the two about"
+            )
+        self.low, self.high = low, high
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        if not self.training:
+            return ops.leaky_relu(x, slope=(self.low + self.high) / 2)
+        slopes = generator_of_draw().uniform(self.low, self.high, x.shape).astype(x.dtype)
+        y: Tensor = ops.multiply(x, np.where(np.asarray(x) >= 0, x.dtype.type(1), slopes))
+        return y
+
+
+class SReLU(Module):
+    """Three straight pieces with learned joints and slopes (X. Jin et al., arXiv 1512.07030).
+
+    ``right + slope_right * (x - right)`` above ``right``, ``left + slope_left * (x - left)`` below
+    ``left``, x in between; each (C,), the joints 0 and 1 at the start and the slopes 0.2 and 1.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.channels = channels
+        self.left = Parameter(filled(channels, 0))
+        self.slope_left = Parameter(filled(channels, 0.2))
+        self.right = Parameter(filled(channels, 1))
+        self.slope_right = Parameter(filled(channels, 1))
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        check_last_axis(self, x, None, self.channels)
+        values = np.asarray(x)
+        above = self.right + self.slope_right * ops.subtract(x, self.right)
+        below = self.left + self.slope_left * ops.subtract(x, self.left)
+        inner = ops.where(values > self.left.data, x, below)
+        y: Tensor = ops.where(values >= self.right.data, above, inner)
+        return y
+
+
+class Maxout(Module, pure=True):
+    """The largest of ``pieces`` affine maps, (..., in) -> (..., out).
+
+    I. Goodfellow et al., arXiv 1302.4389.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        pieces: int,
+        bias: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        self.pieces, self.in_features, self.out_features = pieces, in_features, out_features
+        self.linear = Linear(in_features, pieces * out_features, bias, seed)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., in) to (..., out)."""
+        check_last_axis(self, x, None, self.in_features)
+        pieces = ops.reshape(self.linear(x), shape=(*x.shape[:-1], self.pieces, self.out_features))
+        y: Tensor = ops.amax(pieces, axis=-2)
+        return y
+
+
+class Highway(Module, pure=True):
+    """gate * activation(linear(x)) + (1 - gate) * x, (..., C) -> (..., C).
+
+    R. Srivastava et al., arXiv 1505.00387. The gates start nearly closed, at a bias of -2.
+
+    Parameters
+    ----------
+    features : int
+    activation : Module, optional
+        Tanh without.
+    bias : bool
+    seed : int, optional
+    """
+
+    def __init__(
+        self,
+        features: int,
+        activation: Module | None = None,
+        bias: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        self.features = features
+        self.linear = Linear(features, features, bias, seed)
+        self.gate = Linear(features, features, bias, None if seed is None else seed + 1)
+        if self.gate.bias is not None:
+            self.gate.bias.data[:] = -2
+        self.activation = Tanh() if activation is None else activation
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        check_last_axis(self, x, None, self.features)
+        gate = ops.sigmoid(self.gate(x))
+        y: Tensor = gate * ops.subtract(self.activation(self.linear(x)), x) + x
+        return y
+
+
+class Softmax(_OfOperation, operation=ops.softmax, values="0.039, 0.175, 0.786"):
+    """exp(x) / sum(exp(x)) along ``axis``."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+
+class LogSoftmax(_OfOperation, operation=ops.log_softmax, values="-3.241, -1.741, -0.241"):
+    """x - log(sum(exp(x))) along ``axis``."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+
+class Softmin(_OfOperation, values="0.786, 0.175, 0.039"):
+    """Softmax of -x."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.softmax(ops.multiply(x, -1.0), axis=self.axis)
+
+
+class Threshold(_OfOperation, operation=ops.threshold, values="0. , 0.5, 2. "):
+    """x where above ``threshold``, ``value`` elsewhere."""
+
+    def __init__(self, threshold: float = 1e-6, value: float = 0.0) -> None:
+        self.threshold, self.value = threshold, value
+
+
+class BinaryThreshold(_OfOperation, pure=False, values="0., 1., 1."):
+    """1 where x is above ``threshold``, 0 elsewhere; no gradient passes."""
+
+    def __init__(self, threshold: float = 1e-6) -> None:
+        self.threshold = threshold
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        values = np.asarray(x)
+        return Tensor((values > self.threshold).astype(values.dtype))
+
+
+class HardTanh(_OfOperation, operation=ops.hard_tanh, values="-1. ,  0.5,  1. "):
+    """x from ``low`` to ``high``."""
+
+    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
+        self.low, self.high = low, high
+
+
+class HardShrink(_OfOperation, operation=ops.hard_shrink, values="-1.,  0.,  2."):
+    """x where further than ``edge`` from 0, 0 elsewhere."""
+
+    def __init__(self, edge: float = 0.5) -> None:
+        self.edge = edge
+
+
+class SoftShrink(_OfOperation, operation=ops.soft_shrink, values="-0.5,  0. ,  1.5"):
+    """x moved by ``edge`` towards 0, and 0 where it would pass it."""
+
+    def __init__(self, edge: float = 0.5) -> None:
+        self.edge = edge

@@ -1,4 +1,4 @@
-"""The convolutional LSTM layer."""
+"""Recurrent layers over sequences of images: the convolutional LSTM and the trajectory GRU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.nn.core.arguments import check_last_axis
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.parameter import Parameter, forget_bias, generator, glorot
+from daskdl.nn.core.parameter import Parameter, forget_bias, generator, glorot, zeros
 from daskdl.ops.recurrent.convlstm import convlstm
+from daskdl.ops.recurrent.trajgru import trajgru
 from daskdl.tensor import Tensor
 
-__all__ = ["ConvLSTM"]
+__all__ = ["ConvLSTM", "TrajGRU"]
 
 
 class ConvLSTM(Module, pure=True):
@@ -102,3 +103,91 @@ def check_odd(layer: Any, **sizes: int) -> None:
                 f"{type(layer).__name__}: expected an odd {name}, found {size}"
                 "; take an odd one, which keeps the images' size"
             )
+
+
+class TrajGRU(Module, pure=True):
+    """A convolutional GRU that samples its state along flows that it learns.
+
+    X. Shi et al., arXiv 1706.03458. The size of the images is kept.
+
+    Parameters
+    ----------
+    in_channels : int
+        0 for a layer that has no input and only unrolls its state.
+    channels : int
+        Of the state and the output.
+    links : int
+        Places at which the state is sampled for each pixel.
+    kernel_size : int
+        Odd; of the input's convolution.
+    flow_channels, flow_kernel : int
+        Of the small network that makes the flows; the kernel odd.
+    slope : float
+        Of its leaky ReLU and of the state's.
+    seed : int, optional
+        Of the initial weights.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        links: int = 13,
+        kernel_size: int = 3,
+        flow_channels: int = 32,
+        flow_kernel: int = 5,
+        slope: float = 0.2,
+        seed: int | None = None,
+    ) -> None:
+        check_odd(self, kernel_size=kernel_size, flow_kernel=flow_kernel)
+        rng, k, m = generator(seed), kernel_size, flow_kernel
+        self.in_channels, self.channels, self.slope = in_channels, channels, slope
+        inputs = k * k * in_channels
+        self.weight_input = (
+            glorot(rng, (3 * channels, k, k, in_channels), (inputs, k * k * channels))
+            if in_channels
+            else None
+        )
+        self.weight_state = glorot(
+            rng, (3 * channels, links * channels), (links * channels, channels)
+        )
+        self.bias_input, self.bias_state = zeros((3 * channels,)), zeros((3 * channels,))
+        flow = m * m * flow_channels
+        self.weight_flow_input = (
+            glorot(rng, (flow_channels, m, m, in_channels), (m * m * in_channels, flow))
+            if in_channels
+            else None
+        )
+        self.weight_flow_state = glorot(
+            rng, (flow_channels, m, m, channels), (m * m * channels, flow)
+        )
+        self.bias_flow = zeros((flow_channels,))
+        self.weight_links = glorot(rng, (2 * links, m, m, flow_channels), (flow, m * m * 2 * links))
+        self.bias_links = zeros((2 * links,))
+
+    def forward(self, x: Any, state: Any = None, steps: int | None = None) -> tuple[Tensor, Tensor]:
+        """Run over a sequence.
+
+        Parameters
+        ----------
+        x : (N, T, H, W, in), or None for a layer without input
+        state : (N, H, W, C), optional
+            Zeros without it.
+        steps : int
+            T, when ``x`` is None.
+
+        Returns
+        -------
+        outputs : (N, T, H, W, C)
+        state : (N, H, W, C) after the last step
+        """
+        check_input(self, x, state, steps)
+        if state is None:
+            state = np.zeros((x.shape[0], *x.shape[2:4], self.channels), x.dtype)
+        check_last_axis(self, state, 4, self.channels)
+        outputs, last = trajgru(
+            x, state, self.weight_input, self.weight_state, self.bias_input, self.bias_state,
+            self.weight_flow_input, self.weight_flow_state, self.bias_flow,
+            self.weight_links, self.bias_links, steps=steps, slope=self.slope,
+        )  # fmt: skip
+        return outputs, last
