@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from daskdl import nn
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn import init
 from daskdl.nn.core import parameter as initialise
 from daskdl.nn.core.parameter import Parameter
@@ -88,19 +87,6 @@ def test_bilinear_filters_interpolate():
 def test_other_names():
     assert init.he_normal is init.kaiming_normal
     assert init.glorot_uniform is init.xavier_uniform
-
-
-def test_what_does_not_fit_is_said():
-    with pytest.raises(ShapeError, match=r"at least 2 axes, found shape \(3,\)"):
-        init.xavier_uniform(weight(3))
-    with pytest.raises(SettingsError, match=r"expected one of linear, .* found 'swish'"):
-        init.gain("swish")
-    with pytest.raises(SettingsError, match="mode: expected fan_in or fan_out, found 'fan'"):
-        init.kaiming_normal(weight(2, 3), mode="fan")
-    with pytest.raises(SettingsError, match=r"six deviations .* found 9 to 10"):
-        init.truncated_normal(weight(3), low=9, high=10)
-    with pytest.raises(ShapeError, match=r"filters \(out, kh, kw, in\), found \(2, 3\)"):
-        init.bilinear(weight(2, 3))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import nn, ops
-from daskdl.errors import SettingsError, ShapeError
 from tests.daskdl.nn.beside_pytorch import check_like_pytorch
 
 
@@ -75,27 +74,6 @@ def test_weighted_bags_by_hand():
     np.testing.assert_array_equal(empty(np.zeros((1, 2), int)).data, np.zeros((1, 3)))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"padding_index": 3}, r"Embedding\.padding_index: expected 0 to 2, found 3"),
-        ({"max_norm": 0}, r"Embedding\.max_norm: expected more than 0, found 0"),
-    ],
-)
-def test_impossible_settings(arguments, sentence):
-    with pytest.raises(SettingsError, match=sentence):
-        nn.Embedding(3, 2, **arguments)
-
-
-def test_impossible_bags():
-    with pytest.raises(SettingsError, match=r"EmbeddingBag\.mode: .* found 'max'"):
-        nn.EmbeddingBag(3, 2, mode="max")
-    with pytest.raises(ShapeError, match=r"EmbeddingBag: expected ids .* found \(3,\) and None"):
-        nn.EmbeddingBag(3, 2)(np.arange(3))
-    with pytest.raises(ShapeError, match="ids from 0 to 2, the rows of the table, found 3"):
-        nn.Embedding(3, 2)(np.array([3]))
-
-
 def two_tables(sparse):
     """Return a model whose table is also what its result is compared with."""
     return nn.Embedding(9, 3, seed=0, sparse=sparse)
@@ -132,8 +110,3 @@ def test_tables_are_saved_like_all_else(tmp_path):
     assert list(loaded.tables) == ["layers.0.weight"]
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(loaded.state_dict()[name], array)
-
-
-def test_a_table_is_a_matrix():
-    with pytest.raises(ShapeError, match=r"expected a table .* found shape \(3,\)"):
-        nn.Parameter(np.ones(3), sparse=True)

@@ -14,7 +14,7 @@ from daskdl.data import Ragged, SampleSet
 from daskdl.errors import ShapeError
 from daskdl.metrics import Accuracy
 from daskdl.nn import Linear, ReLU, Sequential
-from daskdl.nn.core.arguments import as_inputs, check_axes, check_last_axis, pair, sides, sizes
+from daskdl.nn.core.arguments import as_inputs, pair, sides, sizes
 
 
 def test_one_number_stands_for_all():
@@ -31,13 +31,6 @@ def test_one_number_stands_for_all():
 def test_other_values_are_quoted(value):
     with pytest.raises(ShapeError, match=r"^Layer\.size: expected an integer >= 1 or a pair"):
         sizes("Layer.size", value, 2)
-
-
-def test_inputs_are_named_by_their_axes():
-    with pytest.raises(ShapeError, match=r"ReLU: expected an input of shape \(N, T, 3\), channels"):
-        check_last_axis(nn.ReLU(), np.ones((2, 3)), 3, 3)
-    with pytest.raises(ShapeError, match=r"ReLU: expected .* \(N, H, W, C\), found \(2, 3\)"):
-        check_axes(nn.ReLU(), np.ones((2, 3)), "N H W C")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +74,6 @@ def test_pickles_keep_what_it_is(made):
     assert type(same) is type(made)
     assert same.data.tolist() == made.data.tolist()
     assert (same.requires_grad, same.keeps_rows) == (made.requires_grad, made.keeps_rows)
-
-
-def test_what_is_no_table_cannot_be_trained_by_rows():
-    with pytest.raises(ShapeError, match=r"a table \(N, C\) with sparse=True, found shape \(3,\)"):
-        nn.Parameter(np.zeros(3), sparse=True)
 
 
 X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from daskdl import nn, ops
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import normal
 from tests.daskdl.nn.beside_pytorch import check_like_pytorch
@@ -20,8 +19,6 @@ def test_powers_and_limits(torch):
     check_like_pytorch(torch, clip, lambda x: x.clamp(-0.3, 0.4), shape, channels=False)
     affine = nn.Affine(2.0, -1.0)
     check_like_pytorch(torch, affine, lambda x: 2 * x - 1, shape, channels=False)
-    with pytest.raises(SettingsError, match="Clip: expected low <= high, found 1 and 0"):
-        nn.Clip(1, 0)
 
 
 @pytest.mark.parametrize("shape", [4, (1,), (3, 4), (3, 1)])
@@ -31,14 +28,6 @@ def test_learned_scale(shape):
     layer.bias.data[...] = 1
     np.testing.assert_allclose(layer(x).data, x * layer.weight.data + 1, rtol=1e-6)
     assert nn.Scale(4, bias=False).flat.size == nn.Scale(4, weight=False).flat.size == 4
-
-
-def test_scale_that_does_not_fit_is_refused():
-    for x in (np.ones((2, 3), "f4"), np.ones(4, "f4")):
-        with pytest.raises(ShapeError, match=r"Scale: expected .* take \(2, 4\), found"):
-            nn.Scale((2, 4))(x)
-    with pytest.raises(SettingsError, match="expected a weight or a bias"):
-        nn.Scale(3, False, False)
 
 
 def test_gradient_reversal():
@@ -102,8 +91,6 @@ def test_drawn_slopes():
     assert 0.29 < slopes.max() <= 0.3001
     np.testing.assert_array_equal(y[x >= 0], x[x >= 0])
     np.testing.assert_allclose(layer.eval()(x).data, np.where(x < 0, 0.2 * x, x), rtol=1e-5)
-    with pytest.raises(SettingsError, match="low <= high, found 2 and 1"):
-        nn.RReLU(2, 1)
 
 
 def test_three_pieces():
@@ -117,8 +104,6 @@ def test_three_pieces():
     expected = np.where(x >= right, right + b * (x - right), x)
     expected = np.where(x <= left, left + a * (x - left), expected)
     np.testing.assert_allclose(layer(x).data, expected, rtol=1e-5)
-    with pytest.raises(ShapeError, match=r"SReLU: expected .* \(\.\.\., 3\)"):
-        layer(x[:, :2])
 
 
 X = normal(3, 2, 4).astype("f4")
@@ -136,12 +121,6 @@ def test_highway_is_a_mean_of_input_and_map():
     mapped = np.maximum(X @ layer.linear.weight.data.T + layer.linear.bias.data, 0)
     np.testing.assert_allclose(layer(X).data, gate * mapped + (1 - gate) * X, atol=1e-5)
     assert gate.mean() < 0.3
-
-
-@pytest.mark.parametrize("make", [lambda: nn.Maxout(3, 2, 2), lambda: nn.Highway(3)])
-def test_other_channels_are_refused(make):
-    with pytest.raises(ShapeError, match=r"(Maxout|Highway): expected .* \(\.\.\., 3\)"):
-        make()(X)
 
 
 @pytest.mark.parametrize("axis", [1, -1])
