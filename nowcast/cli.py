@@ -5,11 +5,8 @@ from __future__ import annotations
 import warnings
 
 from daskdl import console
-from nowcast.commands.accumulate import accumulate
-from nowcast.commands.adjust import adjust
-from nowcast.commands.cells import cells
-from nowcast.commands.config import config
 from nowcast.commands.demo import demo
+from nowcast.commands.derived import accumulate, adjust, cells
 from nowcast.commands.info import info
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
@@ -18,7 +15,7 @@ from nowcast.commands.serve import serve
 from nowcast.commands.small import calibrate, climate, export, simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
-from nowcast.commands.watch import watch
+from nowcast.commands.watch import config, watch
 
 app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."

@@ -15,7 +15,7 @@ from nowcast.commands.talk import say
 if TYPE_CHECKING:
     import xarray as xr
 
-    from nowcast.plot.cells import CellShape
+    from nowcast.plot.rain import CellShape
 
 
 def plot(
@@ -160,7 +160,7 @@ def _shapes(rain: xr.Dataset) -> list[CellShape]:
 
     from nowcast.cells.ahead import track_ahead
     from nowcast.cells.track import track_cells
-    from nowcast.plot.cells import CellShape
+    from nowcast.plot.rain import CellShape
     from nowcast.rain.grid import Grid
 
     projection = Grid.from_dataset(rain).projection

@@ -90,7 +90,7 @@ def climate(
 ) -> None:
     """Learn ground and obstacles around a radar from an archive, for 'nowcast ingest --climate'."""
     from nowcast.ingest.climate import learn
-    from nowcast.plot.climate import plot_climate
+    from nowcast.plot.cleaning import plot_climate
     from nowcast.quality.climate import write_climate
 
     with connected(cluster, workers) as client, progress_bar("climate") as advance:

@@ -208,8 +208,8 @@ def score(
     from dask.base import tokenize
 
     from nowcast.model.archives import grid_spacing
-    from nowcast.model.minutes import frames_ahead
     from nowcast.model.model import NowcastModel
+    from nowcast.model.split import frames_ahead
     from nowcast.rain.name import is_simulated
     from nowcast.rain.store import path_of, time_step
     from nowcast.verification import verify
@@ -259,7 +259,7 @@ def score(
 def _at_step_of(model: Model, store: xr.Dataset) -> xr.Dataset:
     """Return a store at the time step at which a model is applied to it, and say so."""
     from nowcast.forecasters.predict import every_step
-    from nowcast.model.steps import step_for
+    from nowcast.model.folder import step_for
     from nowcast.rain.store import path_of, time_step
 
     step, sentence = step_for(model, time_step(store), str(path_of(store)))

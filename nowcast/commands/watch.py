@@ -1,4 +1,4 @@
-"""``nowcast watch``."""
+"""``nowcast watch``, and ``nowcast config`` for its settings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import typer
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.commands.arguments import storage_options
-from nowcast.commands.talk import say
+from nowcast.commands.talk import print_json, say
 
 if TYPE_CHECKING:
     from nowcast.live.office import Office
+
 
 #: Seconds between the two looks of --once.
 PAUSE = 1.0
@@ -175,3 +176,34 @@ def _log_to(path: Path) -> None:
         logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+
+
+def config(
+    path: Annotated[
+        Path | None, typer.Argument(help="File to check; its settings are printed in full.")
+    ] = None,
+    init: Annotated[
+        bool, typer.Option("--init", help="Print a file of all settings with their defaults.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema, for editors.")
+    ] = False,
+) -> None:
+    """Make or check the one YAML file of a watch: sources, grid, method, alerts, retention.
+
+    nowcast watch --config FILE takes it.
+    """
+    import yaml
+
+    from nowcast.live import office
+    from nowcast.live.settings import read_yaml
+
+    if init + schema + (path is not None) != 1:
+        raise SettingsError("config: expected one of --init, --schema or a file; give one")
+    if init:
+        typer.echo(office.initial())
+    elif schema:
+        print_json(office.schema())
+    elif path is not None:
+        settings = office.plain(read_yaml(path, office.Office))
+        typer.echo(yaml.safe_dump(settings, sort_keys=False), nl=False)

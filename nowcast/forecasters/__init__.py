@@ -5,8 +5,7 @@ from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.pysteps import Pysteps
 from nowcast.forecasters.registry import forecaster, method_names
-from nowcast.forecasters.sprog import Sprog
-from nowcast.forecasters.steps import Steps
+from nowcast.forecasters.sprog import Sprog, Steps
 
 __all__ = [
     "THRESHOLDS",

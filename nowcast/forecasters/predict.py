@@ -18,8 +18,8 @@ from nowcast.forecasters.forecast import THRESHOLDS, divided
 from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.frames import apart
-from nowcast.model.minutes import frames_ahead, minutes
-from nowcast.model.steps import step_for
+from nowcast.model.folder import step_for
+from nowcast.model.split import frames_ahead, minutes
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.store import lead_step, path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text

@@ -9,8 +9,7 @@ from daskdl.errors import SettingsError
 from nowcast.forecasters.extrapolation import Extrapolation, Persistence
 from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.pysteps import NAMES, Pysteps
-from nowcast.forecasters.sprog import Sprog
-from nowcast.forecasters.steps import Steps
+from nowcast.forecasters.sprog import Sprog, Steps
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.exceedance import SHIPPED, MarginTable
 

@@ -1,23 +1,29 @@
-"""Products beside forecasts: Cloud-optimised GeoTIFF, GRIB2, pictures with world files, cells."""
+"""Products beside forecasts, and the removal by a watch of old forecasts and frames."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from daskdl.files import remove
 from nowcast.cells.write import write_cells
 from nowcast.forecasters.cog import require_rasterio, write_cog
 from nowcast.forecasters.grib import write_grib
+from nowcast.live.rolling import start_of
 from nowcast.plot.bare import write_pictures
 from nowcast.radar.maps.grib import load_eccodes
+from nowcast.rain import writer
 from nowcast.rain.grid import Grid
-from nowcast.web.cells import follow
+from nowcast.rain.store import open_rain, write_zarr
+from nowcast.web.basemap import follow
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 Name = Literal["cog", "grib", "pictures", "cells"]
 #: Observed hours and frames before a forecast at most in which cells are followed.
@@ -55,3 +61,25 @@ PRODUCTS: dict[str, Product] = {
     "pictures": Product(".gif", lambda forecast, _, path: write_pictures(forecast, path)),
     "cells": Product(".geojson", write_tracked),
 }  # fmt: skip
+
+
+def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
+    """Remove the forecasts of a folder that start so much before the newest one."""
+    paths = sorted((out / "forecasts").glob("*.nc"))
+    for path in paths[:-1]:
+        if start_of(path) < start_of(paths[-1]) - keep:
+            for name in PRODUCTS:
+                for product in (out / name).glob(f"{path.stem}*"):
+                    remove(product)
+            remove(path)
+
+
+def keep_frames(store: Path, kept: np.ndarray) -> None:
+    """Put a store with some of the frames in the place of one."""
+    with writer.locked(store), open_rain(store) as rain:
+        # Another id: who has the old store open is told to open it again.
+        fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
+        encoding = writer.encoding_per_time(fewer)
+        for name in encoding:
+            fewer[name].load()  # Dask has a chunk a time, the store one for many
+        write_zarr(fewer, store, encoding=encoding)

@@ -23,12 +23,11 @@ from nowcast.forecasters.predict import latest_of, predict
 from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.utc import utc_text
-from nowcast.verification.case import CaseSums, score_case
+from nowcast.verification.case import CaseSums, Totals, score_case
 from nowcast.verification.findings import findings
 from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool
 from nowcast.verification.probability import BINS, probability_sums
 from nowcast.verification.report import write_json
-from nowcast.verification.totals import Totals
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -26,7 +26,7 @@ from nowcast.ingest.mosaic import near_in_time
 from nowcast.ingest.name_times import name_time
 from nowcast.ingest.remote import Access, is_remote, listed
 from nowcast.ingest.sources import find_files
-from nowcast.live import retention, status
+from nowcast.live import products, status
 from nowcast.live.alerts import Alerter
 from nowcast.live.office import Office
 from nowcast.live.products import PRODUCTS
@@ -339,7 +339,7 @@ class Watch:
 
     def _bound(self) -> None:
         """Remove forecasts and frames that are older than what is kept."""
-        retention.bound_forecasts(self.out, minutes_of(self.settings.keep_forecasts))
+        products.bound_forecasts(self.out, minutes_of(self.settings.keep_forecasts))
         with open_rain(self.store) as rain:
             times = rain["time"].values
             newest = times[latest_of(times)]
@@ -347,7 +347,7 @@ class Watch:
             if times[0] >= newest - self.keep * (1 + SLACK) or kept.all():
                 return
         self._save()  # before frames go, by which scans are counted after a kill
-        retention.keep_frames(self.store, kept)
+        products.keep_frames(self.store, kept)
         log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
 
 

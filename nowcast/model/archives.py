@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Self, cast
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.model.minutes import frames_ahead
 from nowcast.model.settings import TrainSettings
-from nowcast.model.split import Split, Stretch, split_by_rain, stretch
+from nowcast.model.split import Split, Stretch, frames_ahead, split_by_rain, stretch
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.name import name_of
 from nowcast.rain.resample import resampled

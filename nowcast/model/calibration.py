@@ -28,7 +28,7 @@ from nowcast.lagrangian.exceedance import (
 )
 from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive
-from nowcast.model.minutes import minutes
+from nowcast.model.split import minutes
 
 if TYPE_CHECKING:
     import xarray as xr

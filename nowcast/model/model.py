@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.model.display import of_model
-from nowcast.model.inputs import RainScale
-from nowcast.model.minutes import minutes
 from nowcast.model.settings import TrainSettings, check_lead
-from nowcast.model.split import Split
+from nowcast.model.split import Split, minutes
 
 if TYPE_CHECKING:
     from daskdl.models import ConvLSTMForecaster
@@ -23,6 +21,37 @@ FILE = "model.safetensors"
 #: Pixels above which the network passes over a grid tile by tile.
 LARGE = 2_000_000
 Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class RainScale:
+    """A logarithmic scale: 0 mm h-1 is 0 and ``full`` is 1.
+
+    value = ln(1 + rate / floor) / ln(1 + full / floor): linear below ``floor``, where radars see
+    noise, logarithmic above it, as reflectivity is.
+
+    Examples
+    --------
+    >>> scale = RainScale()
+    >>> scale.to_rain(scale.to_network(np.array([0, 1, 50], "f4"))).round(3)
+    array([ 0.,  1., 50.], dtype=float32)
+    """
+
+    #: In mm h-1.
+    floor: float = 0.1
+    full: float = 50.0
+
+    def to_network(self, rain: Array) -> Array:
+        """Scale rain rates in mm h-1; NaN stays NaN, and less than no rain is none."""
+        values = np.log1p(np.maximum(rain, 0) * np.float32(1 / self.floor))
+        values *= np.float32(1 / np.log1p(self.full / self.floor))
+        return values
+
+    def to_rain(self, values: Array) -> Array:
+        """Return rain rates in mm h-1, between 0 and four times ``full``."""
+        largest = np.log1p(4 * self.full / self.floor)
+        rain = np.expm1(np.clip(values * np.log1p(self.full / self.floor), 0, largest))
+        return (rain * self.floor).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -77,7 +106,7 @@ class NowcastModel:
             mm h-1, float32; NaN where the last frame is missing.
         """
         from daskdl.tensor import no_grad
-        from nowcast.model.tiles import by_tiles
+        from nowcast.model.fixed import by_tiles
 
         if rain.ndim != 3 or len(rain) != self.n_in:
             raise DataError(

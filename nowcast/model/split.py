@@ -1,4 +1,4 @@
-"""The split of archives into parts, so that nothing of what is verified was ever trained on."""
+"""Times of archives: minutes and steps, and the split into parts of which none was trained on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from nowcast.rain.windows import event_labels
+
+
+def minutes(step: np.timedelta64) -> float:
+    """Return a time difference in minutes."""
+    return float(step / np.timedelta64(1, "s")) / 60
+
+
+def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
+    """Return how many steps make up a lead time.
+
+    Raises
+    ------
+    SettingsError
+        When it is not a whole number of steps.
+    """
+    count = lead_minutes / minutes(step)
+    if count < 1 or abs(count - round(count)) > 1e-6:
+        raise SettingsError(
+            f"lead time: expected a multiple of the frames' {minutes(step):g} min, "
+            f"found {lead_minutes:g} min; choose the nearest multiple"
+        )
+    return round(count)
+
 
 PARTS = ("train", "validation", "test")
 #: A cut is moved to the beginning of an event if no more than this part of all rain lies between.

@@ -13,11 +13,11 @@ from nowcast.model.archives import Archive, common_step_and_spacing, split_archi
 from nowcast.model.fixed import train_fixed
 from nowcast.model.folder import Model, load_model
 from nowcast.model.job import Job
-from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.train import train_moving
 from nowcast.model.settings import TrainSettings, check_frame
+from nowcast.model.split import minutes
 from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A picture of the cleaning: the rain of a sweep before and after, and what was taken out."""
+"""Pictures of a radar's echoes: a sweep before and after cleaning, the climate of its ground."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nowcast.plot.figure import FAINT, METHODS, new_figure, save
 from nowcast.plot.place import Place, draw_place
 from nowcast.plot.rain import add_legend, draw_field, draw_rain
 from nowcast.quality.clean import STEPS, Cleaned
+from nowcast.quality.climate import Climate
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.rainrate import ZRRelation
 
@@ -99,3 +100,33 @@ def _nearest(
     step = (sweep.range[-1] - sweep.range[0]) / max(sweep.range.size - 1, 1)
     gate = np.rint((np.hypot(x, y) - sweep.range[0]) / step).clip(0, sweep.range.size - 1)
     return ray, gate.astype(np.int64)
+
+
+def plot_climate(climate: Climate, path: Path) -> None:
+    """Write frequency by azimuth and range, with ground outlined, beside the loss of each ray."""
+    rays = len(climate.frequency)
+    azimuth = (np.arange(rays) + 0.5) * 360.0 / rays
+    figure = new_figure(10, 5)
+    field, loss = figure.subplots(1, 2, sharey=True, width_ratios=(4, 1))
+    extent = (0, climate.range[-1] / 1e3, 0, 360)
+    image = field.imshow(
+        100 * climate.frequency, origin="lower", aspect="auto", extent=extent, cmap="Purples",
+        vmin=0, vmax=100,
+    )  # fmt: skip
+    for outlined, colour in ((climate.ground, "#d55e00"), (climate.blockage > 0, "#0072b2")):
+        if outlined.any():
+            field.contour(
+                climate.range / 1e3, azimuth, outlined, levels=[0.5], colors=colour, linewidths=0.6
+            )
+    bar = figure.colorbar(image, ax=field, location="left", pad=0.02)
+    bar.set_label("scans with echo (%), ground and blocked gates outlined", fontsize=8)
+    behind = climate.blockage.max(axis=1)
+    loss.step(behind, azimuth, where="mid", color="#0072b2")
+    loss.set(xlim=(0, max(10.0, float(behind.max()))))
+    for axes, label in ((field, "range (km)"), (loss, "loss (dB)")):
+        axes.set_xlabel(label, fontsize=8, color=FAINT)
+        axes.tick_params(labelsize=7)
+    field.set_yticks(range(0, 361, 45), ["N", "NE", "E", "SE", "S", "SW", "W", "NW", "N"])
+    field.set_ylabel("direction", fontsize=8, color=FAINT)
+    figure.suptitle(f"{climate.scans} scans at {climate.elevation:.1f} degrees", fontsize=11)
+    save(figure, path)

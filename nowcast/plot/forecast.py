@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from nowcast.plot.cells import CellShape, draw_cells
 from nowcast.plot.figure import (
     FAINT,
     LEVELS,
@@ -23,7 +22,7 @@ from nowcast.plot.figure import (
 )
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
-from nowcast.plot.rain import add_legend, draw_field, draw_outline, draw_rain
+from nowcast.plot.rain import CellShape, add_legend, draw_cells, draw_field, draw_outline, draw_rain
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -17,8 +17,7 @@ from daskdl.files import replacing
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Forecaster, frames_read
 from nowcast.verification.archive import Archive
-from nowcast.verification.case import CaseSums, score_case
-from nowcast.verification.totals import Totals
+from nowcast.verification.case import CaseSums, Totals, score_case
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -15,8 +15,8 @@ from nowcast.forecasters.forecaster import frames_read
 from nowcast.forecasters.trained import Trained
 from nowcast.model.archives import Archive
 from nowcast.model.folder import Model
-from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
+from nowcast.model.split import minutes
 from nowcast.rain.name import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval, independent_runs
-from nowcast.verification.case import CaseSums
+from nowcast.verification.case import BANDS, CaseSums, Totals
 from nowcast.verification.ensemble import crps
 from nowcast.verification.probability import brier_parts, reliability_curve, roc_curve
-from nowcast.verification.totals import BANDS, Totals
 
 if TYPE_CHECKING:
     import xarray as xr

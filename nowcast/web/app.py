@@ -23,10 +23,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daskdl.errors import DataError
-from nowcast.web import answers, ogc
-from nowcast.web.basemap import basemap_of
+from nowcast.web import answers
+from nowcast.web.basemap import basemap_of, cells
 from nowcast.web.case import Case
-from nowcast.web.cells import cells
 from nowcast.web.export import PAGE
 from nowcast.web.folder import Folder
 
@@ -132,7 +131,7 @@ def application(folder: Folder) -> Starlette:
             return _error(404, str(error))
 
     async def common(request: Request) -> Response:
-        made = ogc.answers(folder.shown(), str(request.base_url))
+        made = answers.common(folder.shown(), str(request.base_url))
         return _json(request, made[request.url.path.removeprefix("/v1/")])
 
     async def health(request: Request) -> Response:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.files import remove, replacing
 from nowcast.web import answers
-from nowcast.web.basemap import basemap_of
-from nowcast.web.cells import cells
+from nowcast.web.basemap import basemap_of, cells
 
 if TYPE_CHECKING:
     from nowcast.web.case import Case

@@ -10,8 +10,7 @@ import xarray as xr
 
 from daskdl.models import ConvLSTMForecaster
 from nowcast.forecasters.dataset import forecast_dataset
-from nowcast.model.inputs import RainScale
-from nowcast.model.model import NowcastModel
+from nowcast.model.model import NowcastModel, RainScale
 from nowcast.model.split import split_by_rain
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid

@@ -17,13 +17,12 @@ from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive, window_recipes
 from nowcast.model.job import Job
-from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.moving.losses import ExceedanceLoss
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, CorrectionNetwork, network
 from nowcast.model.moving.samples import Draw, Mirrors, MovingRecipe
 from nowcast.model.settings import TrainSettings
-from nowcast.model.split import Stretch
+from nowcast.model.split import Stretch, frames_ahead, minutes
 from nowcast.rain.frames import WindowRecipe
 
 if TYPE_CHECKING:

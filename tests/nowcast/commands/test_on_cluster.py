@@ -13,7 +13,7 @@ from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict
 from nowcast.forecasters.series import predict_each
-from nowcast.forecasters.steps import Steps
+from nowcast.forecasters.sprog import Steps
 from nowcast.model.calibration import calibrate
 from nowcast.rain.store import open_rain, write_zarr
 from nowcast.verification import cases, verify

@@ -17,7 +17,7 @@ import pytest
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
-from nowcast.live import retention, status
+from nowcast.live import status
 from nowcast.live import watch as module
 from nowcast.live.office import Office
 from nowcast.live.recalibration import EDGES, NAME, Recalibration, before
@@ -245,7 +245,7 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
         with monkeypatch.context() as broken:
             for place, name in (
                 (status, "write"), (module, "ingest"), (module, "predict_to"),
-                (retention, "keep_frames"),
+                (products, "keep_frames"),
             ):  # fmt: skip
                 broken.setattr(place, name, partial(count, getattr(place, name)))
             if write:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from daskdl.errors import DataError, SettingsError
 from daskdl.models import ConvLSTMForecaster
 from nowcast.lagrangian.exceedance import SHIPPED
-from nowcast.model.inputs import RainScale, Symmetries
-from nowcast.model.model import NowcastModel
+from nowcast.model.fixed import Symmetries
+from nowcast.model.folder import step_for
+from nowcast.model.model import NowcastModel, RainScale
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, network
 from nowcast.model.settings import TrainSettings, parse
 from nowcast.model.split import Split, split_by_rain
-from nowcast.model.steps import step_for
 from tests.nowcast.stores import small_model
 
 

@@ -13,9 +13,9 @@ from daskdl.cluster import connect
 from daskdl.errors import DataError, SettingsError
 from nowcast.model.fixed import ToNetwork
 from nowcast.model.folder import load_model
-from nowcast.model.minutes import frames_ahead
 from nowcast.model.model import NowcastModel
 from nowcast.model.settings import TrainSettings
+from nowcast.model.split import frames_ahead
 from nowcast.model.train import train
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
@@ -102,7 +102,7 @@ def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
 
 def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
     batch = {"x": np.array([np.nan, 0], "f4"), "y": np.array([np.nan, 50], "f4")}
-    from nowcast.model.inputs import RainScale
+    from nowcast.model.model import RainScale
 
     scaled = ToNetwork(RainScale())(batch, np.random.default_rng(0))
     np.testing.assert_allclose(scaled["x"], [0, 0])

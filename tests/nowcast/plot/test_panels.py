@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.plot.cells import CellShape, draw_cells
 from nowcast.plot.figure import new_figure
 from nowcast.plot.panels import Panels, edges, is_simulated
+from nowcast.plot.rain import CellShape, draw_cells
 from tests.nowcast.plot.pictures import forecast, frames
 
 
