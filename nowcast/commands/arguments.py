@@ -57,10 +57,7 @@ def connected(cluster: str | None, workers: int | None) -> AbstractContextManage
 def lead_minutes(text: str | None) -> float | None:
     """Return the minutes of a lead time such as ``60min``, ``1.5h`` or ``90``.
 
-    Raises
-    ------
-    SettingsError
-        When it is no time, or none at all.
+    Raises SettingsError when it is no time, or none at all.
 
     Examples
     --------
@@ -80,10 +77,7 @@ def lead_minutes(text: str | None) -> float | None:
 def numbers(option: str, text: str) -> tuple[float, ...]:
     """Return the numbers of a comma-separated list, each once, small ones first.
 
-    Raises
-    ------
-    SettingsError
-        When one is none, or not finite.
+    Raises SettingsError when one is none, or not finite.
 
     Examples
     --------

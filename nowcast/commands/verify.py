@@ -132,10 +132,7 @@ def choose(
 
     ``simulated`` says whether the rain is, see `nowcast.forecasters.registry.forecaster`.
 
-    Raises
-    ------
-    SettingsError
-        When a name is none of the methods, or "model" has no folder.
+    Raises SettingsError when a name is none of the methods, or "model" has no folder.
     """
     from nowcast.forecasters import forecaster
     from nowcast.lagrangian.exceedance import SHIPPED
@@ -174,35 +171,20 @@ def score(
     Of the store that a model was trained on, without ``start`` and ``stop``, only on the part that
     its split keeps for this.
 
-    Parameters
-    ----------
-    stores : sequence of Dataset
-        Opened rain stores.
-    forecasters : mapping of str to Forecaster
-    model : MovingModel or NowcastModel, optional
-        The one among the forecasters, for its lead time and its split.
-    against : str, optional
-        What the others are compared with; by default S-PROG, else extrapolation, else persistence.
-    lead : float, optional
-        Longest lead time in minutes; by default the model's, or an hour.
-    thresholds, scales : tuple of float
-        In mm h-1 and km, see :func:`nowcast.verification.verify`.
-    start, stop : str, optional
-        First and last time of the stretch, ISO 8601.
-    every, members, seed : int
-        See :func:`nowcast.verification.verify`.
-    client : distributed.Client, optional
-        Cluster that makes and scores the forecasts; without one, this process does.
-    kept : path, optional
-        Folder for what an interrupted run has done, apart for each combination of arguments.
-
-    Raises
-    ------
-    DataError
-        When a store's grid or step is not the model's, or no stretch has a run of frames that is
-        long enough.
-    SettingsError
-        When a time, lead, threshold or scale makes no sense.
+    - ``stores``: opened rain stores.
+    - ``model``: the one among the forecasters, for its lead time and its split.
+    - ``against``: what the others are compared with; by default S-PROG, else extrapolation, else
+      persistence.
+    - ``lead``: longest lead time in minutes; by default the model's, or an hour.
+    - ``thresholds``, ``scales``: in mm h-1 and km, see :func:`nowcast.verification.verify`.
+    - ``start``, ``stop``: first and last time of the stretch, ISO 8601.
+    - ``every``, ``members``, ``seed``: see :func:`nowcast.verification.verify`.
+    - ``client``: cluster that makes and scores the forecasts; without one, this process does.
+    - ``kept``: folder for what an interrupted run has done, apart for each combination of
+      arguments.
+    - raises DataError when a store's grid or step is not the model's, or no stretch has a run of
+      frames that is long enough.
+    - raises SettingsError when a time, lead, threshold or scale makes no sense.
     """
     import numpy as np
     from dask.base import tokenize

@@ -31,18 +31,10 @@ def require_rasterio() -> None:
 def write_cog(forecast: xr.Dataset, path: Path) -> list[Path]:
     """Write a forecast as Cloud-optimised GeoTIFF, north up, a band for each lead time.
 
-    Parameters
-    ----------
-    forecast : Dataset
-        See `nowcast.forecasters.dataset.forecast_dataset`.
-    path : path
-        File of the rain rate in mm h-1; probabilities to reach 1 mm h-1 go to
-        ``<stem>_probability_1mmh.tif`` beside it, and so on.
-
-    Returns
-    -------
-    list of Path
-        The files, each there whole or not at all; the rain rate's is written last.
+    - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
+    - ``path``: file of the rain rate in mm h-1; probabilities to reach 1 mm h-1 go to
+      ``<stem>_probability_1mmh.tif`` beside it, and so on.
+    - returns: the files, each there whole or not at all; the rain rate's is written last.
     """
     fields = {}
     if "exceedance_probability" in forecast:

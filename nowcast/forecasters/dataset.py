@@ -27,22 +27,13 @@ def forecast_dataset(
 ) -> xr.Dataset:
     """Describe a forecast that was made from the frames of a store up to ``index``.
 
-    Parameters
-    ----------
-    rain : Dataset
-        The rain store.
-    forecast : Forecast, or ndarray (lead, y, x) in mm h-1
-    method : str
-        For the attribute ``source``.
-    first : int
-        The first lead of the forecast, in steps.
-
-    Returns
-    -------
-    Dataset
-        ``rain_rate (lead_time, y, x)``; where the forecast has them, ``exceedance_probability
-        (threshold, lead_time, y, x)``, ``event_probability (threshold, lead_time)`` and
-        ``rain_rate_members (realization, lead_time, y, x)``.
+    - ``rain``: the rain store.
+    - ``forecast`` (lead, y, x).
+    - ``method``: for the attribute ``source``.
+    - ``first``: the first lead of the forecast, in steps.
+    - returns: ``rain_rate (lead_time, y, x)``; where the forecast has them,
+      ``exceedance_probability (threshold, lead_time, y, x)``, ``event_probability (threshold,
+      lead_time)`` and ``rain_rate_members (realization, lead_time, y, x)``.
     """
     import xarray as xr
 

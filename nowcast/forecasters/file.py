@@ -26,16 +26,9 @@ if TYPE_CHECKING:
 def open_forecast(path: Path) -> xr.Dataset:
     """Open a forecast that ``nowcast predict`` wrote, zarr or netCDF.
 
-    Returns
-    -------
-    Dataset
-        ``rain_rate (lead_time, y, x)`` in mm h-1, with ``forecast_reference_time`` and the valid
-        ``time`` of each lead time.
-
-    Raises
-    ------
-    DataError
-        When there is nothing, or something else.
+    - returns: ``rain_rate (lead_time, y, x)`` in mm h-1, with ``forecast_reference_time`` and the
+      valid ``time`` of each lead time.
+    - raises DataError when there is nothing, or something else.
     """
     import xarray as xr
 
@@ -64,10 +57,7 @@ def open_forecast(path: Path) -> xr.Dataset:
 def open_fields(path: Path) -> xr.Dataset:
     """Open a rain store or a forecast, whichever lies at a path.
 
-    Raises
-    ------
-    DataError
-        What `nowcast.rain.store.open_rain` says, when it is neither.
+    Raises the DataError of `nowcast.rain.store.open_rain` when it is neither.
     """
     try:
         return open_rain(path)
@@ -118,17 +108,11 @@ CHUNKS = 2
 def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str = LEAD) -> None:
     """Write forecasts of one lead time each as one forecast, at one stroke.
 
-    Parameters
-    ----------
-    parts : iterable of Dataset
-        From `nowcast.forecasters.dataset.forecast_dataset`, in the order of lead times; each is
-        needed only until the next one is asked for.
-    leads : int
-        How many there are.
-    path : path
-        A netCDF file if it ends in ``.nc``, else a zarr store.
-    along : str
-        The dimension that the parts follow each other on.
+    - ``parts``: from `nowcast.forecasters.dataset.forecast_dataset`, in the order of lead times;
+      each is needed only until the next one is asked for.
+    - ``leads``: how many there are.
+    - ``path``: a netCDF file if it ends in ``.nc``, else a zarr store.
+    - ``along``: the dimension that the parts follow each other on.
     """
     if is_netcdf(path):
         write_parts(parts, path, along)

@@ -112,10 +112,7 @@ class Forecast:
 def joined(parts: Iterable[Forecast], leads: int) -> Forecast:
     """Put forecasts of one lead time each, in their order, into one of all ``leads``.
 
-    Parameters
-    ----------
-    parts : iterable of Forecast
-        Each is needed only until the next one is asked for.
+    - ``parts``: each is needed only until the next one is asked for.
     """
     axes = {"rain": 0, "probability": 1, "members": 1, "event_probability": 1}
     whole: dict[str, Float] = {}

@@ -111,14 +111,8 @@ class Request:
     ) -> tuple[Float, tuple[float, ...]]:
         """Return the frames that a method looks at, checked, and their ages in steps.
 
-        Parameters
-        ----------
-        name, least
-            See `past`.
-        most : int
-            Number of frames.
-        baseline : float, optional
-            Minutes between them, as near as there are frames; None takes the last ones.
+        - ``name``, ``least``: see `past`.
+        - ``baseline``: minutes between them, as near as there are frames; None takes the last ones.
         """
         rain = self.past(name, least)
         minutes = np.arange(len(rain))[::-1] * self.step_minutes
@@ -135,12 +129,8 @@ class Request:
     def past(self, name: str, least: int) -> Float:
         """Return the past frames as float32, checked; negative rates, which some files have, are 0.
 
-        Raises
-        ------
-        ShapeError
-            Unless ``rain`` is (time >= least, y, x).
-        SettingsError
-            If there is no lead, or the spacing or the step is not positive.
+        Raises ShapeError unless ``rain`` is (time >= least, y, x). Raises SettingsError if there is
+        no lead, or the spacing or the step is not positive.
         """
         rain = np.asarray(self.rain, np.float32)
         if rain.ndim != 3 or len(rain) < least:
@@ -187,10 +177,7 @@ class EachLead(Protocol):
 def check_thresholds(name: str, thresholds: Sequence[float]) -> tuple[float, ...]:
     """Return thresholds in mm h-1 as an increasing tuple.
 
-    Raises
-    ------
-    SettingsError
-        If one is not positive and finite.
+    Raises SettingsError if one is not positive and finite.
     """
     if not all(0 < t < np.inf for t in thresholds):
         raise SettingsError(

@@ -39,12 +39,9 @@ SHARED = {
 def write_grib(forecast: xr.Dataset, path: Path) -> None:
     """Write a forecast as GRIB2, the file whole or not at all.
 
-    Parameters
-    ----------
-    forecast : Dataset
-        See `nowcast.forecasters.dataset.forecast_dataset`.
-    path : path
-        Rain rates are in kg m-2 s-1 there, a 3600th of those in mm h-1, probabilities in percent.
+    - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
+    - ``path``: rain rates are in kg m-2 s-1 there, a 3600th of those in mm h-1, probabilities in
+      percent.
     """
     eccodes = load_eccodes()
     latitude, longitude, cells = nearest_cells(Grid.from_dataset(forecast, where=str(path)))
@@ -109,14 +106,11 @@ def _fields(forecast: xr.Dataset) -> Iterator[tuple[dict[str, Any], NDArray[np.f
 def nearest_cells(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
     """Return a regular grid of degrees over a grid, and the cell at each of its points.
 
-    Returns
-    -------
-    latitude : ndarray, (row,) float64
-        Degrees, from north to south, in steps as long as those of the grid.
-    longitude : ndarray, (column,) float64
-        Degrees, from west to east; beyond 180 where the grid crosses that meridian.
-    cells : ndarray, (row * column,) intp
-        Positions in a raveled field, -1 outside of the grid.
+    - returns ``latitude`` (row,): degrees, from north to south, in steps as long as those of the
+      grid.
+    - returns ``longitude`` (column,): degrees, from west to east; beyond 180 where the grid crosses
+      that meridian.
+    - returns ``cells`` (row * column,): positions in a raveled field, -1 outside of the grid.
     """
     import pyproj
 

@@ -37,17 +37,9 @@ LEAD_MINUTES = 60.0
 def find_time(rain: xr.Dataset, at: str) -> int:
     """Return the index of a time in a rain store.
 
-    Parameters
-    ----------
-    at : str
-        ISO 8601, UTC unless it says otherwise, or "latest".
-
-    Raises
-    ------
-    SettingsError
-        When it is not a time.
-    DataError
-        When the store has no frame of that time.
+    - ``at``: ISO 8601, UTC unless it says otherwise, or "latest".
+    - raises SettingsError when it is not a time.
+    - raises DataError when the store has no frame of that time.
     """
     time = rain["time"].values
     if at == LATEST:
@@ -77,10 +69,7 @@ def latest_of(times: NDArray[np.datetime64]) -> int:
 def check_run(rain: xr.Dataset, index: int, n_in: int) -> None:
     """Refuse a start without ``n_in`` frames up to ``index`` that follow each other.
 
-    Raises
-    ------
-    DataError
-        When there are fewer, or they do not follow each other at the regular step.
+    Raises DataError when there are fewer, or they do not follow each other at the regular step.
     """
     time, step = rain["time"].values[: index + 1], time_step(rain)
     if len(time) < n_in:
@@ -113,34 +102,19 @@ def predict(
 ) -> xr.Dataset:
     """Forecast rain from the frames of a store up to a time.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        See `nowcast.forecasters.registry.forecaster`.
-    rain : Dataset
-        An opened rain store.
-    at : str
-        Time of the last frame to read, or "latest".
-    lead_minutes : float, optional
-        How far ahead; without it, as far as a model was trained for, other methods an hour.
-    method : str
-        How the forecast's source is described.
-    thresholds, members, seed
-        See `nowcast.forecasters.forecaster.Forecaster.forecast`.
-    say : function of a sentence
-        Told when a model of another time step is applied to some of the frames.
-
-    Returns
-    -------
-    Dataset
-        ``rain_rate (lead_time, y, x)`` in mm h-1, and what else the forecaster gives; see
-        `nowcast.forecasters.dataset.forecast_dataset`.
-
-    Raises
-    ------
-    DataError, SettingsError
-        When there are no such frames, cells are oblong beyond measure, or what the forecaster
-        raises.
+    - ``forecaster``: see `nowcast.forecasters.registry.forecaster`.
+    - ``rain``: an opened rain store.
+    - ``at``: time of the last frame to read, or "latest".
+    - ``lead_minutes``: how far ahead; without it, as far as a model was trained for, other methods
+      an hour.
+    - ``method``: how the forecast's source is described.
+    - ``thresholds``, ``members``, ``seed``: see
+      `nowcast.forecasters.forecaster.Forecaster.forecast`.
+    - ``say``: told when a model of another time step is applied to some of the frames.
+    - returns: ``rain_rate (lead_time, y, x)`` in mm h-1, and what else the forecaster gives; see
+      `nowcast.forecasters.dataset.forecast_dataset`.
+    - raises DataError, SettingsError when there are no such frames, cells are oblong beyond
+      measure, or what the forecaster raises.
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
     forecast = forecaster.forecast(
@@ -173,18 +147,10 @@ def predict_to(
     A large grid's forecast so needs the memory of one lead time, of forecasters that are
     `EachLead`. Arguments after the path are those of `predict`.
 
-    Parameters
-    ----------
-    path : path
-        See `nowcast.forecasters.file.write_leads`.
-    finish : function of a Dataset
-        Given each lead time's forecast, returns what is written.
-
-    Returns
-    -------
-    (int, datetime64, bool)
-        Number of lead times, the time of the last frame that was read, and whether it is missing
-        everywhere: then so is the forecast.
+    - ``path``: see `nowcast.forecasters.file.write_leads`.
+    - ``finish``: given each lead time's forecast, returns what is written.
+    - returns: number of lead times, the time of the last frame that was read, and whether it is
+      missing everywhere: then so is the forecast.
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
     asked: dict[str, Any] = {
@@ -284,10 +250,7 @@ def frames_apart(
 
     A gap of up to `LONGEST_GAP` minutes, or half a step more than one, is bridged and told.
 
-    Raises
-    ------
-    DataError
-        When there are too few without a longer gap.
+    Raises DataError when there are too few without a longer gap.
     """
     time, least = scan_times(rain)[: index + 1], forecaster.least
     gaps = np.array([minutes(gap) for gap in np.diff(time)])

@@ -35,35 +35,15 @@ def predict_each(
 ) -> tuple[int, int, dict[str, str]]:
     """Write a forecast from each frame of a stretch; those that are there already are kept.
 
-    Parameters
-    ----------
-    store : path
-        The rain store; workers of a cluster see it, and the folder, by the same names.
-    folder : path
-        Gets ``20200601T0050Z.nc`` and so on.
-    first, last : datetime64
-        The stretch.
-    every : int
-        Frames from one start to the next.
-    ending : str
-        Of the files, which says their format.
-    client : distributed.Client, optional
-        Cluster that makes them; without one, this process does.
-    progress : callable, optional
-        Called as ``progress(done, total)``.
-    **settings
-        Of `nowcast.forecasters.predict.predict_to`.
-
-    Returns
-    -------
-    made, kept : int
-    failed : dict of str
-        Why there is no forecast from a time, such as too few frames before it.
-
-    Raises
-    ------
-    DataError
-        When no frame lies in the stretch.
+    - ``store``: the rain store; workers of a cluster see it, and the folder, by the same names.
+    - ``folder``: gets ``20200601T0050Z.nc`` and so on.
+    - ``first``, ``last``: the stretch.
+    - ``every``: frames from one start to the next.
+    - ``ending``: of the files, which says their format.
+    - ``client``: cluster that makes them; without one, this process does.
+    - ``**settings``: of `nowcast.forecasters.predict.predict_to`.
+    - returns ``failed``: why there is no forecast from a time, such as too few frames before it.
+    - raises DataError when no frame lies in the stretch.
     """
     with open_rain(store) as rain:
         times = rain["time"].values.astype("M8[us]")  # which reach farther than nanoseconds

@@ -53,10 +53,7 @@ class Trained(EachLead):
     def passed(self, *, simulated: bool = False) -> bool:
         """Whether training ended with the proof that it is better than S-PROG.
 
-        Parameters
-        ----------
-        simulated : bool
-            Whether on simulated rain; a proof on such rain counts for no other.
+        - ``simulated``: whether on simulated rain; a proof on such rain counts for no other.
         """
         gate = self.model.about.get("gate")
         if not isinstance(gate, dict) or gate.get("passed") is not True:
@@ -76,10 +73,8 @@ class Trained(EachLead):
     ) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`.
 
-        Raises
-        ------
-        DataError
-            When the grid or the step is not the model's, or it was trained for fewer leads.
+        Raises DataError when the grid or the step is not the model's, or it was trained for fewer
+        leads.
         """
         longest, request = self.model.lead_minutes, Request(rain, leads, **settings)
         ahead = leads * request.step_minutes

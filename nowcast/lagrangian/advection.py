@@ -29,28 +29,13 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
     around its departure point is missing. Whoever scores such a forecast against another has to
     score both on the pixels that both have.
 
-    Parameters
-    ----------
-    rain : ndarray, (y, x) float32
-        Rain rate in mm h-1; NaN is missing.
-    motion : ndarray, (2, y, x) float32
-        Displacement in pixels per step along y and x; finite.
-    leads : int
-        Number of steps, and of frames in the result.
-    before : float
-        Steps from the rain's time to the forecast's start.
-
-    Returns
-    -------
-    ndarray, (leads, y, x) float32
-        Rain rate in mm h-1 after 1 ... ``leads`` steps.
-
-    Raises
-    ------
-    ShapeError
-        If ``motion`` does not lie on the grid of ``rain``.
-    SettingsError
-        If ``leads`` is less than 1.
+    - ``rain`` (y, x): rain rate in mm h-1; NaN is missing.
+    - ``motion`` (2, y, x): displacement in pixels per step along y and x; finite.
+    - ``leads``: number of steps, and of frames in the result.
+    - ``before``: steps from the rain's time to the forecast's start.
+    - returns (leads, y, x): rain rate in mm h-1 after 1 ... ``leads`` steps.
+    - raises ShapeError if ``motion`` does not lie on the grid of ``rain``.
+    - raises SettingsError if ``leads`` is less than 1.
 
     References
     ----------
@@ -72,19 +57,10 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
 def departures(motion: Float, leads: int, *, before: float = 0.0) -> Iterator[Float]:
     """Give, for 1 ... ``leads`` steps, where what arrives at each node of a coarse grid came from.
 
-    Parameters
-    ----------
-    motion : ndarray, (2, y, x) float32
-        Displacement in pixels per step.
-    leads : int
-        Number of steps.
-    before : float
-        Steps by which the first one is longer.
-
-    Yields
-    ------
-    ndarray, (2, node_y, node_x) float32
-        Fractional pixel coordinates; the last row and column of nodes may lie beyond the grid.
+    - ``motion`` (2, y, x): displacement in pixels per step.
+    - ``before``: steps by which the first one is longer.
+    - yields (2, node_y, node_x): fractional pixel coordinates; the last row and column of nodes may
+      lie beyond the grid.
     """
     if leads < 1:
         raise SettingsError(f"advect: leads must be at least 1, found {leads!r}.")
@@ -110,19 +86,11 @@ def origins(motion: Float, steps: float) -> Float:
 def carry(field: Float, points: Float, *, out: Float | None = None, nearest: bool = False) -> Float:
     """Interpolate a field at departure points, linearly between four pixels; NaN is kept apart.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-        NaN where missing.
-    points : ndarray, (2, node_y, node_x) float32
-        From `departures`.
-    nearest : bool
-        Take the nearest pixel, off by up to half of one: rates and fine detail stay as they are.
-
-    Returns
-    -------
-    ndarray, (y, x) float32
-        NaN where a pixel that counts is missing or outside of the grid.
+    - ``field`` (y, x): NaN where missing.
+    - ``points`` (2, node_y, node_x): from `departures`.
+    - ``nearest``: take the nearest pixel, off by up to half of one: rates and fine detail stay as
+      they are.
+    - returns (y, x): NaN where a pixel that counts is missing or outside of the grid.
     """
     out = np.empty_like(field) if out is None else out
     rows = np.arange(len(field))
@@ -134,12 +102,9 @@ def carry(field: Float, points: Float, *, out: Float | None = None, nearest: boo
 def carry_all(fields: Float, points: Float) -> Float:
     """Interpolate several fields (field, y, x) that are known everywhere, as `carry` does.
 
-    Parameters
-    ----------
-    fields : ndarray, (field, y, x) float32
-        Finite. Where the path comes from outside of the grid, the result is NaN.
-    points : ndarray, (2, node_y, node_x) float32
-        From `departures`.
+    - ``fields`` (field, y, x): finite. Where the path comes from outside of the grid, the result is
+      NaN.
+    - ``points`` (2, node_y, node_x): from `departures`.
     """
     stacked = np.ascontiguousarray(fields)
     out = np.empty((stacked.shape[1], len(stacked), stacked.shape[2]), np.float32)

@@ -27,12 +27,8 @@ def block_means(field: Float, side: int) -> Float:
 def known_means(field: Float, side: int) -> tuple[Float, Float]:
     """Return means of what is known of each block, 0 where nothing is, and the share known.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-        NaN is missing.
-    side : int
-        Pixels along the side of a block; the last row and column of blocks may be narrower.
+    - ``field`` (y, x): NaN is missing.
+    - ``side``: pixels along the side of a block; the last row and column of blocks may be narrower.
     """
     shape = (-(-field.shape[0] // side), -(-field.shape[1] // side))
     means, share = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -44,13 +40,9 @@ def known_means(field: Float, side: int) -> tuple[Float, Float]:
 def enlarge(blocks: Float, shape: tuple[int, ...], side: float) -> Float:
     """Interpolate values at block centres (part, y, x) linearly to pixels of ``shape``, ends held.
 
-    Parameters
-    ----------
-    blocks : ndarray, (part, block_y, block_x) float32
-    shape : (int, int)
-        Pixels along y and x.
-    side : float
-        Pixels along the side of a block.
+    - ``blocks`` (part, block_y, block_x).
+    - ``shape``: pixels along y and x.
+    - ``side``: pixels along the side of a block.
     """
     out = np.empty((len(blocks), *shape), np.float32)
     blocks = np.ascontiguousarray(blocks, np.float32)
@@ -136,12 +128,7 @@ class Surroundings:
     def of(cls, rain: Float, thresholds: Sequence[float], spacing_km: float) -> Surroundings:
         """Count the pixels of a field (y, x) in mm h-1, NaN where missing.
 
-        Parameters
-        ----------
-        thresholds : sequence of float
-            In mm h-1, increasing.
-        spacing_km : float
-            Of the pixels.
+        - ``thresholds``: in mm h-1, increasing.
         """
         side = max(1, round(CELL_KM / spacing_km))
         height, width = (-(-n // side) for n in rain.shape)
@@ -163,10 +150,8 @@ class Surroundings:
 def _logits(planes: NDArray[np.int32], reach: int) -> Float:
     """Return logits of shares in squares of squares that reach so many cells to each side of one.
 
-    Parameters
-    ----------
-    planes : ndarray, (1 + threshold, cell_y, cell_x) int32
-        Pixels that are known, and that reach each threshold.
+    - ``planes`` (1 + threshold, cell_y, cell_x): pixels that are known, and that reach each
+      threshold.
     """
     once, sums = np.empty_like(planes), np.empty_like(planes)
     over_rows(_squares, (once, planes), 1, max(reach, 0))

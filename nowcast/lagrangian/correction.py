@@ -48,25 +48,15 @@ def redrawn(
     distribution of rain rates where a correction expects no more and no less rain, and grows or
     shrinks by area as the correction expects, not by rates that nobody has seen.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-        Rain rate in mm h-1 before the correction; NaN is missing.
-    chances : ndarray, (threshold, y, x) float32
-        Corrected probabilities of exceedance, not increasing with the threshold; NaN where
-        ``field`` is.
-    factors : sequence of float
-        By which the area that is expected to reach each threshold has changed.
-    thresholds : sequence of float
-        In mm h-1, increasing.
-
-    Returns
-    -------
-    ndarray, (y, x) float32
-        Between thresholds the logarithm of the rate is linear in how far the logits of both
-        probabilities lie from those at which the thresholds are reached; above the highest that is
-        reached rates are those that ``field`` has there, below the lowest too, or
-        half of that threshold.
+    - ``field`` (y, x): rain rate in mm h-1 before the correction; NaN is missing.
+    - ``chances`` (threshold, y, x): corrected probabilities of exceedance, not increasing with the
+      threshold; NaN where ``field`` is.
+    - ``factors``: by which the area that is expected to reach each threshold has changed.
+    - ``thresholds``: in mm h-1, increasing.
+    - returns (y, x): between thresholds the logarithm of the rate is linear in how far the logits
+      of both probabilities lie from those at which the thresholds are reached; above the highest
+      that is reached rates are those that ``field`` has there, below the lowest too, or half of
+      that threshold.
     """
     known = np.isfinite(field)
     values = field[known]

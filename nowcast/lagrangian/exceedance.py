@@ -87,30 +87,15 @@ def exceedance(
 ) -> Float:
     """Return the probability (threshold, y, x) that rain reaches each threshold.
 
-    Parameters
-    ----------
-    expected : ndarray, (y, x) float32
-        The expected field at the lead time, in dB rain.
-    rank : ndarray, (y, x) float32
-        Its ranks, see `nowcast.lagrangian.ranks.ranks`.
-    moved : ndarray, (y, x) float32
-        The last frame carried to the lead time, mm h-1; known where ``rank`` is.
-    thresholds : sequence of float
-        In mm h-1, increasing.
-    minutes : float
-        Lead time.
-    table : MarginTable
-    spacing_km : float
-        Of the grid.
-    sure : ndarray, (y, x) float32, optional
-        Factor of margins, see `nowcast.lagrangian.cascade.Arrival`.
-    shift : ndarray, (threshold, y, x) float32, optional
-        Added to the logits of the probabilities, such as a network's correction.
-
-    Returns
-    -------
-    ndarray, (threshold, y, x) float32
-        From 0 to 1, never larger at a larger threshold; NaN where ``rank`` is.
+    - ``expected`` (y, x): the expected field at the lead time, in dB rain.
+    - ``rank`` (y, x): its ranks, see `nowcast.lagrangian.ranks.ranks`.
+    - ``moved`` (y, x): the last frame carried to the lead time, mm h-1; known where ``rank`` is.
+    - ``thresholds``: in mm h-1, increasing.
+    - ``sure`` (y, x): factor of margins, see `nowcast.lagrangian.cascade.Arrival`.
+    - ``shift`` (threshold, y, x): added to the logits of the probabilities, such as a network's
+      correction.
+    - returns (threshold, y, x): from 0 to 1, never larger at a larger threshold; NaN where ``rank``
+      is.
     """
     at = table.at(thresholds, minutes)
     numbers, least = coefficients(rank, moved, at, thresholds)
@@ -132,21 +117,12 @@ def coefficients(
 ) -> tuple[Float, np.float32]:
     """Return the coefficients of logits by a pixel's rank and dryness, and the least rank.
 
-    Parameters
-    ----------
-    rank, moved : ndarray, (y, x) float32
-        As in `exceedance`.
-    numbers : ndarray, (threshold, 6)
-        From `MarginTable.at`.
-    thresholds : sequence of float
-        In mm h-1.
-
-    Returns
-    -------
-    coefficients : ndarray, (threshold, 4) float32
-        Of the logit of the rank and 1, both times how sure motion is, of 1, and of the dryness.
-    least : float32
-        Ranks are kept this far from 0 and 1.
+    - ``rank``, ``moved`` (y, x): as in `exceedance`.
+    - ``numbers`` (threshold, 6): from `MarginTable.at`.
+    - ``thresholds``: in mm h-1.
+    - returns ``coefficients`` (threshold, 4): of the logit of the rank and 1, both times how sure
+      motion is, of 1, and of the dryness.
+    - returns ``least``: ranks are kept this far from 0 and 1.
     """
     known = np.isfinite(rank) & np.isfinite(moved)
     count = max(int(known.sum()), 1)
@@ -167,22 +143,11 @@ def around(
 ) -> tuple[Float, int]:
     """Return the surroundings' terms of logits, (threshold, cell_y, cell_x), and a cell's side.
 
-    Parameters
-    ----------
-    moved : ndarray, (y, x) float32
-        The last frame carried to the lead time, mm h-1.
-    thresholds : sequence of float
-        In mm h-1.
-    numbers : ndarray, (threshold, 6)
-        From `MarginTable.at`.
-    spacing_km : float
-        Of the grid.
-
-    Returns
-    -------
-    added : ndarray, (threshold, cell_y, cell_x) float32
-    side : int
-        Pixels along the side of a cell.
+    - ``moved`` (y, x): the last frame carried to the lead time, mm h-1.
+    - ``thresholds``: in mm h-1.
+    - ``numbers`` (threshold, 6): from `MarginTable.at`.
+    - returns ``added`` (threshold, cell_y, cell_x).
+    - returns ``side``: pixels along the side of a cell.
     """
     surroundings = Surroundings.of(moved, thresholds, spacing_km)
     near, wide = numbers[:, 4:].T.astype(np.float32)[..., np.newaxis, np.newaxis]

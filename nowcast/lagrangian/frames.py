@@ -19,14 +19,8 @@ def apart(ages: Sequence[float], most: int, baseline: float | None) -> list[int]
 
     The last one, and those nearest to one baseline before it, to two and so on.
 
-    Parameters
-    ----------
-    ages : sequence of float
-        Minutes of each frame before any one time, falling.
-    most : int
-        Number of frames.
-    baseline : float, optional
-        Minutes; None takes the last frames.
+    - ``ages``: minutes of each frame before any one time, falling.
+    - ``baseline``: minutes; None takes the last frames.
 
     Examples
     --------

@@ -26,16 +26,11 @@ def residuals(
 ) -> tuple[float, int]:
     """Return the sum of squared differences to the moved earlier image, and of how many pixels.
 
-    Parameters
-    ----------
-    now, earlier : ndarray, (4, y, x) float32
-        Image, its gradients along y and x, and 1 where these are known, else 0.
-    flow : ndarray, (2, y, x) float32
-        Motion in pixels per step.
-    steps : float
-        Steps between the two.
-    every : int
-        Side of the blocks.
+    - ``now``, ``earlier`` (4, y, x): image, its gradients along y and x, and 1 where these are
+      known, else 0.
+    - ``flow`` (2, y, x): motion in pixels per step.
+    - ``steps``: steps between the two.
+    - ``every``: side of the blocks.
     """
     sums = _summed(now, earlier, flow, steps, every, np.inf)
     return float(sums[6].sum(dtype=np.float64)), int(sums[7].sum(dtype=np.float64))
@@ -161,29 +156,16 @@ def motion_field(
 
     All lengths are in km, so that a field does not depend on the grid that it is measured on.
 
-    Parameters
-    ----------
-    frames : ndarray, (time, y, x) float32
-        Rain rate in mm h-1, two frames or more, oldest first; NaN is missing. Each is compared
-        with the last one.
-    spacing_km : float
-        Distance of the grid's points.
-    step_minutes : float
-        Length of a step.
-    ages : sequence of float, optional
-        Of each frame, in steps before any one time; by default the frames are one step apart.
-
-    Returns
-    -------
-    ndarray, (2, y, x) float32
-        Displacement in pixels per time step along y and along x; finite everywhere.
-
-    Raises
-    ------
-    ShapeError
-        If ``frames`` is not three-dimensional, has less than two frames, or is smaller than 8 x 8.
-    SettingsError
-        If a setting is not positive.
+    - ``frames`` (time, y, x): rain rate in mm h-1, two frames or more, oldest first; NaN is
+      missing. Each is compared with the last one.
+    - ``spacing_km``: distance of the grid's points.
+    - ``ages``: of each frame, in steps before any one time; by default the frames are one step
+      apart.
+    - returns (2, y, x): displacement in pixels per time step along y and along x; finite
+      everywhere.
+    - raises ShapeError if ``frames`` is not three-dimensional, has less than two frames, or is
+      smaller than 8 x 8.
+    - raises SettingsError if a setting is not positive.
 
     References
     ----------

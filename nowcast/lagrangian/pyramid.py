@@ -38,11 +38,8 @@ class Pyramid:
 def decompose(field: Float, levels: int | None = None) -> Pyramid:
     """Take a field (y, x) apart; NaN is missing and says nothing about its neighbours.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-    levels : int, optional
-        Number of bands; by default as many as leave the coarsest `SMALLEST` pixels wide.
+    - ``field`` (y, x).
+    - ``levels``: number of bands; by default as many as leave the coarsest `SMALLEST` pixels wide.
     """
     weight = np.isfinite(field).astype(np.float32)
     field = np.where(weight > 0, field, 0).astype(np.float32)
@@ -195,12 +192,8 @@ class BandModel:
 def fit(past: list[Pyramid], ages: Sequence[float]) -> list[BandModel]:
     """Estimate the model of each band from two pyramids or more in the moving frame, oldest first.
 
-    Parameters
-    ----------
-    past : list of Pyramid
-    ages : sequence of float
-        Of each, in any unit. The root is the mean of those that the correlations of the last one
-        with each other one have.
+    - ``ages``: of each, in any unit. The root is the mean of those that the correlations of the
+      last one with each other one have.
     """
     since = np.asarray(ages[:-1]) - ages[-1]
     times = (since / since[-1]).tolist()

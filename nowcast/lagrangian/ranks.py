@@ -22,10 +22,7 @@ REACH_KM = 12.0
 def ranks(field: Float) -> Float:
     """Return the share of known pixels that are smaller than each pixel, from 0 to 1.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-        NaN is missing, and stays so.
+    - ``field`` (y, x): NaN is missing, and stays so.
 
     Notes
     -----
@@ -51,17 +48,9 @@ def ranks(field: Float) -> Float:
 def match(rank: Float, reference: Float) -> Float:
     """Give pixels the values of another field's distribution at their ranks.
 
-    Parameters
-    ----------
-    rank : ndarray, (y, x) float32
-        From `ranks`; NaN is missing.
-    reference : ndarray, float32
-        Values from 0 on whose distribution is wanted; NaN is left out.
-
-    Returns
-    -------
-    ndarray, (y, x) float32
-        NaN where ``rank`` is, and everywhere when the reference knows nothing.
+    - ``rank`` (y, x): from `ranks`; NaN is missing.
+    - ``reference``: values from 0 on whose distribution is wanted; NaN is left out.
+    - returns (y, x): NaN where ``rank`` is, and everywhere when the reference knows nothing.
     """
     out = np.full_like(rank, np.nan)
     count = int(np.count_nonzero(reference >= 0))
@@ -78,12 +67,7 @@ def restrained(field: Float, moved: Float, spacing_km: float) -> Float:
     little is known, and in the middle of rain that was never strong, these may lie far from where
     the rates are from.
 
-    Parameters
-    ----------
-    field, moved : ndarray, (y, x) float32
-        Rain rate in mm h-1; NaN is missing.
-    spacing_km : float
-        Of the pixels.
+    - ``field``, ``moved`` (y, x): rain rate in mm h-1; NaN is missing.
     """
     most = np.nan_to_num(moved, nan=-np.inf)
     size = 2 * round(REACH_KM / spacing_km) + 1
@@ -146,21 +130,11 @@ def regional_ranks(field: Float, rain: Float, spacing_km: float) -> Float:
     With plain ranks of a large grid, storms whose small scales have faded would hand their
     strongest rates to larger ones a thousand kilometres away.
 
-    Parameters
-    ----------
-    field : ndarray, (y, x) float32
-        NaN is missing.
-    rain : ndarray, (y, x) float32
-        Rain rate in mm h-1, such as the last frame that the field is a forecast of.
-    spacing_km : float
-        Of the pixels.
-
-    Returns
-    -------
-    ndarray, (y, x) float32
-        From 0 to 1, and NaN where ``field`` or ``rain`` is. Within a window where it is dry, and
-        where a grid has one window, plain ranks. Pixels between the middles of four windows have
-        the mean of what these give them, by distance, in the logit.
+    - ``field`` (y, x): NaN is missing.
+    - ``rain`` (y, x): rain rate in mm h-1, such as the last frame that the field is a forecast of.
+    - returns (y, x): from 0 to 1, and NaN where ``field`` or ``rain`` is. Within a window where it
+      is dry, and where a grid has one window, plain ranks. Pixels between the middles of four
+      windows have the mean of what these give them, by distance, in the logit.
 
     References
     ----------
@@ -278,17 +252,13 @@ HALVED_AT = 1.4
 def quantile(normal: Float, probability: Float, thresholds: tuple[float, ...], out: Float) -> None:
     """Fill ``out`` with the rain rates whose exceedance is as likely as that of a normal field.
 
-    Parameters
-    ----------
-    normal : ndarray, (y, x) float32
-        Standard normal: 0 takes the median, 2 the rate that is exceeded once in 44 times.
-    probability : ndarray, (threshold, y, x) float32
-        Of exceedance, not increasing with the threshold; NaN is missing.
-    thresholds : tuple of float
-        In mm h-1, increasing.
-    out : ndarray, (y, x) float32
-        Rain rate in mm h-1: 0 where the lowest threshold is not reached; log-linear between
-        thresholds; a power law beyond the highest.
+    - ``normal`` (y, x): standard normal: 0 takes the median, 2 the rate that is exceeded once in 44
+      times.
+    - ``probability`` (threshold, y, x): of exceedance, not increasing with the threshold; NaN is
+      missing.
+    - ``thresholds``: in mm h-1, increasing.
+    - ``out`` (y, x): rain rate in mm h-1: 0 where the lowest threshold is not reached; log-linear
+      between thresholds; a power law beyond the highest.
     """
     rates = np.log(np.asarray(thresholds, np.float32))
     power = np.float32(np.log(HALVED_AT) / np.log(2))

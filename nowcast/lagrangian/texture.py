@@ -29,16 +29,10 @@ class Noise:
     at each lead the octaves are added with the variance of the rain's that is forgotten by then.
     Soon after the start only small scales are uncertain, later the large ones too.
 
-    Parameters
-    ----------
-    shapes : list of (int, int)
-        Of the octaves' grids, the finest first.
-    variances : list of float
-        Of the rain's octaves.
-    models : list of BandModel
-        Their memory.
-    rng : Generator
-        Decides the numbers.
+    - ``shapes``: of the octaves' grids, the finest first.
+    - ``variances``: of the rain's octaves.
+    - ``models``: their memory.
+    - ``rng``: decides the numbers.
 
     References
     ----------
@@ -68,10 +62,7 @@ class Noise:
     def field(self, tilt: float = 1.0) -> Float:
         """Return the field (y, x) at the time that `go_on` has come to.
 
-        Parameters
-        ----------
-        tilt : float
-            Factor from octave to octave by which larger scales have more variance.
+        - ``tilt``: factor from octave to octave by which larger scales have more variance.
         """
         assert self.time is not None
         power = 0.0
@@ -158,17 +149,9 @@ def textured(expected: Float, moved: Float) -> Float:
     has lost, are those of the last frame. Then power by wavenumber and the distribution of rates
     are set to those of the frame, one after the other.
 
-    Parameters
-    ----------
-    expected : ndarray, (y, x) float32
-        Rain rate in mm h-1, such as S-PROG's field; NaN is missing.
-    moved : ndarray, (y, x) float32
-        The last frame carried to the lead time, mm h-1; NaN is missing.
-
-    Returns
-    -------
-    ndarray, (y, x) float32
-        mm h-1; NaN where either is.
+    - ``expected`` (y, x): rain rate in mm h-1, such as S-PROG's field; NaN is missing.
+    - ``moved`` (y, x): the last frame carried to the lead time, mm h-1; NaN is missing.
+    - returns (y, x): mm h-1; NaN where either is.
 
     References
     ----------
@@ -198,16 +181,10 @@ def sharpened(
 ) -> float:
     """Return the tilt of noise at which a member is as sharp as a frame, by secants.
 
-    Parameters
-    ----------
-    make : callable
-        Gives the member (y, x) in mm h-1 at a tilt, see `nowcast.lagrangian.texture.Noise.field`.
-    tilt : float
-        To begin with.
-    frame : ndarray, (y, x) float32
-        Such as the last one, moved; rain rate in mm h-1, NaN is missing.
-    spacing_km : float
-        Of the pixels.
+    - ``make``: gives the member (y, x) in mm h-1 at a tilt, see
+      `nowcast.lagrangian.texture.Noise.field`.
+    - ``tilt``: to begin with.
+    - ``frame`` (y, x): such as the last one, moved; rain rate in mm h-1, NaN is missing.
     """
     ring = _rings(frame.shape)
     number = 2 ** ((np.arange(ring.max() + 1) - 1) / RINGS)  # waves along the longer side

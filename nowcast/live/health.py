@@ -23,10 +23,7 @@ SILENT = 900.0
 def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
     """Answer on a port of this machine for a while, from a watch's status; give the port.
 
-    Raises
-    ------
-    SettingsError
-        When the port is taken or not allowed.
+    Raises SettingsError when the port is taken or not allowed.
     """
 
     class Answer(BaseHTTPRequestHandler):

@@ -115,10 +115,8 @@ def before(forecast: xr.Dataset) -> xr.Dataset:
 def judge(sums: Floats) -> Verdict:
     """Compare curves with none on stretches that they are not fitted to.
 
-    Parameters
-    ----------
-    sums : ndarray, (block, lead, threshold, bin, 5) float64
-        See `nowcast.verification.probability.probability_sums`; blocks in the order of time.
+    - ``sums`` (block, lead, threshold, bin, 5): see
+      `nowcast.verification.probability.probability_sums`; blocks in the order of time.
     """
     blocks = len(sums)
     if blocks < FEWEST_BLOCKS or not sums[..., 0].any():

@@ -51,12 +51,9 @@ CASE = tuple(field.name for field in fields(CaseSums))
 class Rolling:
     """Scores of the last weeks of one folder.
 
-    Parameters
-    ----------
-    out : Path
-        Folder of a watch; sums go to ``verification.npz`` in it, scores to ``verification.json``.
-    method : str
-        Of the watch, which decides what it is compared with.
+    - ``out``: folder of a watch; sums go to ``verification.npz`` in it, scores to
+      ``verification.json``.
+    - ``method``: of the watch, which decides what it is compared with.
     """
 
     def __init__(self, out: Path, method: str) -> None:
@@ -185,10 +182,7 @@ class Rolling:
     def scores(self) -> xr.Dataset:
         """Return the scores of what is kept, as `nowcast.verification.verify` does.
 
-        Raises
-        ------
-        DataError
-            When nothing was scored yet.
+        Raises DataError when nothing was scored yet.
         """
         blocks = np.argsort(self.sums["block"]).tolist() if self.sums else []
         order = [k for k in blocks if self.sums["pixels"][k].any()]

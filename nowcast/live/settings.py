@@ -113,10 +113,7 @@ def read_yaml(path: Path, model: type[Settings]) -> Settings:
 def load_yaml(path: Path) -> dict[str, Any]:
     """Return the values of a YAML file, unchecked.
 
-    Raises
-    ------
-    SettingsError
-        When it cannot be read, or has no names.
+    Raises SettingsError when it cannot be read, or has no names.
     """
     import yaml
 
@@ -133,11 +130,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
 def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settings:
     """Return settings of plain values.
 
-    Raises
-    ------
-    SettingsError
-        With one sentence that says where, names the setting, and the nearest name of one that
-        there is not.
+    Raises SettingsError with one sentence that says where, names the setting, and the nearest name
+    of one that there is not.
     """
     try:
         return model.model_validate(values)

@@ -65,18 +65,10 @@ def triggered(address: str | None, wake: Callable[[], object]) -> Iterator[None]
 
     A broker that is away is tried again by itself; meanwhile the watch looks at its interval.
 
-    Parameters
-    ----------
-    address : str, optional
-        ``mqtt://[user:password@]host[:port]/topic``, or ``mqtts`` for TLS; the topic may have
-        MQTT's wildcards, whose ``#`` is written as it is.
-
-    Raises
-    ------
-    SettingsError
-        When the address is none.
-    MissingExtraError
-        When paho-mqtt is not installed.
+    - ``address``: ``mqtt://[user:password@]host[:port]/topic``, or ``mqtts`` for TLS; the topic may
+      have MQTT's wildcards, whose ``#`` is written as it is.
+    - raises SettingsError when the address is none.
+    - raises MissingExtraError when paho-mqtt is not installed.
     """
     if address is None:
         yield

@@ -100,10 +100,7 @@ def common_step_and_spacing(
 ) -> tuple[np.timedelta64, float]:
     """Return the step and grid of all stores: the settings', or the longest step, the first's grid.
 
-    Raises
-    ------
-    DataError
-        When a store cannot be opened, or its grid is not square-meshed.
+    Raises DataError when a store cannot be opened, or its grid is not square-meshed.
     """
     stores = [open_rain(path) for path in paths]
     step = max(time_step(store) for store in stores)
@@ -146,12 +143,7 @@ def split_archives(
     test, the last ones of `FEWEST_WHOLE` archives or more are kept for these; of fewer, each that
     is long enough is cut by its rain, see `split_by_rain`, and the others are trained on.
 
-    Parameters
-    ----------
-    train, validate, test : sequence of Archive
-    settings : TrainSettings
-    n_in : int
-        Frames that are read.
+    - ``n_in``: frames that are read.
     """
     if not validate and not test and len(train) >= FEWEST_WHOLE:
         first, second = (
@@ -197,10 +189,7 @@ def training_windows(
 ) -> SampleSet:
     """Return the windows of frames of stretches, in mm h-1; every shard has some of each archive.
 
-    Raises
-    ------
-    DataError
-        When there is no window, or a grid is smaller than a block.
+    Raises DataError when there is no window, or a grid is smaller than a block.
     """
     from daskdl.data import SampleSet
     from daskdl.data.lazy.joined import join
@@ -234,10 +223,7 @@ def window_recipes(
 ) -> list[tuple[Archive, list[WindowRecipe]]]:
     """Return the windows of each stretch of each archive, one recipe a shard.
 
-    Raises
-    ------
-    DataError
-        When there is none at all.
+    Raises DataError when there is none at all.
     """
     from nowcast.rain.windows import windows
 

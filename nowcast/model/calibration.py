@@ -113,11 +113,7 @@ def draw(
 def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTable:
     """Fit a table by maximum likelihood; each source has the same weight.
 
-    Parameters
-    ----------
-    drawn : sequence of Sample
-    prior : MarginTable, optional
-        What few data leave as it is; without it all numbers are held to 0.
+    - ``prior``: what few data leave as it is; without it all numbers are held to 0.
     """
     pixels = dict.fromkeys((s.source for s in drawn), 0)
     for sample in drawn:
@@ -161,28 +157,11 @@ def calibrate(
 ) -> tuple[MarginTable, int]:
     """Fit the rank margin to rain stores.
 
-    Parameters
-    ----------
-    paths : sequence of path
-    starts : int
-        Of forecasts, over all stores, at times with rain.
-    lead_minutes : float
-        Longest lead time that is fitted.
-    progress : callable, optional
-        Called as ``progress(done, total)``.
-    client : distributed.Client, optional
-        Cluster that draws from the stores; without one, this process does.
-
-    Returns
-    -------
-    table : MarginTable
-    used : int
-        Starts that there were.
-
-    Raises
-    ------
-    DataError
-        When no store has rain, and frames after it.
+    - ``starts``: of forecasts, over all stores, at times with rain.
+    - ``lead_minutes``: longest lead time that is fitted.
+    - ``client``: cluster that draws from the stores; without one, this process does.
+    - returns ``used``: starts that there were.
+    - raises DataError when no store has rain, and frames after it.
     """
     drawn: list[Sample] = []
     used = 0
@@ -240,10 +219,7 @@ def write_table(table: MarginTable, path: Path, about: dict[str, Any]) -> None:
 def read_table(path: Path) -> MarginTable:
     """Read what `write_table` wrote.
 
-    Raises
-    ------
-    DataError
-        When the file is missing, or another.
+    Raises DataError when the file is missing, or another.
     """
     try:
         numbers = json.loads(path.read_text())["rank_margin"]

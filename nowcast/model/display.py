@@ -15,17 +15,9 @@ def of_model(
 ) -> str:
     """Return HTML: what a model reads and forecasts, when it was trained, and its network.
 
-    Parameters
-    ----------
-    name : str
-        Of its class.
-    network : Module
-        Whose table can be unfolded.
-    told : mapping of str to str
-        What only this kind of model has, in the order of its rows.
-    split : Split
-    about : mapping
-        Plain data for people.
+    - ``network``: whose table can be unfolded.
+    - ``told``: what only this kind of model has, in the order of its rows.
+    - ``about``: plain data for people.
     """
     rows = dict(told)
     rows["parameters"] = f"{sum(p.data.size for p in network.parameters()):,}"

@@ -64,11 +64,7 @@ class ToNetwork:
 def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
     """Train an encoder-forecaster of ConvLSTM layers.
 
-    Parameters
-    ----------
-    job : Job
-    start : NowcastModel, optional
-        To go on with, in place of random weights.
+    - ``start``: to go on with, in place of random weights.
     """
     from daskdl.nn import PrecipitationLoss
     from daskdl.optim import Adam, ClipNorm

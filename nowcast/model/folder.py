@@ -19,10 +19,7 @@ Model: TypeAlias = NowcastModel | MovingModel
 def load_model(folder: Path) -> Model:
     """Read a model that ``nowcast train`` wrote.
 
-    Raises
-    ------
-    DataError
-        When there is no model in the folder, or another program's.
+    Raises DataError when there is no model in the folder, or another program's.
     """
     import daskdl.models  # noqa: F401  (makes the networks' classes known)
     from daskdl.nn import load, read_metadata
@@ -57,25 +54,12 @@ def step_for(model: Model, step: np.timedelta64, name: str) -> tuple[np.timedelt
     every second one or more. Networks of the moving frame, which are told the step, also take
     slower ones.
 
-    Parameters
-    ----------
-    model : MovingModel or NowcastModel
-    step : timedelta64
-        Of the frames that there are.
-    name : str
-        Of these, for messages.
-
-    Returns
-    -------
-    step : timedelta64
-        A multiple of the frames' own.
-    sentence : str
-        Empty when it is the frames' own, and among those that the model was trained on.
-
-    Raises
-    ------
-    DataError
-        When the model cannot be applied.
+    - ``step``: of the frames that there are.
+    - ``name``: of these, for messages.
+    - returns ``step``: a multiple of the frames' own.
+    - returns ``sentence``: empty when it is the frames' own, and among those that the model was
+      trained on.
+    - raises DataError when the model cannot be applied.
     """
     moving = isinstance(model, MovingModel)
     trained = model.steps if isinstance(model, MovingModel) else (minutes(model.step),)

@@ -95,15 +95,8 @@ class NowcastModel:
     def __call__(self, rain: Array) -> Array:
         """Forecast.
 
-        Parameters
-        ----------
-        rain : array (n_in, y, x)
-            mm h-1; missing pixels (NaN) are read as dry.
-
-        Returns
-        -------
-        array (n_out, y, x)
-            mm h-1, float32; NaN where the last frame is missing.
+        - ``rain`` (n_in, y, x): mm h-1; missing pixels (NaN) are read as dry.
+        - returns (n_out, y, x): mm h-1, float32; NaN where the last frame is missing.
         """
         from daskdl.tensor import no_grad
         from nowcast.model.fixed import by_tiles
@@ -154,10 +147,7 @@ class NowcastModel:
     def of(cls, network: ConvLSTMForecaster, metadata: dict[str, Any]) -> NowcastModel:
         """Make it of what :meth:`save` wrote.
 
-        Raises
-        ------
-        KeyError, TypeError
-            When something is missing.
+        Raises KeyError, TypeError when something is missing.
         """
         return cls(
             network,
@@ -171,10 +161,7 @@ class NowcastModel:
     def shape(self, settings: TrainSettings) -> TrainSettings:
         """Return settings with this network's shape, to go on training it.
 
-        Raises
-        ------
-        SettingsError
-            When they want another lead time than it has.
+        Raises SettingsError when they want another lead time than it has.
         """
         lead = self.n_out * minutes(self.step)
         check_lead(settings, lead)

@@ -98,10 +98,7 @@ def check_frame(settings: TrainSettings) -> None:
 def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:
     """Make settings of a YAML file, ``key=value`` assignments and options, the later ones winning.
 
-    Raises
-    ------
-    SettingsError
-        With one sentence that names the setting.
+    Raises SettingsError with one sentence that names the setting.
     """
     import yaml
 

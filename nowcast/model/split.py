@@ -21,10 +21,7 @@ def minutes(step: np.timedelta64) -> float:
 def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
     """Return how many steps make up a lead time.
 
-    Raises
-    ------
-    SettingsError
-        When it is not a whole number of steps.
+    Raises SettingsError when it is not a whole number of steps.
     """
     count = lead_minutes / minutes(step)
     if count < 1 or abs(count - round(count)) > 1e-6:
@@ -102,23 +99,12 @@ def split_by_rain(
     Where an event (see `nowcast.rain.windows`) begins near a cut, the cut is moved there, so that
     both sides have whole events.
 
-    Parameters
-    ----------
-    store : str
-        Its name.
-    time : array (n,)
-        Sorted.
-    wet : array (n,)
-        Part of each frame's pixels that is wet.
-    fractions : (train, validation)
-        Of the rain; the rest is the test part.
-    least : int
-        Frames that each part must hold: one window of input and output.
-
-    Raises
-    ------
-    DataError
-        When the times are too few for three parts.
+    - ``store``: its name.
+    - ``time`` (n,): sorted.
+    - ``wet`` (n,): part of each frame's pixels that is wet.
+    - ``fractions``: of the rain; the rest is the test part.
+    - ``least``: frames that each part must hold: one window of input and output.
+    - raises DataError when the times are too few for three parts.
     """
     n = len(time)
     if n < 3 * least:

@@ -39,39 +39,22 @@ def train(
 ) -> Model:
     """Train a network on rain stores and write it to a folder.
 
-    Parameters
-    ----------
-    stores : path, or several
-        Rain stores; each is brought to one step and spacing as it is read, see `TrainSettings`.
-    out : path
-        Folder of the model; the run's checkpoint is kept in it while it lasts, so that the same
-        call goes on after an interruption.
-    settings : TrainSettings
-    client : distributed.Client, optional
-        Cluster to train on; without it, in this process. The model is the same.
-    progress : bool
-        Whether to show it on standard error.
-    say : function of a sentence
-        Told what is done.
-    validate, test : sequence of path
-        Stores to validate and to test on; without any, parts of ``stores``, see `split_archives`.
-    init : path, optional
-        Folder of a model to start from, in place of random weights. Its frame, step, spacing and
-        shape are taken.
-    table : MarginTable
-        Probabilities that a network of the moving frame corrects.
-
-    Returns
-    -------
-    MovingModel or NowcastModel
-        With the weights of the epoch with the lowest loss on the validation part.
-
-    Raises
-    ------
-    DataError
-        When a store holds too few consecutive frames, or none with rain.
-    SettingsError
-        When the model to start from has another lead time, or settings do not fit together.
+    - ``stores``: rain stores; each is brought to one step and spacing as it is read, see
+      `TrainSettings`.
+    - ``out``: folder of the model; the run's checkpoint is kept in it while it lasts, so that the
+      same call goes on after an interruption.
+    - ``client``: cluster to train on; without it, in this process. The model is the same.
+    - ``progress``: whether to show it on standard error.
+    - ``say``: told what is done.
+    - ``validate``, ``test``: stores to validate and to test on; without any, parts of ``stores``,
+      see `split_archives`.
+    - ``init``: folder of a model to start from, in place of random weights. Its frame, step,
+      spacing and shape are taken.
+    - ``table``: probabilities that a network of the moving frame corrects.
+    - returns the model with the weights of the epoch with the lowest loss on the validation part.
+    - raises DataError when a store holds too few consecutive frames, or none with rain.
+    - raises SettingsError when the model to start from has another lead time, or settings do not
+      fit together.
     """
     paths = [stores] if isinstance(stores, str | Path) else list(stores)
     start = None if init is None else load_model(init)

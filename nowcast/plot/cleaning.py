@@ -24,16 +24,9 @@ def plot_cleaning(
 ) -> None:
     """Write a picture (PNG) of a sweep before and after its cleaning, and of what each step took.
 
-    Parameters
-    ----------
-    before : Sweep
-    cleaned : Cleaned
-        What the cleaning made of it.
-    path : path
-    station : str
-        Name of the radar, for the title.
-    reach : float, optional
-        Metres from the radar to the sides of the map; by default as far as there is rain.
+    - ``cleaned``: what the cleaning made of it.
+    - ``station``: name of the radar, for the title.
+    - ``reach``: metres from the radar to the sides of the map; by default as far as there is rain.
     """
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch

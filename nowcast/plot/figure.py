@@ -19,10 +19,7 @@ FAINT = "#5a5a5a"
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of so many inches, that lays itself out.
 
-    Raises
-    ------
-    MissingExtraError
-        When matplotlib is not installed.
+    Raises MissingExtraError when matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -180,16 +180,9 @@ def add_legends(
 ) -> None:
     """Put the legends of rain and, where there are any, of probabilities beside all maps.
 
-    Parameters
-    ----------
-    figure : Figure
-    panels : Panels
-    images : mapping of str to AxesImage
-        A map of each row.
-    axes : sequence of Axes
-        All maps.
-    height : float
-        Part of the height of all maps that a legend takes.
+    - ``images``: a map of each row.
+    - ``axes``: all maps.
+    - ``height``: part of the height of all maps that a legend takes.
     """
     rain = [name for name in panels.rows if name not in panels.probabilities]
     for name in [*rain[:1], *list(panels.probabilities)[:1]]:

@@ -57,26 +57,18 @@ class Panels:
     ) -> Panels:
         """Take forecasts and what was observed then, cropped to where there is anything.
 
-        Parameters
-        ----------
-        forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
-            As :func:`nowcast.forecasters.predict.predict` gives it, or several by their names.
-        observed : DataArray (time, y, x) or (lead_time, y, x), optional
-            Rain on the same grid. Times that the forecast has and it has not are missing.
-        before : DataArray (time, y, x), optional
-            The frames that the forecast was made from; without times, the last ones at its step.
-        thresholds : sequence of float, optional
-            Rain rates in mm h-1 whose probability is shown too; by default 1, of forecasts that
-            have it.
-        members : int
-            How many members are shown too, of forecasts that have them.
-
-        Raises
-        ------
-        DataError
-            When there is no forecast, or one has another grid or other lead times than the first.
-        SettingsError
-            When no forecast has the probability of a threshold.
+        - ``forecast`` (lead_time, y, x): as :func:`nowcast.forecasters.predict.predict` gives it,
+          or several by their names.
+        - ``observed`` (time, y, x): rain on the same grid. Times that the forecast has and it has
+          not are missing.
+        - ``before`` (time, y, x): the frames that the forecast was made from; without times, the
+          last ones at its step.
+        - ``thresholds``: rain rates in mm h-1 whose probability is shown too; by default 1, of
+          forecasts that have it.
+        - ``members``: how many members are shown too, of forecasts that have them.
+        - raises DataError when there is no forecast, or one has another grid or other lead times
+          than the first.
+        - raises SettingsError when no forecast has the probability of a threshold.
         """
         import xarray as xr
 
@@ -123,10 +115,7 @@ class Panels:
     def zoomed(self, kilometres: float) -> Panels:
         """Return the square of so many km in which most rain is shown; all of a smaller grid.
 
-        Raises
-        ------
-        SettingsError
-            When it is not above 0.
+        Raises SettingsError when it is not above 0.
         """
         if not kilometres > 0:
             raise SettingsError(f"--zoom: expected the side of a square in km, found {kilometres}")

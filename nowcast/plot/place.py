@@ -83,18 +83,9 @@ def _lines(data: xr.Dataset | xr.DataArray) -> tuple[NDArray[np.float64], ...]:
 def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tuple[str, str]:
     """Draw borders, and range rings or parallels and meridians with their degrees as ticks.
 
-    Parameters
-    ----------
-    axes : Axes
-        Of a map whose axes are in kilometres.
-    place : Place
-    x, y : (nx,), (ny,)
-        Middles of the cells in metres, increasing.
-
-    Returns
-    -------
-    across, up : str
-        What the axes show.
+    - ``axes``: of a map whose axes are in kilometres.
+    - ``x``, ``y``: middles of the cells in metres, increasing.
+    - returns ``across``, ``up``: what the axes show.
     """
     from matplotlib.collections import LineCollection
 

@@ -25,11 +25,7 @@ def plot_probabilistic(scores: xr.Dataset, path: Path) -> None:
     probabilities; one with the rank histogram, where one gives members; and one with the power of
     the rain by wavelength, relative to what was observed.
 
-    Parameters
-    ----------
-    scores : Dataset
-        From :func:`nowcast.verification.verify`.
-    path : path
+    - ``scores``: from :func:`nowcast.verification.verify`.
     """
     last = scores.isel(lead_time=-1)
     there = last["forecasts"].notnull().any(("forecaster", "probability_bin"))

@@ -37,18 +37,9 @@ def draw_rain(
 ) -> AxesImage:
     """Draw a map of rain.
 
-    Parameters
-    ----------
-    axes : Axes
-    rain : (y, x)
-        mm h-1; NaN where missing.
-    x, y : (nx,), (ny,)
-        Middles of the cells in metres, increasing.
-
-    Returns
-    -------
-    AxesImage
-        What the legend is made from; its data may be replaced by :func:`masked` ones.
+    - ``rain``: mm h-1; NaN where missing.
+    - ``x``, ``y``: middles of the cells in metres, increasing.
+    - returns: what the legend is made from; its data may be replaced by :func:`masked` ones.
     """
     return draw_field(axes, rain, x, y, *rain_colours())
 

@@ -21,21 +21,11 @@ def bootstrap_weights(
     case is drawn as often. With fewer than `FEWEST_EVENTS` events, each stays as often as it is
     there: the intervals then say nothing about other events.
 
-    Parameters
-    ----------
-    events : sequence of int, (case,)
-        Event of each case; those of one event in order of time.
-    block : int
-        Length of the runs.
-    draws : int
-        Number of samples.
-    seed : int
-        The same seed gives the same samples.
-
-    Returns
-    -------
-    ndarray, (draws, cases) float64
-        Counts of each case in each sample.
+    - ``events``: event of each case; those of one event in order of time.
+    - ``block``: length of the runs.
+    - ``draws``: number of samples.
+    - ``seed``: the same seed gives the same samples.
+    - returns (draws, cases): counts of each case in each sample.
 
     References
     ----------
@@ -78,21 +68,14 @@ def difference_interval(
 ) -> NDArray[np.float64]:
     """Interval of each forecaster's pooled score minus the reference's, over bootstrap samples.
 
-    Parameters
-    ----------
-    numerator, denominator : ndarray, (case, forecaster, ...) number
-        What each case adds to both; the score is the quotient of the sums.
-    reference : int
-        Which forecaster is the reference; both scores of a difference come from the same sample.
-    weights : ndarray, (draw, case) float64
-        From `bootstrap_weights`.
-    level : float
-        Probability inside of the interval.
-
-    Returns
-    -------
-    ndarray, (2, forecaster, ...) float64
-        Lower and upper quantile; NaN where fewer than half of the samples have a denominator.
+    - ``numerator``, ``denominator`` (case, forecaster, ...): what each case adds to both; the score
+      is the quotient of the sums.
+    - ``reference``: which forecaster is the reference; both scores of a difference come from the
+      same sample.
+    - ``weights`` (draw, case): from `bootstrap_weights`.
+    - ``level``: probability inside of the interval.
+    - returns (2, forecaster, ...): lower and upper quantile; NaN where fewer than half of the
+      samples have a denominator.
     """
     above = np.tensordot(weights, np.asarray(numerator, np.float64), 1)
     below = np.tensordot(weights, np.asarray(denominator, np.float64), 1)

@@ -89,21 +89,11 @@ def score_all(
 
     The sums have the same bits on a cluster, and in a run that was begun again.
 
-    Parameters
-    ----------
-    totals : Totals
-        From `Settings.totals`; complete when all cases were given.
-    client : distributed.Client, optional
-        Cluster that scores the cases; without one, this process does.
-    kept : path, optional
-        Folder in which sums are kept meanwhile, from which the same call goes on.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after each case.
-
-    Raises
-    ------
-    ClusterError
-        When the workers die that score a case.
+    - ``totals``: from `Settings.totals`; complete when all cases were given.
+    - ``client``: cluster that scores the cases; without one, this process does.
+    - ``kept``: folder in which sums are kept meanwhile, from which the same call goes on.
+    - ``progress``: called as ``progress(done, total)`` after each case.
+    - raises ClusterError when the workers die that score a case.
     """
     jobs = [
         (archive, start, scored)

@@ -18,28 +18,15 @@ def ensemble_sums(
 ) -> tuple[Sums, Sums]:
     """Sum an ensemble's CRPS over pixels, and count the ranks of the observation.
 
-    Parameters
-    ----------
-    members : ndarray, (member, y, x) float32
-        Forecast rain rates in mm h-1.
-    observed : ndarray, (y, x) float32
-        Observed rain rate in mm h-1.
-    scored : ndarray, (y, x) bool
-        Which pixels count; members and observation are finite there.
-
-    Returns
-    -------
-    crps : ndarray, (3,) float64
-        Number of pixels, sum of the mean absolute error of the members, and sum of the mean
-        absolute difference of two members, drawn with replacement; see `crps`.
-    ranks : ndarray, (member + 1,) float64
-        How often the observation had so many members below it. Where members equal it (mostly
-        where all is dry) the pixel counts in equal parts for every rank that it may have.
-
-    Raises
-    ------
-    ShapeError
-        If members and observation do not lie on one grid.
+    - ``members`` (member, y, x): forecast rain rates in mm h-1.
+    - ``observed`` (y, x): observed rain rate in mm h-1.
+    - ``scored`` (y, x): which pixels count; members and observation are finite there.
+    - returns ``crps`` (3,): number of pixels, sum of the mean absolute error of the members, and
+      sum of the mean absolute difference of two members, drawn with replacement; see `crps`.
+    - returns ``ranks`` (member + 1,): how often the observation had so many members below it. Where
+      members equal it (mostly where all is dry) the pixel counts in equal parts for every rank that
+      it may have.
+    - raises ShapeError if members and observation do not lie on one grid.
 
     References
     ----------
@@ -97,13 +84,9 @@ def _add_pixels(values: Any, observed: Any, crps: Any, ranks: Any) -> None:
 def crps(sums: Sums, members: int | None = None) -> float:
     """Continuous ranked probability score in mm h-1; NaN without a pixel.
 
-    Parameters
-    ----------
-    sums : ndarray, (3,) float64
-        From `ensemble_sums`, of any number of cases.
-    members : int, optional
-        Give it for the fair score, which does not favour large ensembles (Ferro, 2014): the
-        members are then taken as a sample, not as the whole distribution.
+    - ``sums`` (3,): from `ensemble_sums`, of any number of cases.
+    - ``members``: give it for the fair score, which does not favour large ensembles (Ferro, 2014):
+      the members are then taken as a sample, not as the whole distribution.
     """
     pixels, error, spread = sums
     if pixels == 0:

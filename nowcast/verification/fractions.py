@@ -22,22 +22,12 @@ def fraction_sums(
     ``scores.spatial.fss_2d`` with ``zero_padding=False``; no field is invented outside). With sums
     over as many leads and cases as one likes, FSS = 1 - difference / (forecast + observed).
 
-    Parameters
-    ----------
-    forecast, observed : ndarray, (lead, y, x) bool
-        Where there is an event. A pixel that is not scored has to be False in both.
-    window : int
-        Side of the windows in pixels.
-
-    Returns
-    -------
-    ndarray, (lead, 3) float64
-        Sums of squares of the forecast fractions, of the observed ones, and of their differences.
-
-    Raises
-    ------
-    SettingsError
-        If the window is empty or larger than the grid.
+    - ``forecast``, ``observed`` (lead, y, x): where there is an event. A pixel that is not scored
+      has to be False in both.
+    - ``window``: side of the windows in pixels.
+    - returns (lead, 3): sums of squares of the forecast fractions, of the observed ones, and of
+      their differences.
+    - raises SettingsError if the window is empty or larger than the grid.
 
     References
     ----------
@@ -100,21 +90,13 @@ def radial_power(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Power of the rain in dB by wavelength, averaged over directions.
 
-    Parameters
-    ----------
-    rain : ndarray, (y, x) float32
-        Rain rate in mm h-1; missing pixels count as dry, so mask the fields that are to be
-        compared alike.
-    spacing : float
-        Of the pixels, in km.
-
-    Returns
-    -------
-    wavelength : ndarray, (max(y, x) // 2 - 1,) float64
-        In km, the long ones first; from the longer side of the grid down to two pixels.
-    power : ndarray, same shape, float64
-        Mean squared modulus of the Fourier coefficients, whose squares sum up to the field's
-        mean square.
+    - ``rain`` (y, x): rain rate in mm h-1; missing pixels count as dry, so mask the fields that are
+      to be compared alike.
+    - ``spacing``: of the pixels, in km.
+    - returns ``wavelength`` (y, x): in km, the long ones first; from the longer side of the grid
+      down to two pixels.
+    - returns ``power``: mean squared modulus of the Fourier coefficients, whose squares sum up to
+      the field's mean square.
 
     References
     ----------

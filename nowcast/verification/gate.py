@@ -58,13 +58,8 @@ def judge(
     It passes when, on three events or more, the 95 % interval of its CSI at 1 mm/h less S-PROG's is
     above 0 at half of its lead time or at the whole, and nowhere (0.1, 1 and 5 mm/h) below 0.
 
-    Parameters
-    ----------
-    model : MovingModel or NowcastModel
-    paths : sequence of path
-        The stores that its split has test stretches of.
-    progress : callable, optional
-        See `nowcast.verification.verify`.
+    - ``paths``: the stores that its split has test stretches of.
+    - ``progress``: see `nowcast.verification.verify`.
     """
     parts = []
     step, spacing = None, None

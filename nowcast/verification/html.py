@@ -53,16 +53,9 @@ def write_report(
 ) -> None:
     """Write the report of a verification.
 
-    Parameters
-    ----------
-    scores : Dataset
-        From :func:`nowcast.verification.verify`.
-    path : path
-    stores : sequence of Dataset
-        The rain stores; the rainiest case is forecast once more to be shown.
-    forecasters : mapping of str to Forecaster
-    members, seed : int
-        As for :func:`nowcast.verification.verify`.
+    - ``scores``: from :func:`nowcast.verification.verify`.
+    - ``stores``: the rain stores; the rainiest case is forecast once more to be shown.
+    - ``members``, ``seed``: as for :func:`nowcast.verification.verify`.
     """
     pictures = [
         ("By lead time and scale", lambda file: plot_scores(scores, file)),

@@ -40,23 +40,13 @@ def pool(
 ) -> xr.Dataset:
     """Pooled scores of several forecasters over several cases.
 
-    Parameters
-    ----------
-    cases : sequence of CaseSums
-        In order of time, at least one.
-    forecasters, lead_time, thresholds, scales
-        What the axes of the sums stand for; thresholds in mm h-1, scales in km.
-    reference : str, optional
-        Forecaster that the others are compared with.
-    events : sequence of int, optional
-        Event of each case, see `nowcast.rain.windows.event_labels`; one by default.
-    block : int
-        Number of consecutive cases that are not independent, see `bootstrap_weights`.
-
-    Returns
-    -------
-    xarray.Dataset
-        As `nowcast.verification.verify` describes it, without its attributes.
+    - ``cases``: in order of time, at least one.
+    - ``forecasters``, ``lead_time``, ``thresholds``, ``scales``: what the axes of the sums stand
+      for; thresholds in mm h-1, scales in km.
+    - ``reference``: forecaster that the others are compared with.
+    - ``events``: event of each case, see `nowcast.rain.windows.event_labels`; one by default.
+    - ``block``: number of consecutive cases that are not independent, see `bootstrap_weights`.
+    - returns: as `nowcast.verification.verify` describes it, without its attributes.
     """
     import xarray as xr
 

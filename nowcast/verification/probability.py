@@ -22,25 +22,13 @@ def probability_sums(
 ) -> Sums:
     """Sum what all scores of a probability forecast need; sums of several cases may be added.
 
-    Parameters
-    ----------
-    probability : ndarray, (y, x) float32
-        Forecast probability of the event, 0 to 1; anything where it is not scored.
-    observed : ndarray, (y, x) bool
-        Whether there was an event.
-    scored : ndarray, (y, x) bool
-        Which pixels count.
-
-    Returns
-    -------
-    ndarray, (BINS, 5) float64
-        In each bin of probability p, with o = 1 for an event and 0 for none: the number of pixels,
-        and the sums of p, p squared, o, and p times o.
-
-    Raises
-    ------
-    ShapeError
-        If the three do not have one shape.
+    - ``probability`` (y, x): forecast probability of the event, 0 to 1; anything where it is not
+      scored.
+    - ``observed`` (y, x): whether there was an event.
+    - ``scored`` (y, x): which pixels count.
+    - returns (BINS, 5): in each bin of probability p, with o = 1 for an event and 0 for none: the
+      number of pixels, and the sums of p, p squared, o, and p times o.
+    - raises ShapeError if the three do not have one shape.
     """
     if not probability.shape == observed.shape == scored.shape:
         raise ShapeError(
@@ -96,12 +84,8 @@ class BrierParts:
 def brier_parts(sums: Sums, bins: int = 10) -> BrierParts:
     """Brier score and its parts; all NaN without a scored pixel.
 
-    Parameters
-    ----------
-    sums : ndarray, (BINS, 5) float64
-        From `probability_sums`, of any number of cases.
-    bins : int
-        Bins of the decomposition, a divisor of `BINS`.
+    - ``sums`` (BINS, 5): from `probability_sums`, of any number of cases.
+    - ``bins``: bins of the decomposition, a divisor of `BINS`.
 
     References
     ----------
@@ -126,17 +110,10 @@ def brier_parts(sums: Sums, bins: int = 10) -> BrierParts:
 def reliability_curve(sums: Sums, bins: int = 10) -> tuple[Sums, Sums, Sums]:
     """Mean probability, observed frequency and number of pixels of each bin of probability.
 
-    Parameters
-    ----------
-    sums : ndarray, (BINS, 5) float64
-        From `probability_sums`.
-    bins : int
-        A divisor of `BINS`.
-
-    Returns
-    -------
-    mean probability, observed frequency, count : ndarray, (bins,) float64
-        NaN in bins without a pixel.
+    - ``sums`` (BINS, 5): from `probability_sums`.
+    - ``bins``: a divisor of `BINS`.
+    - returns ``mean probability``, ``observed frequency``, ``count`` (bins,): NaN in bins without a
+      pixel.
     """
     coarse = sums.reshape(bins, -1, 5).sum(1)
     count = coarse[:, 0]
@@ -150,17 +127,10 @@ def reliability_curve(sums: Sums, bins: int = 10) -> tuple[Sums, Sums, Sums]:
 def roc_curve(sums: Sums) -> tuple[Sums, Sums, float]:
     """Probability of false detection and of detection by threshold of probability, and the area.
 
-    Parameters
-    ----------
-    sums : ndarray, (BINS, 5) float64
-        From `probability_sums`.
-
-    Returns
-    -------
-    pofd, pod : ndarray, (BINS + 1,) float64
-        From "never warn" (0, 0) to "always warn" (1, 1).
-    area : float
-        Under the curve, by trapezes; NaN unless there were both events and non-events.
+    - ``sums`` (BINS, 5): from `probability_sums`.
+    - returns ``pofd``, ``pod`` (BINS + 1,): from "never warn" (0, 0) to "always warn" (1, 1).
+    - returns ``area``: under the curve, by trapezes; NaN unless there were both events and non-
+      events.
     """
     events = np.concatenate([[0.0], np.cumsum(sums[::-1, 3])])
     others = np.concatenate([[0.0], np.cumsum(sums[::-1, 0] - sums[::-1, 3])])

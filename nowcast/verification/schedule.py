@@ -27,32 +27,16 @@ def schedule(
     times, a curve of skill by lead would show that too; so a time counts only when forecasts of
     all leads reach it. Starts at the end of a run of frames are scored at their short leads only.
 
-    Parameters
-    ----------
-    time : ndarray, (time,) datetime64
-        Of the frames, increasing.
-    n_in : int
-        Frames that go in.
-    leads : sequence of int
-        Leads that are scored, in frames, increasing.
-    step : timedelta64
-        Of the frames.
-    every : int
-        Frames between two starts. It has to divide all leads for common valid times.
-    tolerance : float
-        See `valid_starts`.
-
-    Returns
-    -------
-    starts : ndarray, (start,) intp
-        Index of the first frame to be forecast.
-    scored : ndarray, (start, lead) bool
-        Whether the start is scored at each lead; no start without any.
-
-    Raises
-    ------
-    SettingsError
-        If there is no lead, or ``every`` does not divide them all.
+    - ``time`` (time,): of the frames, increasing.
+    - ``n_in``: frames that go in.
+    - ``leads``: leads that are scored, in frames, increasing.
+    - ``step``: of the frames.
+    - ``every``: frames between two starts. It has to divide all leads for common valid times.
+    - ``tolerance``: see `valid_starts`.
+    - returns ``starts`` (start,): index of the first frame to be forecast.
+    - returns ``scored`` (start, lead): whether the start is scored at each lead; no start without
+      any.
+    - raises SettingsError if there is no lead, or ``every`` does not divide them all.
 
     Examples
     --------

@@ -87,10 +87,7 @@ def latest(case: Case, status: dict[str, Any]) -> dict[str, Any]:
 def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
     """Return observed and forecast rain at a place.
 
-    Raises
-    ------
-    DataError
-        When it is outside of the grid.
+    Raises DataError when it is outside of the grid.
     """
     row, column = case.cell(latitude, longitude)
     return {
@@ -106,10 +103,7 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
 def area(case: Case, name: str) -> dict[str, Any]:
     """Return observed and forecast rain in an area, mean and maximum of its cells.
 
-    Raises
-    ------
-    DataError
-        When there is no such area.
+    Raises DataError when there is no such area.
     """
     names = case.areas.names if case.areas else ()
     if name not in names:

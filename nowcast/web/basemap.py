@@ -40,13 +40,10 @@ def basemap_of(case: Case) -> dict[str, Any]:
 def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
     """Return the base map of a grid, with range rings where a radar is at its origin.
 
-    Returns
-    -------
-    dict
-        ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in cells
-        from the north-western corner; ``labels``: texts, first those of degrees in the order of
-        their lines, then those of rings with their places; ``nodes``: latitudes and
-        longitudes of `NODES` x `NODES` points from corner to corner, the north-western one first.
+    - returns: ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in
+      cells from the north-western corner; ``labels``: texts, first those of degrees in the order of
+      their lines, then those of rings with their places; ``nodes``: latitudes and longitudes of
+      `NODES` x `NODES` points from corner to corner, the north-western one first.
     """
     latitude, longitude = grid.latitude_longitude()
     lines = {

@@ -93,10 +93,7 @@ class Case:
     def frame(self, quantity: str, n: int) -> Half:
         """Return a map (y, x): rain of any frame that is shown, or another of a lead time.
 
-        Raises
-        ------
-        KeyError
-            When there is none.
+        Raises KeyError when there is none.
         """
         lead = n - self.past
         if not 0 <= n < len(self.shown) or quantity not in self.quantities():
@@ -130,10 +127,7 @@ class Case:
     def cell(self, latitude: float, longitude: float) -> tuple[int, int]:
         """Return row and column of the cell around a place.
 
-        Raises
-        ------
-        DataError
-            When the place is outside of the grid.
+        Raises DataError when the place is outside of the grid.
         """
         import pyproj
 
@@ -161,11 +155,8 @@ def open_case(
 
     About 22 bytes a cell and lead time with seven thresholds.
 
-    Raises
-    ------
-    DataError
-        When the forecast is not one, or not whole. What was observed and areas may lack: then a
-        note says so.
+    Raises DataError when the forecast is not one, or not whole. What was observed and areas may
+    lack: then a note says so.
     """
     with open_forecast(path) as forecast:
         grid = Grid.from_dataset(forecast, where=str(path))

@@ -33,15 +33,8 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
     Each case has a folder of its own, ``case/NAME``; ``frames``, written last, names the newest.
     The one before stays for those who look at it; older ones are removed.
 
-    Returns
-    -------
-    int
-        Bytes of the site.
-
-    Raises
-    ------
-    SettingsError
-        When the folder has another page.
+    - returns: bytes of the site.
+    - raises SettingsError when the folder has another page.
     """
     if (site / "index.html").exists() and not (site / "frames").exists():
         raise SettingsError(

@@ -74,10 +74,7 @@ class Folder:
     def shown(self) -> Case:
         """Return the case to show, with the folder's problem among its notes.
 
-        Raises
-        ------
-        DataError
-            When there is nothing to show.
+        Raises DataError when there is nothing to show.
         """
         case = self.case
         if case is None:

@@ -21,13 +21,12 @@ BALANCED = tuple(max(1.0, threshold) for threshold in THRESHOLDS)
 class ExceedanceLoss(Loss):
     """Compares logits of exceedance with the number of thresholds that were reached.
 
-    Parameters
-    ----------
-    kind : "crps", "balanced" or "sharp"
-        The mean of the Brier scores of all thresholds, which is a CRPS in the logarithm of the rain
-        rate, told at these thresholds; the same with more weight on heavier rain; or one less the
-        CSI with probabilities in the place of yes and no (M. Rahman and Y. Wang, "Optimizing
-        intersection-over-union in deep neural networks", ISVC 2016), which favours sure answers.
+    - "crps": the mean of the Brier scores of all thresholds, which is a CRPS in the logarithm of
+      the rain rate, told at these thresholds;
+    - "balanced": the same with more weight on heavier rain;
+    - "sharp": one less the CSI with probabilities in the place of yes and no (M. Rahman and
+      Y. Wang, "Optimizing intersection-over-union in deep neural networks", ISVC 2016), which
+      favours sure answers.
     """
 
     def __init__(self, kind: str = "crps") -> None:

@@ -65,10 +65,7 @@ class MovingModel:
     def shape(self, settings: TrainSettings) -> TrainSettings:
         """Return settings with this network's shape, to go on training it.
 
-        Raises
-        ------
-        SettingsError
-            When they want another lead time than it has.
+        Raises SettingsError when they want another lead time than it has.
         """
         check_lead(settings, self.lead_minutes)
         network = self.about.get("settings", {}).get("network", settings.network)
@@ -95,10 +92,7 @@ class MovingModel:
     def of(cls, network: Averaged, metadata: dict[str, Any]) -> MovingModel:
         """Make it of what :meth:`save` wrote.
 
-        Raises
-        ------
-        KeyError, TypeError
-            When something is missing.
+        Raises KeyError, TypeError when something is missing.
         """
         table = {name: _tuples(pairs) for name, pairs in metadata["table"].items()}
         return cls(

@@ -28,10 +28,7 @@ SMALL, RAINNET, RECURRENT = (24, 48, 96), (32, 64, 128, 256), (24, 48, 64)
 class CorrectionNetwork(Module):
     """A network's correction of the logits that come with its inputs.
 
-    Parameters
-    ----------
-    body : UNet or Recurrent
-        From inputs (N, H, W, `CHANNELS`) to features (N, H, W, body.channels).
+    - ``body``: from inputs (N, H, W, `CHANNELS`) to features (N, H, W, body.channels).
     """
 
     def __init__(self, body: UNet | Recurrent) -> None:
@@ -53,11 +50,7 @@ class CorrectionNetwork(Module):
 class Averaged(Module):
     """The mean of several corrections, or a part of it.
 
-    Parameters
-    ----------
-    networks : sequence of CorrectionNetwork
-    part : float
-        How much of the mean counts, from 0 to 1.
+    - ``part``: how much of the mean counts, from 0 to 1.
     """
 
     def __init__(self, networks: Sequence[CorrectionNetwork], part: float = 1.0) -> None:
@@ -82,13 +75,8 @@ class UNet(Module):
     in place of transposed convolutions, which leave a checkerboard. With widths of 32 to 256 it is
     close to RainNet (G. Ayzel et al., Geosci. Model Dev. 13 (2020), 2631-2644).
 
-    Parameters
-    ----------
-    widths : sequence of int
-        Channels of each level.
-    dropout : float
-        At the coarsest level.
-    seed : int
+    - ``widths``: channels of each level.
+    - ``dropout``: at the coarsest level.
     """
 
     def __init__(self, widths: Sequence[int], dropout: float = 0.1, seed: int = 0) -> None:
@@ -128,12 +116,7 @@ class Recurrent(Module):
     finest level. Frames lie in the moving frame already; maps that are no frames and numbers are
     given at each step.
 
-    Parameters
-    ----------
-    layer : "convlstm" or "trajgru"
-    widths : sequence of int
-        Channels of each level.
-    seed : int
+    - ``widths``: channels of each level.
     """
 
     def __init__(self, layer: str, widths: Sequence[int] = RECURRENT, seed: int = 0) -> None:
@@ -170,10 +153,7 @@ class Recurrent(Module):
 def network(name: str, seed: int) -> CorrectionNetwork:
     """Return an untrained network by its name, one of `NAMES`.
 
-    Raises
-    ------
-    SettingsError
-        When there is none of that name.
+    Raises SettingsError when there is none of that name.
     """
     if name == "small":
         return CorrectionNetwork(UNet(SMALL, seed=seed))

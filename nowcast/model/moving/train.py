@@ -43,13 +43,8 @@ KEPT = 0.2
 def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> MovingModel:
     """Train networks that correct S-PROG's probabilities.
 
-    Parameters
-    ----------
-    job : Job
-    start : MovingModel, optional
-        To go on with, in place of untrained networks; its table is taken.
-    table : MarginTable
-        By which the probabilities are made.
+    - ``start``: to go on with, in place of untrained networks; its table is taken.
+    - ``table``: by which the probabilities are made.
     """
     table = table if start is None else start.table
     samples, validation = (
@@ -108,15 +103,9 @@ def moving_samples(
 ) -> SampleSet:
     """Return samples of the moving frame; every shard has some of each archive.
 
-    Parameters
-    ----------
-    training : bool
-        Whether they are augmented, and as many as the settings say; else a fourth of them.
-
-    Raises
-    ------
-    DataError
-        When there is no window of frames.
+    - ``training``: whether they are augmented, and as many as the settings say; else a fourth of
+      them.
+    - raises DataError when there is no window of frames.
     """
     smallest = [min(a.rain.sizes[axis] for a in archives) for axis in ("y", "x")]
     if min(smallest) < 8:
@@ -163,19 +152,10 @@ def fit(
 ) -> Fitted:
     """Train networks one after the other, and keep the part of their correction that helps.
 
-    Parameters
-    ----------
-    samples, validation : SampleSet
-        From `moving_samples`.
-    out : path
-        Folder for the checkpoints.
-    start : Averaged, optional
-        Networks to go on with, in place of untrained ones.
-
-    Raises
-    ------
-    SettingsError
-        When there are more networks to go on with than are wanted.
+    - ``samples``, ``validation``: from `moving_samples`.
+    - ``out``: folder for the checkpoints.
+    - ``start``: networks to go on with, in place of untrained ones.
+    - raises SettingsError when there are more networks to go on with than are wanted.
     """
     from daskdl.optim import Adam, ClipNorm
     from daskdl.optim.schedules import Cosine, Warmup

@@ -17,7 +17,7 @@ import pytest
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
-from nowcast.live import status
+from nowcast.live import products, status
 from nowcast.live import watch as module
 from nowcast.live.office import Office
 from nowcast.live.recalibration import EDGES, NAME, Recalibration, before
