@@ -37,7 +37,7 @@ def draw_rain(
 ) -> AxesImage:
     """Draw a map of rain.
 
-    - ``rain``: mm h-1; NaN where missing.
+    - ``rain`` (y, x): mm h-1; NaN where missing.
     - ``x``, ``y``: middles of the cells in metres, increasing.
     - returns: what the legend is made from; its data may be replaced by :func:`masked` ones.
     """

@@ -50,7 +50,7 @@ class Archive:
 
         ``n_in`` gives the number of frames that go in for a step in minutes.
 
-        Raises DataError, SettingsError see `nowcast.verification.verify`.
+        Raises DataError and SettingsError as `nowcast.verification.verify` does.
         """
         steps = [_step(array) for array in arrays]
         longest = max(steps)

@@ -21,7 +21,7 @@ def bootstrap_weights(
     case is drawn as often. With fewer than `FEWEST_EVENTS` events, each stays as often as it is
     there: the intervals then say nothing about other events.
 
-    - ``events``: event of each case; those of one event in order of time.
+    - ``events`` (case,): event of each case; those of one event in order of time.
     - ``block``: length of the runs.
     - ``draws``: number of samples.
     - ``seed``: the same seed gives the same samples.

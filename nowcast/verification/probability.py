@@ -129,8 +129,7 @@ def roc_curve(sums: Sums) -> tuple[Sums, Sums, float]:
 
     - ``sums`` (BINS, 5): from `probability_sums`.
     - returns ``pofd``, ``pod`` (BINS + 1,): from "never warn" (0, 0) to "always warn" (1, 1).
-    - returns ``area``: under the curve, by trapezes; NaN unless there were both events and non-
-      events.
+    - returns ``area``: under the curve, by trapezes; NaN unless there were events and others.
     """
     events = np.concatenate([[0.0], np.cumsum(sums[::-1, 3])])
     others = np.concatenate([[0.0], np.cumsum(sums[::-1, 0] - sums[::-1, 3])])
