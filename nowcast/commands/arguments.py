@@ -33,6 +33,14 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Workers to start; by default one a core.")
 ]
 Rain = Annotated[Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote.")]
+RainOrForecast = Annotated[
+    Path, typer.Argument(help="Rain store or forecast that nowcast wrote, zarr or netCDF.")
+]
+Model = Annotated[Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")]
+Members = Annotated[
+    int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Decides all that is random.")]
 Calibration = Annotated[
     Path | None,
     typer.Option(

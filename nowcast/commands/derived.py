@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import numbers
+from nowcast.commands.arguments import RainOrForecast, numbers
 from nowcast.commands.talk import progress_bar, say
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def accumulate(
-    rain: Annotated[
-        Path, typer.Argument(help="Rain store or forecast that nowcast wrote, zarr or netCDF.")
-    ],
+    rain: RainOrForecast,
     out: Annotated[Path, typer.Option(help="Sums to write: zarr, or netCDF if it ends in .nc")],
     over: Annotated[str, typer.Option(help="Lengths of windows, e.g. 1h,24h.")] = "1h",
     every: Annotated[
@@ -118,9 +116,7 @@ def _opened(path: Path) -> xr.Dataset:
 
 
 def cells(
-    rain: Annotated[
-        Path, typer.Argument(help="Rain store or forecast that nowcast wrote, zarr or netCDF.")
-    ],
+    rain: RainOrForecast,
     out: Annotated[Path, typer.Option(help="Cells to write: .geojson, .csv or .parquet")],
     threshold: Annotated[float, typer.Option(help="mm/h from which on rain is of a cell.")] = 1.0,
     saddle: Annotated[

@@ -47,7 +47,7 @@ def info(
 
 def _facts(path: Path) -> dict[str, Any]:
     from nowcast.forecasters.file import open_fields
-    from nowcast.model.model import FILE
+    from nowcast.model.saved import FILE
     from nowcast.radar.plainfile import is_zarr
     from nowcast.rain.store import damage_named
 

@@ -13,6 +13,9 @@ from daskdl.errors import DataError, SettingsError
 from nowcast.commands.arguments import (
     Calibration,
     MaybeCluster,
+    Members,
+    Model,
+    Seed,
     Workers,
     connected,
     lead_minutes,
@@ -43,9 +46,7 @@ def predict(
             "better than sprog, or sprog."
         ),
     ] = "auto",
-    model: Annotated[
-        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
-    ] = None,
+    model: Model = None,
     at: Annotated[
         str, typer.Option(help="Time of the last frame to read (UTC), or 'latest'.")
     ] = "latest",
@@ -53,10 +54,8 @@ def predict(
     thresholds: Annotated[
         str, typer.Option(help="Rain rates whose exceedance is forecast, mm h-1; '' for none.")
     ] = "0.1,0.5,1,2,5,10,20",
-    members: Annotated[
-        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    members: Members = 0,
+    seed: Seed = 0,
     calibration: Calibration = None,
     start: Annotated[
         str | None,

@@ -13,6 +13,9 @@ from nowcast.commands.arguments import (
     Calibration,
     Json,
     MaybeCluster,
+    Members,
+    Model,
+    Seed,
     Workers,
     connected,
     lead_minutes,
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from nowcast.forecasters import Forecaster
     from nowcast.lagrangian.exceedance import MarginTable
-    from nowcast.model.folder import Model
+    from nowcast.model.folder import Model as Network
 
 #: Methods that are scored when none are named; a model comes first when one is given.
 METHODS = ("persistence", "extrapolation", "sprog")
@@ -48,9 +51,7 @@ def verify(
             "is given, persistence, extrapolation and sprog."
         ),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
-    ] = None,
+    model: Model = None,
     against: Annotated[
         str | None,
         typer.Option(help="Method that the others are compared with; by default sprog."),
@@ -75,10 +76,8 @@ def verify(
         int,
         typer.Option(min=1, help="Frames between two forecasts; leads that it divides are scored."),
     ] = 1,
-    members: Annotated[
-        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    members: Members = 0,
+    seed: Seed = 0,
     calibration: Calibration = None,
     cluster: MaybeCluster = None,
     workers: Workers = None,
@@ -153,7 +152,7 @@ def score(
     stores: Sequence[xr.Dataset],
     forecasters: Mapping[str, Forecaster],
     *,
-    model: Model | None = None,
+    model: Network | None = None,
     against: str | None = None,
     lead: float | None = None,
     thresholds: tuple[float, ...] = (0.1, 1, 5, 10),
@@ -238,7 +237,7 @@ def score(
     return scores
 
 
-def _at_step_of(model: Model, store: xr.Dataset) -> xr.Dataset:
+def _at_step_of(model: Network, store: xr.Dataset) -> xr.Dataset:
     """Return a store at the time step at which a model is applied to it, and say so."""
     from nowcast.forecasters.predict import every_step
     from nowcast.model.folder import step_for
@@ -251,7 +250,7 @@ def _at_step_of(model: Model, store: xr.Dataset) -> xr.Dataset:
 
 
 def stretch(
-    store: xr.Dataset, model: Model | None, start: str | None, stop: str | None
+    store: xr.Dataset, model: Network | None, start: str | None, stop: str | None
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
     from nowcast.rain.name import name_of

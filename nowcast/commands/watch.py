@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import storage_options
+from nowcast.commands.arguments import Model, storage_options
 from nowcast.commands.talk import print_json, say
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def watch(
         typer.Option(help="All settings in YAML, see nowcast config; options here come before."),
     ] = None,
     method: Annotated[str, typer.Option(help="As nowcast predict has them.")] = "sprog",
-    model: Annotated[
-        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
-    ] = None,
+    model: Model = None,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
     once: Annotated[
         bool, typer.Option("--once", help="Take in what is there, forecast, and end.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.file import write_leads
-from nowcast.forecasters.forecast import THRESHOLDS, divided
+from nowcast.forecasters.forecast import divided
 from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.frames import apart
@@ -95,10 +95,8 @@ def predict(
     lead_minutes: float | None = None,
     *,
     method: str = "nowcast",
-    thresholds: Sequence[float] = THRESHOLDS,
-    members: int = 0,
-    seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
+    **asked: Any,
 ) -> xr.Dataset:
     """Forecast rain from the frames of a store up to a time.
 
@@ -108,7 +106,7 @@ def predict(
     - ``lead_minutes``: how far ahead; without it, as far as a model was trained for, other methods
       an hour.
     - ``method``: how the forecast's source is described.
-    - ``thresholds``, ``members``, ``seed``: see
+    - ``**asked``: thresholds, members and seed, see
       `nowcast.forecasters.forecaster.Forecaster.forecast`.
     - ``say``: told when a model of another time step is applied to some of the frames.
     - returns: ``rain_rate (lead_time, y, x)`` in mm h-1, and what else the forecaster gives; see
@@ -117,14 +115,7 @@ def predict(
       measure, or what the forecaster raises.
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
-    forecast = forecaster.forecast(
-        start.frames(),
-        start.leads,
-        thresholds=thresholds,
-        members=members,
-        seed=seed,
-        **start.settings,
-    )
+    forecast = forecaster.forecast(start.frames(), start.leads, **asked, **start.settings)
     return forecast_dataset(start.rain, start.index, forecast, method)
 
 
@@ -136,11 +127,9 @@ def predict_to(
     lead_minutes: float | None = None,
     *,
     method: str = "nowcast",
-    thresholds: Sequence[float] = THRESHOLDS,
-    members: int = 0,
-    seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
     finish: Callable[[xr.Dataset], xr.Dataset] = lambda part: part,
+    **asked: Any,
 ) -> tuple[int, np.datetime64, bool]:
     """Write what `predict` returns to a file, one lead time after the other.
 
@@ -153,11 +142,7 @@ def predict_to(
       missing everywhere: then so is the forecast.
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
-    asked: dict[str, Any] = {
-        "thresholds": thresholds,
-        "members": members,
-        "seed": seed,
-    } | start.settings
+    asked |= start.settings
     frames = start.frames()
     missing = not bool(np.isfinite(frames[-1]).any())
     if isinstance(forecaster, EachLead):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.model.display import of_model
+from nowcast.model.saved import Saved
 from nowcast.model.settings import TrainSettings, check_lead
 from nowcast.model.split import Split, minutes
 
 if TYPE_CHECKING:
     from daskdl.models import ConvLSTMForecaster
 
-FILE = "model.safetensors"
 #: Pixels above which the network passes over a grid tile by tile.
 LARGE = 2_000_000
 Array = NDArray[np.float32]
@@ -55,7 +53,7 @@ class RainScale:
 
 
 @dataclass(frozen=True)
-class NowcastModel:
+class NowcastModel(Saved):
     """Forecasts rain; it is a forecaster, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1."""
 
     network: ConvLSTMForecaster
@@ -63,8 +61,7 @@ class NowcastModel:
     #: Metres between rows and between columns of the grid it was trained on.
     spacing: tuple[float, float]
     scale: RainScale
-    split: Split  #: The times it was trained, validated and is to be tested on.
-    #: Plain data for people: the store trained on, settings, losses.
+    split: Split
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -82,15 +79,14 @@ class NowcastModel:
         """Longest lead that it was trained for, in minutes."""
         return self.n_out * minutes(self.step)
 
-    def _repr_html_(self) -> str:
-        """Return the table that a notebook shows."""
+    def told(self) -> dict[str, str]:
+        """Return frames and grid."""
         y, x = (f"{metres / 1000:g}" for metres in self.spacing)
-        told = {
+        return {
             "reads": f"{self.n_in} frames, one every {minutes(self.step):g} min",
             "forecasts": f"{self.n_out} frames, to {self.lead_minutes:g} min ahead",
             "grid": f"{y} by {x} km",
         }
-        return of_model(type(self).__name__, self.network, told, self.split, self.about)
 
     def __call__(self, rain: Array) -> Array:
         """Forecast.
@@ -129,19 +125,13 @@ class NowcastModel:
             to[missing] = np.nan
         return forecast
 
-    def save(self, folder: Path) -> None:
-        """Write the model to ``folder / "model.safetensors"``."""
-        from daskdl.nn import save
-
-        folder.mkdir(parents=True, exist_ok=True)
-        metadata = {
+    def metadata(self) -> dict[str, Any]:
+        """Return step, spacing and scale."""
+        return {
             "step_seconds": int(self.step / np.timedelta64(1, "s")),
             "spacing": list(self.spacing),
             "scale": asdict(self.scale),
-            "split": self.split.to_dict(),
-            "about": self.about,
         }
-        save(self.network, folder / FILE, metadata)
 
     @classmethod
     def of(cls, network: ConvLSTMForecaster, metadata: dict[str, Any]) -> NowcastModel:

@@ -93,8 +93,8 @@ def radial_power(
     - ``rain`` (y, x): rain rate in mm h-1; missing pixels count as dry, so mask the fields that are
       to be compared alike.
     - ``spacing``: of the pixels, in km.
-    - returns ``wavelength`` (max(y, x) // 2 - 1,): in km, the long ones first; from the longer side of the grid
-      down to two pixels.
+    - returns ``wavelength`` (max(y, x) // 2 - 1,): in km, the long ones first;
+      from the longer side of the grid down to two pixels.
     - returns ``power``: mean squared modulus of the Fourier coefficients, whose squares sum up to
       the field's mean square.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,20 @@ from numpy.typing import NDArray
 from nowcast.lagrangian.blocks import enlarge, softened
 from nowcast.lagrangian.cascade import Arrival, Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
-from nowcast.model.display import of_model
 from nowcast.model.moving.features import CHANNELS, FRAMES, cell_side, features
 from nowcast.model.moving.networks import Averaged
+from nowcast.model.saved import Saved
 from nowcast.model.settings import TrainSettings, check_lead
 from nowcast.model.split import Split
 
 Float = NDArray[np.float32]
 
-FILE = "model.safetensors"
 #: Cells of a square that is computed at once, and those around it that its result depends on.
 SQUARE, AROUND = 512, 64
 
 
 @dataclass(frozen=True)
-class MovingModel:
+class MovingModel(Saved):
     """Corrects the probabilities of S-PROG; a `nowcast.lagrangian.correction.Correction`."""
 
     network: Averaged
@@ -35,8 +33,7 @@ class MovingModel:
     spacings: tuple[float, ...]  #: Distances in km of the points of their grids, increasing.
     lead_minutes: float  #: How far ahead it was trained for.
     table: MarginTable  #: By which the probabilities are made that it corrects.
-    split: Split  #: The times it was trained, validated and is to be tested on.
-    #: Plain data for people: the stores trained on, settings, losses.
+    split: Split
     about: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -47,14 +44,13 @@ class MovingModel:
         """Frames that it reads."""
         return FRAMES
 
-    def _repr_html_(self) -> str:
-        """Return the table that a notebook shows."""
-        told = {
+    def told(self) -> dict[str, str]:
+        """Return frames, lead time and grid."""
+        return {
             "reads": f"{self.n_in} frames, of {_list(self.steps)} min apart",
             "corrects": f"S-PROG's probabilities, to {self.lead_minutes:g} min ahead",
             "grid": f"{_list(self.spacings)} km",
         }
-        return of_model(type(self).__name__, self.network, told, self.split, self.about)
 
     def __call__(self, cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
         """Return the corrections of all thresholds' logits, (threshold, y, x) float32."""
@@ -72,21 +68,15 @@ class MovingModel:
         shape = {"frame": "moving", "network": network, "lead_minutes": self.lead_minutes}
         return settings.with_own(shape)
 
-    def save(self, folder: Path) -> None:
-        """Write the model to ``folder / "model.safetensors"``."""
-        from daskdl.nn import save
-
-        folder.mkdir(parents=True, exist_ok=True)
-        metadata = {
+    def metadata(self) -> dict[str, Any]:
+        """Return the frame, what it was trained on, and the table that it corrects."""
+        return {
             "frame": "moving",
             "steps": list(self.steps),
             "spacings": list(self.spacings),
             "lead_minutes": self.lead_minutes,
             "table": asdict(self.table),
-            "split": self.split.to_dict(),
-            "about": self.about,
         }
-        save(self.network, folder / FILE, metadata)
 
     @classmethod
     def of(cls, network: Averaged, metadata: dict[str, Any]) -> MovingModel:

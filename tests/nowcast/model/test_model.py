@@ -9,7 +9,8 @@ from daskdl.errors import DataError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import Linear, save
 from nowcast.model.folder import load_model
-from nowcast.model.model import FILE, NowcastModel, RainScale
+from nowcast.model.model import NowcastModel, RainScale
+from nowcast.model.saved import FILE
 from nowcast.model.split import split_by_rain
 
 STEP = np.timedelta64(300, "s")
