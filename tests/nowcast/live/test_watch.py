@@ -1,10 +1,12 @@
-"""A watch takes each scan in once, forecasts from the newest, and goes on after a kill."""
+"""A watch takes each scan in once, forecasts from the newest, goes on after a kill, and answers."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import urllib.error
+import urllib.request
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,11 +16,13 @@ import h5py
 import numpy as np
 import pytest
 
+from daskdl.errors import SettingsError
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.ingest.settings import IngestSettings
-from nowcast.live import products, status
+from nowcast.live import health, products, status
 from nowcast.live import watch as module
+from nowcast.live.health import served
 from nowcast.live.office import Office
 from nowcast.live.recalibration import EDGES, NAME, Recalibration, before
 from nowcast.live.watch import Watch
@@ -279,3 +283,28 @@ def test_a_late_radar_makes_its_frame_of_a_mosaic_anew(tmp_path):
         with open_rain(watch.store) as rain:
             assert rain["radar_count"].values.tolist() == counts
     assert read(watch, "status.json")["repeated"] == 0
+
+
+def fetch(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def test_health_and_metrics(monkeypatch):
+    status = {"scans": 7, "damaged": {"a.h5": "no"}, "failing": ""}
+    with served(status, 0) as port:
+        assert "nowcast_scans_total 7\n" in fetch(port, "/metrics")
+        assert "nowcast_damaged_files 1\n" in fetch(port, "/metrics")
+        assert "last cycle 0 s ago" in fetch(port, "/healthz")
+        with pytest.raises(SettingsError, match="free port"), served({}, port):
+            pass
+        status["failing"] = "out: expected 34 MB free, found 1 MB"
+        with pytest.raises(urllib.error.HTTPError, match="503") as refused:
+            fetch(port, "/healthz")
+        assert refused.value.read() == b"last cycle 0 s ago; out: expected 34 MB free, found 1 MB\n"
+        refused.value.close()
+        status["failing"] = ""
+        monkeypatch.setattr(health, "SILENT", -1.0)
+        with pytest.raises(urllib.error.HTTPError, match="503") as refused:
+            fetch(port, "/healthz")
+        refused.value.close()

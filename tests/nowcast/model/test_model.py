@@ -1,17 +1,25 @@
-"""The model folder and the model as a forecaster."""
+"""The model as a forecaster: its folder, settings, inputs, steps and ONNX file."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import Linear, save
-from nowcast.model.folder import load_model
+from nowcast.lagrangian.exceedance import SHIPPED
+from nowcast.model.fixed import Symmetries
+from nowcast.model.folder import load_model, step_for
 from nowcast.model.model import NowcastModel, RainScale
+from nowcast.model.moving.model import MovingModel
+from nowcast.model.moving.networks import Averaged, network
 from nowcast.model.saved import FILE
-from nowcast.model.split import split_by_rain
+from nowcast.model.settings import TrainSettings, parse
+from nowcast.model.split import Split, split_by_rain
+from tests.nowcast.stores import small_model
 
 STEP = np.timedelta64(300, "s")
 
@@ -89,3 +97,161 @@ def test_refuses_stores_of_another_grid_or_step(model):
         model.check_fits("rain.zarr", (500.0, 500.0), STEP)
     with pytest.raises(DataError, match=r"frames every 5 min.*found every 10 min"):
         model.check_fits("rain.zarr", (1000.0, 1000.0), 2 * STEP)
+
+
+def ways(window: np.ndarray) -> list[bytes]:
+    """All that a window (T, H, W) may become."""
+    result = []
+    for t in (1, -1):
+        for y in (1, -1):
+            for x in (1, -1):
+                turned = window[::t, ::y, ::x]
+                result.append(turned.tobytes())
+                if turned.shape[1] == turned.shape[2]:
+                    result.append(turned.swapaxes(1, 2).tobytes())
+    return result
+
+
+@pytest.mark.parametrize(("size", "count"), [((3, 3), 16), ((3, 4), 8)])
+def test_every_window_becomes_one_of_its_symmetries_and_all_occur(size, count):
+    window = np.arange(5 * size[0] * size[1], dtype=np.float32).reshape(5, *size)
+    frames = np.broadcast_to(window[None, ..., None], (400, *window.shape, 1))
+    made = Symmetries()({"x": frames[:, :2], "y": frames[:, 2:]}, np.random.default_rng(0))
+    assert made["x"].shape == (400, 2, *size, 1)
+    assert made["y"].shape == (400, 3, *size, 1)
+    found = {np.concatenate([x, y]).tobytes() for x, y in zip(made["x"], made["y"], strict=True)}
+    assert found == set(ways(window))
+    assert len(found) == count
+
+
+def test_the_generator_alone_decides_and_nothing_is_changed_in_place():
+    rng = np.random.default_rng(1)
+    batch = {"x": rng.random((8, 2, 4, 4, 1)), "y": rng.random((8, 1, 4, 4, 1))}
+    kept = {name: array.copy() for name, array in batch.items()}
+    first, second = (Symmetries()(batch, np.random.default_rng(5)) for _ in range(2))
+    for name in batch:
+        np.testing.assert_array_equal(first[name], second[name])
+        np.testing.assert_array_equal(batch[name], kept[name])
+    other = Symmetries()(batch, np.random.default_rng(6))
+    assert (other["x"] != first["x"]).any()
+
+
+rates = st.floats(0, 150, width=32)
+
+
+@given(rates)
+def test_there_and_back(rate):
+    scale = RainScale()
+    again = scale.to_rain(scale.to_network(np.array([rate], np.float32)))
+    np.testing.assert_allclose(again, [rate], rtol=2e-5, atol=1e-6)
+
+
+@given(rates, rates)
+def test_more_rain_is_more(a, b):
+    values = RainScale().to_network(np.array(sorted((a, b)), np.float32))
+    assert values[0] <= values[1]
+
+
+def test_dry_is_zero_full_is_one_missing_stays():
+    values = RainScale(0.1, 50).to_network(np.array([0, 50, np.nan, -3], np.float32))
+    np.testing.assert_allclose(values, [0, 1, np.nan, 0], rtol=1e-6)
+
+
+def test_what_a_network_makes_is_never_below_zero_or_without_bound():
+    rain = RainScale(0.1, 50).to_rain(np.array([-3, 40], np.float32))
+    assert rain[0] == 0
+    np.testing.assert_allclose(rain[1], 200, rtol=1e-4)
+    assert rain.dtype == np.float32
+
+
+def test_onnxruntime_makes_the_same_forecast(tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from daskdl.interop.onnx import save
+
+    settings = TrainSettings()
+    time = np.datetime64("2020-02-07T13:00") + 5 * np.arange(40) * np.timedelta64(1, "m")
+    network = ConvLSTMForecaster(
+        settings.n_in, 3, settings.channels, settings.kernel_size, settings.block
+    )
+    network.head.bias.data += 0.5  # of an untrained one all may be dry
+    split = split_by_rain("store", time, np.ones(40), (0.5, 0.2), 5)
+    model = NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split)
+    rain = np.random.default_rng(0).gamma(0.5, 2, (settings.n_in, 24, 32)).astype(np.float32)
+
+    save(network, tmp_path / "nowcast.onnx", (settings.n_in, 24, 32, 1))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(tmp_path / "nowcast.onnx", options)
+    name = session.get_inputs()[0].name
+    x = model.scale.to_network(rain)[np.newaxis, ..., np.newaxis]
+    (found,) = session.run(None, {name: np.repeat(x, 2, 0)})
+    for one in found:
+        forecast = model.scale.to_rain(one[..., 0])
+        np.testing.assert_allclose(forecast, model(rain), rtol=1e-4, atol=1e-4)
+
+
+def test_options_win_over_assignments_and_these_over_the_file(tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text("epochs: 5\nn_in: 4\ntile: 64\n")
+    settings = parse(file, ["n_in=3", "channels=[8, 8]"], epochs=2.0, lead_minutes=None)
+    assert (settings.epochs, settings.n_in, settings.tile) == (2, 3, 64)
+    assert settings.channels == (8, 8)
+    assert settings.lead_minutes == TrainSettings().lead_minutes
+
+
+@pytest.mark.parametrize(
+    ("assignment", "sentence"),
+    [
+        ("epocs=3", r"setting epocs: Extra inputs are not permitted.*settings: frame, "),
+        ("epochs=-1", r"setting epochs: .*greater than 0, found -1"),
+        ("epochs", r"--set: expected NAME=VALUE, found 'epochs'"),
+    ],
+)
+def test_what_is_wrong_is_named(assignment, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        parse(None, [assignment])
+
+
+def test_a_file_that_is_no_settings_is_named(tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text("just words")
+    with pytest.raises(SettingsError, match=r"settings.yaml: expected lines .*'just words'"):
+        parse(file, [])
+    with pytest.raises(SettingsError, match=r"missing.yaml: expected settings in YAML"):
+        parse(tmp_path / "missing.yaml", [])
+
+
+def minutes(count: float) -> np.timedelta64:
+    return np.timedelta64(round(60 * count), "s")
+
+
+def moving(*steps: float) -> MovingModel:
+    made = Averaged([network("small", 0)])
+    return MovingModel(made, steps, (1.0,), 60, SHIPPED, Split((), (), ()), {})
+
+
+@pytest.mark.parametrize(
+    ("steps", "have", "used", "words"),
+    [
+        ((5, 10), 5, 5, ""),
+        ((5, 10), 7.5, 7.5, ""),
+        ((10,), 5, 10, "one in 2 is used"),
+        ((10,), 4, 12, "one in 3 is used"),
+        ((5,), 15, 15, "it knows less of these"),
+    ],
+)
+def test_networks_of_the_moving_frame_take_any_step(steps, have, used, words):
+    step, said = step_for(moving(*steps), minutes(have), "a.zarr")
+    assert step == minutes(used)
+    assert words in said
+    assert bool(words) == bool(said)
+
+
+def test_those_of_the_fixed_frame_only_their_own():
+    model = small_model()  # every ten minutes
+    assert step_for(model, minutes(10), "a.zarr") == (minutes(10), "")
+    assert step_for(model, minutes(5), "a.zarr")[0] == minutes(10)
+    for have in (4, 20):
+        with pytest.raises(DataError, match=f"found every {have} min; train one on such frames"):
+            step_for(model, minutes(have), "a.zarr")

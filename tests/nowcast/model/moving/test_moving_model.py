@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import daskdl
+from daskdl import models, nn
 from daskdl.interop.description import describe
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.ops import mean
@@ -161,3 +162,11 @@ def test_their_products_are_float32s_in_both_precisions(name):
         found.append((y.data, made.flat_grad.copy()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_saved_network_is_read_where_the_zoo_is_known_too(tmp_path):
+    made = network("small", 0)
+    nn.save(made, tmp_path / "a.safetensors")
+    assert {type(part).__name__ for _, part in made.modules()} & {*models.__all__} == {"UNet"}
+    kinds = [type(part) for _, part in daskdl.load(tmp_path / "a.safetensors").modules()]
+    assert kinds == [type(part) for _, part in made.modules()]
