@@ -1,6 +1,7 @@
 """Fit the rank margins of `sprog` to real events: ``python -m ci.fit_probabilities``.
 
-Prints the table of nowcast/lagrangian/margins.py; writes those of all radars but one for the bench.
+Prints the table SHIPPED of nowcast/lagrangian/exceedance.py; writes those of all radars but one
+for the bench.
 """
 
 from __future__ import annotations

@@ -132,3 +132,17 @@ def forecast_dataset(
     if is_simulated(rain):
         dataset.attrs["simulated"] = 1
     return dataset
+
+
+def forecast_of(dataset: xr.Dataset) -> Forecast:
+    """Return the forecast that `forecast_dataset` described."""
+
+    def values(name: str) -> Any:
+        return dataset[name].values.astype(np.float32, copy=False) if name in dataset else None
+
+    probability = values("exceedance_probability")
+    thresholds = () if probability is None else tuple(dataset["threshold"].values.tolist())
+    return Forecast(
+        values("rain_rate"), thresholds, probability, values("rain_rate_members"),
+        values("event_probability"),
+    )  # fmt: skip

@@ -72,6 +72,14 @@ class Forecast:
         reached[np.isnan(self.rain)] = np.nan
         return reached
 
+    def at(self, leads: slice | list[int]) -> Forecast:
+        """Return the forecast of some of its lead times, by their positions."""
+        probability, members, event_probability = (
+            None if array is None else array[:, leads]
+            for array in (self.probability, self.members, self.event_probability)
+        )
+        return Forecast(self.rain[leads], self.thresholds, probability, members, event_probability)
+
     def quantiles(self, levels: tuple[float, ...]) -> Float:
         """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1.
 
@@ -132,15 +140,5 @@ def joined(parts: Iterable[Forecast], leads: int) -> Forecast:
 
 def divided(forecast: Forecast) -> Iterator[Forecast]:
     """Give the forecast of one lead time after the other: what `joined` puts together."""
-
-    def of_lead(array: Float | None, lead: int) -> Float | None:
-        return None if array is None else array[:, lead : lead + 1]
-
     for lead in range(len(forecast.rain)):
-        yield Forecast(
-            forecast.rain[lead : lead + 1],
-            forecast.thresholds,
-            of_lead(forecast.probability, lead),
-            of_lead(forecast.members, lead),
-            of_lead(forecast.event_probability, lead),
-        )
+        yield forecast.at(slice(lead, lead + 1))

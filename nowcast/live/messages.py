@@ -9,6 +9,7 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from email.message import EmailMessage
+from functools import partial
 from typing import Any
 
 from daskdl.files import replacing
@@ -24,16 +25,10 @@ def channels(send: Channels) -> dict[str, Callable[[dict[str, Any]], None]]:
 
     They raise an exception of Python's when it does not arrive.
     """
-    made: dict[str, Callable[[dict[str, Any]], None]] = {}
-    if send.command is not None:
-        made["command"] = lambda message: _run(send.command or [], message)
-    if send.webhook is not None:
-        made["webhook"] = lambda message: _post(send.webhook or "", message)
-    if (mail := send.mail) is not None:
-        made["mail"] = lambda message: _mail(mail, message)
-    if (cap := send.cap) is not None:
-        made["cap"] = lambda message: _write(cap, message)
-    return made
+    senders: dict[str, Callable[..., None]]
+    senders = {"command": _run, "webhook": _post, "mail": _mail, "cap": _write}
+    receivers = {name: getattr(send, name) for name in senders}
+    return {name: partial(senders[name], to) for name, to in receivers.items() if to is not None}
 
 
 def _run(command: list[str], message: dict[str, Any]) -> None:

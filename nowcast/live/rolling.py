@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from daskdl.errors import DaskdlError, DataError
 from daskdl.files import replacing
 from nowcast.forecasters import forecaster
+from nowcast.forecasters.dataset import forecast_of
 from nowcast.forecasters.file import open_forecast
-from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.predict import latest_of, predict
 from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.utc import utc_text
 from nowcast.verification.case import CaseSums, Totals, score_case
-from nowcast.verification.findings import findings
+from nowcast.verification.findings import findings, lead_texts
 from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool
 from nowcast.verification.probability import BINS, probability_sums
 from nowcast.verification.report import write_json
@@ -117,11 +117,11 @@ class Rolling:
         start = start_of(path)
         lead = dataset["lead_time"].values
         observed = _observed(rain, dataset["time"].values)
-        made = {ISSUED: _forecast(dataset)}
+        made = {ISSUED: forecast_of(dataset)}
         try:
             for name, method in self.others.items():
                 other = predict(method, rain, utc_text(start), last, thresholds=THRESHOLDS)
-                made[name] = _forecast(other.reindex(lead_time=lead))
+                made[name] = forecast_of(other.reindex(lead_time=lead))
         except DaskdlError as error:  # frames before it are gone
             log.info("%s: not verified: %s", path, error)
             made, observed = dict.fromkeys([ISSUED, *self.others], made[ISSUED]), observed * np.nan
@@ -214,7 +214,7 @@ class Rolling:
         behind = []
         if bool((issued["csi_difference_high"] < 0).any()):
             behind = [text for text in findings(scores) if text.startswith(f"{ISSUED} against")]
-        minutes = [f"{lead / np.timedelta64(60, 's'):g}" for lead in scores["lead_time"].values]
+        minutes = lead_texts(scores)
         shown = {
             name: {
                 str(one): dict(zip(minutes, _plain(at[name].sel(forecaster=one)), strict=True))
@@ -259,19 +259,6 @@ def _before_sums(dataset: xr.Dataset, observed: NDArray[np.float32]) -> NDArray[
             for n in range(len(observed)):
                 sums[n, k] = probability_sums(chances[n], observed[n] >= threshold, scored[n])
     return sums
-
-
-def _forecast(dataset: xr.Dataset) -> Forecast:
-    """Return the Forecast of a Dataset of `nowcast.forecasters.dataset.forecast_dataset`."""
-
-    def values(name: str) -> Any:
-        return dataset[name].values if name in dataset else None
-
-    thresholds = tuple(dataset["threshold"].values.tolist()) if "threshold" in dataset else ()
-    return Forecast(
-        dataset["rain_rate"].values, thresholds, values("exceedance_probability"),
-        values("rain_rate_members"), values("event_probability"),
-    )  # fmt: skip
 
 
 def _plain(values: xr.DataArray) -> list[float | None]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.forecasters.forecast import Forecast
+from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
 from nowcast.verification.schedule import own_times, schedule
 
@@ -59,14 +59,14 @@ class Archive:
             times = longest / step
             if times != round(times):
                 raise DataError(
-                    f"verify: expected steps of which the longest, {_minutes(longest):g} min, is a "
-                    f"multiple, found one of {_minutes(step):g} min; verify such archives apart."
+                    f"verify: expected steps of which the longest, {minutes(longest):g} min, is a "
+                    f"multiple, found one of {minutes(step):g} min; verify such archives apart."
                 )
             spacing = mean_spacing(array["y"].to_numpy(), array["x"].to_numpy(), "verify")
             ahead = [lead * round(times) for lead in leads]
             time = array["time"].to_numpy()
             plan = schedule if common else own_times
-            read = n_in(_minutes(step))
+            read = n_in(minutes(step))
             starts, scored = plan(
                 time, read, ahead, step, every=every * round(times), tolerance=0.5
             )
@@ -75,13 +75,13 @@ class Archive:
                 made.append(
                     cls(
                         number, array, time, read, ahead, starts, scored, spacing / 1000,
-                        _minutes(step), longest, windows,
+                        minutes(step), longest, windows,
                     )
                 )  # fmt: skip
         if not made:
             frames = sum(array.sizes["time"] for array in arrays)
             raise DataError(
-                f"verify: expected {n_in(_minutes(longest))} + {max(leads)} consecutive frames at "
+                f"verify: expected {n_in(minutes(longest))} + {max(leads)} consecutive frames at "
                 f"least once, found no such start in {frames} frames; take shorter forecasts or "
                 "more data."
             )
@@ -113,17 +113,6 @@ class Archive:
             self, rain=rain, time=self.time[part], starts=self.starts[:0], scored=self.scored[:0]
         )
 
-    def at_leads(self, forecast: Forecast) -> Forecast:
-        """Return a forecast of all frames at the leads that are scored."""
-        at = [lead - 1 for lead in self.leads]
-        return Forecast(
-            forecast.rain[at],
-            forecast.thresholds,
-            None if forecast.probability is None else forecast.probability[:, at],
-            None if forecast.members is None else forecast.members[:, at],
-            None if forecast.event_probability is None else forecast.event_probability[:, at],
-        )
-
 
 def _step(rain: xr.DataArray) -> np.timedelta64:
     """Time step in ns: scans start some seconds early or late, the step is of whole minutes."""
@@ -142,10 +131,6 @@ def _step(rain: xr.DataArray) -> np.timedelta64:
     second = 1_000_000_000
     unit = 60 * second if np.median(steps) >= 60 * second else second
     return np.timedelta64(max(unit, round(float(np.median(steps)) / unit) * unit), "ns")
-
-
-def _minutes(step: np.timedelta64) -> float:
-    return float(step / np.timedelta64(1, "s")) / 60
 
 
 def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> list[int]:

@@ -73,7 +73,7 @@ class Settings:
                 f"verify: expected forecasts of shape {expected} from {name}, found "
                 f"{made.rain.shape}."
             )
-        return archive.at_leads(made)
+        return made.at([lead - 1 for lead in archive.leads])
 
 
 def score_all(

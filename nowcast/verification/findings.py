@@ -78,7 +78,7 @@ def motion_faults(scores: xr.Dataset) -> list[str]:
     thresholds = scores["threshold"].to_numpy()
     threshold = float(thresholds[np.argmin(np.abs(np.log(thresholds / RAIN)))])
     csi = scores["csi"].sel(threshold=threshold)
-    minutes = _minutes(scores)
+    minutes = lead_texts(scores)
     said = []
     for name in names:
         if not name.endswith("extrapolation"):
@@ -94,7 +94,7 @@ def motion_faults(scores: xr.Dataset) -> list[str]:
 
 def _by_threshold(here: xr.Dataset, score: str, title: str, sign: int) -> str:
     """Say where a score is better or worse, thresholds of one verdict together."""
-    minutes = _minutes(here)
+    minutes = lead_texts(here)
     verdicts: dict[str, list[str]] = {}
     for threshold in here["threshold"].to_numpy().tolist():
         at = here.sel(threshold=threshold)
@@ -106,7 +106,7 @@ def _by_threshold(here: xr.Dataset, score: str, title: str, sign: int) -> str:
 
 
 def _crps(here: xr.Dataset) -> str:
-    return f"CRPS {_verdict(here, 'crps', -1, _minutes(here))}"
+    return f"CRPS {_verdict(here, 'crps', -1, lead_texts(here))}"
 
 
 def _verdict(at: xr.Dataset, score: str, sign: int, minutes: Sequence[str]) -> str:
@@ -147,5 +147,6 @@ def _join(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _minutes(scores: xr.Dataset) -> list[str]:
+def lead_texts(scores: xr.Dataset) -> list[str]:
+    """Return leads in minutes, as text."""
     return [f"{lead:g}" for lead in scores["lead_time"].to_numpy() / np.timedelta64(60, "s")]

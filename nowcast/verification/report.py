@@ -12,7 +12,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.files import replacing
-from nowcast.verification.findings import findings
+from nowcast.verification.findings import findings, lead_texts
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,7 +54,7 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
     >>> to_json(scores)["forecasters"]["persistence"]["10"]["thresholds"]["0.5"]["csi"]
     1.0
     """
-    minutes = _minutes(scores)
+    minutes = lead_texts(scores)
     thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
     forecasters: dict[str, Any] = {}
     for m, forecaster in enumerate(scores["forecaster"].to_numpy().tolist()):
@@ -161,7 +161,7 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
         words = header in ("forecaster", "CSI gain")
         table.add_column(header, justify="left" if words else "right", no_wrap=True)
     forecasters = shown["forecaster"].to_numpy().tolist()
-    for i, lead in enumerate(_minutes(scores)):
+    for i, lead in enumerate(lead_texts(scores)):
         at_lead = shown.isel(lead_time=i)
         for m, forecaster in enumerate(forecasters):
             here = at_lead.isel(forecaster=m)
@@ -241,11 +241,6 @@ def _difference(at: xr.Dataset, score: str) -> dict[str, Any]:
         name: _plain(at[name]),
         f"{name}_interval": [_plain(at[f"{name}_{end}"]) for end in ("low", "high")],
     }
-
-
-def _minutes(scores: xr.Dataset) -> list[str]:
-    """Leads in minutes, as text."""
-    return [f"{lead:g}" for lead in scores["lead_time"].to_numpy() / np.timedelta64(60, "s")]
 
 
 def _digits(value: xr.DataArray) -> str:

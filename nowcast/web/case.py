@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.forecasters.dataset import forecast_of
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.forecast import Forecast
 from nowcast.plot.bare import SCALES, indexed
@@ -214,24 +215,13 @@ def _area_quantiles(areas: Areas, members: NDArray[np.float32]) -> NDArray[np.fl
 
 def _lead(forecast: xr.Dataset, n: int, path: Path) -> Forecast:
     """Read one lead time."""
-    one = forecast.isel(lead_time=slice(n, n + 1))
     try:
-        arrays = {
-            name: one[variable].values.astype(np.float32, copy=False)
-            for name, variable in (
-                ("rain", "rain_rate"),
-                ("probability", "exceedance_probability"),
-                ("members", "rain_rate_members"),
-            )
-            if variable in one
-        }
+        return forecast_of(forecast.isel(lead_time=slice(n, n + 1)))
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise DataError(
             f"{path}: expected a whole forecast, found a damaged one ({type(error).__name__}: "
             f"{error}); make it anew"
         ) from error
-    known = "probability" in arrays
-    return Forecast(thresholds=tuple(one["threshold"].values.tolist()) if known else (), **arrays)
 
 
 def _stacked(parts: list[NDArray[np.float32] | None]) -> Half | None:
