@@ -1,6 +1,6 @@
 """Fit the rank margins of `sprog` to real events: ``python -m ci.fit_probabilities``.
 
-Prints the table SHIPPED of nowcast/lagrangian/exceedance.py; writes those of all radars but one
+Prints the ROWS of nowcast/lagrangian/exceedance.py; writes those of all radars but one
 for the bench.
 """
 
@@ -12,7 +12,8 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,8 @@ def main() -> None:
     drawn: list[Sample] = []
     for loaded in of_radar.values():
         drawn += samples(loaded, options.every, options.starts)
-    print(f"SHIPPED = {fit(drawn)!r}")
+    for threshold, *pairs in zip(*astuple(fit(drawn)), strict=True):
+        print(f"    {(threshold, *chain.from_iterable(pairs))!r},")
     left_out = {r: asdict(fit([s for s in drawn if s.source != r])) for r in sorted(of_radar)}
     LEFT_OUT.write_text(json.dumps(left_out, indent=1) + "\n")
 

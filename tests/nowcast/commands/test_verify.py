@@ -152,20 +152,6 @@ def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
         scored(moving_rain(gaps))
 
 
-def test_another_grid_or_step_is_refused():
-    with pytest.raises(DataError, match=r"expected a grid of 1000 x 1000 m, .* 500 x 500 m"):
-        scored(moving_rain(spacing=500.0))
-    with pytest.raises(DataError, match=r"expected frames every 10 min or .* every 20 min"):
-        scored(moving_rain(20 * np.arange(24)), start="2020-06-01", stop="2020-06-02")
-
-
-def test_what_is_no_time_is_named_by_its_option():
-    with pytest.raises(SettingsError, match=r"--from: expected a time .* found 'soon'"):
-        scored(start="soon")
-    with pytest.raises(SettingsError, match=r"--to: expected a time .* found ''"):
-        scored(stop="")
-
-
 @pytest.mark.slow
 def test_simulated_rain_is_called_so_in_the_table(scores, capsys):
     made = scored(moving_rain(title="Rain rate of Simulated radar"), **TWO)

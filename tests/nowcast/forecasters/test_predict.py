@@ -175,13 +175,6 @@ def test_leads_that_the_model_has_not_are_refused(rain, model):
         predict(model, rain, lead_minutes=25)
 
 
-def test_another_grid_or_step_is_refused(model):
-    with pytest.raises(DataError, match=r"expected a grid of 1000 x 1000 m, .* found 500 x 500 m"):
-        predict(model, moving_rain(spacing=500.0))
-    with pytest.raises(DataError, match=r"expected frames every 10 min or .* found every 20 min"):
-        predict(model, moving_rain(20 * np.arange(FRAMES)))
-
-
 def test_a_model_of_a_longer_step_takes_one_frame_in_two_and_says_so(model):
     said: list[str] = []
     fast = moving_rain(5 * np.arange(FRAMES))

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskdl.errors import SettingsError
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import Forecast
 from nowcast.live import alerts as module
 from nowcast.live.alerts import Alerter, probability
 from nowcast.live.messages import NAMESPACE
-from nowcast.live.settings import Alerts, Rule, read_yaml
+from nowcast.live.settings import Alerts, Rule
 from nowcast.rain.store import write_netcdf
 from tests.nowcast.stores import SIZE, moving_rain
 
@@ -210,10 +209,3 @@ def test_a_webhook_that_fails_is_tried_again_and_mail_is_sent(tmp_path, rain):
             server.shutdown()
     assert json.loads(got[0])["id"] == json.loads(got[2])["id"]
     assert "Subject: Heavy rain, Town: 5 mm/h with 90%" in got[1]
-
-
-def test_a_wrong_setting_is_answered_with_the_nearest_name(tmp_path):
-    path = tmp_path / "alerts.yaml"
-    path.write_text("areas: a.geojson\nrules: [{name: a, rate: 5, probabilty: 0.5}]\n")
-    with pytest.raises(SettingsError, match=r"rules\.0\.probabilty: .* did you mean probability"):
-        read_yaml(path, Alerts)

@@ -15,7 +15,6 @@ from nowcast.model.fixed import ToNetwork
 from nowcast.model.folder import load_model
 from nowcast.model.model import NowcastModel
 from nowcast.model.settings import TrainSettings
-from nowcast.model.split import frames_ahead
 from nowcast.model.train import train
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
@@ -118,12 +117,6 @@ def test_missing_pixels_do_not_spoil_training(moving, tmp_path):
     settings = TINY.model_copy(update={"epochs": 0.5})
     model = train(store, tmp_path / "m", settings, progress=False)
     assert np.isfinite(model.network.flat).all()
-
-
-def test_lead_times_are_whole_steps():
-    assert frames_ahead(60, np.timedelta64(300, "s")) == 12
-    with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):
-        frames_ahead(25, np.timedelta64(600, "s"))
 
 
 @pytest.mark.slow
