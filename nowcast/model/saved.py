@@ -19,11 +19,11 @@ class Saved:
     about: dict[str, Any]  #: Plain data for people: the stores trained on, settings, losses.
 
     def told(self) -> dict[str, str]:
-        """Return what only this kind of model tells of itself, in the order of its rows."""
+        """Return the rows of the table that only this kind of model has."""
         raise NotImplementedError
 
     def metadata(self) -> dict[str, Any]:
-        """Return what only this kind of model keeps beside its network, as JSON has it."""
+        """Return the numbers that only this kind of model keeps beside its network, for JSON."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
