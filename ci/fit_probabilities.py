@@ -1,7 +1,6 @@
 """Fit the rank margins of `sprog` to real events: ``python -m ci.fit_probabilities``.
 
-Prints the ROWS of nowcast/lagrangian/exceedance.py; writes those of all radars but one
-for the bench.
+Prints the ROWS of nowcast.lagrangian.exceedance; writes those of all radars but one for the bench.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +65,7 @@ def main() -> None:
     for loaded in of_radar.values():
         drawn += samples(loaded, options.every, options.starts)
     for threshold, *pairs in zip(*astuple(fit(drawn)), strict=True):
-        print(f"    {(threshold, *chain.from_iterable(pairs))!r},")
+        print(f"    {(threshold, *sum(pairs, ()))!r},")
     left_out = {r: asdict(fit([s for s in drawn if s.source != r])) for r in sorted(of_radar)}
     LEFT_OUT.write_text(json.dumps(left_out, indent=1) + "\n")
 
