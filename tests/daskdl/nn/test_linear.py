@@ -18,11 +18,16 @@ def test_linear_agrees_with_pytorch(lead, bias, torch):
     check_like_pytorch(torch, ours, theirs, (*lead, 5), channels=False)
 
 
-def test_initial_weights_are_pytorchs(torch):
-    ours, theirs = nn.Linear(400, 100, seed=0), torch.nn.Linear(400, 100)
-    assert abs(ours.weight.data).max() <= 1 / 20
-    expected = theirs.weight.detach().numpy().std()
-    assert ours.weight.data.std() == pytest.approx(expected, rel=0.05)
+@pytest.mark.parametrize(
+    ("kind", "arguments", "fan"), [("Linear", (400, 100), 400), ("Conv2d", (16, 32, 3), 144)]
+)
+def test_initial_weights_are_pytorchs(kind, arguments, fan, torch):
+    """U(-b, b), b = 1 / sqrt(fan_in), for weights and bias."""
+    ours, theirs = getattr(nn, kind)(*arguments, seed=0), getattr(torch.nn, kind)(*arguments)
+    for mine, other in ((ours.weight, theirs.weight), (ours.bias, theirs.bias)):
+        assert abs(mine.data).max() <= fan**-0.5
+        assert mine.data.std() == pytest.approx(other.detach().numpy().std(), rel=0.3)
+    assert ours.weight.data.std() == pytest.approx((3 * fan) ** -0.5, rel=0.05)
 
 
 sizes = st.integers(1, 5)

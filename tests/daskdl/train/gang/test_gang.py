@@ -212,21 +212,15 @@ def test_members_stay_from_group_to_group(client: Client) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
-def test_members_leave_when_their_turn_is_over(client: Client) -> None:
-    tasks = Tasks(client)
-    with dask.config.set({"daskdl.turn-time": 0}):
-        together = fit(problem(2), iterations=6, client=client, engine="gang", callbacks=[tasks])
-    assert len(set(tasks.seen)) == 6
-    assert digest(together) == digest(fit(problem(2), iterations=6))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("groups_of_one")
-def test_members_leave_when_the_driver_does_other_things(client: Client) -> None:
-    tasks = Tasks(client, pause=1.5)
-    together = fit(problem(2), iterations=3, client=client, engine="gang", callbacks=[tasks])
-    assert len(set(tasks.seen)) == 3
-    assert digest(together) == digest(fit(problem(2), iterations=3))
+@pytest.mark.parametrize(("turn", "pause", "groups"), [(0, 0.0, 6), ("60 s", 1.5, 3)])
+def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
+    client: Client, turn: Any, pause: float, groups: int
+) -> None:
+    tasks, options = Tasks(client, pause), {"client": client, "engine": "gang"}
+    with dask.config.set({"daskdl.turn-time": turn}):
+        together = fit(problem(2), iterations=groups, callbacks=[tasks], **options)
+    assert len(set(tasks.seen)) == groups
+    assert digest(together) == digest(fit(problem(2), iterations=groups))
 
 
 @pytest.mark.slow
