@@ -6,7 +6,6 @@ import shutil
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from daskdl.cluster import bounded as tasks
 from daskdl.errors import DataError, SettingsError
@@ -15,6 +14,7 @@ from nowcast.radar import guard, isolated
 from nowcast.radar.polar import odim
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
+from tests.daskdl.clusters import small_client
 from tests.nowcast.radar.fuzz import mutants
 from tests.nowcast.radar.odim_file import write_sweep
 
@@ -23,12 +23,7 @@ SMALL = {"size": 40, "spacing": 1000.0}
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client(threads_per_worker=2) as client:
         yield client
 
 

@@ -116,16 +116,12 @@ HERE, THERE = Site(51.0, 5.0, 100.0), Site(21.0, 5.0, 100.0)
 
 
 def header_series(name: str, station: str = "06475", site: Site | None = HERE) -> Header:
-    return Header(name, Format.ODIM, station, (np.datetime64("2020-01-01", "s"),), site)
+    return replace(header("00:00", name), station=station, site=site)
 
 
 def test_the_site_is_that_of_most_files_of_which_one_knows():
-    files = [
-        header_series("a", site=None),
-        header_series("b", site=THERE),
-        header_series("c"),
-        header_series("d"),
-    ]
+    sites = {"a": None, "b": THERE, "c": HERE, "d": HERE}
+    files = [header_series(name, site=site) for name, site in sites.items()]
     assert typical(files).path == "c"
     assert typical(files[:2]).path == "b"
     assert typical(files[:1]).path == "a"
@@ -136,10 +132,8 @@ def test_the_site_is_that_of_most_files_of_which_one_knows():
 
 
 def test_few_files_of_another_radar_are_failures_and_many_are_refused():
-    files = [header_series(str(number)) for number in range(18)] + [
-        header_series("x", "1"),
-        header_series("y", "2"),
-    ]
+    files = [header_series(str(number)) for number in range(18)]
+    files += [header_series("x", "1"), header_series("y", "2")]
     report = IngestReport("rain.zarr")
     assert of_one_radar(files, report) == files[:18]
     assert [name for name, _ in report.failed] == ["x", "y"]

@@ -69,10 +69,7 @@ def test_history_says_when_and_what():
 )
 def test_one_moment_in_many_words(text):
     assert parse_utc("--at", text) == np.datetime64("2020-02-07T13:20", "ns")
-
-
-def test_a_day_is_its_midnight():
-    assert parse_utc("--at", "2020-02-07") == np.datetime64("2020-02-07T00:00", "s")
+    assert parse_utc("--at", "2020-02-07") == np.datetime64("2020-02-07", "s")
 
 
 @pytest.mark.parametrize(

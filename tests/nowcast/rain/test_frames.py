@@ -8,11 +8,11 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from distributed import Client, LocalCluster
 
 import nowcast.rain.frames as frames_module
 from daskdl.errors import ClusterError, DataError
 from nowcast.rain.frames import FrameSource, WindowRecipe
+from tests.daskdl.clusters import small_client
 from tests.nowcast.rain.series import instants, series
 
 MINUTES = 5 * np.arange(40)
@@ -29,17 +29,7 @@ def store(tmp_path):
 @pytest.fixture
 def workers():
     """A client of two workers, the default of this process."""
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=False,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            worker_dashboard_address=None,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client(2, default=True) as client:
         yield client
 
 
@@ -155,13 +145,7 @@ def test_workers_that_do_not_come_are_an_error(store, monkeypatch):
     monkeypatch.setattr(frames_module, "COUNT_SECONDS", 0.05)
     source = FrameSource.open(store, "rain_rate")
     with (
-        LocalCluster(
-            n_workers=0,
-            processes=False,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster),
+        small_client(0, default=True),
         pytest.raises(ClusterError, match=r"rain\.zarr: expected the workers to count .* 0\.05 s"),
     ):
         source.count(np.arange(3), np.array([[0, 0]]), (1, 1), 0.1)
