@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.quality.attenuation import CAP
-from nowcast.radar.polar.geometry import BEAMWIDTH, Geometry
+from nowcast.radar.polar.geometry import BEAMWIDTH
 from nowcast.radar.polar.sweep import Sweep
 
 # Metres above the freezing level, and dB against the rain at the ground there.
@@ -41,6 +41,8 @@ def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
     """
     assert sweep.dbz is not None
     geometry = sweep.geometry
+    level = geometry.site.altitude - freezing
+    at_antenna = np.interp(level, HEIGHTS, DECIBELS)
     seen = np.zeros(geometry.gates)
     # Gauss and Hermite's nodes over the Gaussian pattern of the power, there and back.
     nodes, weights = np.polynomial.hermite_e.hermegauss(7)
@@ -48,18 +50,11 @@ def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
         angle = geometry.elevation + node * BEAMWIDTH / np.sqrt(16 * np.log(2))
         height = replace(geometry, elevation=angle).height_along(geometry.range)
         # No beam goes on below the ground.
-        seen += weight * 10 ** (0.1 * _profile(np.maximum(height, 0), geometry, freezing))
+        above = np.interp(np.maximum(height, 0) + level, HEIGHTS, DECIBELS) - at_antenna
+        seen += weight * 10 ** (0.1 * above)
     profile = np.maximum(10 * np.log10(seen), -CAP).astype(np.float32)
     showers = np.clip((CONVECTIVE - sweep.dbz) / (CONVECTIVE - STRATIFORM), 0, 1)
     return np.where(np.isfinite(sweep.dbz), profile * showers, np.float32(0)).astype(np.float32)
-
-
-def _profile(
-    height: NDArray[np.float64], geometry: Geometry, freezing: float
-) -> NDArray[np.float64]:
-    """Return dB at heights above the antenna, against those at the antenna's own height."""
-    level = geometry.site.altitude - freezing
-    return np.interp(height + level, HEIGHTS, DECIBELS) - np.interp(level, HEIGHTS, DECIBELS)
 
 
 def freezing_level(source: float | Path, time: np.datetime64) -> float:

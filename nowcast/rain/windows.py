@@ -107,7 +107,7 @@ def windows(
     starts = np.concatenate([np.arange(a, b - length + 1, stride) for a, b in runs])
     size = (source.shape[1], source.shape[2]) if tile is None else tile
     corners = tile_corners(source.shape[1:], size, tile_stride, source.name)
-    used = _used(starts, length)
+    used = np.unique(starts[:, None] + np.arange(length))
     wet, valid = source.count(used, corners, size, wet_threshold)
     places = np.searchsorted(used, starts)
     wet_in, valid_in = (_window_sums(counts, places, n_in) for counts in (wet, valid))
@@ -169,9 +169,10 @@ def gapless_runs(
         longest = max((b - a for a, b in pairwise(edges)), default=0)
         longest_is = f"the longest stretch has {longest}" if end > begin else "there are none"
         span = f" from {first} to {last}" if times is not None else ""
+        minutes = step / np.timedelta64(1, "m")
         raise DataError(
             f"{name}: expected at least {length} consecutive frames"
-            f"{'' if np.isnat(step) else f' {_minutes(step)} apart'}{span}, found {end - begin} "
+            f"{'' if np.isnat(step) else f' {minutes:g} min apart'}{span}, found {end - begin} "
             f"frames of which {longest_is}; give another step or time range, or fewer frames a "
             "window"
         )
@@ -196,10 +197,6 @@ def tile_corners(
         )
     rows, columns = (np.arange(0, n - t + 1, s) for n, t, s in zip(shape, tile, steps, strict=True))
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), -1).reshape(-1, 2)
-
-
-def _used(starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    return np.unique(starts[:, None] + np.arange(length))
 
 
 def _window_sums(
@@ -234,10 +231,6 @@ def _duration(value: Any) -> np.timedelta64:
             f"step: expected a positive timedelta such as timedelta(minutes=5), found {value!r}"
         ) from error
     return step
-
-
-def _minutes(step: np.timedelta64) -> str:
-    return f"{step / np.timedelta64(1, 'm'):g} min"
 
 
 #: A pause of so long without rain ends an event, and no event is longer than a day.
