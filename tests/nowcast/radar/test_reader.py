@@ -6,6 +6,7 @@ import dataclasses
 
 import h5py
 import numpy as np
+import pyproj
 import pytest
 
 from daskdl.errors import DataError, MissingExtraError
@@ -131,3 +132,35 @@ def test_an_image_of_another_size_or_none_is_an_error(radar_dir, tmp_path, image
             file["image1/image_data"] = image
     with pytest.raises(DataError, match=rf"a\.h5: {sentence}"):
         read_rain(header, 0, ZRRelation())
+
+
+#: Longitude and latitude of corners as the files (or their format) state them, and m they may miss.
+CORNERS = {
+    NAME: (
+        {"LL": (0, 49.362), "UL": (0, 55.974), "UR": (10.856, 55.389), "LR": (9.009, 48.895)},
+        300,
+    ),
+    "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz": (
+        {"LL": (18.6, 57.93), "UR": (34.903, 69.005)},
+        5,
+    ),
+    "opera/20180824/T_PAAH21_C_EUOC_20180824190000.hdf": (
+        {
+            "LL": (-10.434576839, 31.746215319),
+            "LR": (29.421038636, 31.987650278),
+            "UL": (-39.535786413, 67.022832758),
+            "UR": (57.811964750, 67.621037103),
+        },
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_a_grid_ends_at_the_corners_that_the_file_gives(radar_dir, name):
+    grid = read_header(radar_dir / name).grid
+    corners, off = CORNERS[name]
+    for corner, place in corners.items():
+        x = grid.x[-1] + grid.dx / 2 if corner[1] == "R" else grid.x[0] - grid.dx / 2
+        y = grid.y[-1] + grid.dy / 2 if corner[0] == "U" else grid.y[0] - grid.dy / 2
+        assert pyproj.Proj(grid.crs)(*place) == pytest.approx((x, y), abs=off)

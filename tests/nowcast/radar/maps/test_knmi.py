@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import h5py
 import numpy as np
-import pyproj
 import pytest
 
 from daskdl.errors import DataError
@@ -13,18 +12,6 @@ from nowcast.radar.reader import read_header, read_rain
 from nowcast.rain.rainrate import ZRRelation
 
 NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
-
-
-def test_the_grid_has_the_corners_that_the_file_gives(radar_dir):
-    grid = read_header(radar_dir / NAME).grid
-    assert grid.shape == (765, 700)
-    to_geographic = pyproj.Transformer.from_crs(grid.crs, "EPSG:4326", always_xy=True)
-    edges_x = grid.x[[0, 0, -1, -1]] + np.array([-500, -500, 500, 500])
-    edges_y = grid.y[[0, -1, -1, 0]] + np.array([-500, 500, 500, -500])
-    longitude, latitude = to_geographic.transform(edges_x, edges_y)
-    with h5py.File(radar_dir / NAME) as file:
-        corners = file["geographic"].attrs["geo_product_corners"].reshape(4, 2)
-    np.testing.assert_allclose(np.stack([longitude, latitude], 1), corners, atol=0.005)
 
 
 @pytest.mark.parametrize(
