@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from daskdl.interop.building import Value, depthwise, filters_second
 from daskdl.interop.tensorflow.graphdef import NodeDef
@@ -17,27 +18,22 @@ _SHIFTS = (("Sub", "BETA", ("Mul", "MEAN", "s")), ("Mul", ("Neg", "MEAN"), "s"))
 _ROOT = ("Rsqrt", ("Add", "VARIANCE", "EPS"))
 _SCALES = (("Mul", _ROOT, "GAMMA"), _ROOT)
 _ALIASES = ("Identity", "Const")
+#: The operator that stands for these nodes, and its inputs; gamma and beta may be left out.
+NORMALISATION = "batch normalisation"
+_INPUTS = ("x", "MEAN", "VARIANCE", "EPS", "GAMMA", "BETA")
 
 
-class BatchNorm(NamedTuple):
-    """Names of nodes: what is normalised, and the constants by which."""
+def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> NodeDef | None:
+    """Return one node for those of a normalisation whose last addition this is, or None.
 
-    x: str
-    mean: str
-    variance: str
-    eps: str
-    gamma: str
-    beta: str
-
-
-def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> BatchNorm | None:
-    """Return the parts of a normalisation whose last addition this is, None if it is none."""
+    ``tf.nn.batch_normalization`` makes seven of ``x * s + (beta - mean * s)``, with
+    ``s = gamma / sqrt(variance + eps)``; gamma and beta may be left out.
+    """
     for shift, scale in itertools.product(_SHIFTS, _SCALES):
         for words in _matches(("Add", ("Mul", "x", "s"), shift), node.name, nodes, {}):
             for names in _matches(scale, words["s"], nodes, words):
-                return BatchNorm(
-                    *(names.get(w, names.get(w.upper(), "")) for w in BatchNorm._fields)
-                )
+                inputs = [names.get(word, "") for word in _INPUTS]
+                return dataclasses.replace(node, operator=NORMALISATION, inputs=inputs)
     return None
 
 
@@ -147,6 +143,18 @@ def _statistics(call: Call, first: int) -> tuple[str, str]:
         call.build.buffer(call.names[i], call.array(i, "statistics")) for i in (first, first + 1)
     )
     return mean, variance
+
+
+@operator(NORMALISATION)
+def arithmetic_batch_norm(call: Call) -> Value:
+    """Normalise by running statistics, where seven nodes did."""
+    mean, variance, eps = (call.array(i, "statistics") for i in (1, 2, 3))
+    if mean.ndim != 1 or variance.shape != mean.shape or eps.size != 1:
+        call.fail(f"expected statistics of channels, found {mean.shape}, {variance.shape}")
+    scale, bias = (call.weights(i, "weights") if call.names[i] else "" for i in (4, 5))
+    return call.build.normalised(
+        call.x, scale, bias, _statistics(call, 1), float(eps.reshape(-1)[0]), call.name
+    )
 
 
 @operator("BatchNormWithGlobalNormalization")

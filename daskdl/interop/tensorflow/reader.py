@@ -13,10 +13,9 @@ from daskdl.interop.building import Value
 from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
-from daskdl.interop.tensorflow.images import BatchNorm, recognised
+from daskdl.interop.tensorflow.images import recognised
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
 from daskdl.nn.core.graph import Graph
-from daskdl.tensor import Array
 
 #: They put their operators into the table when they are imported.
 FAMILIES = (arithmetic, images, shaping)
@@ -97,7 +96,6 @@ class _Reading:
         ]  # fmt: skip
         if not self.outputs:
             raise ModelFileError(f"{where}: no node computes anything; is it a frozen graph?")
-        self.norms: dict[str, BatchNorm] = {}
         self.results: dict[str, list[Given]] = {}
 
     def graph(self) -> Graph:
@@ -111,10 +109,9 @@ class _Reading:
         for node in order:
             if self._is_input(node):
                 self.results[node.name] = [self._input(node)]
-            elif node.name in self.norms:
-                self.results[node.name] = [self._normalised(node)]
             else:
-                inputs = [self._given(name) for name in node.inputs]
+                left_out: Given = np.zeros(0, np.float32)
+                inputs = [self._given(name) if name else left_out for name in node.inputs]
                 result = TABLE[node.operator](Call(self.net, node, inputs, node.inputs))
                 self.results[node.name] = result if isinstance(result, list) else [result]
         return self.net.build.graph(self._output(name) for name in self.outputs)
@@ -123,12 +120,7 @@ class _Reading:
         return node.name in self.inputs or node.operator in _INPUTS
 
     def _reads(self, node: NodeDef) -> Iterable[str]:
-        """Return the names that a node reads: of a normalisation its parts."""
-        if self._is_input(node):
-            return []
-        if node.name in self.norms:
-            return [name for name in self.norms[node.name] if name]
-        return node.inputs
+        return [] if self._is_input(node) else filter(None, node.inputs)
 
     def _ordered(self) -> list[NodeDef]:
         """Return the nodes that the outputs need, each behind those that it reads."""
@@ -152,9 +144,8 @@ class _Reading:
                 raise ModelFileError(
                     f"{self.where}: nothing computes {name!r}; freeze the graph again"
                 )
-            norm = None if self._is_input(node) else recognised(node, self.nodes)
-            if norm is not None:
-                self.norms[name] = norm
+            if not self._is_input(node):
+                node = self.nodes[name] = recognised(node, self.nodes) or node
             state[name] = 1
             stack.append((name, True))
             stack += [
@@ -182,25 +173,6 @@ class _Reading:
         kind = "float32" if dtype.kind == "f" else dtype.name
         rank = None if shape is None else len(shape)
         return Value(self.net.build.input(node.name, shape, kind), rank)
-
-    def _normalised(self, node: NodeDef) -> Value:
-        norm, build = self.norms[node.name], self.net.build
-        x = self.net.value(self._given(norm.x), norm.x)
-        mean, variance, eps = (self._array(n, node) for n in (norm.mean, norm.variance, norm.eps))
-        if mean.ndim != 1 or variance.shape != mean.shape or eps.size != 1:
-            node.fail(f"expected statistics of channels, found {mean.shape}, {variance.shape}")
-        scale, bias = (
-            self.net.held(self._array(name, node), name) if name else ""
-            for name in (norm.gamma, norm.beta)
-        )
-        names = build.buffer(norm.mean, mean), build.buffer(norm.variance, variance)
-        return build.normalised(x, scale, bias, names, float(eps.reshape(-1)[0]), node.name)
-
-    def _array(self, name: str, node: NodeDef) -> Array:
-        value = self._given(name)
-        if isinstance(value, Value):
-            node.fail(f"expected {name!r} to be a constant")
-        return value
 
     def _output(self, name: str) -> str:
         return self.net.build.last(self.net.value(self._given(name), name)).name
