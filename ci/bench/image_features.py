@@ -25,11 +25,11 @@ from typing import Any
 import cv2
 import dask
 import numpy as np
-import onnxruntime
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from ci.bench.runtimes import by_onnxruntime
 from ci.bench.timing import turns
 from daskdl import SampleSet, connect
 from daskdl.interop import onnx
@@ -84,14 +84,10 @@ def opencv(path: Path, outputs: int) -> Network:
 
 def runtime(path: Path, outputs: int) -> Network:
     """Return a network that onnxruntime runs on one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
+    infer = by_onnxruntime(str(path), 1)
 
     def run(x: np.ndarray) -> list[np.ndarray]:
-        found = session.run(None, {name: np.ascontiguousarray(x.transpose(0, 3, 1, 2))})
-        return list(found)[:outputs]
+        return list(infer(np.ascontiguousarray(x.transpose(0, 3, 1, 2))))[:outputs]
 
     return run
 

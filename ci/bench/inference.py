@@ -17,38 +17,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ci.bench.inference_cases import CASES, SEED, Inferred
+from ci.bench.runtimes import (
+    by_onnxruntime,
+    by_openvino,
+    openvino_int8,
+    runtime_int8,
+    torch_int8,
+)
 from ci.bench.timing import Case, Work, options_of, overall, raced
 from daskdl.kernels.runtime.threads import threads
 from daskdl.predict import Predictor
-
-
-def _runtime(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, {"x": x})
-
-
-def _openvino(model: bytes, threads: int, x: np.ndarray[Any, Any], bf16: bool) -> Work:
-    import openvino
-
-    core = openvino.Core()
-    settings = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
-    }
-    read = core.read_model(model)
-    read.reshape(list(x.shape))
-    request = core.compile_model(read, "CPU", settings).create_infer_request()
-    return lambda: request.infer({"x": x})
 
 
 def _torch(
@@ -103,8 +87,10 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
         return _int8(network, own, model, peer, (x, given), batch, threads)
     predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
     peers: dict[str, Callable[[], dict[str, Work]]] = {
-        "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
-        "OpenVINO": lambda: {"OpenVINO": _openvino(model, threads, x, bf16)},
+        "onnxruntime": lambda: {"onnxruntime": partial(by_onnxruntime(model, threads), x)},
+        "OpenVINO": lambda: {
+            "OpenVINO": partial(by_openvino(model, threads, "bf16" if bf16 else "f32", x.shape), x)
+        },
         "PyTorch": lambda: _torch(peer, x, network.image, options.compile, bf16),
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }
@@ -134,7 +120,6 @@ def _int8(
     threads: int,
 ) -> Case:  # fmt: skip
     """Return int8 models of one network, and ours in float32."""
-    from ci.bench.inference_int8 import openvino_int8, runtime_int8, torch_int8
     from daskdl.interop.onnx.reader import read
     from daskdl.nn import Graph
     from daskdl.quantization import quantize
@@ -150,9 +135,9 @@ def _int8(
     change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
-        "onnxruntime": lambda: {"onnxruntime": _runtime(qdq, threads, x)},
+        "onnxruntime": lambda: {"onnxruntime": partial(by_onnxruntime(qdq, threads), x)},
         "onnxruntime, QOperator": lambda: {
-            "onnxruntime, QOperator": _runtime(qoperator, threads, x)
+            "onnxruntime, QOperator": partial(by_onnxruntime(qoperator, threads), x)
         },
         "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
         "PyTorch": lambda: {"PyTorch, x86": torch_int8(peer, x)},

@@ -108,26 +108,17 @@ def _softmax(rows: int, classes: int) -> Iterator[Case]:
         logits.grad = None
         torch.nn.functional.cross_entropy(logits, targets).backward()
 
-    size = f"{rows} x {classes}"
-    aten = torch.ops.aten
-    yield Case(
-        f"elementwise/softmax {size}/forward",
-        lambda: softmax.softmax(x),
-        {"aten": lambda: aten._softmax(there, -1, False)},
-    )
-    yield Case(
-        f"elementwise/softmax {size}/backward",
-        lambda: softmax.softmax_gradient(y, x),
-        {"aten": lambda: aten._softmax_backward_data(there, after, -1, torch.float32)},
-    )
-    yield Case(
-        f"elementwise/log softmax {size}/forward",
-        lambda: softmax.log_softmax(x),
-        {"aten": lambda: aten._log_softmax(there, -1, False)},
-    )
-    yield Case(
-        f"elementwise/log softmax {size}/backward",
-        lambda: softmax.log_softmax_gradient(log_y.numpy(), x),
-        {"aten": lambda: aten._log_softmax_backward_data(there, log_y, -1, torch.float32)},
-    )
-    yield Case(f"elementwise/cross entropy {size}/both", train, {"autograd": they_train})
+    aten, size = torch.ops.aten, f"elementwise/{{}} {rows} x {classes}/{{}}"
+    of_rows: list[tuple[str, str, Callable[[], Any], str, Callable[[], Any]]] = [
+        ("softmax", "forward", lambda: softmax.softmax(x),
+         "aten", lambda: aten._softmax(there, -1, False)),
+        ("softmax", "backward", lambda: softmax.softmax_gradient(y, x),
+         "aten", lambda: aten._softmax_backward_data(there, after, -1, torch.float32)),
+        ("log softmax", "forward", lambda: softmax.log_softmax(x),
+         "aten", lambda: aten._log_softmax(there, -1, False)),
+        ("log softmax", "backward", lambda: softmax.log_softmax_gradient(log_y.numpy(), x),
+         "aten", lambda: aten._log_softmax_backward_data(there, log_y, -1, torch.float32)),
+        ("cross entropy", "both", train, "autograd", they_train),
+    ]  # fmt: skip
+    for name, part, ours, peer, theirs in of_rows:
+        yield Case(size.format(name, part), ours, {peer: theirs})

@@ -36,7 +36,7 @@ def cases() -> Iterator[Case]:
     for layer in LAYERS:
         for shape in SHAPES:
             yield _layer(layer, shape)
-    yield _bidirectional_lstm(SHAPES[0])
+    yield _layer("LSTM", SHAPES[0], ways=2)
     for steps in (1, 5):
         yield _convlstm(2, steps, 64, 64)
     yield _trajgru(2, 3, 32, 32, 5)
@@ -47,45 +47,32 @@ def leaf(array: np.ndarray) -> Tensor:
     return Tensor(array, requires_grad=True)
 
 
-def _layer(layer: str, shape: Shape) -> Case:
+def _layer(layer: str, shape: Shape, ways: int = 1) -> Case:
+    """Return a layer of PyTorch's class, or one that reads both ways."""
     import torch
 
     n, steps, features, channels = shape
     rng = np.random.default_rng(0)
     x = rng.standard_normal((n, steps, features), np.float32)
-    dy = rng.standard_normal((n, steps, channels), np.float32)
-    model = getattr(torch.nn, layer)(features, channels, batch_first=True)
+    dy = rng.standard_normal((n, steps, ways * channels), np.float32)
+    model = getattr(torch.nn, layer)(features, channels, batch_first=True, bidirectional=ways == 2)
     their_x, their_dy = torch.tensor(x, requires_grad=True), torch.tensor(dy)
-    ours = leaf(x)
-    wi, ws, bi, bs = (leaf(p.detach().numpy().copy()) for p in model.parameters())
+    ours, weights = leaf(x), [leaf(p.detach().numpy().copy()) for p in model.parameters()]
     start = [None, None] if layer == "LSTM" else [None]
-    biases = {"LSTM": [bi, None], "GRU": [bi, bs], "RNN": [bi]}[layer]
+    # PyTorch's LSTM and RNN have two biases, which it adds.
+    last = {"LSTM": [None], "GRU": [weights[3]], "RNN": []}[layer]
     operation = getattr(ops, layer.lower())
 
     def run() -> None:
-        operation(ours, *start, wi, ws, *biases)[0].backward(dy)
+        if ways == 1:
+            y = operation(ours, *start, *weights[:3], *last)
+        else:
+            each = [(*start, *weights[i : i + 3], *last) for i in (0, 4)]
+            y = ops.bidirectional(operation, ours, *each)
+        y[0].backward(dy)
 
-    name = f"recurrent/{layer} {n}x{steps}x{features}->{channels}"
-    return Case(name, run, {"torch.nn": lambda: model(their_x)[0].backward(their_dy)})
-
-
-def _bidirectional_lstm(shape: Shape) -> Case:
-    import torch
-
-    n, steps, features, channels = shape
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, steps, features), np.float32)
-    dy = rng.standard_normal((n, steps, 2 * channels), np.float32)
-    model = torch.nn.LSTM(features, channels, batch_first=True, bidirectional=True)
-    their_x, their_dy = torch.tensor(x, requires_grad=True), torch.tensor(dy)
-    parameters = [leaf(p.detach().numpy().copy()) for p in model.parameters()]
-    ours = leaf(x)
-
-    def run() -> None:
-        ways = [(None, None, *parameters[i : i + 3], None) for i in (0, 4)]
-        ops.bidirectional(ops.lstm, ours, *ways)[0].backward(dy)
-
-    name = f"recurrent/bidirectional LSTM {n}x{steps}x{features}->{channels}"
+    both = "bidirectional " if ways == 2 else ""
+    name = f"recurrent/{both}{layer} {n}x{steps}x{features}->{channels}"
     return Case(name, run, {"torch.nn": lambda: model(their_x)[0].backward(their_dy)})
 
 

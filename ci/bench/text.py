@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ci.bench.runtimes import by_onnxruntime, by_openvino
 from ci.bench.timing import Case, options_of, raced
 from daskdl import quantize, text
 from daskdl.kernels.runtime.threads import threads
@@ -76,8 +77,6 @@ def network(kind: str, size: str) -> Any:
 
 def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, Callable[[], Any]]:
     """Return the work of each with all texts, by its name."""
-    import onnxruntime
-    import openvino
     import torch
 
     torch.manual_seed(SEED)
@@ -92,33 +91,25 @@ def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, C
             _Last(net), (torch.from_numpy(alike[0]),), file, dynamo=False, input_names=["x"],
             dynamic_axes={"x": {0: "texts", 1: "words"}},
         )  # fmt: skip
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads(), 1
         small = str(Path(folder) / "int8.onnx")
         if more:
             from onnxruntime.quantization import quantize_dynamic
 
             quantize_dynamic(file, small)
 
-        def by_onnxruntime(path: str) -> Callable[[], Any]:
-            session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
-            return lambda: [session.run(None, {"x": rows}) for rows in alike]
+        def alike_by(run: Callable[[Any], Any]) -> Callable[[], Any]:
+            return lambda: [run(rows) for rows in alike]
 
-        def by_openvino(path: str, precision: str) -> Callable[[], Any]:
-            settings = {"INFERENCE_NUM_THREADS": threads(), "NUM_STREAMS": 1}
-            settings["INFERENCE_PRECISION_HINT"] = precision
-            model = openvino.Core().compile_model(path, "CPU", settings)
-            request = model.create_infer_request()
-            return lambda: [request.infer({"x": rows}) for rows in alike]
-
+        n = threads()
         peers = {
-            "onnxruntime, alike": by_onnxruntime(file), "OpenVINO, alike": by_openvino(file, "f32")
-        }  # fmt: skip
+            "onnxruntime, alike": alike_by(by_onnxruntime(file, n)),
+            "OpenVINO, alike": alike_by(by_openvino(file, n)),
+        }
         if more:
             peers |= {
-                "onnxruntime, alike, int8": by_onnxruntime(small),
-                "OpenVINO, alike, int8": by_openvino(small, "f32"),
-                "OpenVINO, alike, bf16": by_openvino(file, "bf16"),
+                "onnxruntime, alike, int8": alike_by(by_onnxruntime(small, n)),
+                "OpenVINO, alike, int8": alike_by(by_openvino(small, n)),
+                "OpenVINO, alike, bf16": alike_by(by_openvino(file, n, "bf16")),
             }
     head = TextHead(encoder).eval()
     ours = Predictor(head, batch_size=WORDS, threads=threads())

@@ -60,12 +60,7 @@ def _leaving(what: str = "sending to workers") -> Iterator[None]:
 
 
 class Cluster:
-    """A client of a Dask cluster whose workers may come and go.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """A client of a Dask cluster whose workers may come and go."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -18,10 +18,6 @@ class Connection(AbstractContextManager["Client"]):
 
     That is at the end of a `with` block, by `close`, when nobody has this any more, or at the end
     of the program. Whatever else is asked of it the client answers.
-
-    Parameters
-    ----------
-    opened : context manager of a Client
     """
 
     def __init__(self, opened: AbstractContextManager[Client]) -> None:

@@ -13,10 +13,9 @@ from ci.bench.skill import __main__ as program
 from ci.bench.skill import methods
 from ci.bench.skill.events import Event
 from ci.bench.skill.fitted import Logistic, calibrated_threshold
-from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.goals import verdicts
 from ci.bench.skill.results import POOL, Results, compare
-from ci.bench.skill.scores import THRESHOLDS, Scores, score
+from ci.bench.skill.scores import THRESHOLDS, Forecast, Scores, score
 from ci.bench.skill.table import by_source
 from daskdl.errors import SettingsError
 from nowcast.verification.probability import brier_parts

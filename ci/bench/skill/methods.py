@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ci.bench.skill.events import Event
-from ci.bench.skill.forecast import Forecast
-from ci.bench.skill.scores import PROBABLE, THRESHOLDS
+from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Forecast
 from daskdl.errors import SettingsError
 from nowcast.forecasters import Forecaster, Sprog, Steps, forecaster, method_names
 from nowcast.forecasters.forecaster import frames_read

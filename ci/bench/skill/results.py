@@ -14,8 +14,7 @@ import numpy as np
 from ci.bench.skill import methods
 from ci.bench.skill.events import Event
 from ci.bench.skill.fitted import Logistic, calibrated_threshold
-from ci.bench.skill.forecast import Forecast
-from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Scores, score
+from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Forecast, Scores, score
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval
 
 #: Cases in a row that share frames, half an hour apart; bootstrap samples of an interval.

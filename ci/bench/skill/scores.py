@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ci.bench.skill.forecast import Forecast
 from nowcast.verification.ensemble import ensemble_sums
 from nowcast.verification.fractions import band_power, fraction_sums, radial_power
 from nowcast.verification.probability import probability_sums
@@ -22,6 +21,32 @@ FSS_KM, DETAIL_KM = 10.0, (4.0, 16.0)
 EDGES = np.unique(np.concatenate([np.arange(-150, 600) / 10, 10 * np.log10(THRESHOLDS)]))
 
 Sums = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A forecast at the scored lead times.
+
+    Parameters
+    ----------
+    rain : ndarray, (lead, y, x) float32
+        Rain rate in mm h-1, NaN where it is not known.
+    members : ndarray, (member, lead, y, x) float32, optional
+        Ensemble in mm h-1.
+    probability : ndarray, (lead, y, x) float32, optional
+        Probability of a rain rate at or above 1 mm h-1.
+    yes : dict of float to ndarray, (lead, y, x) bool, optional
+        The method's own yes and no to each threshold in mm h-1, where it does not come from the
+        field.
+    seconds : float
+        Time that it took, for all leads.
+    """
+
+    rain: NDArray[np.float32]
+    members: NDArray[np.float32] | None = None
+    probability: NDArray[np.float32] | None = None
+    yes: dict[float, NDArray[np.bool_]] | None = None
+    seconds: float = 0.0
 
 
 @dataclass

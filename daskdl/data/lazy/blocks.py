@@ -181,10 +181,6 @@ class Pool(Loadable):
     every sample once. A block at a cut is read by both sides, each its part.
 
     A graph carries it once for all partitions that stand on it, since it is an input of theirs.
-
-    Parameters
-    ----------
-    blocks : sequence of Recipe
     """
 
     def __init__(self, blocks: Sequence[Recipe]) -> None:

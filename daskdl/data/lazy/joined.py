@@ -15,12 +15,7 @@ from daskdl.data.recipe import Recipe
 
 
 class JoinedRecipe(Derived):
-    """The samples of several recipes, one after the other.
-
-    Parameters
-    ----------
-    recipes : sequence of Recipe
-    """
+    """The samples of several recipes, one after the other."""
 
     def __init__(self, recipes: Sequence[Recipe]) -> None:
         self._recipes = tuple(recipes)

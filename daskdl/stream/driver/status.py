@@ -17,12 +17,7 @@ PERCENTILES = 50, 95, 99
 
 
 class Status:
-    """Counts of a stream; those of a worker that was killed are of its last answer.
-
-    Parameters
-    ----------
-    model : ModelFile
-    """
+    """Counts of a stream; those of a worker that was killed are of its last answer."""
 
     def __init__(self, model: ModelFile) -> None:
         self.model, self.began = model, time.monotonic()

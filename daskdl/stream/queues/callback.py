@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from daskdl.stream.queues.protocols import Reader
+from daskdl.stream.queues.protocols import Places, Reader, Sink, Source, Writer
 from daskdl.stream.queues.records import Output, Partition, Record
 
 
-class CallbackSource:
+class CallbackSource(Source):
     """Records from functions, which are called on the workers and pickle.
 
     Parameters
@@ -53,37 +53,17 @@ class CallbackSource:
         """Return all partitions."""
         return [Partition(self.group, number) for number in range(self.count)]
 
-    def claim(self, run: str) -> None:
-        """Do nothing."""
-
-    def claimed_by(self) -> str | None:
-        """Return None: nobody knows."""
-        return None
-
-    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return nothing: nobody knows."""
-        return {}
-
     def reader(self, run: str) -> CallbackReader:
         """Return a reader without partitions."""
         return CallbackReader(self)
 
-    def close(self) -> None:
-        """Do nothing."""
 
-
-class CallbackReader:
-    """Reads assigned partitions by the functions of a source.
-
-    Parameters
-    ----------
-    source : CallbackSource
-    """
+class CallbackReader(Places):
+    """Reads assigned partitions by the functions of a source."""
 
     def __init__(self, source: CallbackSource) -> None:
+        super().__init__()
         self._source = source
-        self._next: dict[Partition, int] = {}
-        self._at_end: set[Partition] = set()
 
     def assign(self, partitions: Sequence[Partition]) -> None:
         """Read these and no others; what was not read before, from its committed offset on."""
@@ -92,12 +72,6 @@ class CallbackReader:
             for p in partitions
         }
         self._at_end &= set(partitions)
-
-    def rewind(self) -> None:
-        """Read all partitions again from their committed offsets on."""
-        partitions = list(self._next)
-        self.assign([])
-        self.assign(partitions)
 
     def poll(self, limit: int, wait: float) -> list[Record]:
         """Return up to ``limit`` records of the first partition that has some."""
@@ -113,24 +87,13 @@ class CallbackReader:
         time.sleep(wait)
         return []
 
-    def positions(self) -> dict[Partition, int]:
-        """Return the next offset of each partition."""
-        return dict(self._next)
-
     def commit(self, positions: Mapping[Partition, int]) -> None:
         """Commit offsets."""
         for partition, offset in positions.items():
             self._source.commit(partition.number, offset)
 
-    def at_end(self) -> set[Partition]:
-        """Return the partitions that had nothing when they were asked last."""
-        return set(self._at_end)
 
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class CallbackSink:
+class CallbackSink(Sink):
     """Outputs handed to a function on the workers, batch by batch, at least once.
 
     Parameters
@@ -153,24 +116,13 @@ class CallbackSink:
     def __init__(self, function: Callable[[list[Output]], Any]) -> None:
         self.function = function
 
-    def check(self, partitions: Sequence[Partition], topics: Sequence[str]) -> None:
-        """Do nothing."""
-
-    def fence(self, slot: int) -> None:
-        """Do nothing."""
-
     def writer(self, slot: int) -> CallbackWriter:
         """Return a writer."""
         return CallbackWriter(self.function)
 
 
-class CallbackWriter:
-    """Hands outputs to a function.
-
-    Parameters
-    ----------
-    function : callable
-    """
+class CallbackWriter(Writer):
+    """Hands outputs to a function."""
 
     def __init__(self, function: Callable[[list[Output]], Any]) -> None:
         self._function = function
@@ -182,9 +134,3 @@ class CallbackWriter:
     def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
         """Commit the offsets."""
         reader.commit(positions)
-
-    def give_up(self) -> None:
-        """Do nothing: it waits for nobody."""
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -12,14 +12,14 @@ from itertools import islice
 from pathlib import Path
 
 from daskdl.errors import DataError, MissingExtraError, SettingsError
-from daskdl.stream.queues.protocols import Reader
+from daskdl.stream.queues.protocols import Places, Reader, Sink, Source, Writer
 from daskdl.stream.queues.records import Output, Partition, Record, as_json
 
 #: Rows of a Parquet file that are in memory at once.
 ROWS = 1024
 
 
-class DirectorySource:
+class DirectorySource(Source):
     """Files of a folder that all workers see.
 
     A file is whole when it has its name: write it under a name that begins with ``.`` and rename
@@ -77,32 +77,18 @@ class DirectorySource:
         except OSError:
             return None
 
-    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return nothing: how long a file is nobody knows before it was read."""
-        return {}
-
     def reader(self, run: str) -> DirectoryReader:
         """Return a reader without files."""
         return DirectoryReader(self.folder, self.group)
 
-    def close(self) -> None:
-        """Do nothing."""
 
-
-class DirectoryReader:
-    """Reads assigned files.
-
-    Parameters
-    ----------
-    folder : path
-    group : str
-    """
+class DirectoryReader(Places):
+    """Reads assigned files."""
 
     def __init__(self, folder: Path, group: str) -> None:
+        super().__init__()
         self._folder, self._group = folder, group
         self._open: dict[Partition, Iterator[Record]] = {}
-        self._next: dict[Partition, int] = {}
-        self._at_end: set[Partition] = set()
 
     def assign(self, partitions: Sequence[Partition]) -> None:
         """Read these and no others; what was not read before, from its committed line on."""
@@ -115,12 +101,6 @@ class DirectoryReader:
                 committed = _committed(self._folder, self._group, partition.topic)
                 self._next[partition] = int(committed.get("offset", 0))
                 self._open[partition] = self._records(partition, self._next[partition])
-
-    def rewind(self) -> None:
-        """Read all files again from their committed lines on."""
-        partitions = list(self._next)
-        self.assign([])
-        self.assign(partitions)
 
     def _records(self, partition: Partition, start: int) -> Iterator[Record]:
         path = self._folder / partition.topic
@@ -153,10 +133,6 @@ class DirectoryReader:
         time.sleep(wait)
         return []
 
-    def positions(self) -> dict[Partition, int]:
-        """Return the next line of each file."""
-        return dict(self._next)
-
     def commit(self, positions: Mapping[Partition, int]) -> None:
         """Note that all lines before these are done."""
         for partition, offset in positions.items():
@@ -167,10 +143,6 @@ class DirectoryReader:
             # Asked after that, since the thread that reads may have come to the end just now.
             if partition in self._at_end and offset == self._next.get(partition):
                 _replace(place / f"{partition.topic}.json", json.dumps({**position, "done": True}))
-
-    def at_end(self) -> set[Partition]:
-        """Return the files that were read to their ends."""
-        return set(self._at_end)
 
     def close(self) -> None:
         """Let go of open files."""
@@ -209,7 +181,7 @@ def _replace(path: Path, content: str) -> None:
     os.replace(temporary, path)
 
 
-class DirectorySink:
+class DirectorySink(Sink):
     """Files of JSON lines in ``<folder>/<topic>/``, one for each partition and commit.
 
     A file is named by the place of its first record and is there as a whole or not at all; what is
@@ -244,21 +216,13 @@ class DirectorySink:
                     "give another folder"
                 ) from error
 
-    def fence(self, slot: int) -> None:
-        """Do nothing."""
-
     def writer(self, slot: int) -> DirectoryWriter:
         """Return a writer."""
         return DirectoryWriter(self.folder)
 
 
-class DirectoryWriter:
-    """Writes files of JSON lines.
-
-    Parameters
-    ----------
-    folder : path
-    """
+class DirectoryWriter(Writer):
+    """Writes files of JSON lines."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._waiting = folder, list[Output]()
@@ -280,9 +244,6 @@ class DirectoryWriter:
             temporary.write_text("".join(f"{as_json(output)}\n" for output in outputs))
             os.replace(temporary, self._folder / topic / name)
         reader.commit(positions)
-
-    def give_up(self) -> None:
-        """Do nothing: it waits for nobody."""
 
     def close(self) -> None:
         """Drop what was not committed."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from daskdl.errors import SettingsError
 from daskdl.stream.queues.kafka_clients import Brokers, confluent
+from daskdl.stream.queues.protocols import Places, Source
 from daskdl.stream.queues.records import Partition, Record
 
 logger = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ PATIENCE = 30.0
 ATTEMPT = 5.0
 
 
-class KafkaSource:
+class KafkaSource(Source):
     """Topics of a Kafka cluster.
 
     Partitions are read by ``assign``, never by ``subscribe``: the driver says who reads what, and
@@ -147,7 +148,7 @@ class KafkaSource:
             self._own = None
 
 
-class KafkaReader:
+class KafkaReader(Places):
     """Reads assigned partitions of Kafka.
 
     Parameters
@@ -159,14 +160,13 @@ class KafkaReader:
     """
 
     def __init__(self, connect: Callable[[], Any], run: str) -> None:
+        super().__init__()
         self._connect, self._run, self._kafka = connect, run, confluent()
         self._consumer = connect()
         # Calls of two threads on one consumer wait for each other, and while one of them polls the
         # other may wait for ever. So the thread that commits has what it needs for itself.
         self._committing: Any = None
         self._metadata = self._consumer.consumer_group_metadata()
-        self._next: dict[Partition, int] = {}
-        self._at_end: set[Partition] = set()
         self._named: dict[tuple[str, int], Partition] = {}
         #: Offsets that the broker no longer had, by retention or a loss of its own.
         self.missing = 0
@@ -261,10 +261,6 @@ class KafkaReader:
         self._consumer.incremental_unassign([where])
         self._consumer.incremental_assign([where])
 
-    def positions(self) -> dict[Partition, int]:
-        """Return the next offset of each partition, past all that has been returned."""
-        return dict(self._next)
-
     def offsets(self, positions: Mapping[Partition, int]) -> list[Any]:
         """Return positions as confluent-kafka has them."""
         return [
@@ -283,10 +279,6 @@ class KafkaReader:
     def metadata(self) -> Any:
         """Return the metadata of this reader's group, for a transaction."""
         return self._metadata
-
-    def at_end(self) -> set[Partition]:
-        """Return the partitions that were read to their ends."""
-        return set(self._at_end)
 
     def close(self) -> None:
         """Close connections."""

@@ -1,7 +1,8 @@
 """Source and Sink: protocols of what a stream reads from and writes to.
 
-Another queue is a file with a class of each. The driver makes them and workers get them pickled, so
-that connections are opened by ``reader`` and ``writer``, not before.
+Another queue is a file with a class of each, which inherits what it does not do itself. The driver
+makes them and workers get them pickled, so that connections are opened by ``reader`` and
+``writer``, not before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ class Reader(Protocol):
 
     def rewind(self) -> None:
         """Read all partitions again from their committed offsets on."""
+        partitions = [*self.positions()]
+        self.assign([])
+        self.assign(partitions)
 
     def poll(self, limit: int, wait: float) -> list[Record]:
         """Return up to ``limit`` records as soon as there are any, none after ``wait`` seconds."""
@@ -37,6 +41,22 @@ class Reader(Protocol):
         """Close connections."""
 
 
+class Places(Reader):
+    """A reader's next offset of each partition, and those read to their ends."""
+
+    def __init__(self) -> None:
+        self._next: dict[Partition, int] = {}
+        self._at_end: set[Partition] = set()
+
+    def positions(self) -> dict[Partition, int]:
+        """Return the next offset of each partition, past all that has been returned."""
+        return dict(self._next)
+
+    def at_end(self) -> set[Partition]:
+        """Return the partitions that were read to their ends."""
+        return set(self._at_end)
+
+
 class Source(Protocol):
     """Protocol of where records come from."""
 
@@ -51,9 +71,11 @@ class Source(Protocol):
 
     def claimed_by(self) -> str | None:
         """Return the run that has the group, None if nobody knows."""
+        return None
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the offset behind the last record of each partition, for the lag."""
+        """Return the offset behind the last record of each partition, where known, for the lag."""
+        return {}
 
     def reader(self, run: str) -> Reader:
         """Return a reader without partitions."""

@@ -68,12 +68,6 @@ class ControlTopic:
 
     The last of them that can be used counts, also one from before the stream was started: a driver
     that begins again goes on with the model that was in use.
-
-    Parameters
-    ----------
-    brokers : Brokers
-    topic : str
-    group : str
     """
 
     def __init__(self, brokers: Brokers, topic: str, group: str) -> None:

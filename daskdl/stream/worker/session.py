@@ -49,12 +49,7 @@ class Batch(NamedTuple):
 
 
 class Session:
-    """One life of a stream on one worker.
-
-    Parameters
-    ----------
-    spec : Spec
-    """
+    """One life of a stream on one worker."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec

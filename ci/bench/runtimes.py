@@ -1,16 +1,47 @@
-"""Int8 models as onnxruntime and OpenVINO make them of an ONNX file, and PyTorch of a module."""
+"""ONNX files run by onnxruntime and OpenVINO, and int8 models of theirs and of PyTorch."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ci.bench.timing import Work
+
+Run = Callable[[np.ndarray[Any, Any]], Any]
+
+
+def by_onnxruntime(model: bytes | str, threads: int) -> Run:
+    """Return what runs a file, or its bytes, with onnxruntime; its input has the name x."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda x: session.run(None, {name: x})
+
+
+def by_openvino(
+    model: Any, threads: int, precision: str = "f32", shape: tuple[int, ...] | None = None
+) -> Run:
+    """Return what runs a file, its bytes or a model with OpenVINO; its input has the name x."""
+    import openvino
+
+    core = openvino.Core()
+    read = core.read_model(model) if isinstance(model, bytes | str) else model
+    if shape:
+        read.reshape([*shape])
+    settings = {
+        "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": precision
+    }  # fmt: skip
+    request = core.compile_model(read, "CPU", settings).create_infer_request()
+    return lambda x: request.infer({"x": x})
 
 
 class _Samples:
@@ -47,13 +78,9 @@ def openvino_int8(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
     import openvino
 
     nncf.set_log_level(logging.ERROR)
-    core = openvino.Core()
-    read = core.read_model(model)
+    read = openvino.Core().read_model(model)
     made = nncf.quantize(read, nncf.Dataset([one[None] for one in x], lambda one: {"x": one}))
-    made.reshape(list(x.shape))
-    settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
-    request = core.compile_model(made, "CPU", settings).create_infer_request()
-    return lambda: request.infer({"x": x})
+    return partial(by_openvino(made, threads, "f32", x.shape), x)
 
 
 def torch_int8(peer: Any, x: np.ndarray[Any, Any]) -> Work:
