@@ -17,7 +17,7 @@ Run = Callable[[np.ndarray[Any, Any]], Any]
 
 
 def by_onnxruntime(model: bytes | str, threads: int) -> Run:
-    """Return a function that runs a file, or its bytes, by onnxruntime; its input has the name x."""
+    """Return a function that runs a file, or its bytes, by onnxruntime, its input x."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -30,7 +30,7 @@ def by_onnxruntime(model: bytes | str, threads: int) -> Run:
 def by_openvino(
     model: Any, threads: int, precision: str = "f32", shape: tuple[int, ...] | None = None
 ) -> Run:
-    """Return a function that runs a file, its bytes or a model by OpenVINO; its input has the name x."""
+    """Return a function that runs a file, its bytes or a model by OpenVINO, its input x."""
     import openvino
 
     core = openvino.Core()
