@@ -39,6 +39,7 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Close connections."""
+        return
 
 
 class Places(Reader):
@@ -103,9 +104,11 @@ class Writer(Protocol):
 
     def give_up(self) -> None:
         """Have calls of another thread that wait for the queue end soon, with an error."""
+        return
 
     def close(self) -> None:
         """Close connections; what was not committed may be lost."""
+        return
 
 
 class Sink(Protocol):
