@@ -30,9 +30,9 @@ def conv(operator, kernel, stride, padding, **more):
 def norm(x, scale=True):
     """The seven nodes of tf.nn.batch_normalization."""
     data = const("mean", w(3)) + const("var", np.abs(w(3)) + 1) + const("eps", np.float32(0.001))
-    data += const("beta", w(3))
+    data += const("beta", w(3) - 1)
     if scale:
-        data += const("gamma", w(3)) + node("gamma/read", "Identity", ["gamma"], T=F4)
+        data += const("gamma", 2 * w(3)) + node("gamma/read", "Identity", ["gamma"], T=F4)
     data += node("add", "Add", ["var", "eps"], T=F4) + node("rsqrt", "Rsqrt", ["add"], T=F4)
     s = "mul" if scale else "rsqrt"
     data += node("mul", "Mul", ["rsqrt", "gamma/read"], T=F4) if scale else b""
