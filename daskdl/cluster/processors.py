@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from daskdl.cluster.settings import setting
 from daskdl.compat.numba_compiler import SAME, has_same, processor
 from daskdl.kernels.runtime import mkl
-from daskdl.kernels.runtime.amx import permitted
-from daskdl.kernels.runtime.precision import resolved
+from daskdl.kernels.runtime.precision import permitted, resolved
 from daskdl.kernels.runtime.threads import granted_cores
 
 if TYPE_CHECKING:

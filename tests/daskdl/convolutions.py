@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 from daskdl.kernels.convolution.geometry import Geometry
 
 
+def draw(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[np.ndarray]:
+    rng = np.random.default_rng([len(shapes), *shapes[0]])
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
 def correlate(x: np.ndarray, weight: np.ndarray, geometry: Geometry) -> np.ndarray:
     """Return the convolution of x (N, H, W, in) with weight (out, kh, kw, in / groups)."""
     grouped = weight.reshape(geometry.groups, -1, *weight.shape[1:])

@@ -14,8 +14,8 @@ import numpy as np
 from daskdl.kernels.int8.arithmetic import way_of
 from daskdl.kernels.int8.block import COLUMNS, ROWS
 from daskdl.kernels.products.microkernel import LANES, address, keep
-from daskdl.kernels.runtime.amx import permitted
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.precision import permitted
 from daskdl.kernels.tiles import trusted
 from daskdl.kernels.tiles.instructions import (
     BLOCK,

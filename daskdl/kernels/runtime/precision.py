@@ -1,20 +1,48 @@
 """Precision: whether a thread's matrix products are of float32 numbers or of bfloat16's.
 
 Products of bfloat16 are added up in one of two orders: in pairs, as VDPBF16PS does, or in tiles, as
-AMX does. Each has the same bits on every processor, and is quick where there is its instruction.
+AMX, of Xeons since Sapphire Rapids, does. Each has the same bits on every processor, and is quick
+where there is its instruction.
 """
 
 from __future__ import annotations
 
+import ctypes
+import logging
+import platform
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
+from daskdl.compat.numba_compiler import features
 from daskdl.errors import SettingsError
-from daskdl.kernels.runtime.amx import permitted
+
+logger = logging.getLogger(__name__)
 
 #: Names of the precisions; "bf16" is one of the two behind it, by the processor.
 PRECISIONS = ("float32", "bf16", "bf16-pairs", "bf16-tiles")
+
+
+#: Linux's number of arch_prctl, its request for a processor state, and the number of tiles' data.
+_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
+
+
+@cache
+def permitted() -> bool:
+    """Return whether this process may execute AMX's instructions; ask the kernel for it once."""
+    needed = {"amx-tile", "amx-bf16", "amx-int8", "avx512bf16"}
+    if platform.system() != "Linux" or not needed <= features():
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_ARCH_PRCTL, _REQUEST, _TILE_DATA) == 0:
+        return True
+    logger.warning(
+        "the operating system does not let this process use AMX (error %d), so that it computes "
+        "the same without",
+        ctypes.get_errno(),
+    )
+    return False
 
 
 class _Local(threading.local):

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.products.microkernel import address, keep
-from daskdl.kernels.runtime.amx import permitted
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.precision import permitted
 from daskdl.kernels.tiles.instructions import (
     BLOCK,
     LINE,

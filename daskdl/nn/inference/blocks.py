@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.kernels.convolution.bottleneck import Bottleneck, serves
-from daskdl.kernels.convolution.inference import Convolution
-from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products import gathered
 from daskdl.nn.inference.passes import Pass, array_of

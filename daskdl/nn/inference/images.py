@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl import ops
-from daskdl.kernels.int8.pooling import maxima
 from daskdl.kernels.pooling import pooling
+from daskdl.kernels.pooling.pooling import maxima_of_bytes
 from daskdl.nn.inference.channels import parts_of, waiting
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Pending, used
@@ -63,7 +63,7 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
             x.round(into)
             rounded = x.rounded
             if rounded is not None and rounded.scale == into:
-                y: Array = run.call(maxima, rounded.bytes, windows)
+                y: Array = run.call(maxima_of_bytes, rounded.bytes, windows)
                 return y
         return extend(run.call(_maxima, run.plain(x), **settings), joined)
 

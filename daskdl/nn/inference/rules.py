@@ -16,8 +16,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.convolution.inference import Convolution
-from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
 from daskdl.kernels.int8.scale import summed, to_bytes, to_floats
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.norms.batchnorm_add import normalise_plus

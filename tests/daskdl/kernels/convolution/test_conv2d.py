@@ -11,14 +11,10 @@ from daskdl.kernels.convolution import conv2d
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.convolutions import correlate, correlate_weight_gradient, geometries
+from tests.daskdl.budgets import same_bits
+from tests.daskdl.convolutions import correlate, correlate_weight_gradient, draw, geometries
 
 SAME3, SAME5 = Geometry((3, 3), (1, 1), (1,) * 4), Geometry((5, 5), (1, 1), (2,) * 4)
-
-
-def draw(*shapes, dtype=np.float64):
-    rng = np.random.default_rng([len(shapes), *shapes[0]])
-    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
 
 
 @pytest.mark.slow
@@ -113,25 +109,13 @@ STRIDED = Geometry((3, 3), (2, 2), (1,) * 4)
 )
 def test_bits_do_not_depend_on_threads(geometry, shape, filters):
     x, weight = draw(shape, (filters, 3, 3, shape[3] // geometry.groups), dtype=np.float32)
-    results = []
-    for n in (1, 2, 3):
-        with thread_budget(n):
-            y = conv2d.forward(x, weight, geometry)
-            dx = conv2d.input_gradient(y, weight, geometry, *shape[1:3])
-            results.append((y, conv2d.weight_gradient(x, y, geometry), dx))
-    for other in results[1:]:
-        for mine, theirs in zip(results[0], other, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
 
+    def passes():
+        y = conv2d.forward(x, weight, geometry)
+        dx = conv2d.input_gradient(y, weight, geometry, *shape[1:3])
+        return y, conv2d.weight_gradient(x, y, geometry), dx
 
-@pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])
-def test_no_images_give_no_results(geometry):
-    """A partition may be empty."""
-    x, weight = np.zeros((0, 6, 7, 8)), np.ones((9, 3, 3, 8))
-    y = conv2d.forward(x, weight, geometry)
-    assert y.shape == (0, *geometry.size(6, 7), 9)
-    assert not conv2d.weight_gradient(x, y, geometry).any()
-    assert conv2d.input_gradient(y, weight, geometry, 6, 7).shape == x.shape
+    same_bits(passes, 1, 2, 3)
 
 
 @pytest.mark.slow

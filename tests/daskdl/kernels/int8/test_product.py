@@ -45,6 +45,14 @@ def computed(x, zero, weight, scale, bias, geometry, end, threads=1):
     return y
 
 
+def check(x, weights, geometry, end):
+    """Check that there are numpy's bits with any number of threads."""
+    expected = convolved(x, 11, *weights, geometry, end)
+    for threads in (1, 2):
+        result = computed(x, 11, *weights, geometry, end, threads)
+        np.testing.assert_array_equal(result, expected)
+
+
 def end_of(kind, shape, into):
     low, high = (-1.0, 1.5) if into is None else (0.0, 6.0)
     if kind == "nothing":
@@ -79,10 +87,7 @@ def test_has_numpys_bits(filters, kind, into):
     for geometry in GEOMETRIES:
         x, *weights = drawn(filters, geometry)
         end = end_of(kind, (2, *geometry.size(7, 6), filters), into)
-        expected = convolved(x, 11, *weights, geometry, end)
-        for threads in (1, 2):
-            result = computed(x, 11, *weights, geometry, end, threads)
-            np.testing.assert_array_equal(result, expected)
+        check(x, weights, geometry, end)
 
 
 @pytest.mark.parametrize("into", [None, Scale(0.017, 9)], ids=["floats", "bytes"])
@@ -97,10 +102,7 @@ def test_groups_have_numpys_bits(channels, filters, groups, into):
         end = end_of(
             "bytes" if into is None else "floats", (2, *geometry.size(7, 6), filters), into
         )
-        expected = convolved(x, 11, *weights, geometry, end)
-        for threads in (1, 2):
-            result = computed(x, 11, *weights, geometry, end, threads)
-            np.testing.assert_array_equal(result, expected)
+        check(x, weights, geometry, end)
 
 
 @pytest.mark.usefixtures("by_tiles")
@@ -119,12 +121,8 @@ def test_largest_numbers_do_not_saturate():
 @pytest.mark.usefixtures("by_tiles")
 def test_rows_of_many_parts_have_numpys_bits():
     """A length that is no multiple of a tile's, and rows that are copied part by part."""
-    x, weight, scale, bias = drawn(70, Geometry((1, 1)), 2100, images=7)
-    end = End(into=Scale(0.017, 9))
-    for threads in (1, 2):
-        result = computed(x, 11, weight, scale, bias, Geometry((1, 1)), end, threads)
-        expected = convolved(x, 11, weight, scale, bias, Geometry((1, 1)), end)
-        np.testing.assert_array_equal(result, expected)
+    x, *weights = drawn(70, Geometry((1, 1)), 2100, images=7)
+    check(x, weights, Geometry((1, 1)), End(into=Scale(0.017, 9)))
 
 
 @wanted

@@ -14,6 +14,7 @@ from daskdl.kernels.losses import softmax as kernels
 from daskdl.kernels.losses.binary import cross_entropy, cross_entropy_back
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.runtime.threads import thread_budget
+from tests.daskdl.budgets import same_bits
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (2, 3, 40)])
@@ -53,15 +54,13 @@ def test_threads_do_not_change_the_bits():
     rng = np.random.default_rng(2)
     x, q = rng.random((2, 700, 90), np.float32)
     labels, factors = np.arange(700) % 90, rng.random(700)
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            losses, scales = crossentropy.soft(x, q)
-            soft = crossentropy.soft_gradient(x, q, scales, factors)
-            hard = crossentropy.gradient(x, labels, scales, factors, factors, q[0])
-            results.append((losses, soft, hard))
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+
+    def both_ways():
+        losses, scales = crossentropy.soft(x, q)
+        soft = crossentropy.soft_gradient(x, q, scales, factors)
+        return losses, soft, crossentropy.gradient(x, labels, scales, factors, factors, q[0])
+
+    same_bits(both_ways)
 
 
 def test_logarithms_at_labels_are_the_same_bits_with_any_threads():
@@ -126,22 +125,14 @@ def test_a_row_with_nan_or_infinity_is_nan_and_no_other(bad, place):
 def test_threads_do_not_change_the_bits_softmax():
     x, dy = np.random.default_rng(0).standard_normal((2, 600, 100), np.float32)
     labels = np.arange(600) % 100
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            y = kernels.softmax(x)
-            losses, scales = kernels.cross_entropy(x, labels)
-            results.append(
-                (
-                    y,
-                    kernels.softmax_gradient(y, dy),
-                    kernels.log_softmax_gradient(kernels.log_softmax(x), dy),
-                    losses,
-                    kernels.cross_entropy_gradient(x, labels, scales, 0.5),
-                )
-            )
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+
+    def both_ways():
+        y, (losses, scales) = kernels.softmax(x), kernels.cross_entropy(x, labels)
+        dx = kernels.softmax_gradient(y, dy)
+        d_log = kernels.log_softmax_gradient(kernels.log_softmax(x), dy)
+        return y, dx, d_log, losses, kernels.cross_entropy_gradient(x, labels, scales, 0.5)
+
+    same_bits(both_ways)
 
 
 def likelihood(p, labels, blank=0):
@@ -188,15 +179,12 @@ def test_threads_do_not_change_the_bits_of_ctc():
     rng = np.random.default_rng(0)
     x = special.log_softmax(rng.normal(size=(6, 80, 20)), -1)
     labels, counts, lengths = rng.integers(1, 20, (6, 15)), np.full(6, 15), np.arange(75, 81)
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            forwards = ctc.forward(x, labels, counts, lengths, 0)
-            results.append(
-                (forwards[0], ctc.gradient(x, labels, counts, lengths, 0, forwards, np.ones(6)))
-            )
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+
+    def both_ways():
+        forwards = ctc.forward(x, labels, counts, lengths, 0)
+        return forwards[0], ctc.gradient(x, labels, counts, lengths, 0, forwards, np.ones(6))
+
+    same_bits(both_ways)
 
 
 WEIGHTS, THRESHOLDS = [1, 2, 5], [0.5, 1.5]
@@ -229,16 +217,14 @@ def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretch
     kernel = deviation.balanced if name == "balanced" else deviation.huber
     back = deviation.balanced_back if name == "balanced" else deviation.huber_back
     numbers, to_back, cost, slope = costs(name, x, t)
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            sums = deviation.sums(kernel, stretches, x, t, np.array(numbers, "f4"))
-            (dx,) = one_pass(back, x, t, settings=np.array(to_back, "f4"))
-        results.append((sums, dx))
+
+    def both_ways():
+        sums = deviation.sums(kernel, stretches, x, t, np.array(numbers, "f4"))
+        return sums, *one_pass(back, x, t, settings=np.array(to_back, "f4"))
+
+    sums, dx = same_bits(both_ways)
     np.testing.assert_allclose(sums, cost.sum(1), rtol=1e-6)
     np.testing.assert_allclose(dx, slope, rtol=1e-5, atol=1e-6)
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -271,19 +257,13 @@ def test_sums_and_slopes_are_those_of_float64_whatever_the_threads_binary(
     rng = np.random.default_rng(0)
     x = (20 * rng.normal(size=(stretches, length))).astype("f4")
     t = rng.random((stretches, length), np.float32).round(1)  # of which some are 0 and 1
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            results.append(both(x, t, pos_weight, 0.5))
-    sums, dx = results[0]
+    sums, dx = same_bits(lambda: both(x, t, pos_weight, 0.5))
     logit, yes = x.astype("f8"), t.astype("f8")
     cost = pos_weight * yes * np.logaddexp(0, -logit) + (1 - yes) * np.logaddexp(0, logit)
     sure = 1 / (1 + np.exp(-logit))
     slope = 0.5 * ((1 - yes) * sure - pos_weight * yes * (1 - sure))
     np.testing.assert_allclose(sums, cost.sum(1), rtol=2e-6)
     np.testing.assert_allclose(dx, slope, rtol=0, atol=2e-6)
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

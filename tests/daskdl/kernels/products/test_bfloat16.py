@@ -10,7 +10,7 @@ from numba import njit
 from daskdl.kernels.products import bfloat16
 from daskdl.kernels.products.bfloat16_pair import ARITHMETICS
 from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, keep, product_of
-from daskdl.kernels.runtime.threads import thread_budget
+from tests.daskdl.budgets import same_bits
 
 SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, 1.00390625, 1.01171875, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan,
@@ -65,15 +65,13 @@ def test_products_of_a_layer(rows, inside, outside):
 def test_same_bits_for_any_threads():
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((3000, 130), (90, 130)))
-    results = []
-    for n in (1, 3):
-        with thread_budget(n):
-            pairs = bfloat16.along(x)
-            y = bfloat16.product(pairs, bfloat16.columns_of(w), 90)
-            across = bfloat16.across_pairs(pairs, 130)
-        results.append((y, across))
-    np.testing.assert_array_equal(results[0][0], results[1][0])
-    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+    def products():
+        pairs = bfloat16.along(x)
+        y = bfloat16.product(pairs, bfloat16.columns_of(w), 90)
+        return y, bfloat16.across_pairs(pairs, 130)
+
+    same_bits(products, 1, 3)
 
 
 def test_nothing_and_no_summands():
@@ -160,32 +158,3 @@ def test_same_bits_as_the_manuals(way):
             assert (same | nan).all(), name
     # Denormals of float32 are nobody's again: the control register is as it was before.
     assert np.float32(1e-39) * np.float32(0.5) != 0
-
-
-def as_a_tile_sums(a, b):
-    """Sum up as TDPBF16PS does: of 16 pairs the lower and the upper halves apart, then both."""
-    total = np.zeros((len(a), b.shape[1]), np.float32)
-    for first in range(0, a.shape[1], 16):
-        halves = [np.zeros_like(total), np.zeros_like(total)]
-        for k in range(first, min(first + 16, a.shape[1])):
-            for which, (mask, shift) in enumerate(((0x0000FFFF, 16), (0xFFFF0000, 0))):
-                left, right = (
-                    ((x & np.uint32(mask)) << np.uint32(shift)).view(np.float32)
-                    for x in (a[:, k, None], b[None, k])
-                )
-                exact = left.astype(np.longdouble) * right + halves[which]
-                halves[which] = exact.astype(np.float32)
-        total += halves[0] + halves[1]
-    return total
-
-
-@pytest.mark.parametrize(
-    ("pairs", "least", "most"), [(1, 0, 0.01), (16, 0.15, 0.45), (128, 0.5, 1)]
-)
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no 80-bit arithmetic to compare")
-def test_tiles_of_amx_would_give_other_bits(pairs, least, most):
-    rng = np.random.default_rng(0)
-    a, b = (drawn(rng, shape, (-2, 2)) for shape in ((32, pairs), (pairs, 32)))
-    ours, tiles = as_the_manual_says(a, b), as_a_tile_sums(a, b)
-    np.testing.assert_allclose(tiles, ours, atol=1e-4 * np.abs(ours).max())
-    assert least <= (tiles != ours).mean() <= most

@@ -13,8 +13,7 @@ from numba import njit
 
 import daskdl.kernels
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.convolution.inference import Convolution
-from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
 from daskdl.kernels.products import gathered, outer
 from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.products.microkernel import (

@@ -1,4 +1,4 @@
-"""Kernels of recurrent layers over sequences, and the LSTM cell against its formulas."""
+"""Cells of recurrent layers and links along trajectories, against their formulas."""
 
 from __future__ import annotations
 
@@ -8,40 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.recurrent import gru, lstm, rnn
+from daskdl.kernels.recurrent import trajgru as links
 from daskdl.kernels.runtime.grain import CELL_ROWS
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.recurrence import arguments, loop, sigmoid
-
-N, STEPS, CHANNELS = 5, 6, 9
-
-
-def run(x, h, wi, ws, bias, lengths, reverse, relu):
-    """Return the states around all steps."""
-    sums = np.ascontiguousarray((x @ wi.T).swapaxes(0, 1), "f4")
-    states = np.full((STEPS + 1, N, CHANNELS), np.nan, "f4")
-    states[STEPS if reverse else 0] = h
-    weight = np.array(ws.T, "f4", order="C")
-    rest = bias.astype("f4"), states, lengths, reverse, relu
-    rnn.run(rnn.forward, "float32", sums, weight, *rest)
-    return states
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_loop_in_float32(reverse):
-    given = arguments("rnn", N, STEPS, 3, CHANNELS)
-    lengths = np.array([6, 0, 3, 5, 1])
-    states = run(*given, lengths, reverse, False)
-    expected, h = loop("rnn", *given, lengths=lengths, reverse=reverse)
-    after = (states[:-1] if reverse else states[1:]).swapaxes(0, 1)
-    went_on = np.arange(STEPS) < lengths[:, None]
-    np.testing.assert_allclose(after[went_on], expected[went_on], atol=2e-6)
-    np.testing.assert_allclose(states[0 if reverse else STEPS], h, atol=2e-6)
+from tests.daskdl.budgets import same_bits
+from tests.daskdl.recurrence import sigmoid
 
 
 def test_relu_lets_nan_and_infinity_through():
-    x, h, wi, ws, bias = arguments("rnn", N, STEPS, 3, CHANNELS)
-    bias[:3] = np.nan, np.inf, -np.inf
-    states = run(x, h, wi, ws, bias, np.full(N, STEPS), False, True)
+    sums, weight = np.zeros((1, 2, 4), "f4"), np.eye(4, dtype="f4")
+    states, bias = np.zeros((2, 2, 4), "f4"), np.array([np.nan, np.inf, -np.inf, 1], "f4")
+    rnn.run(rnn.forward, "float32", sums, weight, bias, states, np.ones(2, int), False, True)
     assert np.isnan(states[1, :, 0]).all()
     assert (states[1, :, 1] == np.inf).all()
     assert (states[1, :, 2] == 0).all()
@@ -59,56 +36,6 @@ def test_relus_gradient_is_that_of_positive_states():
     np.testing.assert_array_equal(d_sums[0], [[0, 2, 3]])
     np.testing.assert_array_equal(dh, [[0, 2, 3]])
     np.testing.assert_array_equal(d_bias, [0, 2, 3])
-
-
-def run_lstm(x, h, c, wi, ws, bias, peepholes, lengths, reverse):
-    """Return gates, states, outputs."""
-    gates = np.ascontiguousarray((x @ wi.T).swapaxes(0, 1), "f4")
-    states, outputs = (np.full((STEPS + 1, N, CHANNELS), np.nan, "f4") for _ in range(2))
-    first = STEPS if reverse else 0
-    states[first], outputs[first] = c, h
-    weight, bias, peepholes = (np.array(a, "f4", order="C") for a in (ws.T, bias, peepholes))
-    rest = bias, peepholes, states, outputs, lengths, reverse
-    rnn.run(lstm.forward, "float32", gates, weight, *rest)
-    return gates, states, outputs
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_states_lie_around_the_steps(reverse):
-    given = arguments("lstm", N, STEPS, 3, CHANNELS)
-    lengths = np.array([6, 0, 3, 5, 1])
-    _, states, outputs = run_lstm(*given, lengths, reverse)
-    expected, h, c = loop("lstm", *given, lengths=lengths, reverse=reverse)
-    after = (outputs[:-1] if reverse else outputs[1:]).swapaxes(0, 1)
-    went_on = np.arange(STEPS) < lengths[:, None]
-    np.testing.assert_allclose(after[went_on], expected[went_on], atol=2e-6)
-    last = 0 if reverse else STEPS
-    np.testing.assert_allclose(outputs[last], h, atol=2e-6)
-    np.testing.assert_allclose(states[last], c, atol=4e-6)
-
-
-def test_a_sample_that_has_ended_passes_its_gradient_on():
-    given = arguments("lstm", N, STEPS, 3, CHANNELS)
-    lengths = np.zeros(N, np.int64)
-    gates, states, _ = run_lstm(*given, lengths, False)
-    ws, peepholes = (np.array(a, "f4") for a in (given[4], given[6]))
-    dh, dc = np.ones((2, N, CHANNELS), "f4")
-    d_outputs = np.full((STEPS, N, CHANNELS), 9, "f4")
-    rest = peepholes, states, d_outputs, lengths, False, dh, dc
-    d_bias = rnn.run_back(lstm.backward, "float32", gates, ws, *rest)
-    assert (dh == 1).all()
-    assert (dc == 1).all()
-    assert not gates.any()
-    assert not d_bias.any()
-
-
-def test_two_threads_agree_with_one():
-    given = arguments("lstm", N, STEPS, 3, CHANNELS)
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            results.append(run_lstm(*given, np.full(N, STEPS), False))
-    np.testing.assert_allclose(*(outputs for _, _, outputs in results), atol=1e-6)
 
 
 slopes = st.sampled_from([gru.TANH, 0.0, 0.2])
@@ -160,16 +87,15 @@ def test_gradient_is_the_slope(rows, channels, slope):
 @pytest.mark.parametrize("slope", [gru.TANH, 0.2])
 def test_two_threads_give_the_bits_of_one(slope):
     gates, h = draw(2 * CELL_ROWS + 1, 4, np.float32)
-    results = []
-    for n in (1, 2):
-        with thread_budget(n):
-            values, new, dh = gates.copy(), np.empty_like(h), h.copy()
-            gru.gru_cell(values, gates[0], slope, h, new)
-            kept = values.copy()
-            gru.gru_cell_gradient(values, slope, h, dh)
-            results.append([new, kept, values, dh])
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+
+    def step():
+        values, new, dh = gates.copy(), np.empty_like(h), h.copy()
+        gru.gru_cell(values, gates[0], slope, h, new)
+        kept = values.copy()
+        gru.gru_cell_gradient(values, slope, h, dh)
+        return new, kept, values, dh
+
+    same_bits(step)
 
 
 @pytest.mark.parametrize("slope", [gru.TANH, 0.2])
@@ -179,28 +105,6 @@ def test_nan_in_any_sum_shows(slope):
     new = np.zeros_like(h)
     gru.gru_cell(gates, np.zeros(12, np.float32), slope, h, new)
     assert (np.isnan(new) == np.tile(np.eye(3, dtype=bool), (4, 1))).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reverse", [False, True])
-def test_loop_in_float32_of_gru(reverse):
-    n, steps, channels = 5, 6, 9
-    x, h, wi, ws, bias_input, bias_state = arguments("gru", n, steps, 3, channels)
-    lengths = np.array([6, 0, 3, 5, 1])
-    expected = loop("gru", x, h, wi, ws, bias_input, bias_state, lengths=lengths, reverse=reverse)
-    gates = np.full((steps, n, 4 * channels), np.nan, "f4")
-    gates[..., : 3 * channels] = np.roll((x @ wi.T).swapaxes(0, 1), channels, axis=2)
-    bias = np.zeros(4 * channels, "f4")
-    bias[: 3 * channels] = np.roll(bias_input, channels)
-    bias[channels:] += bias_state.astype("f4")
-    states = np.full((steps + 1, n, channels), np.nan, "f4")
-    states[steps if reverse else 0] = h
-    weight = np.array(ws.T, "f4", order="C")
-    rnn.run(gru.forward, "float32", gates, weight, bias, states, lengths, reverse)
-    after = (states[:-1] if reverse else states[1:]).swapaxes(0, 1)
-    went_on = np.arange(steps) < lengths[:, None]
-    np.testing.assert_allclose(after[went_on], expected[0][went_on], atol=2e-6)
-    np.testing.assert_allclose(states[0 if reverse else steps], expected[1], atol=2e-6)
 
 
 def reference_of_cell(z, c):
@@ -258,16 +162,15 @@ def test_gradient_is_the_slope_of_cell(rows, channels):
 
 def test_two_threads_give_the_bits_of_one_of_cell():
     z, c = draw(3 * CELL_ROWS, 4, np.float32)
-    results = []
-    for n in (1, 2):
-        with thread_budget(n):
-            values = z.copy()
-            h, new = cell(values, c)
-            back, d_state = values.copy(), c.copy()
-            lstm.lstm_cell_gradient(back, c, new, h, d_state)
-            results.append([values, h, new, back, d_state])
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+
+    def step():
+        values = z.copy()
+        h, new = cell(values, c)
+        back, d_state = values.copy(), c.copy()
+        lstm.lstm_cell_gradient(back, c, new, h, d_state)
+        return values, h, new, back, d_state
+
+    same_bits(step)
 
 
 def test_saturated_gates_stay_finite():
@@ -289,3 +192,95 @@ def test_nan_in_any_gate_shows_in_the_output(dtype, channels):
     rows = np.arange(5 * channels)
     assert np.isnan(h[rows, rows % channels]).all()
     assert np.isnan(h).sum() == 5 * channels
+
+
+sides = st.integers(1, 6)
+
+
+def hats(n, at):
+    """Return the weight of each of n pixels at a position: max(0, 1 - distance)."""
+    return np.maximum(0, 1 - np.abs(np.arange(n) - at))
+
+
+def samples(image, flows):
+    """Return the samples (pixels, L * C) by the paper's sum over the whole image."""
+    n, height, width, channels = image.shape
+    n_links = flows.shape[3] // 2
+    result = np.zeros((n, height, width, n_links, channels))
+    for s, i, j, link in np.ndindex(result.shape[:4]):
+        across, down = flows[s, i, j, 2 * link : 2 * link + 2]
+        weights = np.outer(hats(height, i + down), hats(width, j + across))
+        result[s, i, j, link] = np.einsum("yx,yxc->c", weights, image[s])
+    return result.reshape(-1, n_links * channels)
+
+
+def drawn(n, height, width, channels, n_links, k, dtype=np.float64):
+    rng = np.random.default_rng([n, height, width, channels])
+    image = rng.normal(size=(n, height, width, channels))
+    flows = 2 * rng.normal(size=(n, height, width, 2 * n_links))
+    weight = rng.normal(size=(n_links * channels, k))
+    return [a.astype(dtype) for a in (image, flows, weight)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(n=st.integers(0, 3), height=sides, width=sides, channels=st.integers(1, 9))
+def test_projection_is_the_papers_sum(dtype, n, height, width, channels):
+    image, flows, weight = drawn(n, height, width, channels, 2, 3, dtype)
+    sums = np.ones((n * height * width, 5), dtype)
+    links.project(image, flows, weight, sums)
+    expected = 1 + samples(image.astype(float), flows.astype(float)) @ weight
+    np.testing.assert_allclose(sums[:, 2:], expected, atol=500 * np.finfo(dtype).eps)
+    assert (sums[:, :2] == 1).all()
+
+
+@given(n=st.integers(1, 3), height=sides, width=sides, channels=st.integers(1, 5))
+def test_gradient_of_links_is_the_slope(n, height, width, channels):
+    image, flows, weight = arrays = drawn(n, height, width, channels, 2, 3)
+    rng = np.random.default_rng(1)
+    d_sums = rng.normal(size=(n * height * width, 4))
+    toward = [rng.normal(size=a.shape) for a in arrays]
+    d_image = np.zeros_like(image)
+    d_flows, d_weight = links.project_gradient(
+        image, flows, np.ascontiguousarray(weight.T), d_sums, d_image
+    )
+    found = (d_image, d_flows, d_weight.T)
+    analytic = sum((d * t).sum() for d, t in zip(found, toward, strict=True))
+
+    def value(step):
+        a, b, c = (x + step * t for x, t in zip(arrays, toward, strict=True))
+        return (samples(a, b) @ c * d_sums[:, 1:]).sum()
+
+    slope = (value(1e-7) - value(-1e-7)) / 2e-7
+    assert slope == pytest.approx(analytic, rel=1e-5, abs=1e-5)
+
+
+def test_two_threads_agree_with_one(monkeypatch):
+    monkeypatch.setattr(links, "BLOCK", 1)  # so that parts are of 16 pixels
+    image, flows, weight = drawn(2, 5, 7, 3, 2, 4)
+    results = []
+    for threads in (1, 2):
+        with thread_budget(threads):
+            sums, d_image = np.zeros((70, 4)), np.ones_like(image)
+            links.project(image, flows, weight, sums)
+            gradients = links.project_gradient(
+                image, flows, np.ascontiguousarray(weight.T), sums, d_image
+            )
+        results.append([sums, d_image, *gradients])
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_far_away_is_zero_and_not_a_number_shows():
+    image = np.ones((1, 3, 3, 2), np.float32)
+    flows = np.zeros((1, 3, 3, 2), np.float32)
+    flows[0, 0, 0], flows[0, 0, 1], flows[0, 0, 2] = 1e30, -np.inf, np.nan
+    flows[0, 1, 0, 0], flows[0, 1, 1, 1], flows[0, 1, 2] = -1, 2, (1, -1)
+    sums = np.zeros((9, 2), np.float32)
+    links.project(image, flows, np.eye(2, dtype="f4"), sums)
+    np.testing.assert_array_equal(sums[:, 0], [0, 0, np.nan, 0, 0, 0, 1, 1, 1])
+    d_image = np.zeros_like(image)
+    d_flows, _ = links.project_gradient(image, flows, np.eye(2, dtype="f4"), sums, d_image)
+    assert not d_flows[0, 0, :2].any()
+    assert np.isnan(d_flows[0, 0, 2]).all()

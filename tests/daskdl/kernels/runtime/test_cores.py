@@ -17,20 +17,10 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import LARGE, scratch
 from daskdl.kernels.runtime.nontemporal import drain, put
 from daskdl.kernels.runtime.passes import UNIT, flat, one_pass
-from daskdl.kernels.runtime.signals import IDLE, THREAD, atomic_load
+from daskdl.kernels.runtime.signals import IDLE, THREAD
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
-
-
-@jit
-def _mark(owners, which, start, stop):
-    for i in range(start, stop):
-        owners[i] += 1 + which
-
-
-@jit
-def _read(slot, cell):
-    return atomic_load(slot, cell)
+from tests.daskdl.kernels.runtime.test_team import _mark, _read
 
 
 def _in_a_thread(work):

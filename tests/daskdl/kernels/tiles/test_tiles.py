@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.bfloat16 import along
-from daskdl.kernels.runtime import amx
-from daskdl.kernels.runtime.amx import permitted
+from daskdl.kernels.runtime import precision
+from daskdl.kernels.runtime.precision import permitted
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
 
@@ -151,12 +151,12 @@ def test_a_processor_whose_sums_are_others_is_not_used(monkeypatch, caplog):
 @pytest.mark.parametrize(("present", "answer"), [(True, 0), (True, -1), (False, 0)])
 def test_the_operating_system_is_asked_for_amx(present, answer, monkeypatch, caplog):
     named, asked = {"amx-tile", "amx-bf16", "amx-int8", "avx512bf16"}, []
-    monkeypatch.setattr(amx, "features", lambda: named if present else named - {"amx-int8"})
+    monkeypatch.setattr(precision, "features", lambda: named if present else named - {"amx-int8"})
     system = SimpleNamespace(syscall=lambda *numbers: asked.append(numbers) or answer)
-    monkeypatch.setattr(amx, "ctypes", SimpleNamespace(
+    monkeypatch.setattr(precision, "ctypes", SimpleNamespace(
         CDLL=lambda *_, **__: system, get_errno=lambda: 95
     ))  # fmt: skip
-    assert amx.permitted.__wrapped__() == (present and answer == 0)
+    assert precision.permitted.__wrapped__() == (present and answer == 0)
     assert asked == [(158, 0x1023, 18)] * present  # arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA
     assert ("does not let this process use AMX" in caplog.text) == (answer != 0)
 

@@ -16,6 +16,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import add_rows, add_to, gather, row_gradient
 from daskdl.kernels.vectors.joining import InTurns, side_by_side
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
+from tests.daskdl.budgets import same_bits
 
 
 @pytest.mark.slow
@@ -75,12 +76,7 @@ def test_row_gradient_is_numpys(n, n_rows, width):
 def test_threads_do_not_change_the_bits():
     rng = np.random.default_rng(0)
     ids, d = rng.zipf(1.3, 20_000) % 3000, rng.standard_normal((20_000, 64), np.float32)
-    results = []
-    for threads in (1, 2):
-        with thread_budget(threads):
-            results.append(row_gradient(ids, d, 3000))
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+    same_bits(lambda: row_gradient(ids, d, 3000))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -127,13 +123,8 @@ def test_threads_do_not_change_the_bits_of_reduce(shape):
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     for n in range(1, len(shape) + 1):
         for axes in combinations(range(len(shape)), n):
-            results = []
-            for threads in (1, 2, 3):
-                with thread_budget(threads):
-                    results.append(sum_over(x, axes))
-            for other in results[1:]:
-                np.testing.assert_array_equal(other, results[0])
-            lost = np.abs(results[0] - x.sum(axes, np.float64)) / np.abs(x).sum(axes, np.float64)
+            sums = same_bits(lambda axes=axes: sum_over(x, axes), 1, 2, 3)
+            lost = np.abs(sums - x.sum(axes, np.float64)) / np.abs(x).sum(axes, np.float64)
             assert lost.max() < 3e-7
 
 
@@ -163,12 +154,8 @@ def test_sum_of_squares_by_blocks(n):
     x = np.random.default_rng(0).standard_normal(n, np.float32)
     starts = np.arange(0, n, BLOCK)
     stops = np.minimum(starts + BLOCK, n)
-    results = []
-    for threads in (1, 2, 3):
-        with thread_budget(threads):
-            results.append(squares_between(x, starts, stops).sum())
-    assert len(set(results)) == 1
-    assert results[0] == pytest.approx(np.sum(x.astype(float) ** 2), rel=1e-13)
+    total = same_bits(lambda: squares_between(x, starts, stops), 1, 2, 3).sum()
+    assert total == pytest.approx(np.sum(x.astype(float) ** 2), rel=1e-13)
 
 
 def test_rows_lie_side_by_side():
