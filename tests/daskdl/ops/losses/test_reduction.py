@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
-from daskdl.errors import ShapeError
+from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.ops import losses
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import normal
@@ -134,6 +134,78 @@ def test_an_empty_batch_is_nan():
     assert np.isnan(float(losses.squared_error(np.empty((0, 2)), np.empty((0, 2)))))
 
 
-def test_targets_have_to_have_the_predictions_shape():
-    with pytest.raises(ShapeError, match=r"huber: .* shape \(3, 1\), found float64 \(3,\)"):
-        losses.huber(np.zeros((3, 1)), np.zeros(3))
+def zeros(*shape):
+    return np.zeros(shape)
+
+
+ROWS, RAIN = zeros(2, 3), {"squared": 1.0, "absolute": 0.0}
+#: The error, the loss, what it says, its arrays and settings.
+REFUSED = [
+    (ShapeError, "huber", r"shape \(3, 1\), found float64 \(3,\)", zeros(3, 1), zeros(3)),
+    (SettingsError, "huber", "expected delta > 0, found -1", ROWS, ROWS, {"delta": -1}),
+    (SettingsError, "smooth_l1", "expected beta >= 0, found -1", ROWS, ROWS, {"beta": -1}),
+    (ShapeError, "kl_divergence", r"expected shape .* found \(3,\)", zeros(3), zeros(3)),
+    (ShapeError, "gaussian_kl", r"expected arrays .* found \(3,\)", zeros(3), zeros(3)),
+    (ShapeError, "multibox", r"expected .*\(2, 4\); match the boxes",
+     zeros(2, 5, 4), zeros(2, 5, 3), zeros(2, 4).astype(int), zeros(2, 5, 4)),
+    (ShapeError, "dice", r"expected shape .* found \(2, 3\)", ROWS, ROWS),
+    (ShapeError, "ssim", r"at least 11 x 11 pixels, found shape \(1, 10, 20, 1\)",
+     zeros(1, 10, 20, 1), zeros(1, 10, 20, 1)),
+    (SettingsError, "ssim", r"odd window, .* found 4, 1\.5 and 1\.0",
+     zeros(1, 12, 12, 1), zeros(1, 12, 12, 1), {"window": 4}),
+    (ShapeError, "multi_margin", "found 3", ROWS, [0, 3]),
+    (ShapeError, "multi_margin", r"\(N, C\)", zeros(3), [0, 0, 0]),
+    (SettingsError, "multi_margin", "p 1 or 2, found 3", ROWS, [0, 0], {"p": 3}),
+    (ShapeError, "multilabel_margin", "labels from 0 to 2, found 5", ROWS, [[0, 5], [0, 1]]),
+    (ShapeError, "multilabel_margin",
+     r"shape \(2, K\), each row ended by -1, found int64 \(1, 3\)", ROWS, [[0, 0, 0]]),
+    *((error, name, sentence, *arrays)
+      for name in ("hinge", "soft_margin", "hinge_embedding")
+      for error, sentence, *arrays in [
+        (DataError, "expected targets of -1 and 1, found 0", zeros(3), [1, 0, -1]),
+        (ShapeError, r"target of shape \(3, 1\), found \(3,\)", zeros(3, 1), np.ones(3)),
+    ]),
+    *((SettingsError, "triplet", f"p >= 1 and finite, found {p}", ROWS, ROWS, ROWS, {"p": p})
+      for p in (0.5, np.inf)),
+    (ShapeError, "triplet", r"\(N, ..., D\), found \(3,\)", zeros(3), zeros(3), zeros(3)),
+    (ShapeError, "cosine_embedding", r"shape \(2,\), found \(2, 3\)", ROWS, ROWS, np.ones((2, 3))),
+    (DataError, "binary_cross_entropy", r"from 0 to 1, found 1\.5; for logits there is",
+     [0.5, 1.5], zeros(2)),
+    *((ShapeError, "binary_cross_entropy_with_logits",
+       rf"{key}: .* broadcasts with \(2, 3\), found \(2,\)", ROWS, ROWS, {key: [1, 2]})
+      for key in ("weight", "pos_weight")),
+    *((SettingsError, "precipitation", "one more weight than thresholds, found", ROWS, ROWS,
+       {"thresholds": np.array(thresholds), "weights": np.array(weights), **RAIN})
+      for thresholds, weights in (([2, 5], [1, 7]), ([5, 2], [1, 2, 3]))),
+    (ShapeError, "cross_entropy", "expected labels from 0 to 2, found 3", ROWS, [0, 3]),
+    (ShapeError, "cross_entropy", "expected labels from 0 to 2, found -1", ROWS, [-1, 0]),
+    (ShapeError, "cross_entropy", r"integer labels of shape \(2,\), found float64", ROWS, zeros(2)),
+    (ShapeError, "cross_entropy", r"labels of shape \(2,\), found int64 \(1, 2\)", ROWS, [[0, 1]]),
+    (SettingsError, "cross_entropy", r"from 0 to 1, found 1\.5", ROWS, [0, 0], {"smoothing": 1.5}),
+    (ShapeError, "cross_entropy", r"each of 3 classes, found shape \(2,\)",
+     ROWS, [0, 0], {"weight": [1, 2]}),
+    (SettingsError, "cross_entropy", "no ignore_index with probabilities, found 1",
+     ROWS, ROWS, {"ignore_index": 1}),
+    (ShapeError, "nll", "expected labels from 0 to 2, found 3", ROWS, [0, 3]),
+    (ShapeError, "nll", r"labels of shape \(2,\), found float64", ROWS, zeros(2)),
+    *((error, "ctc", sentence, zeros(2, 4, 3), labels, settings)
+      for error, sentence, labels, settings in [
+        (ShapeError, r"labels of shape \(2, S\), found int64 \(1, 2\)", [[1, 2]], {}),
+        (ShapeError, "found float64", [[1.0], [2.0]], {}),
+        (ShapeError, "labels from 0 to 2, found 5", [[1], [5]], {}),
+        (DataError, "labels other than the blank, found 0", [[1], [0]], {}),
+        (DataError, r"-1 only after a sample's labels, found \[-1, 2\]", [[1, 2], [-1, 2]], {}),
+        (ShapeError, "a blank from 0 to 2, found 3", [[1], [2]], {"blank": 3}),
+        (DataError, "lengths from 0 to 4, found 5", [[1], [2]], {"lengths": [4, 5]}),
+        (ShapeError, r"lengths of shape \(2,\), found int64 \(1,\)", [[1], [2]], {"lengths": [4]}),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: " ".join(case[1:3]))
+def test_mistakes_are_named(case):
+    error, name, sentence, *arrays = case
+    settings = arrays.pop() if isinstance(arrays[-1], dict) else {}
+    named = name.removesuffix("_with_logits")  # which shares its checks
+    with pytest.raises(error, match=f"^{named}: .*{sentence}"):
+        getattr(losses, name)(*map(np.array, arrays), **settings)
