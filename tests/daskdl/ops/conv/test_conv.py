@@ -108,12 +108,19 @@ def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
         np.testing.assert_array_equal(ops.conv2d(*inputs, None, **settings).data, expected)
 
 
-@pytest.mark.parametrize("filters", [1, 4, 8])
-def test_of_no_images_come_none(filters):
-    x, w = np.zeros((0, 12, 12, 3), "f4"), np.zeros((filters, 2, 2, 3), "f4")
+@pytest.mark.parametrize(
+    ("channels", "filters", "kernel", "stride"),
+    [(3, 1, 2, 1), (3, 4, 2, 1), (3, 8, 2, 1), (8, 9, 3, 1), (8, 9, 3, 2)],
+)
+def test_of_no_images_come_none(channels, filters, kernel, stride):
+    """A partition may be empty."""
+    x, w = (
+        np.zeros((0, 12, 12, channels), "f4"),
+        np.zeros((filters, kernel, kernel, channels), "f4"),
+    )
     x, w = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
-    y = ops.conv2d(x, w, None)
-    assert y.shape == (0, 11, 11, filters)
+    y = ops.conv2d(x, w, None, stride=(stride, stride))
+    assert y.shape == (0, *[(12 - kernel) // stride + 1] * 2, filters)
     y.backward(y.data)
     assert (x.grad.shape, np.count_nonzero(w.grad)) == (x.shape, 0)
 

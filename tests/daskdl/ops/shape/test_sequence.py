@@ -35,13 +35,14 @@ def cases(draw, least=0):
 
 
 @every
-@given(case=cases())
-def test_is_a_loop_over_the_steps(operation, case):
+@given(case=cases(), dtype=st.sampled_from(["f8", "f4"]))
+def test_is_a_loop_over_the_steps(operation, case, dtype):
     sizes, settings = case
     given_ = arguments(operation, *sizes)
-    results = getattr(ops, operation)(*given_, **settings)
+    results = getattr(ops, operation)(*(a.astype(dtype) for a in given_), **settings)
     for found, expected in zip(results, loop(operation, *given_, **settings), strict=True):
-        np.testing.assert_allclose(found.data, expected, atol=1e-12)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.data, expected, atol=1e-12 if dtype == "f8" else 2e-5)
 
 
 @every
