@@ -1,53 +1,13 @@
-"""Forecasters for tests: the plain methods, and any function from frames to frames."""
+"""Forecasters for tests: any function from frames to frames, and one that knows what came."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nowcast.forecasters import Extrapolation, Forecast, Forecaster, Persistence
-
-
-@dataclass(frozen=True)
-class FieldsOnly:
-    """A forecaster with its settings: called with frames, it answers with its single field.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    leads : int
-        Number of frames to forecast.
-    spacing_km, step_minutes : float
-        Of the frames that it will be called with.
-    """
-
-    forecaster: Forecaster
-    leads: int
-    spacing_km: float
-    step_minutes: float
-
-    def __call__(self, rain: np.ndarray, /) -> np.ndarray:
-        """Forecast (n_in, y, x) -> (leads, y, x), mm h-1."""
-        return self.forecaster.forecast(
-            rain[-self.forecaster.n_in :],
-            self.leads,
-            spacing_km=self.spacing_km,
-            step_minutes=self.step_minutes,
-            thresholds=(),
-        ).rain
-
-
-def persistence(leads: int) -> FieldsOnly:
-    """The last frame, so many times, as a function, on 1 km and 5 min."""
-    return FieldsOnly(Persistence(), leads, 1.0, 5.0)
-
-
-def extrapolation(leads: int) -> FieldsOnly:
-    """The last frame, moved on, as a function, on 1 km and 5 min."""
-    return FieldsOnly(Extrapolation(), leads, 1.0, 5.0)
+from nowcast.forecasters import Forecast
 
 
 class Answers:

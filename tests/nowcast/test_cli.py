@@ -16,6 +16,7 @@ from daskdl.console import run
 from nowcast.cli import app, main
 from nowcast.ingest.settings import IngestSettings
 from nowcast.model.folder import load_model
+from tests.nowcast.commands.test_train import FIXED
 from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
 
@@ -92,15 +93,7 @@ def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
 
 
 def training(store: Path, out: Path, epochs: int) -> list[str]:
-    settings = (
-        "frame=fixed",
-        "n_in=2",
-        "channels=[4]",
-        "tile=32",
-        "tile_stride=16",
-        "fractions=[0.6,0.2]",
-    )
-    chosen = (part for one in settings for part in ("--set", one))
+    chosen = (part for one in FIXED for part in ("--set", one))
     command = ["train", str(store), "--out", str(out), "--lead", "20min", "--epochs", str(epochs)]
     return [*command, *chosen]
 

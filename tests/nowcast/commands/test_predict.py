@@ -149,16 +149,6 @@ def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["persistence", "extrapolation", "sprog", "steps", "auto"])
-def test_no_method_of_ours_needs_a_model(paths, tmp_path, method):
-    out = tmp_path / "f.zarr"
-    assert run(app, ["predict", str(paths[1]), "--method", method, "--out", str(out)]) == 0
-    with open_forecast(out) as made:
-        assert made.sizes["lead_time"] == 6
-        assert ("exceedance_probability" in made) == (method in ("sprog", "steps", "auto"))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forecast.zarr", "forecast.nc"])
 @pytest.mark.parametrize("folder", ["file", "/proc"])
 def test_a_place_that_cannot_be_written_is_told(paths, tmp_path, capsys, folder, name):

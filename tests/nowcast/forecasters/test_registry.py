@@ -12,8 +12,9 @@ from nowcast.forecasters import Extrapolation, Persistence, Pysteps, Sprog, fore
 from nowcast.forecasters import pysteps as module
 from nowcast.forecasters.trained import Trained
 from tests.nowcast.fields import translation
-from tests.nowcast.methods import extrapolation, persistence
 from tests.nowcast.stores import small_model
+
+GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 
 
 def test_names_are_told_and_taken() -> None:
@@ -64,7 +65,7 @@ def test_a_model_needs_its_folder(tmp_path: Path) -> None:
 def test_repeats_the_last_frame_with_what_is_missing_in_it() -> None:
     rain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     rain[-1, 0, 0] = np.nan
-    forecast = persistence(3)(rain)
+    forecast = Persistence().forecast(rain, 3, **GRID).rain
     np.testing.assert_array_equal(forecast, np.stack([rain[-1]] * 3))
 
 
@@ -80,24 +81,9 @@ def knmi_frames(radar_dir: Path, first: int, count: int) -> np.ndarray:
     return frames
 
 
-def csi(forecast: np.ndarray, observed: np.ndarray, pixels: np.ndarray) -> float:
-    f, o = (forecast >= 1) & pixels, (observed >= 1) & pixels
-    return float((f & o).sum() / (f | o).sum())
-
-
-@pytest.mark.slow
-def test_moving_storms_are_forecast_where_they_will_be() -> None:
-    frames = translation(9, 1.6, -2.3)
-    forecast = extrapolation(6)(frames[:3])
-    stay = persistence(6)(frames[:3])
-    pixels = np.isfinite(forecast[-1])
-    assert csi(forecast[-1], frames[-1], pixels) > 0.85
-    assert csi(stay[-1], frames[-1], pixels) < 0.5
-
-
 def test_one_frame_has_no_motion() -> None:
     with pytest.raises(ShapeError, match=r"extrapolation: .*time >= 2.*found \(1, 32, 32\)"):
-        extrapolation(2)(np.zeros((1, 32, 32), np.float32))
+        Extrapolation().forecast(np.zeros((1, 32, 32), np.float32), 2, **GRID)
 
 
 @pytest.mark.slow
@@ -105,7 +91,10 @@ def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
     hits = np.zeros((2, 3))
     for first in (10, 40, 70):
         frames = knmi_frames(radar_dir, first, 9)
-        moved, still = (kind(6)(frames[:3])[-1] for kind in (extrapolation, persistence))
+        moved, still = (
+            kind.forecast(frames[:3], 6, **GRID).rain[-1]
+            for kind in (Extrapolation(), Persistence())
+        )
         observed = frames[-1]
         pixels = np.isfinite(moved) & np.isfinite(still) & np.isfinite(observed)
         o = (observed >= 1) & pixels
@@ -119,7 +108,6 @@ def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
 
 
 needs_pysteps = pytest.mark.skipif(not module.pysteps_installed(), reason="needs pysteps")
-GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 
 
 def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,13 +81,6 @@ def test_grids_that_no_block_divides() -> None:
     assert np.abs(motion - 1).max() < 0.2
 
 
-def test_input_is_left_alone() -> None:
-    frames = translation(3, 1.0, 1.0)
-    before = frames.copy()
-    motion_field(frames)
-    np.testing.assert_array_equal(frames, before)
-
-
 @pytest.mark.parametrize("shape", [(1, 64, 64), (64, 64), (3, 4, 64)])
 def test_frames_that_tell_no_motion_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"expected frames of shape \(time >= 2, .* found"):

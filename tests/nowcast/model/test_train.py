@@ -31,11 +31,9 @@ TINY = TrainSettings(
 TINY_MOVING = TrainSettings(starts=4, draws=2, cells=16, lead_minutes=20, fractions=(0.6, 0.2))
 
 
-def write_store(path: Path, frames: np.ndarray, gap_after: int | None = None) -> Path:
-    """Write frames every ten minutes, with one hour missing after a frame."""
+def write_store(path: Path, frames: np.ndarray) -> Path:
+    """Write frames every ten minutes."""
     minutes = 10 * np.arange(len(frames))
-    if gap_after is not None:
-        minutes[gap_after + 1 :] += 60
     time = np.datetime64("2020-06-01T00:00") + minutes * np.timedelta64(1, "m")
     grid = Grid.around(50.0, 5.0, size=frames.shape[1:], spacing=1000.0)
     described = {"title": "moving patches", "source": "test"}
@@ -85,18 +83,6 @@ def test_the_same_call_gives_the_same_bits(trained, moving, tmp_path):
     _, model = trained
     again = train(write_store(tmp_path / "rain.zarr", moving), tmp_path / "m", TINY, progress=False)
     assert np.array_equal(again.network.flat, model.network.flat)
-
-
-@pytest.mark.slow
-def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
-    said: list[str] = []
-    store = write_store(tmp_path / "rain.zarr", moving, gap_after=9)
-    settings = TINY.model_copy(update={"epochs": 0.2})
-    model = train(store, tmp_path / "m", settings, progress=False, say=said.append)
-    part = model.split.train[0]
-    after = int((part.last - (part.first + np.timedelta64(160, "m"))) / np.timedelta64(600, "s"))
-    # Ten frames, an hour without, and more: windows of four frames in each run, on four tiles.
-    assert said[0].startswith(f"{4 * (10 - 3 + after + 1 - 3)} training windows")
 
 
 def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():

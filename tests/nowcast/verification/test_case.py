@@ -154,29 +154,6 @@ def test_equal_to_plain_windows(seed: int, ny: int, nx: int, window: int) -> Non
     np.testing.assert_allclose(fraction_sums(f, o, window), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("window", [1, 2, 7])
-def test_fractions_equal_to_scores(window: int) -> None:
-    import xarray as xr
-    from scores.spatial import fss_2d, fss_2d_single_field
-
-    f, o = np.random.default_rng(window).gamma(0.4, size=(2, 4, 30, 41))
-    sums = fraction_sums(f > 0.5, o > 0.5, window)
-    for (forecast, observed, difference), f_lead, o_lead in zip(sums, f, o, strict=True):
-        single = fss_2d_single_field(
-            f_lead, o_lead, event_threshold=0.5, window_size=(window, window)
-        )
-        assert 1 - difference / (forecast + observed) == pytest.approx(single, rel=1e-12)
-    pooled = fss_2d(
-        *(xr.DataArray(field, dims=("lead", "y", "x")) for field in (f, o)),
-        event_threshold=0.5,
-        window_size=(window, window),
-        spatial_dims=("y", "x"),
-        reduce_dims=["lead", "y", "x"],
-    )
-    forecast, observed, difference = sums.sum(0)
-    assert 1 - difference / (forecast + observed) == pytest.approx(float(pooled), rel=1e-12)
-
-
 @pytest.mark.parametrize("window", [0, 6])
 def test_windows_that_do_not_fit_are_refused(window: int) -> None:
     events = np.zeros((1, 5, 8), bool)

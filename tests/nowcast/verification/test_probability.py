@@ -152,23 +152,6 @@ def test_crps_is_that_of_scores(seed: int, members: int, method: str) -> None:
     assert found == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_crps_without_ties_is_that_of_pysteps() -> None:
-    # Where the observation equals a member, as where all is dry, pysteps adds neither term.
-    probscores = pytest.importorskip("pysteps.verification.probscores")
-    values, observed, scored = ensemble_of(1)
-    noise = np.random.default_rng(0).random((8, *observed.shape), np.float32)
-    values, observed = values + noise[1:], observed + noise[0]
-    sums, _ = ensemble_sums(values, observed, scored)
-    expected = probscores.CRPS(values[:, scored].astype(float), observed[scored].astype(float))
-    assert crps(sums) == pytest.approx(expected, rel=1e-6)
-
-
-def test_crps_of_one_member_is_its_absolute_error() -> None:
-    values, observed, scored = ensemble_of(2, 1)
-    sums, _ = ensemble_sums(values, observed, scored)
-    assert crps(sums) == pytest.approx(np.abs(values[0] - observed)[scored].mean())
-
-
 def test_members_are_left_as_they_were() -> None:
     values, observed, scored = ensemble_of(3)
     before = values.copy()

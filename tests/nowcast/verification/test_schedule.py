@@ -52,12 +52,6 @@ def test_all_leads_share_their_times_and_no_gap_is_bridged(
         assert valid[0] == whole
 
 
-def test_nothing_to_score_is_no_start() -> None:
-    starts, scored = schedule(times([0, 1, 2]), 2, [1, 2], STEP)
-    assert len(starts) == 0
-    assert scored.shape == (0, 2)
-
-
 def test_starts_that_leads_do_not_divide_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"divides the leads \[1, 2\], found 2"):
         schedule(times(list(range(9))), 2, [1, 2], STEP, every=2)
