@@ -91,10 +91,8 @@ def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
     hits = np.zeros((2, 3))
     for first in (10, 40, 70):
         frames = knmi_frames(radar_dir, first, 9)
-        moved, still = (
-            kind.forecast(frames[:3], 6, **GRID).rain[-1]
-            for kind in (Extrapolation(), Persistence())
-        )
+        methods = (Extrapolation(), Persistence())
+        moved, still = (m.forecast(frames[:3], 6, **GRID).rain[-1] for m in methods)
         observed = frames[-1]
         pixels = np.isfinite(moved) & np.isfinite(still) & np.isfinite(observed)
         o = (observed >= 1) & pixels

@@ -140,16 +140,15 @@ def test_a_cut_near_the_beginning_of_an_event_is_moved_there():
     assert split.test[0].first == time[150]
 
 
-def test_seven_hours_are_enough():
-    time = times(84)
-    split = split_by_rain("s", time, np.full(84, 0.1), FRACTIONS, 17)
-    assert [int(part.sum()) for part in inside(time, split)] == [50, 17, 17]
-
-
-def test_a_store_without_rain_is_cut_by_its_frames():
-    time = times(100)
-    parts = inside(time, split_by_rain("s", time, np.zeros(100), FRACTIONS, 5))
-    assert [int(part.sum()) for part in parts] == [60, 15, 25]
+@pytest.mark.parametrize(
+    ("wet", "least", "lengths"),
+    [(np.full(84, 0.1), 17, [50, 17, 17]), (np.zeros(100), 5, [60, 15, 25])],
+    ids=["seven hours", "without rain"],
+)
+def test_few_hours_and_a_store_without_rain_are_cut_by_their_frames(wet, least, lengths):
+    time = times(len(wet))
+    parts = inside(time, split_by_rain("s", time, wet, FRACTIONS, least))
+    assert [int(part.sum()) for part in parts] == lengths
 
 
 def test_too_few_frames_are_refused_with_the_options_that_help():
