@@ -52,6 +52,23 @@ def test_an_older_forecast_is_replaced(paths, tmp_path, name):
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "count", "some"),
+    [
+        ("f.tif", "rasterio", 8, {"f.tif", "f_probability_1mmh.tif"}),
+        ("f.gif", "PIL", 3 * 7, {"f.gif", "f.gfw", "f.gif.aux.xml", "f_060min.pgw"}),
+    ],
+)
+def test_files_of_a_product_stand_beside_each_other(paths, tmp_path, name, package, count, some):
+    pytest.importorskip(package)
+    out = tmp_path / "new" / name
+    for _ in range(2):  # over the first
+        assert run(app, ["predict", str(paths[1]), "--out", str(out)]) == 0
+    names = {path.name for path in out.parent.iterdir()}
+    assert len(names) == count
+    assert some <= names
+
+
 def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("years of work")
     before = sorted(paths[1].rglob("*"))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl.console import run
-from nowcast.cli import app
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.cog import write_cog
 from nowcast.forecasters.predict import predict
-from nowcast.rain.store import write_zarr
 from tests.nowcast.stores import moving_rain
 
 rasterio = pytest.importorskip("rasterio")
@@ -33,11 +30,3 @@ def test_values_and_places(tmp_path):
             column = int((x - file.transform.c) // file.transform.a)
             np.testing.assert_array_equal(file.read()[:, row, column], values.values[:, 20, 5])
             np.testing.assert_array_equal(file.read(2)[::-1], values.values[1])
-
-
-def test_predict_writes_it(tmp_path):
-    write_zarr(moving_rain(), tmp_path / "rain.zarr")
-    out = tmp_path / "new" / "f.tif"
-    for _ in range(2):  # over the first
-        assert run(app, ["predict", str(tmp_path / "rain.zarr"), "--out", str(out)]) == 0
-    assert len(list(out.parent.iterdir())) == 8

@@ -12,16 +12,13 @@ import xarray as xr
 from numpy.typing import NDArray
 from PIL import Image
 
-from daskdl.console import run
 from daskdl.errors import MissingExtraError
-from nowcast.cli import app
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.predict import predict
 from nowcast.plot import animate_forecast
 from nowcast.plot.animation import FRAME, LAST
 from nowcast.plot.bare import write_pictures
 from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING
-from nowcast.rain.store import write_zarr
 from tests.nowcast.plot.pictures import axes, forecast, frames, share
 from tests.nowcast.plot.test_panels import uncertain
 from tests.nowcast.stores import moving_rain
@@ -154,13 +151,3 @@ def test_gdal_finds_place_and_time(made):
             assert file.tags()["forecast_reference_time"] == "2020-06-01T03:50Z"
     with rasterio.open(files[1]) as file:
         assert file.tags()["valid_time"] == "2020-06-01T04:10Z"
-
-
-def test_predict_writes_them(tmp_path):
-    write_zarr(moving_rain(), tmp_path / "rain.zarr")
-    out = tmp_path / "new" / "f.gif"
-    for _ in range(2):  # over the first
-        assert run(app, ["predict", str(tmp_path / "rain.zarr"), "--out", str(out)]) == 0
-    names = {path.name for path in out.parent.iterdir()}
-    assert len(names) == 3 * 7
-    assert {"f.gif", "f.gfw", "f.gif.aux.xml", "f_060min.pgw"} <= names
