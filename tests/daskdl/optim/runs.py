@@ -70,7 +70,7 @@ def assert_close(found: np.ndarray, expected: np.ndarray, rtol: float = 1e-10) -
 def check_pure(method: Method) -> None:
     """Assert that a method pickles, and that an update is pure and can be scaled.
 
-    It changes none of its inputs, does the same twice, and new vectors share no memory with old.
+    It changes none of its inputs, does the same twice, and new vectors share no memory with others.
     """
     assert pickle.loads(pickle.dumps(method)) == method
     weights, state = start(), method.init(SIZE)
@@ -93,7 +93,8 @@ def check_pure(method: Method) -> None:
         for name, array in {"": new, **new_state}.items():
             if array.ndim:
                 assert array.shape == (SIZE,)
-                assert not any(np.shares_memory(array, old) for old in arrays), name
+                kept_whole = any(array is old for old in arrays)  # as where steps are gathered
+                assert kept_whole or not any(np.shares_memory(array, o) for o in arrays), name
                 assert array.dtype == np.float32
         weights, state = new, new_state
 

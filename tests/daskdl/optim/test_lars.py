@@ -48,20 +48,6 @@ def test_is_the_papers_algorithm(rate, options, dtype):
     runs.assert_close(found, paper(rate, **options))
 
 
-def test_it_is_pure():
-    runs.check_pure(LARS(0.1).on(runs.LAYOUT))
-
-
-def test_a_norm_of_zero_has_a_local_rate_of_one():
-    method = LARS(0.5, momentum=0).on(runs.LAYOUT)
-    w, g = np.zeros((2, runs.SIZE), np.float32)
-    g[:20] = 2
-    w[25:] = 3
-    new, _ = method.update(w, g, method.init(runs.SIZE), 0)
-    np.testing.assert_array_equal(new[:20], -1)
-    np.testing.assert_array_equal(new[20:], w[20:])
-
-
 def test_a_gradient_that_is_not_a_number_shows_in_its_parameter():
     method = LARS(0.5).on(runs.LAYOUT)
     w, g = np.ones((2, runs.SIZE), np.float32)
@@ -106,10 +92,6 @@ def test_is_the_papers_algorithm_lamb(rate, options, dtype):
     runs.assert_close(runs.descend(method, dtype=np.dtype(dtype)), paper_lamb(rate, **options))
 
 
-def test_it_is_pure_lamb():
-    runs.check_pure(LAMB(0.1).on(runs.LAYOUT))
-
-
 def test_vectors_without_a_ratio_step_as_by_adamw():
     options = {"epsilon": 1e-6, "weight_decay": 0.1}
     found = runs.descend(LAMB(0.1, **options, vectors=False).on(runs.LAYOUT))
@@ -118,12 +100,15 @@ def test_vectors_without_a_ratio_step_as_by_adamw():
     assert not np.allclose(found[:20], expected[:20], rtol=1e-3)
 
 
-def test_a_norm_of_zero_has_a_ratio_of_one():
-    method = LAMB(0.5, weight_decay=0).on(runs.LAYOUT)
+@pytest.mark.parametrize(
+    ("method", "moved"), [(LARS(0.5, momentum=0), -1), (LAMB(0.5, weight_decay=0), -0.5)]
+)
+def test_a_norm_of_zero_has_a_ratio_of_one(method, moved):
+    method = method.on(runs.LAYOUT)
     w, g = np.zeros((2, runs.SIZE), np.float32)
     g[:20], w[25:] = 2, 3
     new, _ = method.update(w, g, method.init(runs.SIZE), 0)
-    np.testing.assert_allclose(new[:20], -0.5, rtol=1e-5)
+    np.testing.assert_allclose(new[:20], moved, rtol=1e-5)
     np.testing.assert_array_equal(new[20:], w[20:])
 
 
@@ -142,7 +127,8 @@ def test_before_it_knows_a_layout_it_says_so(method):
 
 
 @each
-def test_slices_step_alike_when_sums_are_added_up(method):
+def test_it_is_pure_and_slices_step_alike_when_sums_are_added_up(method):
+    runs.check_pure(method.on(runs.LAYOUT))
     runs.check_joint_slices(method.on(runs.LAYOUT))
     assert not method.by_element
 

@@ -73,7 +73,7 @@ def test_a_model_without_parameters_has_an_empty_one():
 
 METHODS = [
     SGD(0.1, 0.9, weight_decay=0.1),
-    Adam(0.1, weight_decay=0.1),
+    Adam(0.1, weight_decay=0.1, amsgrad=True),
     AdamW(0.1, weight_decay=0.1),
     Adagrad(0.1, weight_decay=0.1),
     Adadelta(1.0, weight_decay=0.1),
@@ -83,13 +83,17 @@ METHODS = [
     RMSprop(0.1, weight_decay=0.1, centered=True),
     LAMB(0.1),
     LARS(0.1, weight_decay=0.1),
-    LBFGS(0.1),
-    EMA(ClipNorm(Groups(AdamW(0.1)), 1.0), 0.9),
-    Accumulate(Groups(SGD(0.1, 0.9, weight_decay=0.1), (Group("layers.1.*", rate=2.0),)), 2),
+    LBFGS(0.1, history=2),
 ]
+RATED = [type(method) for method in METHODS]
+METHODS += [
+    EMA(ClipNorm(Accumulate(Groups(AdamW(Warmup(Plateau(0.1), 2))), 2), 1.0), 0.9),
+    Accumulate(Groups(SGD(0.1, 0.9, weight_decay=0.1), (Group("l*.weight", rate=2.0),)), 2),
+]
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+@each_method
 def test_what_is_frozen_stays_and_the_rest_steps_as_without(method):
     model = Sequential(Linear(3, 4, seed=0), Linear(4, 2, seed=1)).freeze("layers.0", "*.bias")
     layout = Layout.of(model)
@@ -118,23 +122,9 @@ def test_tables_come_last_and_lie_outside_of_the_vector():
     assert layout.find("layers.0.*") == [2]
 
 
-METHODS_STATEFILE = [
-    SGD(momentum=0.9),
-    Adam(amsgrad=True),
-    Adagrad(),
-    RMSprop(centered=True),
-    Adadelta(),
-    Adamax(),
-    Nadam(),
-    Ftrl(),
-    LAMB().on(runs.LAYOUT),
-    LBFGS(history=2),
-    EMA(ClipNorm(Accumulate(Groups(AdamW(Warmup(Plateau(0.1), 2))).on(runs.LAYOUT), 2), 1.0)),
-]
-
-
-@pytest.mark.parametrize("method", METHODS_STATEFILE, ids=lambda m: type(m).__name__)
+@each_method
 def test_a_run_goes_on_with_the_same_bits(method, tmp_path):
+    method = method.on(runs.LAYOUT)
     w, state = runs.start(), method.init(runs.SIZE)
     for i in range(3):
         w, state = method.update(w, runs.gradients(w, i), state, i)
@@ -185,20 +175,6 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         save_state(tmp_path / "nowhere" / "s", Adam().init(3))
 
 
-RATED = [
-    SGD,
-    Adam,
-    AdamW,
-    Adagrad,
-    RMSprop,
-    Adadelta,
-    Adamax,
-    Nadam,
-    Ftrl,
-    LARS,
-    LAMB,
-    LBFGS,
-]
 SCHEDULES = [
     Step(0.1, 3),
     MultiStep(0.1, (2, 4)),
@@ -278,11 +254,21 @@ def test_they_go_around_each_other():
     assert method.rate_at(10) == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        Accumulate(Adam(0.1), 2),
+        EMA(SGD(0.1, 0.9), 0.5),
+        ClipValue(SGD(0.1, 0.9), 0.5),
+        EMA(ClipValue(Accumulate(Groups(AdamW()), 2), 0.3), 0.9),
+    ],
+    ids=lambda m: type(m).__name__,
+)
 @runs.few
 @given(points=runs.cuts)
-def test_slices_have_the_bits_of_the_whole(points):
-    inner = Groups(AdamW()).on(runs.long_layout(301))
-    runs.check_slices(EMA(ClipValue(Accumulate(inner, 2), 0.3), 0.9), points)
+def test_slices_have_the_bits_of_the_whole(method, points):
+    runs.check_pure(method.on(runs.LAYOUT))
+    runs.check_slices(method.on(runs.long_layout(301)), points)
 
 
 def test_the_layout_reaches_what_is_inside():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from daskdl import optim
 from daskdl.errors import SettingsError
-from daskdl.optim import Adagrad, Adam, Adamax, AdamW, Ftrl, Nadam, RMSprop
+from daskdl.optim import SGD, Adagrad, Adam, Adamax, AdamW, Ftrl, Nadam, RMSprop
 from daskdl.optim.schedules import Polynomial
 from tests.daskdl.optim import runs
 
@@ -53,6 +53,12 @@ AMSGRAD = {"amsgrad": st.booleans()}
 INITIAL = {"rate_decay": runs.decays, "initial": st.sampled_from([0.0, 0.5, 2.0])}
 NADAM = {"momentum_decay": st.floats(0, 0.5), "decoupled": st.booleans()}
 RMSPROP = {"smoothing": st.floats(0.5, 0.99), "centered": st.booleans()}
+FTRL = {
+    "beta": st.floats(0, 2),
+    "l1": st.just(0.0) | st.floats(0.01, 2),
+    "l2": runs.decays,
+    "initial": st.sampled_from([0.25, 1.0]),
+}
 CASES = [
     Case("Adam", EPSILON | DECAY | AMSGRAD, EPS, betas=True),
     Case("AdamW", EPSILON | DECAY | AMSGRAD, EPS, betas=True),
@@ -66,10 +72,9 @@ CASES = [
     Case("SGD", DECAY | MOMENTUM | {"dampening": runs.betas}, {}, rate=0.05),
     Case("SGD", DECAY | {"momentum": runs.betas, "nesterov": st.booleans()}, {}, rate=0.05),
 ]  # fmt: skip
-each = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@each
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @runs.few
 @given(data=st.data(), rate=runs.rates, dtype=runs.dtypes)
 def test_agrees_with_pytorch(case, data, rate, dtype, torch):
@@ -85,7 +90,7 @@ def test_agrees_with_pytorch(case, data, rate, dtype, torch):
     runs.assert_close(found, expected)
 
 
-@each
+@pytest.mark.parametrize("case", [*CASES, Case("Ftrl", FTRL | DECAY, {})], ids=lambda c: c.name)
 @runs.few
 @given(data=st.data(), points=runs.cuts)
 def test_slices_have_the_bits_of_the_whole(case, data, points):
@@ -120,6 +125,16 @@ def test_slices_have_the_bits_of_the_whole(case, data, points):
         ("SGD", {"momentum": 1.0}, "0 <= momentum < 1, found 1.0"),
         ("SGD", {"dampening": 1.0}, "0 <= dampening < 1, found 1.0"),
         ("SGD", {"nesterov": True}, "momentum > 0 and dampening = 0 with nesterov=True"),
+        ("EMA", {"method": SGD(), "decay": 1}, "0 <= decay < 1, found 1"),
+        *(
+            ("Accumulate", {"method": SGD(), "over": over}, "over to be a whole number of at")
+            for over in (0, 1.5, True)
+        ),
+        *(
+            ("ClipNorm", {"method": SGD(), "norm": norm}, f"norm > 0, found {norm}")
+            for norm in (0.0, -1, float("nan"))
+        ),
+        ("ClipValue", {"method": SGD(), "value": -1}, "0 <= value < inf, found -1"),
         ("LBFGS", {"history": 0}, "history to be a whole number of at"),
         ("LARS", {"trust": -1}, "0 <= trust < inf, found -1"),
         ("LAMB", {"beta1": 1.0}, "0 <= beta1 < 1, found 1.0"),
@@ -194,16 +209,6 @@ def test_a_variance_that_rounds_below_zero_is_none():
     assert np.isfinite(new).all()
 
 
-options_ftrl = st.fixed_dictionaries(
-    {
-        "beta": st.floats(0, 2),
-        "l1": st.just(0.0) | st.floats(0.01, 2),
-        "l2": runs.decays,
-        "initial": st.sampled_from([0.25, 1.0]),
-    }
-)
-
-
 def paper(alpha, beta, l1, l2, initial):
     """Return the weights after the usual run of algorithm 1 of McMahan et al., one by one."""
     w = runs.start().astype(float)
@@ -222,7 +227,7 @@ def paper(alpha, beta, l1, l2, initial):
 
 
 @runs.few
-@given(rate=st.floats(0.01, 0.5), options=options_ftrl, dtype=runs.dtypes)
+@given(rate=st.floats(0.01, 0.5), options=st.fixed_dictionaries(FTRL), dtype=runs.dtypes)
 def test_is_the_papers_algorithm(rate, options, dtype):
     end = runs.descend(Ftrl(rate, **options), dtype=np.dtype(dtype))
     expected = paper(rate, **options)
@@ -230,14 +235,6 @@ def test_is_the_papers_algorithm(rate, options, dtype):
         np.testing.assert_allclose(end, expected, rtol=1e-9, atol=1e-12)
     else:  # a threshold may be passed in one and not in the other
         np.testing.assert_allclose(end, expected, atol=1e-3)
-
-
-@runs.few
-@given(options=options_ftrl, decay=runs.decays, points=runs.cuts)
-def test_slices_have_the_bits_of_the_whole_ftrl(options, decay, points):
-    method = Ftrl(0.1, weight_decay=decay, **options)
-    runs.check_pure(method)
-    runs.check_slices(method, points)
 
 
 def test_weights_that_nothing_pulls_are_exactly_zero():
