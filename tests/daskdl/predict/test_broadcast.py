@@ -34,7 +34,7 @@ def models(client: Client) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay: Client) -> None:
+def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay):
     client, before = copies_stay, models(copies_stay)
     x = da.ones((64, 1000), chunks=(4, 1000), dtype=np.float32)
     result = LARGE.predict(x)
@@ -50,7 +50,7 @@ def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay: 
 
 
 @pytest.mark.slow
-def test_weights_go_when_nothing_needs_them(current: Client) -> None:
+def test_weights_go_when_nothing_needs_them(current):
     before, model = models(current), Linear(1000, 500, seed=2)
     result = model.predict(da.ones((8, 1000), chunks=(4, 1000)))
     persisted = result.persist()
@@ -67,9 +67,7 @@ def test_weights_go_when_nothing_needs_them(current: Client) -> None:
 
 
 @pytest.mark.slow
-def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
-    current: Client,
-) -> None:
+def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(current):
     model = Linear(100, 100, seed=3)
     for n in range(1, 21):  # each lets go of the weights just as the next one sends them
         found = model.predict(da.ones((n, 100), chunks=(1, 100))).sum().compute()
@@ -78,7 +76,7 @@ def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
 
 
 @pytest.mark.slow
-def test_weights_that_were_lost_are_sent_again(current: Client) -> None:
+def test_weights_that_were_lost_are_sent_again(current):
     before, model = models(current), Linear(100, 100, seed=4)
     x = da.ones((8, 100), chunks=(4, 100))
     lost = model.predict(x)
@@ -88,7 +86,7 @@ def test_weights_that_were_lost_are_sent_again(current: Client) -> None:
     assert lost.shape == (8, 100)  # it still holds what stands for them
 
 
-def test_without_a_client_the_graph_has_them_once() -> None:
+def test_without_a_client_the_graph_has_them_once():
     predictor = Predictor(LARGE).snapshot()
     held = held_by_workers(predictor)
     assert isinstance(held, Delayed)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from distributed import Client, get_worker
+from distributed import get_worker
 
 from daskdl import nn
 from daskdl.cluster import connect
@@ -41,7 +41,7 @@ def same(found: Any, wanted: Any = None) -> None:
 
 
 @pytest.mark.slow
-def test_numpy_comes_back_as_numpy_from_the_workers(client: Client) -> None:
+def test_numpy_comes_back_as_numpy_from_the_workers(client):
     found = small().predict(X, client=client)
     assert isinstance(found, np.ndarray)
     same(found)
@@ -51,9 +51,9 @@ def test_numpy_comes_back_as_numpy_from_the_workers(client: Client) -> None:
     assert small().predict(X[:0], client=client).shape == (0, 2)
 
 
-def test_the_workers_compute_it(client: Client) -> None:
+def test_the_workers_compute_it(client):
     class Where(Module):
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             try:
                 port = float(get_worker().address.rsplit(":", 1)[1])
             except ValueError:
@@ -68,7 +68,7 @@ def test_the_workers_compute_it(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_other_kinds_in_memory(client: Client) -> None:
+def test_other_kinds_in_memory(client):
     frame = pd.DataFrame(X, index=np.arange(len(X))[::-1])
     found = small().predict(frame, client=client)
     assert found.index.equals(frame.index)
@@ -82,21 +82,21 @@ def test_other_kinds_in_memory(client: Client) -> None:
     same(Two().predict({"a": X, "b": X}, client=client), 2 * X)
 
 
-def test_what_dask_holds_stays_lazy_and_is_computed_by_that_client(client: Client) -> None:
+def test_what_dask_holds_stays_lazy_and_is_computed_by_that_client(client):
     for lazy in (da.from_array(X, chunks=(9, -1)), SampleSet.from_arrays(x=X, partitions=3)):
         found = small().predict(lazy, client=client)
         same(client.compute(found).result())
         same(small().predict(lazy, client=False).compute(scheduler="sync"))
 
 
-def test_what_is_no_client_is_told(client: Client) -> None:
+def test_what_is_no_client_is_told(client):
     with pytest.raises(SettingsError, match=r"expected a distributed.Client, found 'tcp://a:1'"):
         small().predict(X, client="tcp://a:1")
     with pytest.raises(SettingsError, match="found True"):
         small().predict(X, client=True)
 
 
-def test_a_setting_of_the_users_own_is_kept() -> None:
+def test_a_setting_of_the_users_own_is_kept():
     assert patience() == {TTL: "1 minute"}
     for own in ("20 s", None):
         with dask.config.set({TTL: own}):
@@ -116,7 +116,7 @@ def _stop_once(x: np.ndarray[Any, Any], marker: Path) -> np.ndarray[Any, Any]:
 
 @pytest.mark.long  # on a busy machine a shorter time is that of workers that are only slow
 @pytest.mark.timeout(600)
-def test_results_come_although_a_worker_is_stopped_in_its_task(tmp_path: Path) -> None:
+def test_results_come_although_a_worker_is_stopped_in_its_task(tmp_path):
     x = np.arange(512, dtype=np.float32).reshape(256, 2)
     model = nn.Linear(2, 3, seed=0)
     stopping = partial(_stop_once, marker=tmp_path / "stopped")

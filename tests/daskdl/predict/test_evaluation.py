@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from distributed import Client
 from distributed.comm import CommClosedError
 
 from daskdl.cluster.client import Cluster
@@ -29,7 +28,7 @@ def ragged() -> tuple[SampleSet, np.ndarray, np.ndarray]:
     return SampleSet(parts), x, y
 
 
-def test_metrics_are_exact_over_ragged_partitions() -> None:
+def test_metrics_are_exact_over_ragged_partitions():
     samples, x, y = ragged()
     model = network()
     modes = [m.training for _, m in model.modules()]
@@ -44,7 +43,7 @@ def test_metrics_are_exact_over_ragged_partitions() -> None:
     assert found["auc"] == whole["auc"]
 
 
-def test_a_loss_is_returned_where_it_is_asked_for() -> None:
+def test_a_loss_is_returned_where_it_is_asked_for():
     samples, x, y = ragged()
     model = network()
     found = model.evaluate(samples, loss=MSELoss())
@@ -52,18 +51,18 @@ def test_a_loss_is_returned_where_it_is_asked_for() -> None:
     assert model.evaluate(samples) == {}
 
 
-def test_it_is_the_same_on_a_cluster(client: Client) -> None:
+def test_it_is_the_same_on_a_cluster(client):
     samples, _, _ = ragged()
     model, metrics = network(), [ROCAUC(), MeanSquaredError()]
     assert model.evaluate(samples, metrics, client=client) == model.evaluate(samples, metrics)
 
 
-def test_a_metric_has_to_be_one() -> None:
+def test_a_metric_has_to_be_one():
     with pytest.raises(SettingsError, match="expected a Metric"):
         network().evaluate(ragged()[0], ["accuracy"])
 
 
-def test_a_loss_is_made_good_and_nothing_stays(client: Client, monkeypatch) -> None:
+def test_a_loss_is_made_good_and_nothing_stays(client, monkeypatch):
     model, samples = Linear(1, 1, seed=0), SampleSet([Counted(3, 0), Counted(4, 3)])
     alone = model.evaluate(samples, loss=MSELoss(), client=False)
     fetch, lost = Cluster.fetch, [CommClosedError("gone")]
@@ -84,7 +83,7 @@ def test_a_loss_is_made_good_and_nothing_stays(client: Client, monkeypatch) -> N
         time.sleep(0.01)
 
 
-def test_what_cannot_be_sent_is_named(client: Client) -> None:
+def test_what_cannot_be_sent_is_named(client):
     class Locked:
         def __call__(self, prediction, target):
             return MSELoss()(prediction, target)

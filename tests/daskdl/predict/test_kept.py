@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def loaded(model: Any) -> None:
     "change",
     [replace_head, replace_activation, write_weight, kept_array, statistics, setting, loaded],
 )
-def test_a_change_of_any_kind_is_seen(change: Callable[[Any], None]) -> None:
+def test_a_change_of_any_kind_is_seen(change):
     model = network()
     before = model.predict(X)
     first = predictor_of(model, *SETTINGS)
@@ -71,14 +70,14 @@ def test_a_change_of_any_kind_is_seen(change: Callable[[Any], None]) -> None:
     assert (made != before).any()
 
 
-def test_training_mode_is_no_change() -> None:
+def test_training_mode_is_no_change():
     model = network()
     first = predictor_of(model, *SETTINGS)
     model.train()
     assert predictor_of(model, *SETTINGS) is first
 
 
-def test_a_model_that_nobody_holds_is_gone() -> None:
+def test_a_model_that_nobody_holds_is_gone():
     model = network()
     model.predict(X)
     gone = weakref.ref(model)
@@ -87,10 +86,10 @@ def test_a_model_that_nobody_holds_is_gone() -> None:
     assert gone() is None
 
 
-def test_several_threads_predict_with_one_model_side_by_side(monkeypatch) -> None:
+def test_several_threads_predict_with_one_model_side_by_side(monkeypatch):
     together = threading.Barrier(2, timeout=20)
 
-    def met(array: np.ndarray) -> Any:
+    def met(array):
         if array is whole:
             together.wait()  # which a lock around the look at a model would break
         return digest(array)
@@ -99,7 +98,7 @@ def test_several_threads_predict_with_one_model_side_by_side(monkeypatch) -> Non
     expected, whole = model.predict(X), model.joined.whole
     monkeypatch.setattr("daskdl.predict.kept.digest", met)
 
-    def ask() -> None:
+    def ask():
         right.extend(np.array_equal(model.predict(X, threads=1), expected) for _ in range(20))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -112,7 +111,7 @@ def test_several_threads_predict_with_one_model_side_by_side(monkeypatch) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, 31, 33, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
-def test_a_digest_tells_each_number_and_its_place(size: int, dtype: Any) -> None:
+def test_a_digest_tells_each_number_and_its_place(size, dtype):
     array = np.arange(size).astype(dtype)
     whole = digest(array)
     assert digest(array.copy()) == whole
@@ -123,7 +122,7 @@ def test_a_digest_tells_each_number_and_its_place(size: int, dtype: Any) -> None
             assert digest(other) != whole
 
 
-def test_changes_of_a_torch_module_are_seen() -> None:
+def test_changes_of_a_torch_module_are_seen():
     torch = pytest.importorskip("torch")
     from daskdl.torch import TorchModule
 

@@ -40,7 +40,7 @@ def array() -> da.Array:
 
 
 @pytest.mark.slow
-def test_an_array_gives_an_array_with_the_same_chunks() -> None:
+def test_an_array_gives_an_array_with_the_same_chunks():
     found = small().predict(array())
     assert (found.chunks, found.dtype) == ((CHUNKS, (2,)), np.float32)
     same(found.compute())
@@ -50,7 +50,7 @@ def test_an_array_gives_an_array_with_the_same_chunks() -> None:
     assert small().embed(array(), "layers.1").chunks == (CHUNKS, (8,))
 
 
-def test_chunks_may_be_empty_or_of_unknown_length() -> None:
+def test_chunks_may_be_empty_or_of_unknown_length():
     chosen = array()[da.from_array(np.arange(N) >= 21, chunks=(CHUNKS,))]
     found = small().predict(chosen)
     assert found.npartitions == 3
@@ -58,7 +58,7 @@ def test_chunks_may_be_empty_or_of_unknown_length() -> None:
     same(found.compute(), expected()[21:])
 
 
-def test_a_bag_gives_a_bag(where: str) -> None:
+def test_a_bag_gives_a_bag(where):
     for elements in (list(X), [{"x": x, "y": 1} for x in X]):
         bag = db.from_sequence(elements, npartitions=4)
         found = small().predict(bag)
@@ -69,7 +69,7 @@ def test_a_bag_gives_a_bag(where: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_dataframe_gives_one_with_its_index_and_divisions() -> None:
+def test_a_dataframe_gives_one_with_its_index_and_divisions():
     frame = pd.DataFrame(X.astype(float), columns=list("abc"), index=2 * np.arange(N))
     lazy = dd.from_pandas(frame, npartitions=3)
     found = small().predict(lazy)
@@ -84,7 +84,7 @@ def test_a_dataframe_gives_one_with_its_index_and_divisions() -> None:
         small().predict(lazy.assign(d="word"))
 
 
-def test_xarray_keeps_coordinates() -> None:
+def test_xarray_keeps_coordinates():
     data = xr.DataArray(
         X, dims=("time", "f"), coords={"time": np.arange(N), "f": list("abc"), "station": 7}
     )
@@ -105,14 +105,14 @@ def test_xarray_keeps_coordinates() -> None:
         small().predict(xr.Dataset({"a": data, "b": data}))
 
 
-def test_a_sample_set_gives_an_array_of_its_partitions() -> None:
+def test_a_sample_set_gives_an_array_of_its_partitions():
     samples = SampleSet.from_arrays(x=X, partitions=4)
     found = small().predict(samples)
     assert found.chunks == (samples.lengths, (2,))
     same(found.compute())
 
 
-def test_a_mistake_shows_before_any_task() -> None:
+def test_a_mistake_shows_before_any_task():
     with pytest.raises(ShapeError, match=r"^Linear: expected an input of shape \(..., 3\)"):
         small().predict(da.ones((9, 4), chunks=3))
     with pytest.raises(SettingsError, match="predict, batch_size: expected a whole number"):
@@ -136,14 +136,14 @@ class FailsAt(Module):
         return x
 
 
-def test_an_exception_names_the_partition() -> None:
+def test_an_exception_names_the_partition():
     numbers = da.arange(N, chunks=10).reshape(N, 1).astype(np.float32)
     found = FailsAt().predict(numbers)
     with pytest.raises(PredictionError, match=r"prediction, partition 5.*ZeroDivisionError: a mis"):
         found.compute()
 
 
-def test_later_changes_of_the_model_do_not_reach_what_is_lazy() -> None:
+def test_later_changes_of_the_model_do_not_reach_what_is_lazy():
     model = network()
     found = model.predict(array())
     model.flat[:] = 0

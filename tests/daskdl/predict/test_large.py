@@ -26,8 +26,8 @@ def told(out: object, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 5, 6, 8, 16, 32])
 @pytest.mark.parametrize("height", [4000, 4001, 5413])
-def test_convolutions_of_usual_strides_are_told(stride: int, height: int) -> None:
-    def out(shape: tuple[int, ...]) -> tuple[int, ...]:
+def test_convolutions_of_usual_strides_are_told(stride, height):
+    def out(shape):
         n, y, x, _ = shape
         return n, (y - 5) // stride + 1, (x - 1) // stride + 1, 7
 
@@ -36,17 +36,17 @@ def test_convolutions_of_usual_strides_are_told(stride: int, height: int) -> Non
 
 
 @pytest.mark.parametrize("stride", [7, 9, 11, 64])
-def test_other_strides_are_told_or_left_to_a_whole_sample(stride: int) -> None:
+def test_other_strides_are_told_or_left_to_a_whole_sample(stride):
     for height in range(4000, 4080):
         shape = (1, height, 7, 3)
 
-        def out(s: tuple[int, ...]) -> tuple[int, ...]:
+        def out(s):
             return s[0], s[1] // stride, s[2], 1
 
         assert told(out, shape) in (None, out(shape)[1:])
 
 
-def test_axes_that_end_in_one_number_are_told_and_joined_ones_are_not() -> None:
+def test_axes_that_end_in_one_number_are_told_and_joined_ones_are_not():
     shape = (1, 4000, 5000, 3)
     assert told(lambda s: (s[0], 10), shape) == (10,)
     assert told(lambda s: (s[0], s[1], s[2] * 2, 1), shape) == (4000, 10000, 1)
@@ -54,12 +54,12 @@ def test_axes_that_end_in_one_number_are_told_and_joined_ones_are_not() -> None:
     assert told(lambda s: (s[0], PERIOD, 3), (1, 100, 200, 3)) is None  # small: tried whole
 
 
-def test_a_scene_is_not_tried_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scene_is_not_tried_whole(monkeypatch):
     largest = []
     forward = nn.AvgPool2d.forward
     model = nn.Sequential(nn.AvgPool2d(4))
 
-    def watched(self: nn.AvgPool2d, x: object) -> object:
+    def watched(self, x):
         largest.append(np.size(x))
         return forward(self, x)
 
@@ -70,9 +70,9 @@ def test_a_scene_is_not_tried_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(largest) < 4801 * 4400 / 10
 
 
-def test_a_result_of_another_shape_than_of_zeros_is_told() -> None:
+def test_a_result_of_another_shape_than_of_zeros_is_told():
     class Counted(nn.Module):
-        def forward(self, x: object) -> object:
+        def forward(self, x):
             return x[:, : 1 + int(np.any(np.asarray(x)))]  # type: ignore[index]
 
     x = da.ones((4, 3), chunks=2, dtype="float32")

@@ -25,12 +25,12 @@ from tests.daskdl.predict.networks import N, inputs
 MODEL = Linear(3, 2, seed=1)
 
 
-def test_an_error_of_ours_keeps_its_kind_and_says_where() -> None:
+def test_an_error_of_ours_keeps_its_kind_and_says_where():
     with pytest.raises(ShapeError, match=r"^prediction, partition 3: Linear: expected an input"):
         of_chunk(np.zeros((4, 5), np.float32), Predictor(MODEL), (2,), (3, 0))
 
 
-def test_any_other_exception_says_its_kind_and_where() -> None:
+def test_any_other_exception_says_its_kind_and_where():
     with (
         pytest.raises(
             PredictionError, match=r"^prediction, partition 5: ZeroDivisionError: oh \(test_"
@@ -41,7 +41,7 @@ def test_any_other_exception_says_its_kind_and_where() -> None:
     assert isinstance(found.value.__cause__, ZeroDivisionError)
 
 
-def test_each_kind_of_partition_gives_the_same() -> None:
+def test_each_kind_of_partition_gives_the_same():
     x, predictor = inputs(), Predictor(MODEL, batch_size=10)
     expected = predictor(x)
     np.testing.assert_array_equal(of_chunk(x, predictor, expected.shape[1:], (0, 0)), expected)
@@ -54,7 +54,7 @@ def test_each_kind_of_partition_gives_the_same() -> None:
     np.testing.assert_array_equal(of_samples(Arrays({"x": x}), predictor, (), 0), expected)
 
 
-def test_samples_pass_their_functions_batch_by_batch() -> None:
+def test_samples_pass_their_functions_batch_by_batch():
     seen = []
 
     def half(batch, rng):
@@ -70,26 +70,26 @@ def test_samples_pass_their_functions_batch_by_batch() -> None:
     assert len(set(seen[:3])) == 3
 
 
-def test_samples_have_x() -> None:
+def test_samples_have_x():
     with pytest.raises(DataError, match=r"partition 2: predict: expected samples with x, found"):
         of_samples(Arrays({"image": inputs()}), Predictor(MODEL), (), 2)
 
 
-def test_a_partition_without_elements_has_no_results() -> None:
+def test_a_partition_without_elements_has_no_results():
     assert of_elements(iter(()), Predictor(MODEL), [0]) == []
 
 
 @pytest.mark.parametrize("wrong", [[[1.0, 2.0, 3.0], [1.0, 2.0]], [{"y": 1.0}]])
-def test_elements_of_different_shapes_are_an_error(wrong: list[object]) -> None:
+def test_elements_of_different_shapes_are_an_error(wrong):
     with pytest.raises(DataError, match="partition 4: predict: expected elements of a Bag that"):
         of_elements(wrong, Predictor(MODEL), [4])
     with pytest.raises(DataError):
         stacked(wrong)
 
 
-def test_one_number_a_row_is_a_series_and_many_axes_are_an_error() -> None:
+def test_one_number_a_row_is_a_series_and_many_axes_are_an_error():
     class To(Module):
-        def __init__(self, *shape: int) -> None:
+        def __init__(self, *shape):
             self.shape = shape
 
         def forward(self, x):
@@ -101,6 +101,6 @@ def test_one_number_a_row_is_a_series_and_many_axes_are_an_error() -> None:
         rows_of(frame, Predictor(To(4, 5)))
 
 
-def test_only_one_array_has_a_place() -> None:
+def test_only_one_array_has_a_place():
     with pytest.raises(DataError, match=r"found 2 of shapes \[\(53, 3\), \(53, 3\)\]"):
         only((inputs(), inputs()))

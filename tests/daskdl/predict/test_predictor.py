@@ -19,14 +19,14 @@ from tests.daskdl.predict.networks import N, by_hand, inputs, network
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 4, N, 100])
-def test_results_are_the_models_in_inference(batch_size: int | None) -> None:
+def test_results_are_the_models_in_inference(batch_size):
     model = network()
     found = Predictor(model, batch_size=batch_size)(inputs())
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, by_hand(model, inputs()), rtol=1e-5, atol=1e-6)
 
 
-def test_the_model_is_left_as_it_is() -> None:
+def test_the_model_is_left_as_it_is():
     model = network()
     model.layers[2].eval()  # not all are in training
     before, modes = model.state_dict(), [m.training for _, m in model.modules()]
@@ -41,7 +41,7 @@ def test_the_model_is_left_as_it_is() -> None:
         np.testing.assert_array_equal(value, before[name], err_msg=name)
 
 
-def test_a_pass_is_not_recorded_and_keeps_to_its_threads() -> None:
+def test_a_pass_is_not_recorded_and_keeps_to_its_threads():
     seen = []
 
     class Look(Module):
@@ -54,12 +54,12 @@ def test_a_pass_is_not_recorded_and_keeps_to_its_threads() -> None:
     assert recording()
 
 
-def test_threads_share_the_weights_and_nothing_else() -> None:
+def test_threads_share_the_weights_and_nothing_else():
     model, meeting = network(), threading.Barrier(3)
     copies = []
 
     class Wait(Module):
-        def __init__(self, inner: Module) -> None:
+        def __init__(self, inner):
             self.inner = inner
 
         def forward(self, x):
@@ -78,11 +78,11 @@ def test_threads_share_the_weights_and_nothing_else() -> None:
         np.testing.assert_array_equal(result, found[0])
 
 
-def test_a_copy_is_used_again_but_not_after_an_exception() -> None:
+def test_a_copy_is_used_again_but_not_after_an_exception():
     seen: list[int] = []
 
     class Count(Module):
-        def __init__(self) -> None:
+        def __init__(self):
             self.calls = 0
 
         def forward(self, x):
@@ -101,7 +101,7 @@ def test_a_copy_is_used_again_but_not_after_an_exception() -> None:
     assert seen == [1, 2, 3, 1]
 
 
-def test_a_layer_inside_ends_the_pass() -> None:
+def test_a_layer_inside_ends_the_pass():
     class Fails(Module):
         def forward(self, x):
             raise ZeroDivisionError
@@ -114,14 +114,14 @@ def test_a_layer_inside_ends_the_pass() -> None:
     assert found.shape == (N, 8)
 
 
-def test_a_layer_that_is_not_there_is_named_with_those_near() -> None:
+def test_a_layer_that_is_not_there_is_named_with_those_near():
     with pytest.raises(SettingsError, match=r"such as 'layers.1'.*found 'layer.1'"):
         Predictor(network(), layer="layer.1")
 
 
-def test_a_layer_that_is_not_called_is_an_error() -> None:
+def test_a_layer_that_is_not_called_is_an_error():
     class Some(Module):
-        def __init__(self) -> None:
+        def __init__(self):
             self.first, self.second = Linear(3, 2), Linear(3, 2)
 
         def forward(self, x):
@@ -131,7 +131,7 @@ def test_a_layer_that_is_not_called_is_an_error() -> None:
         Predictor(Some(), layer="second")(inputs())
 
 
-def test_classes_are_the_places_of_the_largest_scores() -> None:
+def test_classes_are_the_places_of_the_largest_scores():
     model = network(5)
     found = Predictor(model, classes=True)(inputs())
     assert found.dtype == np.int64
@@ -139,12 +139,12 @@ def test_classes_are_the_places_of_the_largest_scores() -> None:
 
 
 @pytest.mark.parametrize("last", [[], [Squeeze(1)]])
-def test_one_score_has_no_class(last: list[Module]) -> None:
+def test_one_score_has_no_class(last):
     with pytest.raises(ShapeError, match="two or more classes, found results of shape"):
         Predictor(Sequential(Linear(3, 1), *last), classes=True)(inputs())
 
 
-def test_several_results_are_a_tuple() -> None:
+def test_several_results_are_a_tuple():
     class Both(Module):
         def forward(self, x):
             return x, (x.sum(1), x[:, :1])
@@ -155,12 +155,12 @@ def test_several_results_are_a_tuple() -> None:
     np.testing.assert_array_equal(found[2], inputs()[:, :1])
 
 
-def test_no_samples_have_no_results_of_the_same_shape() -> None:
+def test_no_samples_have_no_results_of_the_same_shape():
     found = Predictor(network())(inputs()[:0])
     assert (found.shape, found.dtype) == ((0, 2), np.float32)
 
 
-def test_a_result_has_to_be_one_of_each_sample() -> None:
+def test_a_result_has_to_be_one_of_each_sample():
     class Mean(Module):
         def forward(self, x):
             return x.mean(0)
@@ -170,8 +170,8 @@ def test_a_result_has_to_be_one_of_each_sample() -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_fits_what_passes_between_layers() -> None:
-    def size(model: Module, one: np.ndarray, **options: object) -> int | None:
+def test_a_batch_fits_what_passes_between_layers():
+    def size(model, one, **options):
         found, result = Predictor(model, **options).tried(one)
         np.testing.assert_array_equal(result, Predictor(model, **options)(one))
         return found.batch_size
@@ -190,7 +190,7 @@ def test_a_batch_fits_what_passes_between_layers() -> None:
     )
 
 
-def test_one_sample_is_tried_and_passes_again_with_all() -> None:
+def test_one_sample_is_tried_and_passes_again_with_all():
     class Count(Module):
         def forward(self, x):
             seen.append(len(x))
@@ -207,19 +207,19 @@ def test_one_sample_is_tried_and_passes_again_with_all() -> None:
     assert seen[3:] == [1, N]
 
 
-def test_ids_stay_ids() -> None:
+def test_ids_stay_ids():
     ids = np.array([[2, 0]])
     table = Embedding(3, 4, seed=1)
     np.testing.assert_array_equal(Predictor(table)(ids), table(ids).data)
 
 
 @pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([None]), np.array(1.0), [1j]])
-def test_what_is_no_array_of_samples_is_an_error(wrong: object) -> None:
+def test_what_is_no_array_of_samples_is_an_error(wrong):
     with pytest.raises(DataError, match=r"expected numbers \(N, ...\), found"):
         network().predict(wrong)
 
 
-def test_a_snapshot_stays_what_the_model_was() -> None:
+def test_a_snapshot_stays_what_the_model_was():
     model = network()
     predictor = Predictor(model, batch_size=4)
     first, same = predictor.snapshot(), predictor.snapshot()
@@ -234,7 +234,7 @@ def test_a_snapshot_stays_what_the_model_was() -> None:
     assert sys.getsizeof(sent) >= 4 * model.vector.size
 
 
-def test_a_model_that_cannot_be_sent_is_an_error() -> None:
+def test_a_model_that_cannot_be_sent_is_an_error():
     model = network()
     model.lock = threading.Lock()
     with pytest.raises(SettingsError, match=r"can be pickled.*found Sequential \(cannot pickle"):

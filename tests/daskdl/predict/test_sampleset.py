@@ -8,7 +8,6 @@ import cloudpickle
 import dask.bag as db
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import DataError
@@ -33,18 +32,18 @@ def positive(batch: dict[str, Any]) -> Any:
     return batch["x"][:, 0] > 0
 
 
-def test_functions_are_passed_and_what_is_filtered_is_left_out() -> None:
+def test_functions_are_passed_and_what_is_filtered_is_left_out():
     samples = SampleSet.from_arrays(x=2 * X, y=X, partitions=4)
     same(small().predict(samples.map(halved)).compute())
     same(small().predict(samples.filter(positive).map(halved)).compute(), expected()[X[:, 0] > 0])
 
 
-def test_samples_have_x() -> None:
+def test_samples_have_x():
     with pytest.raises(DataError, match=r"expected samples with x, found \['image'\]"):
         small().predict(SampleSet.from_arrays(image=X))
 
 
-def test_lengths_may_be_unknown_and_stay_so() -> None:
+def test_lengths_may_be_unknown_and_stay_so():
     bag = db.from_sequence([{"x": x} for x in X], npartitions=3)
     samples = SampleSet.from_bag(bag)
     found = small().predict(samples)
@@ -55,7 +54,7 @@ def test_lengths_may_be_unknown_and_stay_so() -> None:
 
 
 @pytest.mark.slow
-def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
+def test_samples_on_a_cluster_are_used_where_they_are(current):
     samples = SampleSet.from_arrays(x=X, partitions=4).persist()
     found = small().predict(samples)
     assert found.chunks == (samples.lengths, (2,))
@@ -66,8 +65,8 @@ def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
     assert large.sum().compute() == pytest.approx(small().predict(x).sum(dtype=float), rel=1e-3)
 
 
-def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    def odd(i: int) -> Any:
+def test_what_is_left_out_is_said(caplog):
+    def odd(i):
         return X[i] if i != 5 else X[:2]
 
     bag = db.from_sequence(range(8), npartitions=2)
@@ -86,7 +85,7 @@ class Centred(Module):
         return x - mean(x)
 
 
-def test_the_samples_of_a_partition_pass_together() -> None:
+def test_the_samples_of_a_partition_pass_together():
     samples = SampleSet.from_arrays(x=X, partitions=2)
     parts = np.split(X, np.cumsum(samples.lengths)[:-1])
     wanted = np.concatenate([part - part.mean() for part in parts])
@@ -95,7 +94,7 @@ def test_the_samples_of_a_partition_pass_together() -> None:
 
 
 @pytest.mark.parametrize("left", [slice(0, 4), slice(4, 12)], ids=["last", "first"])
-def test_partitions_of_a_bag_without_samples_have_no_results(left: slice) -> None:
+def test_partitions_of_a_bag_without_samples_have_no_results(left):
     wanted = {float(x) for x in X[:12][left].ravel()}
     bag = db.from_sequence([{"x": x} for x in X[:12]], npartitions=3)
     samples = SampleSet.from_bag(bag.filter(lambda element: float(element["x"].flat[0]) in wanted))
@@ -107,7 +106,7 @@ class Doubled(Module):
         return x * 2.0
 
 
-def test_partitions_whose_samples_are_all_left_out_have_no_results() -> None:
+def test_partitions_whose_samples_are_all_left_out_have_no_results():
     filtered = SampleSet.from_arrays(x=X, partitions=len(X)).filter(
         lambda batch: batch["x"][:, 0] > 0
     )

@@ -46,7 +46,7 @@ def run(client: Client, partitions: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_partitions(current: Client) -> None:
+def test_memory_does_not_grow_with_partitions(current):
     few, graph_of_few, futures_of_few = run(current, 8)
     many, graph_of_many, futures_of_many = run(current, 64)
     assert many < 8 * CHUNK
@@ -72,7 +72,7 @@ class Dies:
 
 
 @pytest.mark.kills
-def test_a_worker_that_dies_takes_nothing_with_it(current: Client, tmp_path: Path) -> None:
+def test_a_worker_that_dies_takes_nothing_with_it(current, tmp_path):
     x = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     model = Linear(3, 2, seed=1)
     inputs = da.from_array(x, chunks=(2, 3)).map_blocks(Dies(tmp_path / "died", 6), dtype=x.dtype)

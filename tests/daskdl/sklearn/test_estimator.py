@@ -12,7 +12,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -24,7 +23,6 @@ from daskdl.nn import Join, L1Loss, Linear, Sequential, Tanh
 from daskdl.optim import SGD, Adam
 from daskdl.sklearn import Classifier, Regressor
 from daskdl.sklearn.classifier import softmax
-from daskdl.sklearn.estimator import Estimator
 from daskdl.sklearn.lazily import array_of, computed, each, is_lazy, no_rows
 
 BATCHES = "a weight of two counts in one batch, the same row twice in one or two"
@@ -42,7 +40,7 @@ QUICK = {"optimizer": Adam(5e-2), "epochs": 6, "random_state": 0}
     [Classifier((8,), **QUICK), Regressor((8,), **QUICK)],
     expected_failed_checks=lambda estimator: FAILING[type(estimator).__name__],
 )
-def test_scikit_learns_own_checks(estimator: Estimator, check: Any) -> None:
+def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
@@ -53,7 +51,7 @@ def problem(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("place", ["X", "y", "sample_weight", "predict"])
 @pytest.mark.parametrize("estimator", [Classifier((4,), **QUICK), Regressor((4,), **QUICK)])
-def test_what_is_masked_is_never_taken(estimator: Estimator, place: str) -> None:
+def test_what_is_masked_is_never_taken(estimator, place):
     x, y = problem()
     arrays = {"X": x, "y": y, "sample_weight": np.ones(60), "predict": x}
     arrays[place] = np.ma.masked_array(arrays[place], arrays[place] > 0)
@@ -66,12 +64,12 @@ def test_what_is_masked_is_never_taken(estimator: Estimator, place: str) -> None
     ("name", "advice"),
     [("learning_rate", "to the optimizer, such as SGD"), ("early_stopping", "EarlyStopping")],
 )
-def test_arguments_of_others_are_told_whose_they_are(name: str, advice: str) -> None:
+def test_arguments_of_others_are_told_whose_they_are(name, advice):
     with pytest.raises(SettingsError, match=rf"found {name}=.*{advice}"):
         Classifier(**{name: 0.1})
 
 
-def test_it_works_in_pipelines_and_searches() -> None:
+def test_it_works_in_pipelines_and_searches():
     x, y = problem()
     pipe = make_pipeline(StandardScaler(), Classifier(epochs=30, random_state=0))
     grid = {
@@ -84,7 +82,7 @@ def test_it_works_in_pipelines_and_searches() -> None:
     assert search.score(100 * x, y) > 0.9
 
 
-def test_the_same_random_state_is_the_same_network() -> None:
+def test_the_same_random_state_is_the_same_network():
     x, y = problem()
     one = Classifier((4,), **QUICK).fit(x, y)
     other, third = clone(one).fit(x, y), clone(one).set_params(random_state=1).fit(x, y)
@@ -94,11 +92,11 @@ def test_the_same_random_state_is_the_same_network() -> None:
     np.testing.assert_array_equal(sent.predict_proba(x), one.predict_proba(x))
 
 
-def test_another_network_loss_and_length() -> None:
+def test_another_network_loss_and_length():
     x, y = problem()
     seen = []
 
-    def network(features: int, outputs: int, seed: int) -> Sequential:
+    def network(features, outputs, seed):
         seen.append((features, outputs))
         return Sequential(Linear(features, 3, seed=seed), Tanh(), Linear(3, outputs, seed=seed))
 
@@ -111,7 +109,7 @@ def test_another_network_loss_and_length() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(0,), (2.5,), 7])
-def test_sizes_are_whole_numbers(sizes: Any) -> None:
+def test_sizes_are_whole_numbers(sizes):
     with pytest.raises(SettingsError, match="Classifier, hidden_layer_sizes: expected whole num"):
         Classifier(sizes).fit(*problem())
 
@@ -126,7 +124,7 @@ class Counts(Linear):
         return super().forward(x)
 
 
-def test_arrays_in_memory_are_fitted_here(current: Client) -> None:
+def test_arrays_in_memory_are_fitted_here(current):
     x, y = problem()
     found = Classifier(model=lambda n, k, seed: Counts(n, k, seed=seed), **QUICK).fit(x, y)
     assert Counts.calls >= 2 * 6  # batches of each epoch; a cluster's are counted there
@@ -165,7 +163,7 @@ def classifier(**options: object) -> Classifier:
     return Classifier((8,), optimizer=Adam(0.02), epochs=20, random_state=0, **options)
 
 
-def test_labels_are_the_users() -> None:
+def test_labels_are_the_users():
     x, y = problem_of_both()
     estimator = classifier().fit(x, y)
     assert list(estimator.classes_) == ["dry", "rain", "snow"]
@@ -177,7 +175,7 @@ def test_labels_are_the_users() -> None:
 
 
 @pytest.mark.slow
-def test_weights_say_which_samples_count() -> None:
+def test_weights_say_which_samples_count():
     x, y = problem_of_both()
     wrong = np.where(np.arange(90) < 45, y, "dry")
     weight = np.where(np.arange(90) < 45, 1.0, 0.0)
@@ -187,7 +185,7 @@ def test_weights_say_which_samples_count() -> None:
 
 
 @pytest.mark.slow
-def test_dask_collections_are_fitted_where_they_are(current: Client) -> None:
+def test_dask_collections_are_fitted_where_they_are(current):
     x, y = problem_of_both()
     lazy = da.from_array(x, chunks=(40, 2)), da.from_array(y, chunks=40)
     estimator = classifier().fit(*lazy)
@@ -201,7 +199,7 @@ def test_dask_collections_are_fitted_where_they_are(current: Client) -> None:
 
 
 @pytest.mark.slow
-def test_dataframes_have_names(current: Client) -> None:
+def test_dataframes_have_names(current):
     x, y = problem_of_both()
     frame = dd.from_pandas(pd.DataFrame(x, columns=["t", "q"]).assign(y=y), npartitions=3)
     estimator = classifier().fit(frame[["t", "q"]], frame["y"])
@@ -212,7 +210,7 @@ def test_dataframes_have_names(current: Client) -> None:
         estimator.predict(frame[["q", "t"]])
 
 
-def test_softmax_of_huge_scores_and_of_none() -> None:
+def test_softmax_of_huge_scores_and_of_none():
     np.testing.assert_allclose(softmax(np.array([[1e4, 0.0]])), [[1, 0]])
     assert softmax(np.zeros((0, 2), np.float32)).dtype == np.float32
 
@@ -226,7 +224,7 @@ def regressor() -> Regressor:
 
 
 @pytest.mark.parametrize("y", [Y_OF_BOTH, Y_OF_BOTH[:, 0]], ids=["two", "one"])
-def test_predictions_have_the_shape_of_the_targets(y: np.ndarray) -> None:
+def test_predictions_have_the_shape_of_the_targets(y):
     estimator = regressor().fit(X_OF_BOTH, y)
     assert estimator.predict(X_OF_BOTH).shape == y.shape
     residual = ((y - estimator.predict(X_OF_BOTH)) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
@@ -235,7 +233,7 @@ def test_predictions_have_the_shape_of_the_targets(y: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-def test_dask_arrays_are_fitted_where_they_are(current: Client) -> None:
+def test_dask_arrays_are_fitted_where_they_are(current):
     y = Y_OF_BOTH[:, 0]
     lazy = da.from_array(X_OF_BOTH, chunks=(40, 2)), da.from_array(y, chunks=40)
     weight = da.ones(90, chunks=40)
@@ -251,13 +249,13 @@ def test_dask_arrays_are_fitted_where_they_are(current: Client) -> None:
 
 
 @pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
-def test_moments_and_spans_of_time_are_no_targets(unit: str) -> None:
+def test_moments_and_spans_of_time_are_no_targets(unit):
     x, _ = problem()
     with pytest.raises(SettingsError, match="y: expected numbers, such as hours since a moment"):
         Regressor((4,), **QUICK).fit(x, np.arange(len(x)).astype(unit))
 
 
-def test_without_scikit_learn_there_is_one_sentence() -> None:
+def test_without_scikit_learn_there_is_one_sentence():
     code = "import sys; sys.modules['sklearn'] = None; import daskdl.sklearn"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.strip().splitlines()[-1] == (
@@ -269,7 +267,7 @@ def test_without_scikit_learn_there_is_one_sentence() -> None:
 X_LAZILY = np.arange(12.0).reshape(6, 2)
 
 
-def test_what_is_lazy() -> None:
+def test_what_is_lazy():
     frame = pd.DataFrame(X_LAZILY, columns=["a", "b"])
     lazy = dd.from_pandas(frame, npartitions=2)
     assert [is_lazy(v) for v in (X_LAZILY, frame, da.from_array(X_LAZILY), lazy, lazy["a"])] == [
@@ -284,7 +282,7 @@ def test_what_is_lazy() -> None:
         no_rows(da.ones(3))
 
 
-def test_each_chunk_goes_through_the_function() -> None:
+def test_each_chunk_goes_through_the_function():
     lazy = da.from_array(X_LAZILY, chunks=(4, 2))
     classes = each(lambda x: x.argmax(1), lazy, drop_axis=1)
     assert (classes.chunks, classes.dtype) == (((4, 2),), np.int64)
@@ -293,7 +291,7 @@ def test_each_chunk_goes_through_the_function() -> None:
     assert wide.shape == (6, 1)
 
 
-def test_only_what_is_lazy_is_computed() -> None:
+def test_only_what_is_lazy_is_computed():
     assert computed(X_LAZILY, None)[0] is X_LAZILY
     predicted = computed(da.from_array(X_LAZILY), X_LAZILY, None)
     assert [type(v) for v in predicted] == [np.ndarray, np.ndarray, type(None)]

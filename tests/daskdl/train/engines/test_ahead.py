@@ -102,7 +102,7 @@ def parts(job: Job, weights: Any, held: Arrays, shards: int, batch_size: int) ->
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, N, 100])
-def test_an_evaluation_sums_over_samples(batch_size: int) -> None:
+def test_an_evaluation_sums_over_samples(batch_size):
     job, model = new_job(metrics=(MeanAbsoluteError(),))
     found = evaluate(job, model.flat, samples(), 0, batch_size)
     held = samples().arrays
@@ -117,7 +117,7 @@ def test_an_evaluation_sums_over_samples(batch_size: int) -> None:
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize("weights", [False, True])
-def test_metrics_are_of_all_samples_and_not_means_of_shards(shards: int, weights: bool) -> None:
+def test_metrics_are_of_all_samples_and_not_means_of_shards(shards, weights):
     job, model = new_job(loss=L1Loss(), metrics=(ROCAUC(), MeanAbsoluteError()))
     rng = np.random.default_rng(3)
     y, w = rng.integers(0, 2, (40, 2)).astype(np.float32), rng.lognormal(size=40)
@@ -134,7 +134,7 @@ def test_metrics_are_of_all_samples_and_not_means_of_shards(shards: int, weights
     assert loss == pytest.approx((errors * (w if weights else 1)).mean(), rel=1e-6)
 
 
-def test_a_shard_without_samples_counts_nothing() -> None:
+def test_a_shard_without_samples_counts_nothing():
     job, model = new_job(metrics=(ROCAUC(),), model=Sequential())
     held = Arrays({"x": np.float32([0.1, 0.9]), "y": np.float32([0, 1])})
     found = [evaluate(job, model.flat, part, 0, 4) for part in (held.part(0, 0), held)]
@@ -143,14 +143,14 @@ def test_a_shard_without_samples_counts_nothing() -> None:
     assert combined(job.tools(), found)[1] == 1.0
 
 
-def test_dask_is_told_the_bytes() -> None:
+def test_dask_is_told_the_bytes():
     job, model = new_job(metrics=(ROCAUC(),), model=Sequential())
     x = np.linspace(0, 1, 1000, dtype=np.float32)
     found = evaluate(job, model.flat, Arrays({"x": x, "y": np.round(x)}), 0, 100)
     assert sys.getsizeof(found) >= 24 * 1000
 
 
-def test_validation_samples_pass_their_own_functions() -> None:
+def test_validation_samples_pass_their_own_functions():
     job, model = new_job(functions=(nothing_left,), validation_functions=(targets_of_zero,))
     found = evaluate(job, model.flat, samples(), 0, 4)
     held = samples().arrays

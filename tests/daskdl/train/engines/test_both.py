@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from distributed import Client, LocalCluster
 
 from daskdl.cluster.client import Cluster
 from daskdl.data import Batches, SampleSet
 from daskdl.errors import TrainingError
 from daskdl.nn import Linear, Module
-from daskdl.train import Callback, Trainer
+from daskdl.train import Callback
 from daskdl.train.engines.graph import group_graph
 from daskdl.train.engines.step import State
 from tests.daskdl.train.runs import (
-    ClientOf,
     Do,
     convolutions,
     digest,
@@ -37,9 +35,7 @@ both = pytest.mark.parametrize("engine", ["graph", "gang"])
 
 
 @both
-def test_any_number_of_workers_gives_the_bits_of_one_process(
-    client_of: ClientOf, engine: str
-) -> None:
+def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, engine):
     options = {"epochs": 2, "batch_size": 6, "validation": images(2)}
     alone = fit(images(3), convolutions(), **options)
     for workers in (1, 2, 3) if engine == "gang" else (2,):
@@ -54,9 +50,7 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(
 
 @pytest.mark.slow
 @both
-def test_batches_without_samples_of_some_shards_give_the_same_bits(
-    client: Client, engine: str
-) -> None:
+def test_batches_without_samples_of_some_shards_give_the_same_bits(client, engine):
     options = {"batch_size": 2, "iterations": 20}
     together = fit(problem(7), client=client, engine=engine, **options)
     assert digest(together) == digest(fit(problem(7), **options))
@@ -66,16 +60,12 @@ def test_batches_without_samples_of_some_shards_give_the_same_bits(
 @both
 @pytest.mark.usefixtures("short_groups")
 def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
-    cluster: LocalCluster,
-    client_of: ClientOf,
-    undisturbed: str,
-    caplog: pytest.LogCaptureFixture,
-    engine: str,
-) -> None:
+    cluster, client_of, undisturbed, caplog, engine
+):
     client = client_of(1)
     seen: set[str] = set()
 
-    def join() -> None:
+    def join():
         cluster.scale(2)
         limit = time.monotonic() + 60
         while len(Cluster(client).workers("a test")) < 2:
@@ -83,7 +73,7 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
             time.sleep(0.02)
 
     class Watch(Callback):
-        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        def on_group_end(self, trainer, iteration):
             keys_by_worker = client.has_what()
             seen.update(
                 w for w, keys in keys_by_worker.items() if any("load-" in str(k) for k in keys)
@@ -98,12 +88,12 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
 
 
 @pytest.mark.slow
-def test_classes_that_workers_cannot_import_train(client: Client) -> None:
+def test_classes_that_workers_cannot_import_train(client):
     class Own(Module):
-        def __init__(self) -> None:
+        def __init__(self):
             self.layer = Linear(5, 2, seed=1)
 
-        def forward(self, x: np.ndarray) -> object:
+        def forward(self, x):
             return self.layer(x)
 
     together = fit(problem(), Own(), client=client, engine="graph")
@@ -124,12 +114,10 @@ def frames_of(store: Path) -> SampleSet:
 
 
 @pytest.mark.kills
-def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
-    client: Client, tmp_path: Path
-) -> None:
+def test_frames_of_a_store_are_loaded_again_where_their_worker_died(client, tmp_path):
     frames = frames_of(tmp_path / "rain.zarr")
 
-    def kill(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def kill(batch):
         if os.getpid() != driver and not (tmp_path / "died").exists():
             (tmp_path / "died").touch()
             os.kill(os.getpid(), 9)
@@ -142,12 +130,12 @@ def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
 
 
 @pytest.mark.slow
-def test_samples_that_cannot_be_loaded_name_the_shard(client: Client, tmp_path: Path) -> None:
+def test_samples_that_cannot_be_loaded_name_the_shard(client, tmp_path):
     store = tmp_path / "rain.zarr"
     frames = frames_of(store)
 
     class Spoil(Callback):
-        def on_fit_begin(self, trainer: Trainer) -> None:
+        def on_fit_begin(self, trainer):
             store.rename(tmp_path / "moved")
 
     with pytest.raises(
@@ -162,15 +150,15 @@ def test_samples_that_cannot_be_loaded_name_the_shard(client: Client, tmp_path: 
 @pytest.mark.slow
 @both
 @pytest.mark.usefixtures("short_groups")
-def test_the_scheduler_forgets_what_is_done(client: Client, engine: str) -> None:
+def test_the_scheduler_forgets_what_is_done(client, engine):
     tasks: list[int] = []
 
     class Count(Callback):
-        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        def on_group_end(self, trainer, iteration):
             # The graph that has just ended is released by now or in a moment.
             tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    def spans() -> int:
+    def spans():
         return client.run_on_scheduler(
             lambda dask_scheduler: len(dask_scheduler.extensions["spans"].spans)
         )
@@ -183,7 +171,7 @@ def test_the_scheduler_forgets_what_is_done(client: Client, engine: str) -> None
     assert spans() <= before + 3
 
 
-def test_the_graph_of_a_group_is_small() -> None:
+def test_the_graph_of_a_group_is_small():
     shards, iterations = 256, 4
     shares = list(Batches([100] * shards, 2560).shares(0, 0, iterations))
     state = State(np.zeros(10**6, np.float32), {}, 0)

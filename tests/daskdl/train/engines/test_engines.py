@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,17 +27,17 @@ from tests.daskdl.clusters import small
 from tests.daskdl.train.runs import fit, problem
 
 
-def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow() -> None:
+def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow():
     assert choose("auto") == "gang"
     assert choose("auto", adaptive=True) == "graph"
     for named in ("graph", "gang"):
         assert choose(named) == choose(named, adaptive=True) == named
 
 
-def test_the_engine_is_the_chosen_one(client: Client) -> None:
+def test_the_engine_is_the_chosen_one(client):
     job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
 
-    def made(engine: str, where: Client | None) -> type[Any]:
+    def made(engine, where):
         return type(make_engine(engine, where, job, problem(), None))
 
     assert made("gang", None) is InProcessEngine
@@ -46,7 +45,7 @@ def test_the_engine_is_the_chosen_one(client: Client) -> None:
     assert made("graph", client) is GraphEngine
 
 
-def test_an_adaptive_cluster_is_known() -> None:
+def test_an_adaptive_cluster_is_known():
     with (
         small(0) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -114,10 +113,8 @@ def normalised() -> Module:
     [METHODS[0], *(pytest.param(m, marks=pytest.mark.long) for m in METHODS[1:])],
     ids=lambda m: type(m).__name__,
 )
-def test_statistics_draws_and_methods_are_the_same_in_all_engines(
-    method: Method, client_of: Callable[[int], Client]
-) -> None:
-    def run(**options: Any) -> Trainer:
+def test_statistics_draws_and_methods_are_the_same_in_all_engines(method, client_of):
+    def run(**options):
         trainer = Trainer(normalised(), MSELoss(), method, seed=5)
         samples, validation = problem(4), problem(2, 20)
         trainer.fit(
@@ -135,7 +132,7 @@ def test_statistics_draws_and_methods_are_the_same_in_all_engines(
         assert [row["val_loss"] for row in other.history.epochs] == losses
 
 
-def test_running_statistics_are_the_means_over_all_samples() -> None:
+def test_running_statistics_are_the_means_over_all_samples():
     """Of two shards whose inputs lie apart each has half of its own mean in them."""
     x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
@@ -155,10 +152,8 @@ class Limit(Callback):
 
 
 @pytest.mark.slow
-def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(
-    client_of: Callable[[int], Client], tmp_path: Path
-) -> None:
-    def run(**options: Any) -> Trainer:
+def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(client_of, tmp_path):
+    def run(**options):
         return fit(problem(), callbacks=[Limit()], **options)
 
     alone = run()
@@ -181,9 +176,9 @@ def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(
         (lambda t: setattr(t, "loss", MSELoss()), "trainer.loss"),
     ],
 )
-def test_what_a_fit_cannot_follow_is_told(change: Callable[[Trainer], Any], said: str) -> None:
+def test_what_a_fit_cannot_follow_is_told(change, said):
     class Change(Callback):
-        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
+        def on_epoch_end(self, trainer, epoch, logs):
             change(trainer)
 
     with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
@@ -206,7 +201,7 @@ IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size":
         ("seed", 1, "expected seed 1, found null;"),
     ],
 )
-def test_what_differs_is_named(name: str, wanted: object, said: str) -> None:
+def test_what_differs_is_named(name, wanted, said):
     with pytest.raises(CheckpointError) as raised:
         check_identity(Path("runs"), IDENTITY, {**IDENTITY, name: wanted})
     sentence = str(raised.value)
@@ -214,7 +209,7 @@ def test_what_differs_is_named(name: str, wanted: object, said: str) -> None:
     assert said in sentence
 
 
-def test_a_run_goes_on_from_its_own() -> None:
+def test_a_run_goes_on_from_its_own():
     check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)
 
 

@@ -16,7 +16,7 @@ from daskdl.data.random import permutation
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.metrics import Mean
-from daskdl.nn import BatchNorm, Linear, Module, MSELoss, ReLU, Sequential, Sum
+from daskdl.nn import BatchNorm, Linear, MSELoss, ReLU, Sequential, Sum
 from daskdl.optim import SGD, Adam, ClipNorm
 from daskdl.train import Trainer
 from daskdl.train.engines import inprocess
@@ -79,7 +79,7 @@ def plain_loop(
         (3, 3, 1),
     ],
 )
-def test_a_fit_is_the_plain_loop(n: int, partitions: int, batch_size: int) -> None:
+def test_a_fit_is_the_plain_loop(n, partitions, batch_size):
     samples = samples_of(n, partitions)
     assert samples.partitions == partitions
     trainer = Trainer(Linear(3, 2, seed=1), MSELoss(), SGD(RATE), seed=SEED)
@@ -97,7 +97,7 @@ def test_a_fit_is_the_plain_loop(n: int, partitions: int, batch_size: int) -> No
 
 
 @pytest.mark.parametrize("partitions", [4, 5, 6, 7, 11])
-def test_shards_are_added_in_the_canonical_order(partitions: int) -> None:
+def test_shards_are_added_in_the_canonical_order(partitions):
     values = np.ones(partitions, np.float32)
     values[0] = 2**24  # and 1 is lost, 1 and 1 are not
     y = values[:, None]
@@ -112,7 +112,7 @@ def test_shards_are_added_in_the_canonical_order(partitions: int) -> None:
 
 
 @pytest.mark.slow
-def test_one_core_and_many_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_and_many_give_the_same_bits(monkeypatch):
     found = {}
     for cores in (1, 2, 5):
         monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
@@ -120,7 +120,7 @@ def test_one_core_and_many_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -
     assert len(set(found.values())) == 1
 
 
-def test_each_validation_sample_counts_once() -> None:
+def test_each_validation_sample_counts_once():
     held = problem(1, 13)
     x, y = held.head(13).values()
     trainer = Trainer(network(), MSELoss(), Adam(1e-3), metrics={"bias": Mean(np.subtract)})
@@ -177,9 +177,7 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
         ),
     ],
 )
-def test_what_goes_wrong_in_a_shard_is_named(
-    monkeypatch: pytest.MonkeyPatch, cores: int, action: Callable[..., Any], said: str
-) -> None:
+def test_what_goes_wrong_in_a_shard_is_named(monkeypatch, cores, action, said):
     monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
     samples = problem(3)
     target = float(samples.recipes[2].load().arrays["y"][5, 0])
@@ -205,7 +203,7 @@ class Broken(SGD):
         return super().update(weights, gradient, state, iteration, **how)
 
 
-def test_what_goes_wrong_elsewhere_is_named() -> None:
+def test_what_goes_wrong_elsewhere_is_named():
     trainer = Trainer(network(), MSELoss(), Broken(1e-5))
     with pytest.raises(TrainingError, match=r"^iteration 2, update: LookupError: a mistake"):
         trainer.fit(problem(), epochs=1, batch_size=8, progress=False)
@@ -230,7 +228,7 @@ def looking(prediction: Any, target: Any) -> Any:
 
 
 @pytest.mark.parametrize("budget", [1, 3])
-def test_the_thread_budget_of_the_settings_rules(budget: int) -> None:
+def test_the_thread_budget_of_the_settings_rules(budget):
     seen.clear()
     with dask.config.set({"daskdl.threads": budget}):
         Trainer(network(), looking, SGD(1e-5)).fit(problem(), iterations=1, progress=False)
@@ -239,9 +237,7 @@ def test_the_thread_budget_of_the_settings_rules(budget: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("shards", "budget"), [(1, 8), (3, 2), (4, 2), (5, 1), (9, 1)])
-def test_without_a_budget_the_shards_share_all_cores(
-    shards: int, budget: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_budget_the_shards_share_all_cores(shards, budget, monkeypatch):
     seen.clear()
     monkeypatch.setattr(cluster_threads, "granted_cores", lambda: 8)
     monkeypatch.setattr(inprocess, "granted_cores", lambda: 8)
@@ -257,19 +253,17 @@ def told(prediction: Any, target: Any) -> Any:
     return MSELoss()(prediction, target)
 
 
-def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch):
     at_work.clear()
     monkeypatch.setattr("daskdl.kernels.runtime.threads._OMP_NUM_THREADS", "1")
     Trainer(network(), told, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
     assert at_work == {threading.get_ident()}
 
 
-def test_sums_and_the_update_have_the_threads_of_all_shards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sums_and_the_update_have_the_threads_of_all_shards(monkeypatch):
     update, budgets = inprocess.step.update, []
 
-    def watched(job: Any, *rest: Any, **more: Any) -> Any:
+    def watched(job, *rest, **more):
         budgets.append(job.threads)
         return update(job, *rest, **more)
 
@@ -283,9 +277,7 @@ def test_sums_and_the_update_have_the_threads_of_all_shards(
 
 
 @pytest.mark.slow
-def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(monkeypatch):
     found = set()
     for cores in (1, 2, 4):
         monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
@@ -301,9 +293,7 @@ def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(
 
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("network", [Linear(3, 2), Sequential(BatchNorm(3), Linear(3, 2))])
-def test_what_a_group_comes_to_is_not_changed_by_the_next(
-    network: Module, cores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_group_comes_to_is_not_changed_by_the_next(network, cores, monkeypatch):
     monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
     job, model = new_job(model=network, optimizer=Adam(0.1))
     samples = samples_of(16, 2)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import TrainingError
@@ -87,7 +85,7 @@ def explained(model: Module, x: Any, y: Any) -> str:
 X, Y = np.ones((4, 3), np.float32), np.zeros((4, 2), np.float32)
 
 
-def test_the_first_module_is_named_and_not_those_after_it() -> None:
+def test_the_first_module_is_named_and_not_those_after_it():
     model = Sequential(Linear(3, 2, seed=0), Sequential(ReLU(), Log()), Linear(2, 2, seed=1))
     model.flat[:8] = [1, 1, 1, -1, -1, -1, 0, 0]  # outputs 3 and -3
     said = explained(model, X, Y)
@@ -96,7 +94,7 @@ def test_the_first_module_is_named_and_not_those_after_it() -> None:
     assert "such as -inf; its input was finite; lower the learning rate" in said
 
 
-def test_dropout_draws_the_same_again() -> None:
+def test_dropout_draws_the_same_again():
     """A one that is dropped becomes 0, whose logarithm is not finite: that depends on the draw."""
     model, x = Sequential(Dropout(0.5), Log()).train(), np.ones((1, 1), np.float32)
     found = []
@@ -107,14 +105,14 @@ def test_dropout_draws_the_same_again() -> None:
     assert len(set(found)) == 2
 
 
-def test_running_statistics_are_left_alone() -> None:
+def test_running_statistics_are_left_alone():
     model = Sequential(BatchNorm(3), Linear(3, 2, seed=0), Log()).train()
     before = model.flat_buffers.copy()
     explain(model, {"x": X + np.arange(4, dtype=np.float32)[:, None]}, 1, np.nan)
     np.testing.assert_array_equal(model.flat_buffers, before)
 
 
-def test_missing_values_in_the_samples_are_told() -> None:
+def test_missing_values_in_the_samples_are_told():
     x = X.copy()
     x[1, 2] = np.nan
     said = explained(Sequential(Linear(3, 2, seed=0), ReLU()), x, Y)
@@ -124,13 +122,13 @@ def test_missing_values_in_the_samples_are_told() -> None:
     assert "output is finite, the loss of it is not; y has 8 of 8 numbers" in said
 
 
-def test_weights_that_were_lost_before_are_told() -> None:
+def test_weights_that_were_lost_before_are_told():
     model = Sequential(Linear(3, 2, seed=0), Linear(2, 2, seed=1))
     model.layers[1].bias.data[:] = np.inf
     assert "the weights were not finite before it, first layers.1.bias" in explained(model, X, Y)
 
 
-def test_a_gradient_alone() -> None:
+def test_a_gradient_alone():
     model = Sequential(Linear(3, 2, seed=0), Linear(2, 2, seed=1), Root())
     model.flat[:] = 0  # the root of 0 is finite, its slope is not
     said = explained(model, X, Y + 1)
@@ -138,7 +136,7 @@ def test_a_gradient_alone() -> None:
     assert "backwards, the first gradient that is not finite is that of layers.1." in said
 
 
-def test_huge_numbers_are_finite() -> None:
+def test_huge_numbers_are_finite():
     huge = np.full(8, 3e38, np.float32)
     assert finite(huge)
     assert finite(np.concatenate([huge, -huge]))
@@ -151,7 +149,7 @@ def test_huge_numbers_are_finite() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_a_gradient_alone_ends_a_fit() -> None:
+def test_a_gradient_alone_ends_a_fit():
     model = Sequential(Linear(5, 2, seed=0), Root())
     model.flat[:] = 0
     samples = problem(2).map(targets_of_one)
@@ -175,9 +173,7 @@ def spoilt(samples: SampleSet, number: float, **options: Any) -> TrainingError:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_engines_name_layer_shard_iteration_and_worker(
-    engine: str, client_of: Callable[[int], Client]
-) -> None:
+def test_engines_name_layer_shard_iteration_and_worker(engine, client_of):
     alone = str(spoilt(problem(3), 40))
     where, _, what = alone.partition(": ")
     assert where.endswith("(epoch 0), shard 2")
@@ -188,7 +184,7 @@ def test_engines_name_layer_shard_iteration_and_worker(
     assert "worker tcp://" in together
 
 
-def test_rows_that_are_not_finite_are_named() -> None:
+def test_rows_that_are_not_finite_are_named():
     model = Embedding(9, 2, seed=0, sparse=True)
     y = model(np.array([3, 4]))
     y.backward(np.array([[1, np.nan], [1, 1]], np.float32))

@@ -50,7 +50,7 @@ def engine(client: Client) -> Iterator[OnCluster]:
     engine.close()
 
 
-def test_an_attempt_is_made_again_after_a_loss(engine: OnCluster, caplog) -> None:
+def test_an_attempt_is_made_again_after_a_loss(engine, caplog):
     attempts = Attempts(TimeoutError("late"), ConnectionError("gone\nand more"))
     with caplog.at_level("WARNING", "daskdl"):
         assert engine._until_done("iteration 3", attempts) == "done"
@@ -59,7 +59,7 @@ def test_an_attempt_is_made_again_after_a_loss(engine: OnCluster, caplog) -> Non
     assert "and more" not in caplog.text
 
 
-def test_attempts_are_limited(engine: OnCluster) -> None:
+def test_attempts_are_limited(engine):
     attempts = Attempts(*[TimeoutError("late")] * 9)
     with (
         dask.config.set({"daskdl.attempts": 3}),
@@ -69,7 +69,7 @@ def test_attempts_are_limited(engine: OnCluster) -> None:
     assert attempts.made == 3
 
 
-def test_a_mistake_is_not_tried_again(engine: OnCluster) -> None:
+def test_a_mistake_is_not_tried_again(engine):
     attempts = Attempts(TaskError("shard 1", ZeroDivisionError("no")))
     with pytest.raises(TrainingError, match="shard 1: ZeroDivisionError: no") as raised:
         engine._until_done("iteration 3", attempts)
@@ -77,10 +77,10 @@ def test_a_mistake_is_not_tried_again(engine: OnCluster) -> None:
     assert attempts.made == 1
 
 
-def test_every_attempt_has_a_number_of_its_own(engine: OnCluster) -> None:
+def test_every_attempt_has_a_number_of_its_own(engine):
     seen: list[int] = []
 
-    def attempt() -> None:
+    def attempt():
         seen.append(engine._attempt)
         if len(seen) < 3:
             raise TimeoutError
@@ -98,9 +98,7 @@ def _pretend(features: str | None) -> None:
 
 
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_a_worker_without_avx2_is_told(
-    engine: str, client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_worker_without_avx2_is_told(engine, client, caplog):
     old, new = sorted(client.scheduler_info(n_workers=-1)["workers"])
     with caplog.at_level(logging.WARNING, "daskdl"):
         fit(problem(2), epochs=1, client=client, engine=engine)
@@ -121,15 +119,15 @@ def new_job(**options: object) -> Job:
     return pack(Tools(network(), MSELoss(), SGD(0.1), **options), seed=1, threads=1)
 
 
-def test_a_thread_unpacks_once_and_has_a_model_of_its_own() -> None:
+def test_a_thread_unpacks_once_and_has_a_model_of_its_own():
     job = pickle.loads(pickle.dumps(new_job()))
     assert job.tools() is job.tools()
     with ThreadPoolExecutor(1) as other:
         assert other.submit(job.tools).result().model is not job.tools().model
 
 
-def test_a_thread_holds_the_last_two_jobs_only() -> None:
-    def turns() -> None:
+def test_a_thread_holds_the_last_two_jobs_only():
+    def turns():
         one, two, three = new_job(), new_job(), new_job()
         of_one, of_two = one.tools(), two.tools()
         assert one.tools() is of_one  # and is the latest now
@@ -141,7 +139,7 @@ def test_a_thread_holds_the_last_two_jobs_only() -> None:
         other.submit(turns).result()
 
 
-def test_a_class_of_the_users_script_travels_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_of_the_users_script_travels_by_value(monkeypatch):
     source = "class Loss:\n    def __call__(self, prediction, target):\n        return 42\n"
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "Loss", None, raising=False)
@@ -152,7 +150,7 @@ def test_a_class_of_the_users_script_travels_by_value(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Tools)])
-def test_what_does_not_pickle_is_named(name: str) -> None:
+def test_what_does_not_pickle_is_named(name):
     parts = {"model": network(), "loss": MSELoss(), "optimizer": SGD(0.1)}
     with pytest.raises(SettingsError) as raised:
         pack(Tools(**{**parts, name: threading.Lock()}), seed=1, threads=1)
@@ -162,12 +160,12 @@ def test_what_does_not_pickle_is_named(name: str) -> None:
     assert "\n" not in sentence
 
 
-def test_its_size_is_its_payloads() -> None:
+def test_its_size_is_its_payloads():
     job = new_job()
     assert sys.getsizeof(job) >= len(job.payload)
 
 
-def test_numbers_do_not_travel_with_a_job() -> None:
+def test_numbers_do_not_travel_with_a_job():
     model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
     job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
     assert len(job.payload) < 10_000  # of 320,000
@@ -183,7 +181,7 @@ def test_numbers_do_not_travel_with_a_job() -> None:
 TABLES = Tables(("a", "b"), ((5, 2), (3, 4)), 10)
 
 
-def test_tables_of_a_model_lie_behind_all_else() -> None:
+def test_tables_of_a_model_lie_behind_all_else():
     model = Recommender()
     tables, whole = Tables.of(model.joined), model.snapshot()
     assert tables.names == ("users.weight", "items.weight")
@@ -196,7 +194,7 @@ def test_tables_of_a_model_lie_behind_all_else() -> None:
     assert not Tables.of(Recommender(sparse=False).joined)
 
 
-def test_parts_have_each_number_once_and_whole_rows() -> None:
+def test_parts_have_each_number_once_and_whole_rows():
     for owners in ([0], [0, 1], [2, 0, 1, 1]):
         found = [s for plan in plans(owners) for s in TABLES.slices(plan.owned)]
         numbers = sorted(k for s in found for k in range(s.start, s.stop))
@@ -205,7 +203,7 @@ def test_parts_have_each_number_once_and_whole_rows() -> None:
         assert all((s.start - 20) % 4 == 0 for s in found if s.start >= 20)
 
 
-def test_stretches_step_their_own_rows_in_place() -> None:
+def test_stretches_step_their_own_rows_in_place():
     weights = np.zeros(TABLES.size, np.float32)
     span = Fraction(1, 5), Fraction(4, 5)  # rows 1 to 3 of five, 0 and 1 of three
     slots = {"velocity": np.zeros(3 * 2 + 2 * 4, np.float32), "rate": np.array(1.0)}

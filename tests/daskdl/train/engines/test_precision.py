@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl import nn
 from daskdl.data import SampleSet
@@ -47,9 +45,7 @@ def trained(precision: str = "bf16", epochs: int = 2, **options: Any) -> Trainer
 
 
 @pytest.mark.slow
-def test_same_bits_on_any_number_of_workers_and_in_both_engines(
-    client_of: Callable[[int], Client],
-) -> None:
+def test_same_bits_on_any_number_of_workers_and_in_both_engines(client_of):
     alone = trained(client=False)
     assert (alone.model.vector != trained("float32", client=False).model.vector).any()
     for workers, engine in ((2, "graph"), (3, "gang")):
@@ -58,7 +54,7 @@ def test_same_bits_on_any_number_of_workers_and_in_both_engines(
 
 
 @pytest.mark.long  # slow where bfloat16 is computed in float32; see ci.bench.accuracy too
-def test_learns_what_float32_does_and_predicts_near_it() -> None:
+def test_learns_what_float32_does_and_predicts_near_it():
     trainer = trained(epochs=12, client=False)
     model, x, y = trainer.model, *(samples(1).head(48)[name] for name in ("x", "y"))
     exact, rounded = model.predict(x), model.predict(x, precision="bf16")
@@ -71,7 +67,7 @@ def test_learns_what_float32_does_and_predicts_near_it() -> None:
     )
 
 
-def test_unknown_precisions_are_refused() -> None:
+def test_unknown_precisions_are_refused():
     for name, said in (("bfloat16", "write bf16"), ("f8", "leave it out for float32")):
         with pytest.raises(SettingsError, match=f"expected one of float32, bf16, .*{said}"):
             Trainer(network(), nn.CrossEntropyLoss(), Adam(1e-2), precision=name)
@@ -80,16 +76,14 @@ def test_unknown_precisions_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_is_of_one_precision(tmp_path: Any) -> None:
+def test_a_checkpoint_is_of_one_precision(tmp_path):
     trained(epochs=1, client=False, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="precision"):
         trained("float32", epochs=2, client=False, checkpoint=tmp_path)
 
 
 @pytest.mark.slow
-def test_a_fit_in_tiles_goes_on_without_amx_to_the_same_weights(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_in_tiles_goes_on_without_amx_to_the_same_weights(tmp_path, monkeypatch):
     whole = trained("bf16-tiles", epochs=2, client=False)
     assert whole.computed_in == "bf16-tiles"
     trained("bf16-tiles", epochs=1, client=False, checkpoint=tmp_path)

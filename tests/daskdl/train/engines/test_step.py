@@ -32,7 +32,7 @@ def of(value: float, n: int = 1) -> Gradient:
 # --- gradient
 
 
-def test_a_gradient_is_the_sum_over_its_samples() -> None:
+def test_a_gradient_is_the_sum_over_its_samples():
     job, model = new_job()
     found = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
     chosen = permutation(7, 2, 3, N)[4:9]
@@ -47,7 +47,7 @@ def test_a_gradient_is_the_sum_over_its_samples() -> None:
     assert again.vector is not found.vector
 
 
-def test_a_gradient_is_of_the_weights_it_is_given() -> None:
+def test_a_gradient_is_of_the_weights_it_is_given():
     job, _ = new_job()
     other = Linear(3, 2, seed=5)
     found = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
@@ -63,7 +63,7 @@ def drawing(batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     return batch
 
 
-def test_what_functions_draw_depends_on_epoch_iteration_and_shard_only() -> None:
+def test_what_functions_draw_depends_on_epoch_iteration_and_shard_only():
     job, model = new_job(functions=(drawing,))
     drawn.clear()
     for at, shard in [
@@ -86,7 +86,7 @@ def looking(prediction: Any, target: Any) -> Any:
     return MSELoss()(prediction, target)
 
 
-def test_a_task_keeps_to_its_thread_budget() -> None:
+def test_a_task_keeps_to_its_thread_budget():
     job, model = new_job(looking, threads=3)
     seen.clear()
     before = threads()
@@ -100,7 +100,7 @@ def test_a_task_keeps_to_its_thread_budget() -> None:
 # --- sums and updates
 
 
-def test_a_sum_changes_neither_part() -> None:
+def test_a_sum_changes_neither_part():
     a, b = of(2.0, 3), of(5.0, 4)
     total = add(a, b)
     np.testing.assert_array_equal(total.vector, 7)
@@ -109,7 +109,7 @@ def test_a_sum_changes_neither_part() -> None:
     np.testing.assert_array_equal(b.vector, 5)
 
 
-def test_an_update_takes_the_mean_over_samples() -> None:
+def test_an_update_takes_the_mean_over_samples():
     job, _ = new_job(optimizer=SGD(0.5, momentum=0.5))
     state = State(np.ones(8, np.float32), {"velocity": np.full(8, 4, np.float32)}, 12)
     after = step.update(job, state, of(6.0, 2), of(10.0, 6))
@@ -124,7 +124,7 @@ def test_an_update_takes_the_mean_over_samples() -> None:
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf, -np.inf])
-def test_a_loss_that_is_not_finite_ends_the_run(loss: float) -> None:
+def test_a_loss_that_is_not_finite_ends_the_run(loss):
     job, _ = new_job()
     state = State(np.ones(8, np.float32), {}, 12)
     with pytest.raises(TrainingError, match=f"iteration 12: expected a finite loss, found {loss}"):
@@ -140,7 +140,7 @@ class Counting(SGD):
         return super().update(weights, gradient, state, iteration, **how)
 
 
-def test_weights_and_state_of_a_worker_are_computed_once() -> None:
+def test_weights_and_state_of_a_worker_are_computed_once():
     job, _ = new_job(optimizer=Counting(0.5))
     state = State(np.ones(8, np.float32), {}, 3)
     updates.clear()
@@ -159,9 +159,9 @@ def test_weights_and_state_of_a_worker_are_computed_once() -> None:
 # --- errors
 
 
-def test_an_error_says_where_it_happened() -> None:
+def test_an_error_says_where_it_happened():
     class Recipe:
-        def load(self) -> None:
+        def load(self):
             raise OSError("gone")
 
     job, model = new_job(raising)
@@ -182,14 +182,14 @@ def test_an_error_says_where_it_happened() -> None:
         assert raised.value.args[1] is raised.value.__cause__
 
 
-def test_dask_is_told_the_bytes() -> None:
+def test_dask_is_told_the_bytes():
     state = State(np.ones(1000, np.float32), {"m": np.ones(500, np.float32)}, 0)
     assert state.nbytes == 6000
     assert 6000 <= sys.getsizeof(state) < 7000
     assert sys.getsizeof(of(1.0)) >= 32
 
 
-def test_what_shards_wait_for_the_slowest_is_idle() -> None:
+def test_what_shards_wait_for_the_slowest_is_idle():
     quick, slow = Clocks.of(0.5, 1.0, 1.5), Clocks.of(0.5, 2.0, 3.5)
     both = quick.plus(slow)
     assert both == slow.plus(quick)
@@ -199,7 +199,7 @@ def test_what_shards_wait_for_the_slowest_is_idle() -> None:
     assert sum(found.values()) == slow.longest
 
 
-def test_a_worker_computes_its_shards_in_turn() -> None:
+def test_a_worker_computes_its_shards_in_turn():
     of_four = Clocks.of(0.5, 1.0, 1.5)
     for _ in range(3):
         of_four = of_four.plus(Clocks.of(0.5, 1.0, 1.5))
@@ -207,7 +207,7 @@ def test_a_worker_computes_its_shards_in_turn() -> None:
     assert of_four.means(8) == of_four.means()
 
 
-def test_one_shard_waits_for_none() -> None:
+def test_one_shard_waits_for_none():
     assert Clocks.of(0.25, 0.5, 0.5).means()["idle"] == 0
     three = Clocks.of(0.1, 0.2, 0.3).plus(Clocks.of(0.3, 0.2, 0.1)).plus(Clocks.of(0.2, 0.2, 0.2))
     assert three.means()["idle"] == pytest.approx(0)

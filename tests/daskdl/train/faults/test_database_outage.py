@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.data.sources.sql import from_table
@@ -71,9 +69,7 @@ def fitted(samples: SampleSet, **options: object) -> Trainer:
 
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize("engine", [None, "graph", "gang"])
-def test_a_run_says_so_and_goes_on_by_the_same_command(
-    server: Server, client: Client, tmp_path: Path, engine: str | None
-) -> None:
+def test_a_run_says_so_and_goes_on_by_the_same_command(server, client, tmp_path, engine):
     whole = fitted(samples_of(server), client=False)
     where = {"client": client, "engine": engine} if engine else {"client": False}
     run = {"checkpoint": tmp_path / "run", "checkpoint_every": 5, **where}

@@ -49,9 +49,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_a_full_disk_ends_the_run_which_goes_on_when_there_is_room(
-    disk: Path, run: Callable[..., Trainer], undisturbed: str
-) -> None:
+def test_a_full_disk_ends_the_run_which_goes_on_when_there_is_room(disk, run, undisturbed):
     folder, filling = disk / "run", Do(10, lambda: fill(disk))
     with pytest.raises(CheckpointError) as raised:
         run(folder, filling)
@@ -67,9 +65,7 @@ def test_a_full_disk_ends_the_run_which_goes_on_when_there_is_room(
 
 
 @pytest.mark.slow
-def test_a_disk_that_becomes_read_only_ends_the_run_which_goes_on_later(
-    disk: Path, run: Callable[..., Trainer], undisturbed: str
-) -> None:
+def test_a_disk_that_becomes_read_only_ends_the_run_which_goes_on_later(disk, run, undisturbed):
     folder = disk / "run"
     with pytest.raises(CheckpointError, match=r"step-0000000012: .*Read-only file system"):
         run(folder, Do(10, lambda: remount(disk, "ro")))
@@ -82,11 +78,11 @@ def test_a_disk_that_becomes_read_only_ends_the_run_which_goes_on_later(
 
 @pytest.mark.slow
 def test_a_folder_that_is_taken_away_ends_the_run_which_goes_on_when_it_is_back(
-    tmp_path: Path, run: Callable[..., Trainer], undisturbed: str
-) -> None:
+    tmp_path, run, undisturbed
+):
     folder, away = tmp_path / "run", tmp_path / "away"
 
-    def take_away() -> None:
+    def take_away():
         folder.rename(away)
         folder.touch()
 
@@ -98,12 +94,9 @@ def test_a_folder_that_is_taken_away_ends_the_run_which_goes_on_when_it_is_back(
 
 
 def test_a_truncated_checkpoint_is_told_and_the_one_before_taken(
-    tmp_path: Path,
-    run: Callable[..., Trainer],
-    undisturbed: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def interrupt() -> None:
+    tmp_path, run, undisturbed, caplog
+):
+    def interrupt():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

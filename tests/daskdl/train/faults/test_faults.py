@@ -8,20 +8,17 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import Linear, Module
 from tests.daskdl.train.phases import arm_workers
 from tests.daskdl.train.runs import (
     SAMPLES,
-    ClientOf,
     Do,
     Kill,
     Once,
@@ -42,9 +39,7 @@ pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
 @pytest.mark.parametrize(
     "phase", ["load", "gradient", "reduce", "update", "broadcast", "validation"]
 )
-def test_a_worker_killed_in_any_phase_changes_nothing(
-    client: Client, tmp_path: Path, undisturbed: str, engine: str, phase: str
-) -> None:
+def test_a_worker_killed_in_any_phase_changes_nothing(client, tmp_path, undisturbed, engine, phase):
     died = tmp_path / "died"
     arm_workers(client, engine, phase, died, calls=1 if phase in ("load", "validation") else 5)
     trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
@@ -54,9 +49,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(
 
 
 @pytest.mark.kills
-def test_all_workers_killed_at_once_change_nothing(
-    client: Client, tmp_path: Path, undisturbed: str, engine: str
-) -> None:
+def test_all_workers_killed_at_once_change_nothing(client, tmp_path, undisturbed, engine):
     samples = problem().map(Once(tmp_path / "died", 20, Kill(pids(client))))
     assert digest(fit(samples, client=client, engine=engine)) == undisturbed
     assert (tmp_path / "died").exists()
@@ -64,9 +57,7 @@ def test_all_workers_killed_at_once_change_nothing(
 
 @pytest.mark.kills
 @pytest.mark.parametrize("first", [1, 0])
-def test_workers_killed_between_groups_change_nothing(
-    client: Client, undisturbed: str, engine: str, first: int
-) -> None:
+def test_workers_killed_between_groups_change_nothing(client, undisturbed, engine, first):
     """The second of two workers, or both."""
     killed = pids(client)[first:]
     kill = Do(9, lambda: [os.kill(pid, 9) for pid in killed])
@@ -76,8 +67,8 @@ def test_workers_killed_between_groups_change_nothing(
 
 
 @pytest.mark.kills
-def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client, engine: str) -> None:
-    def always(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def test_a_worker_that_dies_again_and_again_ends_the_fit(client, engine):
+    def always(batch):
         if os.getpid() != driver and 52 in batch["x"][:, 4]:
             os.kill(os.getpid(), 9)
         return batch
@@ -100,9 +91,7 @@ STOPPED = 1.5
 
 
 @pytest.mark.kills
-def test_a_worker_that_stops_for_a_while_is_waited_for(
-    client: Client, tmp_path: Path, undisturbed: str, engine: str
-) -> None:
+def test_a_worker_that_stops_for_a_while_is_waited_for(client, tmp_path, undisturbed, engine):
     first, second = pids(client)
     stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, STOPPED))
     other = Once(tmp_path / "stopped", 20, lambda: stopped(second, STOPPED))
@@ -114,9 +103,7 @@ def test_a_worker_that_stops_for_a_while_is_waited_for(
 
 @pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
-def test_workers_that_are_retired_are_left(
-    client_of: ClientOf, cluster: LocalCluster, undisturbed: str, engine: str
-) -> None:
+def test_workers_that_are_retired_are_left(client_of, cluster, undisturbed, engine):
     client = client_of(3)
     leave = Do(3, lambda: cluster.scale(1))
     assert digest(fit(problem(), client=client, engine=engine, callbacks=[leave])) == undisturbed
@@ -146,8 +133,8 @@ def when_said(name: str, words: str, action: Callable[[], object]) -> Iterator[l
 @pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_workers_are_all_gone_goes_on_when_some_come(
-    client: Client, cluster: LocalCluster, undisturbed: str, engine: str
-) -> None:
+    client, cluster, undisturbed, engine
+):
     leave = Do(5, lambda: cluster.scale(0))
     come = when_said("daskdl.cluster.client", "no worker at tcp", lambda: cluster.scale(2))
     with come as said:
@@ -172,9 +159,7 @@ class Picky(Module):
         return self.layer(x)
 
 
-def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(
-    client: Client, engine: str
-) -> None:
+def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(client, engine):
     workers = "|".join(map(re.escape, client.nthreads()))
     said = rf"^iteration \d+ \(epoch 0\), shard 3 at worker ({workers}): ZeroDivisionError: a mis"
     with pytest.raises(TrainingError, match=said) as raised:
@@ -184,12 +169,10 @@ def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(
 
 
 @pytest.mark.slow
-def test_a_worker_that_does_not_come_to_an_end_is_named(
-    client: Client, tmp_path: Path, engine: str
-) -> None:
+def test_a_worker_that_does_not_come_to_an_end_is_named(client, tmp_path, engine):
     release, driver = tmp_path / "release", os.getpid()
 
-    def wait(batch: dict[str, Any]) -> dict[str, Any]:
+    def wait(batch):
         limit = time.monotonic() + 20
         while os.getpid() != driver and 52 in batch["x"][:, 4] and not release.exists():
             assert time.monotonic() < limit

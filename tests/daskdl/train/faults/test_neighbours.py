@@ -38,21 +38,21 @@ def digests(process: subprocess.Popen[str]) -> list[str]:
     return [line for line in out.splitlines() if not line.startswith("epoch")]
 
 
-def test_two_clusters_on_one_machine() -> None:
+def test_two_clusters_on_one_machine():
     whole = plain()
     assert [digests(p) for p in [begun("cluster"), begun("cluster")]] == [[whole], [whole]]
 
 
-def test_joblib_around_a_fit_and_beside_it() -> None:
+def test_joblib_around_a_fit_and_beside_it():
     pytest.importorskip("joblib")
     assert digests(begun("loky")) == 3 * [plain()]
 
 
-def test_a_fork_after_threads_of_ours_were_at_work() -> None:
+def test_a_fork_after_threads_of_ours_were_at_work():
     assert digests(begun("forked")) == 4 * [plain()]
 
 
-def test_fits_in_the_processes_of_xdist(tmp_path: Path) -> None:
+def test_fits_in_the_processes_of_xdist(tmp_path):
     pytest.importorskip("xdist")
     (tmp_path / "test_fits.py").write_text(
         "import pytest\n"
@@ -84,7 +84,7 @@ def fill() -> None:
 
 
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path: Path, engine: str) -> None:
+def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path, engine):
     samples = problem(6).map(Once(tmp_path / "filled", 20, fill))
     with small_client(2, default=True, processes=True, memory_limit="1 GB") as client:
         before = client.run(os.getpid)

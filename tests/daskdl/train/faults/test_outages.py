@@ -16,7 +16,6 @@ from distributed.security import Security
 
 from daskdl.cluster import connect
 from daskdl.errors import ClusterError
-from daskdl.train import Trainer
 from tests.daskdl.clusters import small_client
 from tests.daskdl.train.interrupted import iterations_in
 from tests.daskdl.train.runs import Do, Once, die, digest, fit, problem
@@ -65,11 +64,11 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
-    tmp_path: Path, undisturbed: str, engine: str
-) -> None:
+    tmp_path, undisturbed, engine
+):
     file, folder = tmp_path / "scheduler.json", tmp_path / "run"
 
-    def command(*callbacks: Do) -> Trainer:
+    def command(*callbacks):
         options = {"checkpoint": folder, "checkpoint_every": 4, "callbacks": callbacks}
         with connect(file) as client:
             client.wait_for_workers(2, timeout=60)
@@ -101,9 +100,7 @@ def safe() -> Iterator[Client]:
 
 
 @pytest.mark.kills
-def test_a_killed_worker_of_a_cluster_with_tls_changes_nothing(
-    safe: Client, tmp_path: Path, undisturbed: str
-) -> None:
+def test_a_killed_worker_of_a_cluster_with_tls_changes_nothing(safe, tmp_path, undisturbed):
     safe.wait_for_workers(2, timeout=60)
     assert all(address.startswith("tls://") for address in safe.nthreads())
     samples = problem().map(Once(tmp_path / "died", 20, die))

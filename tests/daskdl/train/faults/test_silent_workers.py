@@ -35,11 +35,7 @@ def stop() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.kills
-def test_a_gang_goes_on_without_a_worker_that_is_silent(
-    client_of: ClientOf,
-    stop: Callable[[int], None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_gang_goes_on_without_a_worker_that_is_silent(client_of, stop, caplog):
     client = client_of(3)
     address, pid = sorted(client.run(os.getpid).items())[1]
     whole = digest(fit(problem(6), epochs=4, client=False))
@@ -72,8 +68,8 @@ def woken(client_of: ClientOf) -> Iterator[Client]:
 
 @pytest.mark.kills
 def test_the_graph_engine_goes_on_without_a_worker_that_is_stopped_in_its_task(
-    woken: Client, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+    woken, caplog, tmp_path
+):
     whole = digest(fit(problem(6), epochs=2, client=False))
     stopping = problem(6).map(Once(tmp_path / "stopped", 20, StopOwn()))
     with caplog.at_level(logging.WARNING, "daskdl"):
@@ -85,8 +81,8 @@ def test_the_graph_engine_goes_on_without_a_worker_that_is_stopped_in_its_task(
 
 @pytest.mark.kills
 def test_an_evaluation_goes_on_without_a_worker_that_is_stopped_in_its_task(
-    woken: Client, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+    woken, caplog, tmp_path
+):
     trainer = fit(problem(6), epochs=1, client=False)
     alone = trainer.evaluate(problem(6), client=False)
     stopping = problem(6).map(Once(tmp_path / "stopped", 20, StopOwn()))
@@ -131,8 +127,8 @@ def process() -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.kills
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("who", ["one worker", "driver and scheduler", "all"])
-def test_a_stop_of_a_minute(process: subprocess.Popen[str], who: str) -> None:
-    def after(epoch: int, pids: list[int]) -> None:
+def test_a_stop_of_a_minute(process, who):
+    def after(epoch, pids):
         if epoch != 1:
             return
         stopped = {"one worker": pids[1:2], "driver and scheduler": pids[:1], "all": pids}[who]
@@ -154,7 +150,7 @@ def test_a_stop_of_a_minute(process: subprocess.Popen[str], who: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(FAKETIME is None, reason="no libfaketime here: apt-get install libfaketime")
 @pytest.mark.parametrize("jump", ["+3600", "-3600"])
-def test_a_clock_that_jumps(tmp_path: Path, jump: str) -> None:
+def test_a_clock_that_jumps(tmp_path, jump):
     stamp = tmp_path / "time"
     stamp.write_text("+0")
     process = begun(
@@ -163,7 +159,7 @@ def test_a_clock_that_jumps(tmp_path: Path, jump: str) -> None:
     )  # fmt: skip
     epochs: list[int] = []
 
-    def after(epoch: int, pids: list[int]) -> None:
+    def after(epoch, pids):
         epochs.append(epoch)
         stamp.write_text(jump if epoch % 2 == 0 else "+0")
 

@@ -37,7 +37,7 @@ def names(path: Path) -> list[str]:
     return sorted(p.name for p in path.iterdir())
 
 
-def test_the_same_bits_come_back(tmp_path: Path) -> None:
+def test_the_same_bits_come_back(tmp_path):
     rng = np.random.default_rng(0)
     odd = np.array([np.nan, -0.0, np.inf, 1e-45], np.float32)
     odd.view(np.uint32)[0] = 0x7FC0BEEF  # a NaN that carries something
@@ -63,11 +63,11 @@ def test_the_same_bits_come_back(tmp_path: Path) -> None:
         assert found.tobytes() == array.tobytes(), name
 
 
-def test_an_empty_folder_has_nothing_to_go_on_from(tmp_path: Path) -> None:
+def test_an_empty_folder_has_nothing_to_go_on_from(tmp_path):
     assert CheckpointFolder(tmp_path).read() is None
 
 
-def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
     others = ["step-size", "step-1", "notes.txt"]
     for name in others:
         (tmp_path / name).mkdir()
@@ -80,7 +80,7 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> No
     assert names(tmp_path) == sorted(others)
 
 
-def test_the_same_iteration_is_written_again(tmp_path: Path) -> None:
+def test_the_same_iteration_is_written_again(tmp_path):
     folder = filled(tmp_path, 5)
     folder.write(saved(5, weights=np.zeros(2)))
     found = folder.read()
@@ -91,14 +91,12 @@ def test_the_same_iteration_is_written_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("iteration", [4, 5])
 @pytest.mark.parametrize("name", ["write_synced", "sync"])
-def test_a_kill_while_writing_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, iteration: int
-) -> None:
+def test_a_kill_while_writing_leaves_the_one_before(tmp_path, monkeypatch, name, iteration):
     folder = filled(tmp_path, 4)
     calls = iter(range(9))
     do = getattr(checkpoint, name)
 
-    def killed(path: Path, *content: bytes) -> None:
+    def killed(path, *content):
         if next(calls) == (1 if name == "write_synced" else 0):
             raise SystemExit  # not an OSError: nothing tidies up
         do(path, *(part[: len(part) // 2] for part in content))
@@ -118,13 +116,11 @@ def test_a_kill_while_writing_leaves_the_one_before(
 
 @pytest.mark.parametrize("broken", ["write", "rename"])
 @pytest.mark.parametrize("iteration", [4, 5])
-def test_a_full_disk_is_told_and_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, iteration: int
-) -> None:
+def test_a_full_disk_is_told_and_leaves_the_one_before(tmp_path, monkeypatch, broken, iteration):
     folder = filled(tmp_path, 4)
     rename = Path.rename
 
-    def full(path: Path, other: object) -> Path:
+    def full(path, other):
         if broken == "write" or path.name.endswith(f"{iteration:010d}.{os.getpid()}"):
             raise OSError(28, "No space left on device")
         return rename(path, str(other))
@@ -145,7 +141,7 @@ def test_a_full_disk_is_told_and_leaves_the_one_before(
 
 
 @pytest.mark.parametrize("value", [np.array("text"), np.array([{}], object), 1j])
-def test_what_no_checkpoint_can_hold_is_refused(tmp_path: Path, value: object) -> None:
+def test_what_no_checkpoint_can_hold_is_refused(tmp_path, value):
     folder = filled(tmp_path, 4)
     with pytest.raises(CheckpointError, match=r"step-0000000005: expected arrays .*state\(\)"):
         folder.write(saved(5, weights=np.zeros(2), mine=value))
@@ -248,7 +244,7 @@ DAMAGE = [
 ]
 
 
-def test_a_checkpoint_of_the_first_format_is_read(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_first_format_is_read(tmp_path):
     folder = filled(tmp_path, 4)
     of_the_first_format(tmp_path / "step-0000000004")
     found = folder.read()
@@ -257,7 +253,7 @@ def test_a_checkpoint_of_the_first_format_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
 
 
-def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path: Path) -> None:
+def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path):
     folder = filled(tmp_path, 4)
     for file in sorted((tmp_path / "step-0000000004").iterdir()):
         whole = file.read_bytes()
@@ -271,7 +267,7 @@ def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path: Path) -> None:
     assert folder.read() is not None
 
 
-def test_sha256sum_checks_a_checkpoint(tmp_path: Path) -> None:
+def test_sha256sum_checks_a_checkpoint(tmp_path):
     filled(tmp_path, 4)
     command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     done = subprocess.run(command, cwd=tmp_path / "step-0000000004", capture_output=True, text=True)
@@ -280,9 +276,7 @@ def test_sha256sum_checks_a_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("damage", "said"), DAMAGE)
-def test_the_one_before_is_used_where_the_last_is_damaged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None], said: str
-) -> None:
+def test_the_one_before_is_used_where_the_last_is_damaged(tmp_path, caplog, damage, said):
     folder = filled(tmp_path, 4, 5)
     damage(tmp_path / "step-0000000005")
     with caplog.at_level(logging.WARNING, checkpoint.__name__):
@@ -307,7 +301,7 @@ def test_the_one_before_is_used_where_the_last_is_damaged(
 # --- two fits, and killed ones
 
 
-def test_a_second_fit_is_refused_the_folder(tmp_path: Path) -> None:
+def test_a_second_fit_is_refused_the_folder(tmp_path):
     with (
         CheckpointFolder(tmp_path).held(),
         pytest.raises(CheckpointError, match=rf"found another fit .* \(process {os.getpid()} on "),
@@ -336,7 +330,7 @@ def _write_again_and_die(path: Path) -> None:
 
 @pytest.mark.kills
 @pytest.mark.parametrize("then", ["read", "write"])
-def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path: Path, then: str) -> None:
+def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path, then):
     folder = filled(tmp_path, 4)
     process = multiprocessing.get_context("spawn").Process(
         target=_write_again_and_die, args=(tmp_path,)
@@ -359,24 +353,22 @@ def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path: Path, then:
 # --- another run's
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="file: expected a folder to write checkpoints to"):
         CheckpointFolder(tmp_path / "file")
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that root cannot write")
-def test_a_folder_that_cannot_be_written_is_known_at_once() -> None:
+def test_a_folder_that_cannot_be_written_is_known_at_once():
     with pytest.raises(CheckpointError, match=r"/proc/self: .* cannot be written"):
         CheckpointFolder("/proc/self")
 
 
-def test_checkpoints_that_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_that_cannot_be_removed(tmp_path, monkeypatch):
     folder = filled(tmp_path, 4)
 
-    def refuse(path: Path) -> None:
+    def refuse(path):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(checkpoint.shutil, "rmtree", refuse)

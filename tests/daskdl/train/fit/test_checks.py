@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -108,14 +107,14 @@ FITTING = [
 
 
 @pytest.mark.parametrize(("made", "said"), MAKING)
-def test_what_no_trainer_can_be_made_of(made: Callable[[], Any], said: str) -> None:
+def test_what_no_trainer_can_be_made_of(made, said):
     with pytest.raises(SettingsError, match=said) as raised:
         made()
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("options", "said"), FITTING)
-def test_what_no_fit_can_be_told(options: dict[str, Any], said: str) -> None:
+def test_what_no_fit_can_be_told(options, said):
     trainer = Trainer(network(), MSELoss(), SGD(0.1))
     with pytest.raises(SettingsError, match=said) as raised:
         trainer.fit(problem(), progress=False, **options)
@@ -123,7 +122,7 @@ def test_what_no_fit_can_be_told(options: dict[str, Any], said: str) -> None:
     assert len(trainer.history) == 0
 
 
-def test_other_things_than_samples() -> None:
+def test_other_things_than_samples():
     trainer = Trainer(network(), MSELoss(), SGD(0.1))
     with pytest.raises(SettingsError, match=r"fit: expected a SampleSet, .*_arrays.* found \(ar"):
         trainer.fit((np.zeros(3), np.zeros(3)), epochs=1)
@@ -133,20 +132,20 @@ def test_other_things_than_samples() -> None:
         trainer.evaluate(problem(), batch_size=-1)
 
 
-def test_metrics_need_samples_to_compute_them_on() -> None:
+def test_metrics_need_samples_to_compute_them_on():
     trainer = Trainer(network(), MSELoss(), SGD(0.1), metrics=[MeanAbsoluteError()])
     with pytest.raises(SettingsError, match=r"to compute \['mean_absolute_error'\] on, found none"):
         trainer.fit(problem(), epochs=1, training_metrics=False)
 
 
-def test_metrics_of_another_kind_of_target_are_known_before_the_first_iteration() -> None:
+def test_metrics_of_another_kind_of_target_are_known_before_the_first_iteration():
     trainer = Trainer(network(), MSELoss(), SGD(0.1), metrics=[Accuracy()])
     with pytest.raises(DaskdlError, match="Accuracy: expected integer labels"):
         trainer.fit(problem(), epochs=1, validation=problem(1), progress=False)
     assert len(trainer.history) == 0
 
 
-def test_metrics_are_named_by_their_classes_or_as_told() -> None:
+def test_metrics_are_named_by_their_classes_or_as_told():
     listed = [ROCAUC(), MeanAbsoluteError(), TopKAccuracy(2), F1(3), Mean(np.subtract)]
     names = ["rocauc", "mean_absolute_error", "top_k_accuracy", "f1", "mean"]
     assert named(listed) == dict(zip(names, listed, strict=True))

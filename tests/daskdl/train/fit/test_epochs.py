@@ -10,7 +10,6 @@ import dask.array as da
 import dask.bag as db
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
@@ -162,7 +161,7 @@ def in_memory() -> dict[str, float]:
     return TRAINER.evaluate(SampleSet.from_arrays(x=x, y=x % 3), client=False)
 
 
-def test_one_partition_is_held_for_each_thread_at_work() -> None:
+def test_one_partition_is_held_for_each_thread_at_work():
     most_alive()
     found = TRAINER.evaluate(lazy(), threads=available_cores(), client=False)
     assert most_alive() == 1
@@ -173,7 +172,7 @@ def made(block_id: tuple[int, int]) -> np.ndarray:
     return counted(np.full((10, 1), block_id[0], np.float32))
 
 
-def test_chunks_of_dask_are_let_go_of_too() -> None:
+def test_chunks_of_dask_are_let_go_of_too():
     x = da.map_blocks(
         made, chunks=((10,) * 24, (1,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
     )
@@ -182,7 +181,7 @@ def test_chunks_of_dask_are_let_go_of_too() -> None:
     assert most_alive() <= 3
 
 
-def test_workers_hold_one_partition_each(client: Client) -> None:
+def test_workers_hold_one_partition_each(client):
     client.run(most_alive)
     found = TRAINER.evaluate(lazy(), client=client)
     assert found == TRAINER.evaluate(lazy(), client=False)
@@ -191,7 +190,7 @@ def test_workers_hold_one_partition_each(client: Client) -> None:
     assert sum(most) > 0  # it was done there
 
 
-def test_samples_in_memory_are_measured_on_the_workers(client: Client) -> None:
+def test_samples_in_memory_are_measured_on_the_workers(client):
     x = np.arange(20, dtype=np.float32)[:, None]
     samples = SampleSet.from_arrays(x=x, y=x, partitions=3)
     assert TRAINER.evaluate(samples, client=client) == TRAINER.evaluate(samples, client=False)
@@ -206,7 +205,7 @@ class Lost(Counted):
         raise OSError("gone")
 
 
-def test_what_cannot_be_loaded_is_named() -> None:
+def test_what_cannot_be_loaded_is_named():
     samples = SampleSet([Counted(3, 0), Lost(2, 3)])
     with pytest.raises(TrainingError, match="shard 1: its samples cannot be loaded: OSError: gone"):
         TRAINER.evaluate(samples, client=False)

@@ -6,8 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,7 @@ from daskdl.errors import PredictionError, TrainingError
 from daskdl.nn import Linear, Module, MSELoss
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from daskdl.train.engines.step import Record
-from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
+from daskdl.train.fit.checkpoint import CheckpointFolder
 from daskdl.train.watch.callbacks import Logs
 from daskdl.train.watch.history import COLUMNS, History
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
@@ -41,8 +38,8 @@ from tests.daskdl.train.runs import network, problem
 )
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
-    tmp_path: Path, uninterrupted: dict[str, Any], when: dict[str, int], iteration: int, place: str
-) -> None:
+    tmp_path, uninterrupted, when, iteration, place
+):
     first, diary = Run(), Diary()
     with pytest.raises(KeyboardInterrupt):
         first.fit(tmp_path, **{place: [diary, Interrupt(**when)]})
@@ -56,9 +53,7 @@ def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
-def test_a_run_goes_on_after_its_program_was_told_to_exit(
-    tmp_path: Path, uninterrupted: dict[str, Any], when: dict[str, int]
-) -> None:
+def test_a_run_goes_on_after_its_program_was_told_to_exit(tmp_path, uninterrupted, when):
     with pytest.raises(SystemExit):
         Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
     assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
@@ -67,9 +62,7 @@ def test_a_run_goes_on_after_its_program_was_told_to_exit(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_a_run_that_died_goes_on_from_its_last_checkpoint(
-    tmp_path: Path, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_run_that_died_goes_on_from_its_last_checkpoint(tmp_path, uninterrupted):
     with pytest.raises(MemoryError):
         Run().fit(tmp_path, after=[Interrupt(13, error=MemoryError)], checkpoint_every=3)
     assert iterations_in(tmp_path) == [9, 12]
@@ -82,9 +75,7 @@ def test_a_run_that_died_goes_on_from_its_last_checkpoint(
 
 
 @pytest.mark.slow
-def test_a_run_that_is_made_longer_equals_a_long_one(
-    tmp_path: Path, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_run_that_is_made_longer_equals_a_long_one(tmp_path, uninterrupted):
     short = Run().fit(tmp_path, epochs=4)
     assert short.came_to()["weights"] == uninterrupted["weights"]  # the best ones already
     assert Run().fit(tmp_path).came_to() == uninterrupted
@@ -92,9 +83,7 @@ def test_a_run_that_is_made_longer_equals_a_long_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"epochs": 5}, {"epochs": 20}])
-def test_a_run_that_has_ended_is_not_run_again(
-    tmp_path: Path, uninterrupted: dict[str, Any], options: dict[str, int]
-) -> None:
+def test_a_run_that_has_ended_is_not_run_again(tmp_path, uninterrupted, options):
     Run().fit(tmp_path)
     diary = Diary()
     assert Run().fit(tmp_path, before=[diary], **options).came_to() == uninterrupted
@@ -104,11 +93,11 @@ def test_a_run_that_has_ended_is_not_run_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [0, 3, len(COLUMNS)])
 def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, Any], columns: int
-) -> None:
+    tmp_path, monkeypatch, uninterrupted, columns
+):
     add = History.add
 
-    def interrupted(self: History, records: Sequence[Record], *more: Any) -> None:
+    def interrupted(self, records, *more):
         if len(self):
             for name in COLUMNS[:columns]:
                 self._columns[name].append(9.0)
@@ -141,7 +130,7 @@ class Count(Callback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_every_callback_sees_an_interrupted_epoch_once(tmp_path: Path, place: str) -> None:
+def test_every_callback_sees_an_interrupted_epoch_once(tmp_path, place):
     for count, more in (Count(), [Interrupt(epoch=1)]), (Count(), []):
         callbacks = [count, *more] if place == "after" else [*more, count]
         try:
@@ -164,7 +153,7 @@ class BeforeTheModelFollows(Callback):
         model.restore = interrupted  # type: ignore[method-assign,assignment]
 
 
-def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_path: Path) -> None:
+def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_path):
     run = Run()
     with pytest.raises(KeyboardInterrupt):
         run.fit(tmp_path, after=[BeforeTheModelFollows()])
@@ -176,11 +165,11 @@ def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_pa
 
 @pytest.mark.slow
 def test_that_a_callback_stopped_the_run_survives_an_interruption(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, Any]
-) -> None:
+    tmp_path, monkeypatch, uninterrupted
+):
     write = CheckpointFolder.write
 
-    def interrupted(self: CheckpointFolder, saved: Saved) -> None:
+    def interrupted(self, saved):
         if saved.iteration == 35 and not pressed:
             pressed.append(True)
             raise KeyboardInterrupt
@@ -193,8 +182,8 @@ def test_that_a_callback_stopped_the_run_survives_an_interruption(
     assert Run().fit(tmp_path).came_to() == uninterrupted
 
 
-def test_callbacks_may_come_and_go(tmp_path: Path) -> None:
-    def fit(epochs: int, *callbacks: Callback) -> Trainer:
+def test_callbacks_may_come_and_go(tmp_path):
+    def fit(epochs, *callbacks):
         trainer = Trainer(network(), MSELoss(), Adam(5e-3), seed=5)
         trainer.fit(
             problem(), epochs=epochs, checkpoint=tmp_path, callbacks=callbacks, progress=False
@@ -236,7 +225,7 @@ ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("traceback", [False, True])
-def test_ctrl_c_in_a_script_is_one_line(tmp_path: Path, traceback: bool) -> None:
+def test_ctrl_c_in_a_script_is_one_line(tmp_path, traceback):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environment = {**os.environ, **({"DASKDL_TRACEBACK": "1"} if traceback else {})}
@@ -279,7 +268,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_ctrl_c_does_not_end_workers_of_ones_own_cluster(tmp_path: Path) -> None:
+def test_ctrl_c_does_not_end_workers_of_ones_own_cluster(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(OWN_CLUSTER)
     run = subprocess.run(
@@ -309,7 +298,7 @@ LINE = r" \(test_interruptions.py, line \d+, in forward: raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("least", [0.0, 2.0])
-def test_the_users_line_is_in_the_message(least: float) -> None:
+def test_the_users_line_is_in_the_message(least):
     """At the trial, which is before anything, and in an iteration."""
     where = "iteration 0" if least == 0 else "Broken: one sample of shapes"
     with pytest.raises(TrainingError, match=rf"{where}.*ZeroDivisionError: of my own{LINE}"):
@@ -317,7 +306,7 @@ def test_the_users_line_is_in_the_message(least: float) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_worker_too(client) -> None:
+def test_on_a_worker_too(client):
     samples = SampleSet.from_arrays(x=X, y=X[:, :1], partitions=2)
     trainer = Trainer(Broken(0.0), MSELoss(), SGD(0.1))
     with pytest.raises(TrainingError, match=rf"at worker .*of my own{LINE}"):

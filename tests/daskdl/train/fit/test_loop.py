@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
 
-from daskdl.errors import CheckpointError, DaskdlError, SettingsError, TrainingError
+from daskdl.errors import CheckpointError, SettingsError, TrainingError
 from daskdl.nn import MSELoss
 from daskdl.optim import Method
 from daskdl.train import Trainer
@@ -27,7 +26,7 @@ from tests.daskdl.train.runs import network, problem
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_without_resume_a_run_begins_anew(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
+def test_without_resume_a_run_begins_anew(tmp_path, uninterrupted):
     with pytest.raises(KeyboardInterrupt):
         Run().fit(tmp_path, after=[Interrupt(30)], checkpoint_every=29)
     diary, run = Diary(), Run()
@@ -46,9 +45,7 @@ def test_without_resume_a_run_begins_anew(tmp_path: Path, uninterrupted: dict[st
         ({"wire": "bfloat16"}, 'expected wire "bfloat16", found "float32"'),
     ],
 )
-def test_another_runs_checkpoint_is_refused_and_kept(
-    tmp_path: Path, options: dict[str, int], said: str
-) -> None:
+def test_another_runs_checkpoint_is_refused_and_kept(tmp_path, options, said):
     Run().fit(tmp_path, epochs=1)
     with pytest.raises(CheckpointError) as raised:
         Run().fit(tmp_path, **options)
@@ -87,9 +84,7 @@ ENDS = [(7, 1), (14, 2), (16, 3)]
         ("0 s", 7, [(7, 0), (7, 1), (14, 1), (14, 2), (16, 3)]),
     ],
 )
-def test_a_checkpoint_is_written_when_it_is_due(
-    tmp_path: Path, written: list[tuple[int, int]], interval: str, every: int | None, expected
-) -> None:
+def test_a_checkpoint_is_written_when_it_is_due(tmp_path, written, interval, every, expected):
     settings = {"daskdl.checkpoint-interval": interval, "daskdl.group-time": "1 hour"}
     with dask.config.set(settings):
         Run().fit(tmp_path, epochs=None, iterations=16, checkpoint_every=every)
@@ -97,7 +92,7 @@ def test_a_checkpoint_is_written_when_it_is_due(
 
 
 @pytest.mark.parametrize("name", ["checkpoint-interval", "group-time"])
-def test_a_setting_that_cannot_be_is_refused_before_the_first_iteration(name: str) -> None:
+def test_a_setting_that_cannot_be_is_refused_before_the_first_iteration(name):
     run = Run()
     with (
         dask.config.set({f"daskdl.{name}": "soon"}),
@@ -115,16 +110,14 @@ def test_a_setting_that_cannot_be_is_refused_before_the_first_iteration(name: st
     ("every", "groups"),
     [(None, [1, 5, 7, 14, 16]), (4, [1, 4, 7, 8, 12, 14, 16])],
 )
-def test_groups_end_with_epochs_and_checkpoints(
-    tmp_path: Path, every: int | None, groups: list[int]
-) -> None:
+def test_groups_end_with_epochs_and_checkpoints(tmp_path, every, groups):
     diary = Diary()
     with dask.config.set({"daskdl.group-time": "1 hour"}):
         Run().fit(tmp_path, before=[diary], epochs=None, iterations=16, checkpoint_every=every)
     assert [call for call in diary.calls if isinstance(call, int)] == groups
 
 
-def test_the_end_of_a_run_within_an_epoch_has_a_row() -> None:
+def test_the_end_of_a_run_within_an_epoch_has_a_row():
     diary, run = Diary(), Run()
     with dask.config.set({"daskdl.group-time": "1 hour"}):
         run.fit(before=[diary], epochs=None, iterations=9)
@@ -140,7 +133,7 @@ def test_the_end_of_a_run_within_an_epoch_has_a_row() -> None:
     assert row["forward"] == run.trainer.history["forward"][7:].sum()
 
 
-def test_every_callback_sees_the_epoch_in_which_one_stops() -> None:
+def test_every_callback_sees_the_epoch_in_which_one_stops():
     one, other = Diary(stop=1), Diary()
     run = Run().fit(before=[one], after=[other])
     assert len(run.trainer.history.epochs) == 2
@@ -148,7 +141,7 @@ def test_every_callback_sees_the_epoch_in_which_one_stops() -> None:
     assert one.calls[-2:] == ["epoch 1", "end"]
 
 
-def test_the_size_of_a_group_follows_its_time() -> None:
+def test_the_size_of_a_group_follows_its_time():
     with dask.config.set({"daskdl.group-time": "8 s"}):
         size = GroupSize(100)
     sizes = [size.size]
@@ -161,7 +154,7 @@ def test_the_size_of_a_group_follows_its_time() -> None:
 
 
 @pytest.mark.parametrize(("each_group", "size"), [(0.1, 80), (0.4, 80), (1.0, 200), (60.0, 320)])
-def test_a_group_is_worth_what_comes_with_each(each_group: float, size: int) -> None:
+def test_a_group_is_worth_what_comes_with_each(each_group, size):
     """Twenty times as long, such as of a second in which tables go to the driver."""
     with dask.config.set({"daskdl.group-time": "8 s"}):
         sizes = GroupSize(1000)
@@ -170,8 +163,8 @@ def test_a_group_is_worth_what_comes_with_each(each_group: float, size: int) -> 
     assert sizes.size == size
 
 
-def test_what_of_a_group_its_iterations_take() -> None:
-    def record(finished: float) -> Record:
+def test_what_of_a_group_its_iterations_take():
+    def record(finished):
         return Record(0.0, 1, 0.1, 0.2, 0.3, 0.1, finished, reduce=0.05)
 
     assert inside([record(5.0), record(6.0), record(7.0)], 9.0) == pytest.approx(3.0)
@@ -181,9 +174,7 @@ def test_what_of_a_group_its_iterations_take() -> None:
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt, TrainingError])
-def test_samples_are_let_go_of_in_any_case(
-    monkeypatch: pytest.MonkeyPatch, error: type[BaseException] | None
-) -> None:
+def test_samples_are_let_go_of_in_any_case(monkeypatch, error):
     closed: list[bool] = []
     monkeypatch.setattr(InProcessEngine, "close", lambda self: closed.append(True))
     if error is None:
@@ -228,13 +219,13 @@ def fitted(method: Method) -> Trainer:
     return trainer
 
 
-def test_weights_of_another_dtype_are_rounded_in_each_step() -> None:
+def test_weights_of_another_dtype_are_rounded_in_each_step():
     plain, wide = fitted(Own()), fitted(Own(change=lambda w: w.astype(np.float64)))
     assert wide.model.vector.dtype == np.float32
     np.testing.assert_array_equal(wide.model.vector, plain.model.vector)
 
 
-def test_scalars_and_vectors_are_states() -> None:
+def test_scalars_and_vectors_are_states():
     fitted(
         Own(
             first=lambda n: {"count": np.zeros((), np.int64), "mean": np.zeros(n, np.float32)},
@@ -259,6 +250,6 @@ def test_scalars_and_vectors_are_states() -> None:
         ),
     ],
 )
-def test_what_fits_no_weights_is_told(method: Method, kind: type[DaskdlError], said: str) -> None:
+def test_what_fits_no_weights_is_told(method, kind, said):
     with pytest.raises(kind, match=said):
         fitted(method)

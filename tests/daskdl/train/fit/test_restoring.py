@@ -13,7 +13,7 @@ import pytest
 
 from daskdl.errors import CheckpointError
 from daskdl.nn import Linear, MSELoss, Sequential
-from daskdl.optim import SGD, Adam, Method
+from daskdl.optim import SGD, Adam
 from daskdl.optim.schedules import Cosine, Plateau, Warmup
 from daskdl.train import BestModel, Callback, Trainer
 from daskdl.train.fit.checkpoint import CheckpointFolder
@@ -71,9 +71,7 @@ DAMAGE: list[tuple[Change, str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 6, 8, 11])  # arrays, history, settings, epochs
-def test_what_does_not_fit_is_told_and_the_one_before_is_used(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, which: int
-) -> None:
+def test_what_does_not_fit_is_told_and_the_one_before_is_used(tmp_path, caplog, which):
     samples, whole = problem(), digest(fit(problem(), client=False))
     fit(samples, epochs=2, checkpoint=tmp_path, client=False)
     assert len(list(tmp_path.glob("step-*"))) == 2
@@ -85,9 +83,7 @@ def test_what_does_not_fit_is_told_and_the_one_before_is_used(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), DAMAGE)
-def test_what_does_not_fit_anywhere_is_one_sentence(
-    tmp_path: Path, change: Change, said: str
-) -> None:
+def test_what_does_not_fit_anywhere_is_one_sentence(tmp_path, change, said):
     fit(problem(), iterations=14, checkpoint=tmp_path, client=False)
     for step in sorted(tmp_path.glob("step-*"))[:-1]:
         step.rename(step.with_name("other"))
@@ -97,7 +93,7 @@ def test_what_does_not_fit_anywhere_is_one_sentence(
     assert "resume=False" in str(raised.value)
 
 
-def test_a_method_of_other_settings_and_state_is_refused(tmp_path: Path) -> None:
+def test_a_method_of_other_settings_and_state_is_refused(tmp_path):
     samples = problem()
     trainer = Trainer(network(), MSELoss(), SGD(0.1, momentum=0.9), seed=5)
     trainer.fit(samples, iterations=3, checkpoint=tmp_path, progress=False, client=False)
@@ -106,11 +102,11 @@ def test_a_method_of_other_settings_and_state_is_refused(tmp_path: Path) -> None
         plain.fit(samples, iterations=6, checkpoint=tmp_path, progress=False, client=False)
 
 
-def test_a_callback_that_does_not_know_its_state_is_named(tmp_path: Path) -> None:
+def test_a_callback_that_does_not_know_its_state_is_named(tmp_path):
     options = {"validation": problem(), "checkpoint": tmp_path, "client": False}
     fit(problem(), epochs=1, callbacks=[BestModel()], **options)
 
-    def change(arrays: dict[str, Any], more: dict[str, Any]) -> None:
+    def change(arrays, more):
         # In whichever order the file has them: one of them, the weights, may be missing.
         for name in [name for name in arrays if name.startswith("callback.")]:
             arrays[f"{name}.of.another.version"] = arrays.pop(name)
@@ -120,11 +116,11 @@ def test_a_callback_that_does_not_know_its_state_is_named(tmp_path: Path) -> Non
         fit(problem(), epochs=2, callbacks=[BestModel()], **options)
 
 
-def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path: Path) -> None:
+def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path):
     class Second(Callback):
         said = ""
 
-        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: dict[str, float]) -> bool:
+        def on_epoch_end(self, trainer, epoch, logs):
             try:
                 fit(problem(), epochs=1, checkpoint=tmp_path, resume=False, client=False)
             except CheckpointError as error:
@@ -144,10 +140,10 @@ def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path
     [*METHODS, SGD(Plateau(0.1, patience=1)), Adam(Warmup(Cosine(0.05, 25), 5), amsgrad=True)],
     ids=lambda method: type(method).__name__,
 )
-def test_the_state_of_every_method_goes_on(tmp_path: Path, method: Method) -> None:
+def test_the_state_of_every_method_goes_on(tmp_path, method):
     """A step leaves names, shapes and dtypes of the state as they were at the beginning."""
 
-    def trained(iterations: int, **options: Any) -> Trainer:
+    def trained(iterations, **options):
         model = Sequential(Linear(5, 8, seed=1), Linear(8, 2, seed=2), Linear(2, 2, seed=3))
         trainer = Trainer(model, MSELoss(), method, seed=5)
         samples = problem().map(of_few_numbers)

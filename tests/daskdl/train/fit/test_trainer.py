@@ -8,20 +8,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.metrics import mean_squared_error, roc_auc_score
 
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import F1, ROCAUC, MeanSquaredError
-from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, Module, MSELoss, Sequential
+from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, MSELoss, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from tests.daskdl.train.runs import digest, fit, network, problem
@@ -29,7 +28,7 @@ from tests.daskdl.train.runs import digest, fit, network, problem
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_a_trainer_tells_what_it_trains_and_how() -> None:
+def test_a_trainer_tells_what_it_trains_and_how():
     told = repr(Trainer(Linear(4, 200), MSELoss(), SGD(0.1)))
     assert told.startswith("Trainer(Linear of 1,000 parameters, MSELoss(), SGD(learning_rate=0.1")
 
@@ -37,7 +36,7 @@ def test_a_trainer_tells_what_it_trains_and_how() -> None:
 # --- what does not fit together
 
 
-def test_what_the_model_cannot_read_is_known_before_any_task(client: Client, tmp_path) -> None:
+def test_what_the_model_cannot_read_is_known_before_any_task(client, tmp_path):
     trainer = Trainer(Linear(4, 2), MSELoss(), SGD(0.1))
     with pytest.raises(ShapeError):
         trainer.fit(problem(), epochs=1, client=client, checkpoint=tmp_path / "c", progress=False)
@@ -48,11 +47,11 @@ def test_what_the_model_cannot_read_is_known_before_any_task(client: Client, tmp
 
 
 @pytest.mark.slow
-def test_the_default_client_is_used(cluster: LocalCluster, client: Client) -> None:
+def test_the_default_client_is_used(cluster, client):
     class Where(Callback):
         held = 0
 
-        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        def on_group_end(self, trainer, iteration):
             self.held = max(self.held, sum(map(len, client.has_what().values())))
 
     alone, together = Where(), Where()
@@ -64,7 +63,7 @@ def test_the_default_client_is_used(cluster: LocalCluster, client: Client) -> No
 
 
 @pytest.mark.slow
-def test_shards_are_the_partitions_unless_told(client: Client) -> None:
+def test_shards_are_the_partitions_unless_told(client):
     four = digest(fit(problem(4)))
     assert digest(fit(problem(1), shards=4)) == four
     assert digest(fit(problem(7), shards=4, client=client)) == four
@@ -72,7 +71,7 @@ def test_shards_are_the_partitions_unless_told(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_after_a_fit_the_workers_hold_nothing(client: Client) -> None:
+def test_after_a_fit_the_workers_hold_nothing(client):
     gc.collect()  # what exceptions of earlier tests hold
     fit(problem(), client=client, validation=problem(3))
     limit = time.monotonic() + 20
@@ -95,13 +94,11 @@ def weighted(partitions: int) -> SampleSet:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
-    client_of: Callable[[int], Client], weights: bool
-) -> None:
-    def samples(partitions: int) -> SampleSet:
+def test_metrics_are_the_same_in_all_engines_and_of_all_samples(client_of, weights):
+    def samples(partitions):
         return weighted(partitions) if weights else weighted(partitions).map(without)
 
-    def run(**options: Any) -> Trainer:
+    def run(**options):
         metrics = {"auc": ROCAUC(), "brier": MeanSquaredError(), "f1": F1(threshold=0.0)}
         trainer = Trainer(network(), MSELoss(), Adam(1e-2), seed=5, metrics=metrics)
         validation = samples(3)
@@ -110,11 +107,11 @@ def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
         )
         return trainer
 
-    def values(trainer: Trainer) -> list[list[float]]:
+    def values(trainer):
         names = ("loss", "val_loss", "val_auc", "val_brier", "val_f1")
         return [[row[name] for name in names] for row in trainer.history.epochs]
 
-    def training(trainer: Trainer) -> list[list[float]]:
+    def training(trainer):
         return [trainer.history[name].tolist() for name in ("auc", "brier", "f1")]
 
     alone = run()
@@ -147,7 +144,7 @@ def without(batch: dict[str, Any]) -> dict[str, Any]:
     return {name: batch[name] for name in ("x", "y")}
 
 
-def test_a_weight_counts_as_so_many_copies() -> None:
+def test_a_weight_counts_as_so_many_copies():
     """Of one batch: the loss and the gradient are divided by the samples, not by their weights."""
     held = problem(1).head(6)
     weight = np.array([0, 1, 2, 0, 3, 0], np.float32)
@@ -176,10 +173,8 @@ class Interrupt(Callback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [3, 7, 11])
-def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(
-    client: Client, tmp_path: Path, after: int
-) -> None:
-    def options() -> dict[str, object]:
+def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(client, tmp_path, after):
+    def options():
         kept = [BestModel(), EarlyStopping(patience=5)]
         return {"validation": problem(3), "checkpoint": tmp_path / "c", "callbacks": kept}
 
@@ -193,12 +188,12 @@ def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(
     np.testing.assert_array_equal(again.history["loss"], whole.history["loss"])
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+def test_numbers_of_numpy_are_numbers(tmp_path):
     one = fit(problem(), checkpoint=tmp_path / "c", batch_size=np.int64(9), epochs=1)
     assert digest(one) == digest(fit(problem(), batch_size=9, epochs=1))
 
 
-def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path: Path) -> None:
+def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path):
     fit(problem(), checkpoint=tmp_path / "c", epochs=1)
     with (
         dask.config.set({"daskdl.checkpoint-interval": "often"}),
@@ -238,13 +233,13 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.kills
-def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path: Path) -> None:
+def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path):
     """The same command, after kill -9 and on another number of workers."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
-    def start(workers: int) -> subprocess.Popen[str]:
+    def start(workers):
         return subprocess.Popen(
             [sys.executable, str(script), str(workers), str(tmp_path / "c")],
             stdout=subprocess.PIPE, text=True, env=environment,
@@ -273,7 +268,7 @@ def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path: Path
 # --- what is trained
 
 
-def test_samples_without_y_are_refused() -> None:
+def test_samples_without_y_are_refused():
     from daskdl.errors import DataError
 
     samples = SampleSet.from_arrays(x=np.zeros((4, 5), np.float32))
@@ -282,7 +277,7 @@ def test_samples_without_y_are_refused() -> None:
 
 
 @pytest.mark.parametrize("layer", [Conv2d(2, 3, 3, padding=1, seed=1), LayerNorm(2)])
-def test_float64_samples_train_as_float32(layer: Module) -> None:
+def test_float64_samples_train_as_float32(layer):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(12, 4, 4, 2)).astype("f4"), rng.normal(size=(12, 1))
     found = []

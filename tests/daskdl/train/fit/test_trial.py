@@ -11,7 +11,7 @@ from daskdl.data import Ragged, SampleSet
 from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
 from daskdl.metrics import Accuracy, Mean
 from daskdl.metrics.metric import Metric
-from daskdl.nn import Buffer, CrossEntropyLoss, Linear, Module, MSELoss, ReLU
+from daskdl.nn import Buffer, CrossEntropyLoss, Linear, MSELoss, ReLU
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 from daskdl.train.fit.trial import check_sample
@@ -45,13 +45,13 @@ def of_every_sample(prediction: Any, target: Any) -> Any:
         ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
     ],
 )
-def test_a_mistake_shows_in_one_sample(options, kind, said: str) -> None:
+def test_a_mistake_shows_in_one_sample(options, kind, said):
     job, _ = new_job(**options)
     with pytest.raises(kind, match=said):
         check_sample(job, samples().take(np.arange(1)))
 
 
-def test_samples_need_x_and_y() -> None:
+def test_samples_need_x_and_y():
     job, _ = new_job()
     with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
         check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
@@ -69,7 +69,7 @@ def frozen() -> Linear:
 
 
 @pytest.mark.parametrize("model", [OffTheTape(3, 2), frozen(), ReLU()])
-def test_a_loss_that_no_parameter_changes_is_refused(model: Module) -> None:
+def test_a_loss_that_no_parameter_changes_is_refused(model):
     batch = samples().take(np.arange(1))
     batch["y"] = np.zeros_like(batch["x"]) if isinstance(model, ReLU) else batch["y"]
     job, _ = new_job(model=model)
@@ -85,7 +85,7 @@ class Limited(Linear):
         return super().forward(x)
 
 
-def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(caplog) -> None:
+def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(caplog):
     job, _ = new_job(model=Limited(3, 2, seed=4))
     job.tools().model.vector[:] = before = np.arange(8)
     check_sample(job, samples().take(np.arange(1)))
@@ -106,13 +106,13 @@ class Replacing(Linear):
         return super().forward(x)
 
 
-def test_a_forward_that_replaces_its_buffers_is_refused() -> None:
+def test_a_forward_that_replaces_its_buffers_is_refused():
     job, _ = new_job(model=Replacing())
     with pytest.raises(TrainingError, match="Replacing: expected forward to keep the model's"):
         check_sample(job, samples().take(np.arange(1)))
 
 
-def test_samples_of_objects_are_named() -> None:
+def test_samples_of_objects_are_named():
     job, _ = new_job()
     batch = samples().take(np.arange(1))
     with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(1, 3\)"):
@@ -129,7 +129,7 @@ class Padding(Linear):
         return super().forward(rows)
 
 
-def test_a_model_may_read_ragged_samples() -> None:
+def test_a_model_may_read_ragged_samples():
     job, _ = new_job(model=Padding(3, 2))
     check_sample(job, {"x": Ragged.of([[0.5, 1.0]]), "y": np.zeros((1, 2), np.float32)})
 
@@ -155,14 +155,14 @@ class Unweighing:
         ({"metrics": (Unweighted(),)}, "Unweighted.statistics"),
     ],
 )
-def test_weights_that_nobody_reads_are_refused(options, name: str) -> None:
+def test_weights_that_nobody_reads_are_refused(options, name):
     job, _ = new_job(**options)
     batch = samples().take(np.arange(1)) | {"sample_weight": np.ones(1)}
     with pytest.raises(SettingsError, match=rf"have sample_weight, expected {name} to take"):
         check_sample(job, batch)
 
 
-def test_weights_have_to_be_one_for_each_sample() -> None:
+def test_weights_have_to_be_one_for_each_sample():
     job, _ = new_job()
     batch = samples().take(np.arange(1)) | {"sample_weight": np.ones((1, 2))}
     with pytest.raises(ShapeError, match=r"sample_weight .* shape \(1,\), found float64 \(1, 2\)"):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl import ops
 from daskdl.collective.communicator import Communicator
@@ -70,9 +68,7 @@ def summed(
     ("owners", "counts"),
     [([0, 1], [3, 4]), ([0, 1, 0, 2, 1], [2, 3, 2, 4, 1]), ([1, 0, 0, 1], [3, 0, 2, 0])],
 )
-def test_sums_have_the_bits_of_an_exchange_at_the_end(
-    owners: list[int], counts: list[int], rounded: int
-) -> None:
+def test_sums_have_the_bits_of_an_exchange_at_the_end(owners, counts, rounded):
     job, model = new_job(model=network())
     job = Job(**{**job.__dict__, "rounded": rounded})
     weights, results = model.vector.copy(), []
@@ -91,18 +87,18 @@ def test_sums_have_the_bits_of_an_exchange_at_the_end(
     assert results[0] == results[1] == results[2]
 
 
-def test_last_layers_are_exchanged_before_the_first_are_computed() -> None:
+def test_last_layers_are_exchanged_before_the_first_are_computed():
     arrived = threading.Semaphore(0)
 
     class Waiting(Linear):
         """Goes back only when a bucket of later layers has come to both ranks."""
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return waits(super().forward(x))
 
     @op
-    def waits(x: Any) -> Any:
-        def backward(dy: Any) -> Any:
+    def waits(x):
+        def backward(dy):
             assert arrived.acquire(timeout=60), "no bucket was exchanged before the end"
             return (dy,)
 
@@ -111,13 +107,13 @@ def test_last_layers_are_exchanged_before_the_first_are_computed() -> None:
     whole = Buckets._reduced
 
     class Telling(Buckets):
-        def _reduced(self, *put: Any) -> Any:
+        def _reduced(self, *put):
             found = whole(self, *put)
             if put[0]:
                 arrived.release()
             return found
 
-    def of_rank(comm: Communicator) -> float:
+    def of_rank(comm):
         model = Sequential(Waiting(3, 40, seed=1), ReLU(), Linear(40, 40, seed=2))
         buckets = Telling(new_job()[0], comm.group, comm, model.vector.size)
         buckets.begin(0)
@@ -133,7 +129,7 @@ def test_last_layers_are_exchanged_before_the_first_are_computed() -> None:
     assert over_sockets([0, 1], of_rank, buckets=6) == [2.0, 2.0]
 
 
-def test_a_parameter_is_ready_after_the_first_operation_that_used_it() -> None:
+def test_a_parameter_is_ready_after_the_first_operation_that_used_it():
     shared, other = (Tensor(np.ones(2, np.float32), requires_grad=True) for _ in range(2))
     first = ops.exp(shared)
     second = first * other
@@ -146,8 +142,8 @@ def test_a_parameter_is_ready_after_the_first_operation_that_used_it() -> None:
     assert first_uses(other) == {}
 
 
-def test_gradients_that_are_not_finite_are_not_exchanged() -> None:
-    def of_rank(comm: Communicator) -> tuple[bool, int]:
+def test_gradients_that_are_not_finite_are_not_exchanged():
+    def of_rank(comm):
         model = network()
         buckets = Buckets(new_job(model=model)[0], comm.group, comm, model.vector.size)
         buckets.begin(0)
@@ -159,10 +155,10 @@ def test_gradients_that_are_not_finite_are_not_exchanged() -> None:
     assert over_sockets([0, 1], of_rank, buckets=8) == [(False, 0)] * 2
 
 
-def test_one_who_leaves_waits_for_nobody() -> None:
+def test_one_who_leaves_waits_for_nobody():
     gone = threading.Event()
 
-    def of_rank(comm: Communicator) -> None:
+    def of_rank(comm):
         if comm.rank:
             assert gone.wait(60)
             return
@@ -179,8 +175,8 @@ def test_one_who_leaves_waits_for_nobody() -> None:
     over_sockets([0, 1], of_rank, patience=600.0, buckets=8)
 
 
-def test_nothing_is_exchanged_after_the_end() -> None:
-    def of_rank(comm: Communicator) -> str:
+def test_nothing_is_exchanged_after_the_end():
+    def of_rank(comm):
         job, model = new_job(model=network())
         buckets = Buckets(job, comm.group, comm, model.vector.size)
         buckets.begin(0)
@@ -194,7 +190,7 @@ def test_nothing_is_exchanged_after_the_end() -> None:
     assert over_sockets([0, 1], of_rank, patience=0.5) == 2 * ["iteration 0: this member has left"]
 
 
-def test_how_many_buckets_there_are() -> None:
+def test_how_many_buckets_there_are():
     assert count_of(100 << 20, 4 << 20, 2, tables=False) == 16
     assert count_of(9 << 20, 4 << 20, 2, tables=False) == 2
     assert count_of(1 << 20, 4 << 20, 2, tables=False) == 1
@@ -204,9 +200,7 @@ def test_how_many_buckets_there_are() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_has_the_same_bits_with_buckets_and_without(
-    client_of: Callable[[int], Client],
-) -> None:
+def test_a_fit_has_the_same_bits_with_buckets_and_without(client_of):
     alone = digest(fit(problem(5)))
     for size in (None, "64 B"):
         with dask.config.set({"daskdl.bucket-size": size}):

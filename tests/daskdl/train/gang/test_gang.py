@@ -7,7 +7,6 @@ import os
 import pickle
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -23,7 +22,6 @@ from daskdl.train.gang.engine import GangEngine, gang_graph
 from daskdl.train.gang.members import Gang
 from tests.daskdl.clusters import small_client
 from tests.daskdl.train.runs import (
-    ClientOf,
     Do,
     Once,
     digest,
@@ -43,12 +41,12 @@ def gang(client: Client, samples: Any = None, **options: Any) -> Trainer:
 
 
 @pytest.mark.slow
-def test_shards_that_lie_anyhow_give_the_same_bits(client_of: ClientOf, monkeypatch) -> None:
+def test_shards_that_lie_anyhow_give_the_same_bits(client_of, monkeypatch):
     client, samples = client_of(3), problem(7)
     alone = digest(fit(samples))
     for order in ([0, 1, 2, 0, 1, 2, 0], [2, 2, 0, 1, 1, 0, 2]):
 
-        def scattered(holders: Any, workers: Any, order: Any = order) -> list[str]:
+        def scattered(holders, workers, order=order):
             return [sorted(workers)[m % len(workers)] for m in order]  # one may be late
 
         monkeypatch.setattr("daskdl.data.on_workers.shards.assign", scattered)
@@ -56,8 +54,8 @@ def test_shards_that_lie_anyhow_give_the_same_bits(client_of: ClientOf, monkeypa
 
 
 @pytest.mark.kills
-def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_path: Path) -> None:
-    def clipped(**options: Any) -> str:
+def test_a_method_that_clips_the_norm_gives_the_same_bits(client, tmp_path):
+    def clipped(**options):
         trainer = Trainer(network(), MSELoss(), ClipNorm(Adam(0.1), 0.5), seed=5)
         trainer.fit(problem(), epochs=2, batch_size=8, progress=False, **options)
         return digest(trainer)
@@ -69,9 +67,7 @@ def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_pa
 
 
 @pytest.mark.kills
-def test_a_worker_that_is_late_is_left_and_taken_in_again(
-    client: Client, tmp_path: Path, undisturbed: str, caplog
-) -> None:
+def test_a_worker_that_is_late_is_left_and_taken_in_again(client, tmp_path, undisturbed, caplog):
     first, second = pids(client)
     stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, 5))
     other = Once(tmp_path / "stopped", 20, lambda: stopped(second, 5))
@@ -85,7 +81,7 @@ def test_a_worker_that_is_late_is_left_and_taken_in_again(
 
 
 @pytest.mark.parametrize("slices", [None, [f"slice-{rank}" for rank in range(256)]])
-def test_the_graph_of_a_group_is_small(slices: Any) -> None:
+def test_the_graph_of_a_group_is_small(slices):
     # As many iterations as a group may have.
     shards, iterations = 256, GangEngine.group_limit
     shares = list(Batches([iterations] * shards, shards).shares(0, 0, iterations))
@@ -101,10 +97,10 @@ def test_the_graph_of_a_group_is_small(slices: Any) -> None:
 
 
 @pytest.mark.slow
-def test_fits_at_once_all_finish(client: Client, undisturbed: str) -> None:
+def test_fits_at_once_all_finish(client, undisturbed):
     found: dict[str, str] = {}
 
-    def one(name: str) -> None:
+    def one(name):
         engine = name.split()[0]
         trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
         found[name] = digest(trainer)
@@ -118,12 +114,12 @@ def test_fits_at_once_all_finish(client: Client, undisturbed: str) -> None:
     assert found == dict.fromkeys(names, undisturbed)
 
 
-def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
+def test_a_gang_begins_when_the_one_before_has_ended(client):
     # Else members of either could wait on one worker for one that queues on the other.
     job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
     engine, entered = GangEngine(client, job, problem(), None), threading.Event()
 
-    def enter() -> None:
+    def enter():
         engine._take_turn("a test")
         entered.set()
         engine._lock.release()
@@ -138,7 +134,7 @@ def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
     assert entered.is_set()
 
 
-def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client: Client) -> None:
+def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client):
     # A lock of Dask's would, once for every group that there was, for as long as the client is.
     job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
     engine = GangEngine(client, job, problem(), None)
@@ -150,8 +146,8 @@ def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client: Client) 
     assert not engine._lock.refresh_callback.is_running()
 
 
-def test_a_fit_that_begins_leaves_others_meeting_places_alone(client: Client) -> None:
-    def places(dask_worker: Any) -> int:
+def test_a_fit_that_begins_leaves_others_meeting_places_alone(client):
+    def places(dask_worker):
         return id(dask_worker.plugins["daskdl-gang"])
 
     job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
@@ -161,10 +157,10 @@ def test_a_fit_that_begins_leaves_others_meeting_places_alone(client: Client) ->
     assert client.run(places) == before
 
 
-def test_workers_forget_a_run_that_has_ended(client: Client) -> None:
+def test_workers_forget_a_run_that_has_ended(client):
     gang(client, epochs=1)
 
-    def kept(dask_worker: Any) -> tuple[int, int, int]:
+    def kept(dask_worker):
         meeting = dask_worker.plugins["daskdl-gang"]
         return len(meeting.kept), len(meeting._came), len(meeting._open)
 
@@ -200,7 +196,7 @@ def groups_of_one() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
-def test_members_stay_from_group_to_group(client: Client) -> None:
+def test_members_stay_from_group_to_group(client):
     tasks = Tasks(client)
     together = fit(problem(2), iterations=12, client=client, engine="gang", callbacks=[tasks])
     assert len(tasks.seen) == 12
@@ -214,8 +210,8 @@ def test_members_stay_from_group_to_group(client: Client) -> None:
 @pytest.mark.usefixtures("groups_of_one")
 @pytest.mark.parametrize(("turn", "pause", "groups"), [(0, 0.0, 6), ("60 s", 1.5, 3)])
 def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
-    client: Client, turn: Any, pause: float, groups: int
-) -> None:
+    client, turn, pause, groups
+):
     tasks, options = Tasks(client, pause), {"client": client, "engine": "gang"}
     with dask.config.set({"daskdl.turn-time": turn}):
         together = fit(problem(2), iterations=groups, callbacks=[tasks], **options)
@@ -225,11 +221,11 @@ def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
-def test_what_a_callback_asks_of_the_workers_is_done(client: Client) -> None:
+def test_what_a_callback_asks_of_the_workers_is_done(client):
     answers: list[int] = []
 
     class Ask(Callback):
-        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        def on_group_end(self, trainer, iteration):
             answers.append(client.submit(int, str(iteration), pure=False).result(60))
 
     fit(problem(2), iterations=2, client=client, engine="gang", callbacks=[Ask()])
@@ -238,17 +234,17 @@ def test_what_a_callback_asks_of_the_workers_is_done(client: Client) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
-def test_others_have_a_turn(client: Client) -> None:
+def test_others_have_a_turn(client):
     begun, done = threading.Event(), threading.Event()
 
     class Begun(Callback):
-        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        def on_group_end(self, trainer, iteration):
             begun.set()
 
-        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: dict[str, float]) -> bool:
+        def on_epoch_end(self, trainer, epoch, logs):
             return done.is_set()
 
-    def other() -> None:
+    def other():
         begun.wait(60)
         for number in range(3):  # each waits for a worker of the gang's
             client.submit(abs, -number, pure=False).result(60)
@@ -264,7 +260,7 @@ def test_others_have_a_turn(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("groups_of_one")
-def test_workers_that_are_threads_of_this_process_are_a_gang() -> None:
+def test_workers_that_are_threads_of_this_process_are_a_gang():
     with small_client(2) as client:
         together = fit(problem(), iterations=6, client=client, engine="gang")
     assert digest(together) == digest(fit(problem(), iterations=6))

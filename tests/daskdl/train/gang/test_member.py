@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,11 +26,9 @@ from tests.daskdl.train.runs import Do, digest, fit, problem
 
 
 @pytest.mark.slow
-def test_members_that_are_asked_for_one_group_return_it(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_that_are_asked_for_one_group_return_it(client, monkeypatch):
     # As behind a gateway, where the driver cannot speak to the first member.
-    def of_one(*arguments: Any, stays: bool, unit: int) -> Gang:
+    def of_one(*arguments, stays, unit):
         assert stays
         return Gang(*arguments, stays=False, unit=unit)
 
@@ -44,14 +40,14 @@ def test_members_that_are_asked_for_one_group_return_it(
     np.testing.assert_array_equal(together.history["loss"], alone.history["loss"])
 
 
-def test_a_task_that_was_moved_does_not_take_its_place(client: Client) -> None:
+def test_a_task_that_was_moved_does_not_take_its_place(client):
     gang = Gang("g", ("tcp://127.0.0.1:1",), (0,), 1.0)
     task = client.submit(run_groups, None, gang, 0, 0, 0, None, None, pure=False)
     with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:1 \(shard 0\) is lost"):
         task.result(60)
 
 
-def test_members_share_the_vector_and_the_tables_out() -> None:
+def test_members_share_the_vector_and_the_tables_out():
     gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
     tables = Tables(("users", "items"), ((90, 6), (1, 7)), 1000)
     covered = [
@@ -61,7 +57,7 @@ def test_members_share_the_vector_and_the_tables_out() -> None:
 
 
 @given(size=st.integers(1, 400), members=st.integers(1, 7))
-def test_a_state_is_cut_and_put_together(size: int, members: int) -> None:
+def test_a_state_is_cut_and_put_together(size, members):
     weights = np.arange(size, dtype=np.float32)
     slots = {"mean": weights + 1000, "square": weights + 2000}
     gang = Gang("g", tuple(map(str, range(members))), tuple(range(members)), 1.0)
@@ -75,7 +71,7 @@ def test_a_state_is_cut_and_put_together(size: int, members: int) -> None:
         np.testing.assert_array_equal(state[name], slot)
 
 
-def test_draws_are_what_the_shares_say() -> None:
+def test_draws_are_what_the_shares_say():
     shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
     draws = draws_of(shares, [1, 3])
     for share, draw in zip(shares, draws.each(), strict=True):
@@ -83,7 +79,7 @@ def test_draws_are_what_the_shares_say() -> None:
         assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
 
 
-def test_what_is_noted_is_what_there_was() -> None:
+def test_what_is_noted_is_what_there_was():
     shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
     for share, found in zip(shares, noted(note_of(shares)), strict=True):
         assert (found.epoch, found.iteration) == (share.epoch, share.iteration)
@@ -102,9 +98,7 @@ def state(trainer: Trainer) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gang", "graph"])
-def test_the_bits_are_the_same_on_any_number_of_workers(
-    client_of: Callable[[int], Client], engine: str
-) -> None:
+def test_the_bits_are_the_same_on_any_number_of_workers(client_of, engine):
     # Small batches leave shards without samples: their sums are handed on.
     options: dict[str, Any] = {"wire": "bfloat16", "batch_size": 3, "epochs": 1}
     alone = fit(problem(5), normalised(), **options)
@@ -118,7 +112,7 @@ def test_the_bits_are_the_same_on_any_number_of_workers(
 
 @pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
-def test_weights_stay_float32_from_group_to_group_and_worker_to_worker(client: Client) -> None:
+def test_weights_stay_float32_from_group_to_group_and_worker_to_worker(client):
     options: dict[str, Any] = {"wire": "bfloat16", "epochs": 2}
     alone = fit(problem(), **options)
     restart = Do(5, lambda: client.restart_workers([next(iter(client.nthreads()))]))
@@ -131,8 +125,8 @@ def test_weights_stay_float32_from_group_to_group_and_worker_to_worker(client: C
 
 
 @pytest.mark.slow
-def test_a_step_that_needs_the_whole_gradient_gives_the_same_bits(client: Client) -> None:
-    def clipped(**options: Any) -> bytes:
+def test_a_step_that_needs_the_whole_gradient_gives_the_same_bits(client):
+    def clipped(**options):
         trainer = Trainer(normalised(), MSELoss(), ClipNorm(Adam(0.1), 0.5), seed=5)
         trainer.fit(problem(), epochs=2, batch_size=8, progress=False, wire="bfloat16", **options)
         return state(trainer)
@@ -141,7 +135,7 @@ def test_a_step_that_needs_the_whole_gradient_gives_the_same_bits(client: Client
 
 
 @pytest.mark.slow
-def test_training_still_converges() -> None:
+def test_training_still_converges():
     losses = [
         fit(problem(), epochs=30, wire=wire).history["loss"][-7:].mean()
         for wire in ("float32", "bfloat16")
@@ -151,6 +145,6 @@ def test_training_still_converges() -> None:
     assert losses[1] < 1.1 * losses[0]
 
 
-def test_another_format_is_refused() -> None:
+def test_another_format_is_refused():
     with pytest.raises(SettingsError, match="wire: expected one of float32, bfloat16, found 'f8'"):
         fit(problem(), wire="f8")

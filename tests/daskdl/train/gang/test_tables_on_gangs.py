@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client
 
 from daskdl.collective.exchange import Exchange
 from daskdl.data import SampleSet
@@ -20,7 +18,7 @@ from daskdl.train import Trainer
 from daskdl.train.engines.tables import Tables
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from tests.daskdl.train.ratings import Recommender, digest_of_all, fit_ratings, ratings
-from tests.daskdl.train.runs import ClientOf, Once, die
+from tests.daskdl.train.runs import Once, die
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +27,7 @@ def undisturbed() -> str:
 
 
 @pytest.mark.slow
-def test_any_number_of_workers_gives_the_bits_of_one_process(
-    client_of: ClientOf, undisturbed: str
-) -> None:
+def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, undisturbed):
     clipped = ClipNorm(Adam(0.05), 0.01)  # every member steps all rows
     alone = digest_of_all(fit_ratings(method=clipped))
     for workers in (2, 3):
@@ -42,7 +38,7 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_groups_of_iterations_do_not_show_in_the_result(client: Client, undisturbed: str) -> None:
+def test_groups_of_iterations_do_not_show_in_the_result(client, undisturbed):
     assert digest_of_all(fit_ratings(client=client, engine="gang")) == undisturbed
 
 
@@ -54,7 +50,7 @@ class Modest(Adam):
         super().update_rows(*put, **more)
 
 
-def test_rows_are_stepped_with_the_threads_of_the_job(client: Client) -> None:
+def test_rows_are_stepped_with_the_threads_of_the_job(client):
     """Not with all cores of the machine, which are other workers' too."""
     with dask.config.set({"daskdl.threads": 1}):
         fitted = fit_ratings(method=Modest(0.05), client=client, engine="gang", iterations=3)
@@ -62,7 +58,7 @@ def test_rows_are_stepped_with_the_threads_of_the_job(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_batches_without_samples_of_some_shards(client: Client) -> None:
+def test_batches_without_samples_of_some_shards(client):
     options: dict[str, Any] = {"batch_size": 2, "iterations": 12}
     alone = digest_of_all(fit_ratings(ratings(7), **options))
     together = fit_ratings(ratings(7), client=client, engine="gang", **options)
@@ -71,9 +67,7 @@ def test_batches_without_samples_of_some_shards(client: Client) -> None:
 
 @pytest.mark.kills
 @pytest.mark.parametrize("engine", ["gang", "graph"])
-def test_a_killed_worker_changes_nothing(
-    client: Client, tmp_path: Path, undisturbed: str, engine: str
-) -> None:
+def test_a_killed_worker_changes_nothing(client, tmp_path, undisturbed, engine):
     samples = ratings().map(Once(tmp_path / "died", 20, die))
     with dask.config.set({"daskdl.group-time": "50 ms"}):
         assert digest_of_all(fit_ratings(samples, client=client, engine=engine)) == undisturbed
@@ -81,9 +75,7 @@ def test_a_killed_worker_changes_nothing(
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_from_its_checkpoint_in_another_engine(
-    client: Client, tmp_path: Path, undisturbed: str
-) -> None:
+def test_a_run_goes_on_from_its_checkpoint_in_another_engine(client, tmp_path, undisturbed):
     options: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_every": 3}
     fit_ratings(iterations=6, **options)
     again = fit_ratings(client=client, engine="gang", **options)
@@ -93,7 +85,7 @@ def test_a_run_goes_on_from_its_checkpoint_in_another_engine(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [7, 8])
-def test_a_dense_gradient_comes_to_the_same_weights(batch_size: int) -> None:
+def test_a_dense_gradient_comes_to_the_same_weights(batch_size):
     by_rows, whole = (
         fit_ratings(method=SGD(0.1), sparse=s, batch_size=batch_size) for s in (True, False)
     )
@@ -124,7 +116,7 @@ def heard() -> list[int]:
 PLAIN, SENT = Exchange.swap, list[int]()
 
 
-def test_what_is_sent_is_what_the_batch_touched(client: Client) -> None:
+def test_what_is_sent_is_what_the_batch_touched(client):
     samples = SampleSet.from_arrays(
         x=np.arange(30)[:, None] * 500, y=np.ones((30, 1, 16), np.float32), partitions=2
     )
@@ -142,7 +134,7 @@ def test_what_is_sent_is_what_the_batch_touched(client: Client) -> None:
     np.testing.assert_array_equal(np.flatnonzero(changed), np.arange(30) * 500)
 
 
-def test_a_run_by_rows_does_not_go_on_from_one_of_whole_tables(tmp_path: Path) -> None:
+def test_a_run_by_rows_does_not_go_on_from_one_of_whole_tables(tmp_path):
     options: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_every": 1}
     fit_ratings(iterations=1, sparse=False, **options)
     with pytest.raises(CheckpointError, match=r'expected model.* \["users.weight", .* "rows"\]'):
@@ -150,7 +142,7 @@ def test_a_run_by_rows_does_not_go_on_from_one_of_whole_tables(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_an_optimizers_state_is_as_long_as_the_weights(tmp_path: Path) -> None:
+def test_an_optimizers_state_is_as_long_as_the_weights(tmp_path):
     trainer = fit_ratings(iterations=2, checkpoint=tmp_path, checkpoint_every=2)
     saved = CheckpointFolder(tmp_path).read()
     assert saved is not None

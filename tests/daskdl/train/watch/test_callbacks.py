@@ -48,18 +48,18 @@ def follow(
         (2, 0, [3, np.nan, 2, np.nan], None),
     ],
 )
-def test_early_stopping_waits_for_patience(patience, by, losses, stops) -> None:
+def test_early_stopping_waits_for_patience(patience, by, losses, stops):
     assert follow(EarlyStopping(patience, by), losses) == stops
 
 
 @pytest.mark.parametrize("options", [{"patience": 0}, {"by": -0.1}, {"by": np.nan}])
-def test_early_stopping_refuses_what_would_stop_at_once(options) -> None:
+def test_early_stopping_refuses_what_would_stop_at_once(options):
     with pytest.raises(SettingsError, match=r"patience of at least 1 .* found patience="):
         EarlyStopping(**options)
 
 
 @pytest.mark.parametrize("kind", [EarlyStopping, BestModel])
-def test_the_validation_is_watched_where_there_is_one(kind) -> None:
+def test_the_validation_is_watched_where_there_is_one(kind):
     watching = kind()
     follow(watching, [0.5], name="val_loss")
     assert watching.best == 0.5
@@ -73,7 +73,7 @@ def test_the_validation_is_watched_where_there_is_one(kind) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
-def test_early_stopping_goes_on_where_it_was(cut: int) -> None:
+def test_early_stopping_goes_on_where_it_was(cut):
     losses = [3, 2, 2.5, 2.2, 2.1, 2.0]
     assert follow(EarlyStopping(3), losses) == 4
     before, after = EarlyStopping(3), EarlyStopping(3)
@@ -83,7 +83,7 @@ def test_early_stopping_goes_on_where_it_was(cut: int) -> None:
 
 
 @pytest.mark.parametrize("higher", [None, True, False])
-def test_of_a_metric_what_it_says_is_better(higher: bool | None) -> None:
+def test_of_a_metric_what_it_says_is_better(higher):
     losses, best, stop = [0.5, 0.75, 0.7, 0.6, 0.8], [], []
     for name in ("val_auc", "val_mae", "val_other"):
         watching = BestModel(name, higher), EarlyStopping(2, 0.01, name, higher)
@@ -97,7 +97,7 @@ def test_of_a_metric_what_it_says_is_better(higher: bool | None) -> None:
     assert stop == {None: [3, 2, 2], True: [3] * 3, False: [2] * 3}[higher]
 
 
-def test_the_best_weights_come_back() -> None:
+def test_the_best_weights_come_back():
     best = BestModel()
     follow(best, [3, 1, 2, 1])
     trainer = new_trainer()
@@ -112,7 +112,7 @@ def test_the_best_weights_come_back() -> None:
     np.testing.assert_array_equal(trainer.model.flat, 1)
 
 
-def test_a_model_without_a_best_is_left_alone() -> None:
+def test_a_model_without_a_best_is_left_alone():
     before = BestModel()
     follow(before, [np.nan])
     best = BestModel()
@@ -134,7 +134,7 @@ class Weights(Callback):
         self.seen.append(trainer.model.flat.copy())
 
 
-def test_a_fit_leaves_the_model_with_the_weights_of_its_best_epoch() -> None:
+def test_a_fit_leaves_the_model_with_the_weights_of_its_best_epoch():
     weights, best, stop = Weights(), BestModel(), EarlyStopping(2)
     rng = np.random.default_rng(3)
     noise = [
@@ -161,7 +161,7 @@ def test_a_fit_leaves_the_model_with_the_weights_of_its_best_epoch() -> None:
     np.testing.assert_array_equal(trainer.model.flat, weights.seen[lowest])
 
 
-def test_a_new_fit_knows_nothing_of_the_one_before() -> None:
+def test_a_new_fit_knows_nothing_of_the_one_before():
     best, stop = BestModel(), EarlyStopping(3)
     best.best = stop.best = -1.0  # lower than any loss
     best.best_epoch = stop.best_epoch = 7

@@ -26,7 +26,7 @@ def two_groups() -> History:
     return history
 
 
-def test_every_iteration_has_a_row() -> None:
+def test_every_iteration_has_a_row():
     history = two_groups()
     assert len(history) == 4
     for name in COLUMNS:
@@ -37,11 +37,11 @@ def test_every_iteration_has_a_row() -> None:
     np.testing.assert_array_equal(history["update"], [0.4] * 4)
 
 
-def test_seconds_of_a_groups_iterations_sum_up_to_the_groups() -> None:
+def test_seconds_of_a_groups_iterations_sum_up_to_the_groups():
     np.testing.assert_array_equal(two_groups()["seconds"], [1, 1, 2, 1.25])
 
 
-def test_what_is_left_of_an_iteration_is_wait() -> None:
+def test_what_is_left_of_an_iteration_is_wait():
     history = History()
     one = Record(1.0, 8, 0.1, 0.2, 0.3, 0.4, 100.0, reduce=0.5, broadcast=0.25, idle=0.125)
     history.add([one], 2.0)
@@ -52,14 +52,14 @@ def test_what_is_left_of_an_iteration_is_wait() -> None:
     np.testing.assert_allclose(sum(history[name] for name in PHASES)[0], history["seconds"][0])
 
 
-def test_a_checkpoint_from_before_a_phase_was_known_is_read() -> None:
+def test_a_checkpoint_from_before_a_phase_was_known_is_read():
     arrays = two_groups().arrays()
     del arrays["reduce"]
     assert History.from_arrays(arrays, [])["reduce"].tolist() == [0.0] * 4
 
 
-def test_metrics_of_training_batches_are_columns_and_means_of_epochs() -> None:
-    def measured(samples: int, *metrics: float) -> Record:
+def test_metrics_of_training_batches_are_columns_and_means_of_epochs():
+    def measured(samples, *metrics):
         return Record(1.0, samples, 0, 0, 0, 0, 100.0, metrics=metrics)
 
     history = History()
@@ -76,13 +76,13 @@ def test_metrics_of_training_batches_are_columns_and_means_of_epochs() -> None:
     assert math.isnan(history["accuracy"][-1])
 
 
-def test_a_clock_that_goes_back_gives_no_time_below_zero() -> None:
+def test_a_clock_that_goes_back_gives_no_time_below_zero():
     history = History()
     history.add([record(1, 1, 10.0), record(1, 1, 9.0), record(1, 1, 15.0)], 5.0)
     np.testing.assert_array_equal(history["seconds"], [0, 0, 6])
 
 
-def test_the_mean_loss_is_over_samples() -> None:
+def test_the_mean_loss_is_over_samples():
     found = two_groups().since(1)
     assert (found["loss"], found["samples"], found["seconds"]) == ((16 + 2 + 4) / 18, 18, 4.25)
     assert found["samples_per_second"] == 18 / 4.25
@@ -91,7 +91,7 @@ def test_the_mean_loss_is_over_samples() -> None:
     assert np.isnan(two_groups().since(4)["samples_per_second"])
 
 
-def test_an_interruption_is_cut_off_even_amid_a_row() -> None:
+def test_an_interruption_is_cut_off_even_amid_a_row():
     history = two_groups()
     history._columns["loss"].append(9.0)
     history.cut(3)
@@ -100,7 +100,7 @@ def test_an_interruption_is_cut_off_even_amid_a_row() -> None:
 
 
 @pytest.mark.parametrize("made", [two_groups, History])
-def test_a_checkpoint_gives_back_the_same(made) -> None:
+def test_a_checkpoint_gives_back_the_same(made):
     history = made()
     epochs = json.loads(json.dumps(history.epochs))
     back = History.from_arrays(history.arrays(), epochs)
@@ -109,7 +109,7 @@ def test_a_checkpoint_gives_back_the_same(made) -> None:
     assert len(epochs) == len(history.epochs)
 
 
-def test_plain_data_is_a_copy() -> None:
+def test_plain_data_is_a_copy():
     history = two_groups()
     plain = history.to_dict()
     assert set(plain) == {"iterations", "epochs"}
@@ -120,7 +120,7 @@ def test_plain_data_is_a_copy() -> None:
     assert history.epochs[0]["iteration"] == 3
 
 
-def test_a_frame_has_a_row_an_iteration() -> None:
+def test_a_frame_has_a_row_an_iteration():
     frame = two_groups().to_frame()
     assert tuple(frame.columns) == (*COLUMNS[:3], "samples_per_second", *COLUMNS[3:])
     assert frame.index.name == "iteration"
@@ -130,7 +130,7 @@ def test_a_frame_has_a_row_an_iteration() -> None:
     assert History().to_frame().shape == (0, len(COLUMNS) + 1)
 
 
-def test_a_frame_of_epochs_has_their_rows() -> None:
+def test_a_frame_of_epochs_has_their_rows():
     frame = two_groups().to_frame(epochs=True)
     assert frame.index.name == "epoch"
     assert list(frame.columns) == ["iteration", "loss", "val_loss"]
@@ -140,7 +140,7 @@ def test_a_frame_of_epochs_has_their_rows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [None, "graph", "gang"])
-def test_fits_of_all_engines_have_all_columns(engine, client_of) -> None:
+def test_fits_of_all_engines_have_all_columns(engine, client_of):
     options = {} if engine is None else {"client": client_of(2), "engine": engine}
     history = fit(problem(), validation=problem(2), epochs=2, **options).history
     frame, epochs = history.to_frame(), history.to_frame(epochs=True)
@@ -160,12 +160,12 @@ def test_fits_of_all_engines_have_all_columns(engine, client_of) -> None:
     assert {"loss", "val_loss", "validation", "iteration"} <= {*epochs.columns}
 
 
-def test_it_shows_what_it_came_to() -> None:
+def test_it_shows_what_it_came_to():
     assert repr(two_groups()) == "History(4 iterations, 2 epochs, loss=0.5, val_loss=nan)"
     assert repr(History()) == "History(0 iterations, 0 epochs)"
 
 
-def test_it_draws_iterations_and_epochs() -> None:
+def test_it_draws_iterations_and_epochs():
     with mpl.rc_context({"backend": "agg"}):
         from matplotlib.figure import Figure
 

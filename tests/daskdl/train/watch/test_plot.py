@@ -49,7 +49,7 @@ def labels(ax: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_there_are_panels_for_loss_metrics_and_time(tmp_path: Path) -> None:
+def test_there_are_panels_for_loss_metrics_and_time(tmp_path):
     loss, metrics, time = long(12, 3, auc=0.8, val_auc=0.9, val_f1=0.5).plot()
     assert labels(loss) == ["iteration", "epoch", "validation"]
     assert labels(metrics) == ["auc, training", "auc", "f1"]
@@ -63,13 +63,13 @@ def test_there_are_panels_for_loss_metrics_and_time(tmp_path: Path) -> None:
     assert (tmp_path / "history.png").stat().st_size > 10_000
 
 
-def test_without_metrics_there_is_no_panel_for_them() -> None:
+def test_without_metrics_there_is_no_panel_for_them():
     assert [ax.get_ylabel() for ax in long(5, 1).plot()] == ["loss", "seconds of an iteration"]
     assert len(History().plot()) == 2
 
 
 @pytest.mark.parametrize("iterations", [1, POINTS, POINTS + 1, 3 * POINTS + 7])
-def test_of_many_iterations_means_are_drawn(iterations: int) -> None:
+def test_of_many_iterations_means_are_drawn(iterations):
     _, time = long(iterations).plot()
     forward = time.collections[1].get_paths()[0].vertices  # from data's 0.1 to 0.3
     assert set(np.round(forward[:, 1], 9)) == {0.1, 0.3}
@@ -158,7 +158,7 @@ def points(folder: Path) -> Points:
     return shown
 
 
-def test_a_fit_is_in_the_file(tmp_path: Path) -> None:
+def test_a_fit_is_in_the_file(tmp_path):
     trainer = fit(problem(), epochs=2, validation=problem(2), callbacks=[TensorBoard(tmp_path)])
     drawn, history = points(tmp_path), trainer.history
     steps = list(range(1, 15))
@@ -175,7 +175,7 @@ def test_a_fit_is_in_the_file(tmp_path: Path) -> None:
         assert drawn[f"epoch/{name}"] == expected
 
 
-def test_times_are_those_of_the_iterations(tmp_path: Path) -> None:
+def test_times_are_those_of_the_iterations(tmp_path):
     trainer = fit(problem(), epochs=1, callbacks=[TensorBoard(tmp_path)])
     (path,) = tmp_path.iterdir()
     times = [
@@ -189,7 +189,7 @@ def test_times_are_those_of_the_iterations(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_groups")
-def test_a_resumed_run_goes_on_in_the_same_folder(tmp_path: Path) -> None:
+def test_a_resumed_run_goes_on_in_the_same_folder(tmp_path):
     logs, checkpoint = tmp_path / "logs", tmp_path / "c"
     options = {"epochs": 2, "checkpoint": checkpoint, "checkpoint_every": 4}
     with pytest.raises(RuntimeError):
@@ -203,7 +203,7 @@ def test_a_resumed_run_goes_on_in_the_same_folder(tmp_path: Path) -> None:
     np.testing.assert_allclose([*after.values()], trainer.history["loss"], rtol=1e-6)
 
 
-def test_without_tensorboardx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tensorboardx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(MissingExtraError, match=r"pip install daskdl\[tensorboard\]"):
         TensorBoard("logs")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def row(iteration: int, **more: float) -> dict[str, float]:
     return {"epoch": 0, "iteration": iteration, "loss": 0.5, "samples": 100, "seconds": 2, **more}
 
 
-def test_a_log_has_a_line_every_half_a_minute(capsys: Captured) -> None:
+def test_a_log_has_a_line_every_half_a_minute(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
     lines.start(100, 500)  # a resumed run: what was done before tells nothing about the time left
@@ -55,7 +54,7 @@ def test_a_log_has_a_line_every_half_a_minute(capsys: Captured) -> None:
     ]
 
 
-def test_the_end_of_an_epoch_is_told_and_counts_as_a_line(capsys: Captured) -> None:
+def test_the_end_of_an_epoch_is_told_and_counts_as_a_line(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
     lines.start(0, 100)
@@ -71,9 +70,7 @@ def test_the_end_of_an_epoch_is_told_and_counts_as_a_line(capsys: Captured) -> N
     assert capsys.readouterr().err.startswith("iteration 61/100")
 
 
-def test_of_short_epochs_the_first_of_a_second_and_the_very_last_are_told(
-    capsys: Captured,
-) -> None:
+def test_of_short_epochs_the_first_of_a_second_and_the_very_last_are_told(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
     lines.start(0, 1000)
@@ -86,7 +83,7 @@ def test_of_short_epochs_the_first_of_a_second_and_the_very_last_are_told(
     assert told == ["epoch 1", "epoch 5", "epoch 8"]
 
 
-def test_a_terminal_has_a_bar_and_a_line_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_has_a_bar_and_a_line_an_epoch(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
@@ -102,15 +99,13 @@ def test_a_terminal_has_a_bar_and_a_line_an_epoch(monkeypatch: pytest.MonkeyPatc
     assert "loss 0.25, 1.23e+03 samples/s" in shown
 
 
-def test_a_log_file_has_lines_and_who_does_not_want_it_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_a_log_file_has_lines_and_who_does_not_want_it_nothing(monkeypatch, capsys):
     assert isinstance(make_progress(True), Lines)  # captured, thus no terminal
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert type(make_progress(False)) is Progress
 
 
-def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys: Captured) -> None:
+def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys):
     trainer = Trainer(network(), MSELoss(), SGD(1e-5))
     trainer.fit(problem(), epochs=1, validation=problem(1))
     told = capsys.readouterr()
@@ -120,14 +115,12 @@ def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys: Captured) -> None
     assert capsys.readouterr() == ("", "")
 
 
-def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(
-    tmp_path: Path, capsys: Captured
-) -> None:
+def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(tmp_path, capsys):
     class Stop(Callback):
-        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> bool:
+        def on_epoch_end(self, trainer, epoch, logs):
             return True
 
-    def told(folder: Path, iterations: int, **options: object) -> str:
+    def told(folder, iterations, **options):
         trainer = Trainer(network(), MSELoss(), SGD(0.1))
         trainer.fit(problem(), iterations=iterations, checkpoint=folder, **options)
         return capsys.readouterr().err.splitlines()[0]
