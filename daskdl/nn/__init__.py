@@ -5,7 +5,6 @@ from types import ModuleType as _ModuleType
 from daskdl.nn import init as init
 from daskdl.nn.attention.attention import *
 from daskdl.nn.attention.embedding import *
-from daskdl.nn.attention.transformer import *
 from daskdl.nn.conv.conv import *
 from daskdl.nn.conv.locally_connected import *
 from daskdl.nn.conv.padding import *
@@ -24,8 +23,6 @@ from daskdl.nn.pointwise.activations import *
 from daskdl.nn.pointwise.elementwise import *
 from daskdl.nn.pointwise.random import *
 from daskdl.nn.pool.pooling import *
-from daskdl.nn.pool.regions import *
-from daskdl.nn.quantized.layers import *
 from daskdl.nn.quantized.model import *
 from daskdl.nn.recurrent.convlstm import *
 from daskdl.nn.recurrent.recurrent import *

@@ -1,4 +1,4 @@
-"""Checks of the arguments of predictions and evaluations."""
+"""Arguments of predictions and evaluations: their checks, and inputs of any kind as samples."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from daskdl.data import SampleSet
-from daskdl.errors import SettingsError
+from daskdl.data.nested import is_nested
+from daskdl.data.tabular.encoder import TableEncoder
+from daskdl.errors import DataError, SettingsError
 from daskdl.metrics import Metric, Output
+from daskdl.names import nearest
+from daskdl.nn.core.arguments import parts_of
+from daskdl.nn.core.graph import Graph
 
 
 def whole(where: str, value: Any, least: int = 1) -> int:
@@ -85,3 +92,97 @@ def wrong(where: str, expected: str, found: Any) -> SettingsError:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> SampleSet:
+    """Return samples of x and y.
+
+    They are a SampleSet's own, arrays, of Dask or not, or columns of a DataFrame of pandas or Dask,
+    where ``y`` may be a name; by default it is the target of the model's encoder, which is applied
+    to DataFrames on the workers. What is nothing of that kind is a SettingsError, which begins with
+    ``where``.
+    """
+    if isinstance(given, SampleSet):
+        if y is not None:
+            wanted = "none beside a SampleSet, which has its own"
+            if isinstance(y, int):
+                wanted += f" (epochs={y} is how often it is seen)"
+            raise wrong(f"{where}, y", wanted, y)
+        return given
+    if y is None and is_frame(given) and (encoder := encoder_of(model)) is not None:
+        y = encoder.target
+    if isinstance(y, str) and is_frame(given):
+        return _of_frame(where, given, y, encoder_of(model))
+    if not (hasattr(given, "shape") or isinstance(given, list) or is_nested(given)) or y is None:
+        kinds = "a SampleSet, such as SampleSet.from_arrays(x=x, y=y), or X and y"
+        if is_frame(given):
+            kinds = "the name of the label's column beside a DataFrame, y='label'"
+        raise wrong(where, kinds, y if is_frame(given) else given)
+    return SampleSet.from_arrays(x=_bare(given), y=_bare(y))
+
+
+def pair(where: str, given: Any, model: Any, y: Any = None) -> SampleSet:
+    """Return samples of a SampleSet, of a pair (X, y), or of a DataFrame with the column ``y``."""
+    if is_frame(given) and isinstance(y, str):
+        return as_samples(where, given, y, model)
+    if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int):
+        return as_samples(where, *given, model)
+    return as_samples(where, given, None, model)
+
+
+def encoder_of(model: Any) -> TableEncoder | None:
+    """Return the encoder of a model that has one, such as a TabularNet."""
+    encoder = getattr(model, "encoder", None)
+    return encoder if isinstance(encoder, TableEncoder) else None
+
+
+# Functions of a Graph, whose parameters may have any name that none of its attributes has.
+
+
+def takes_float64(model: Any) -> bool:
+    """Whether a model is a Graph with an input of float64, so that samples are not rounded."""
+    return isinstance(model, Graph) and any(dtype == "float64" for _, dtype, _ in model.inputs)
+
+
+def fixed_batch(model: Any) -> int | None:
+    """Return how many samples a Graph is made for; None for any."""
+    return model._batch if isinstance(model, Graph) else None
+
+
+def is_whole(model: Any, inputs: Any) -> bool:
+    """Whether inputs of a Graph cannot be cut into batches: a flag, or states (1, N, H)."""
+    if not isinstance(model, Graph) or len(model.inputs) < 2:
+        return False
+    return len({np.shape(part)[:1] for part in parts_of(inputs)}) > 1
+
+
+def is_frame(value: Any) -> bool:
+    """Return whether this is a DataFrame of pandas or Dask."""
+    return hasattr(value, "columns") and hasattr(value, "dtypes")
+
+
+def _of_frame(where: str, frame: Any, y: str, encoder: TableEncoder | None) -> SampleSet:
+    if encoder is not None:
+        if encoder.target != y:
+            raise wrong(f"{where}, y", f"{encoder.target!r}, the model's target", y)
+        return SampleSet.from_dataframe(frame, encoder=encoder)
+    if y not in frame.columns:
+        near = ", ".join(map(repr, nearest(y, map(str, frame.columns))))
+        raise DataError(
+            f"{where}, y: expected a column of the DataFrame, such as {near}, found {y!r}"
+        )
+    x = [name for name in frame.columns if name != y]
+    words = [n for n in x if getattr(frame[n].dtype, "kind", "O") not in "fiub"]
+    if words:
+        raise DataError(
+            f"{where}: expected columns of numbers, found {words}; TabularNet.of(frame, "
+            f"target={y!r}) of daskdl.models is a model that encodes words, dates and gaps"
+        )
+    return SampleSet.from_dataframe(frame, x=x, y=y)
+
+
+def _bare(value: Any) -> Any:
+    """Return the array of a DataFrame or a Series, and any other as it is."""
+    if hasattr(value, "to_dask_array"):
+        return value.to_dask_array()
+    return value.to_numpy() if hasattr(value, "to_numpy") and hasattr(value, "iloc") else value

@@ -29,8 +29,7 @@ from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call
 from daskdl.nn.quantized.model import float_precision
-from daskdl.predict.arguments import check_samples, metrics_by_name, whole
-from daskdl.predict.inputs import as_samples
+from daskdl.predict.arguments import as_samples, check_samples, metrics_by_name, whole
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.trial import check_evaluation

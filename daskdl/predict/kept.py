@@ -1,24 +1,33 @@
-"""Predictors that are kept with their models, for as long as nothing of these changes.
+"""Predictors that are kept: with their models while these stay the same, and on the workers.
 
 What a predictor has made ready (weights in the order of the kernels, programs, copies for threads)
 costs more than a pass of a few samples. Whoever asks a model again and again should not pay it each
 time, and should not have to know. So before each use the model is compared with what it was: which
-modules it has, their attributes, and a digest of all numbers.
+modules it has, their attributes, and a digest of all numbers. To a cluster it is sent once, and
+graphs have its key.
 """
 
 from __future__ import annotations
 
+import uuid
 import weakref
 from dataclasses import dataclass, field
 from operator import is_
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.current import current_client
 from daskdl.kernels.vectors.digest import digest
 from daskdl.nn import Module
 from daskdl.predict.predictor import Predictor, copy_of
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
 
 #: Predictors of one model at a time, such as of `predict` and of `embed`.
 MOST = 4
@@ -142,3 +151,29 @@ def _numbers(model: Module, looks: list[_Look]) -> list[Any]:
         for array in arrays
         if isinstance(array, np.ndarray)
     ]
+
+
+#: Futures of predictors that were sent, by client and token, as long as anything needs them.
+_sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
+
+
+def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
+    """Return a reference to a predictor for graphs: a Future, or a Delayed without a client.
+
+    With a client that is a Future: the weights lie on every worker, and the graph has their key.
+    Copies for which no task waits Dask takes back after a while; workers that need them again, or
+    come later, fetch them from each other. Predictions of one model share it while one of them
+    lives. Without a client it is a Delayed: the graph of a prediction holds the weights once.
+    """
+    client = current_client() if client is None else client
+    if client is None:
+        from dask import delayed
+
+        return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
+    reference = _sent.get((client.id, predictor.token))
+    if reference is None or reference.status != "finished":
+        # What was sent before may be on its way out: by the same name, this would go with it.
+        name = f"model-{predictor.token}-{uuid.uuid4().hex[:12]}"
+        reference = Cluster(client).broadcast(name, predictor, "prediction")
+        _sent[client.id, predictor.token] = reference
+    return reference

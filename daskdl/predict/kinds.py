@@ -19,11 +19,9 @@ from daskdl.nn import Module
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.nn.quantized.model import float_precision
 from daskdl.predict import partitions
-from daskdl.predict.arguments import whole
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.arguments import encoder_of, whole
 from daskdl.predict.by_workers import by_workers, is_here
-from daskdl.predict.inputs import encoder_of
-from daskdl.predict.kept import predictor_of
+from daskdl.predict.kept import held_by_workers, predictor_of
 from daskdl.predict.large import LARGE, result_of_large
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import of_samples

@@ -16,7 +16,7 @@ from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError, ShapeError
 from daskdl.nn.core.arguments import each, parts_of
-from daskdl.predict.inputs import encoder_of, takes_float64
+from daskdl.predict.arguments import encoder_of, takes_float64
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from daskdl.nn.core.arguments import as_arrays, as_inputs, call, each, parts_of
 from daskdl.nn.core.module import take_over
 from daskdl.nn.core.state import arrays, bytes_of, watched
 from daskdl.nn.inference import Inference, constants_of, optimized
-from daskdl.predict.inputs import fixed_batch, is_whole, takes_float64
+from daskdl.predict.arguments import fixed_batch, is_whole, takes_float64
 from daskdl.tensor import Tensor
 
 Array = NDArray[Any]

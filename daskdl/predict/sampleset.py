@@ -18,7 +18,7 @@ from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
 from daskdl.nn.core.arguments import each
 from daskdl.predict import partitions
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.kept import held_by_workers
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from daskdl.data.sources.parquet import from_parquet
 from daskdl.data.sources.urls import expanded
 from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Module
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.kept import held_by_workers
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
 from daskdl.search import packed

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import ModelFileError, SettingsError, ShapeError
 from daskdl.nn import Module
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.kept import held_by_workers
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
 from daskdl.text.encoder import WORDS, batches

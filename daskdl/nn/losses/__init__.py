@@ -5,7 +5,6 @@ from types import ModuleType as _ModuleType
 from daskdl.nn.losses.crossentropy import *
 from daskdl.nn.losses.images import *
 from daskdl.nn.losses.loss import *
-from daskdl.nn.losses.multi import *
 from daskdl.nn.losses.pairs import *
 from daskdl.nn.losses.regression import *
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
 from daskdl.errors import SettingsError
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.kept import held_by_workers
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.chunks import Chunked, in_strips, strips

@@ -15,7 +15,7 @@ from daskdl.kernels.vectors.arithmetic import copied
 from daskdl.nn import Frozen
 from daskdl.nn.core.module import take_over
 from daskdl.optim import Layout
-from daskdl.predict.inputs import pair
+from daskdl.predict.arguments import pair
 from daskdl.signals import interrupts_not_lost
 from daskdl.train.engines.choice import make_engine
 from daskdl.train.engines.job import Job, Tools, pack

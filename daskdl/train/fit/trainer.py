@@ -13,9 +13,8 @@ from daskdl.metrics import Metric
 from daskdl.names import named
 from daskdl.nn import Module
 from daskdl.optim import Method
-from daskdl.predict.arguments import metrics_by_name
+from daskdl.predict.arguments import as_samples, metrics_by_name
 from daskdl.predict.evaluation import evaluate_samples
-from daskdl.predict.inputs import as_samples
 from daskdl.predict.measures import LossAndMetrics
 from daskdl.train.fit.checks import as_loss, check_trainer
 from daskdl.train.fit.options import FitOptions

@@ -15,7 +15,7 @@ from distributed import Client, wait
 
 from daskdl.nn import Linear
 from daskdl.predict import Predictor
-from daskdl.predict.broadcast import _sent, held_by_workers
+from daskdl.predict.kept import _sent, held_by_workers
 
 LARGE = Linear(1000, 500, seed=1)  # 2 MB
 

@@ -12,8 +12,7 @@ from daskdl.kernels.int8.prepared import Product
 from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.kernels.int8.weights import quantised
-from daskdl.nn.quantized.layers import int8_of
-from daskdl.nn.quantized.model import takes_int8
+from daskdl.nn.quantized.model import int8_of, takes_int8
 from daskdl.ops import int8
 from daskdl.ops.int8 import MOST
 from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
