@@ -9,12 +9,11 @@ process: what an epoch takes beyond its share of that is what streaming costs.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=float, default=4, help="size of the store in all limits")
     parser.add_argument("--held", type=int, default=64, help="MB that a stream may hold")
     parser.add_argument("--folder", type=Path, help="where the store is written for the while")
-    parser.add_argument("--json", type=Path, help="write the figures there, too")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        result = run(options.limit * 10**6, options.times, options.held * 10**6, Path(folder))
-    print(result)
-    if options.json:
-        options.json.write_text(json.dumps(asdict(result), indent=1))
+        print(run(options.limit * 10**6, options.times, options.held * 10**6, Path(folder)))
     return 0
 
 

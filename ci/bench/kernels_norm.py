@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,28 +104,18 @@ def passes(
             gradient = gradient.permute(0, 3, 1, 2)
             if layout == "contiguous":
                 gradient = gradient.contiguous()
-        torch_forward[layout] = _torch_forward(theirs, inputs)
-        torch_backward[layout] = _torch_backward(y, graph, gradient)
-        torch_both[layout] = _torch_both(theirs, graph, gradient)
+        torch_forward[layout] = partial(theirs, *inputs)
+        torch_backward[layout] = partial(torch.autograd.grad, y, graph, gradient, retain_graph=True)
+        torch_both[layout] = partial(_torch_both, theirs, graph, gradient)
     yield Case(f"{name}/forward", forward, torch_forward)
     yield Case(f"{name}/backward", backward, torch_backward)
     yield Case(f"{name}/both", both, torch_both)
 
 
-def _torch_forward(function: Callable[..., Any], inputs: list[Any]) -> Callable[[], Any]:
-    return lambda: function(*inputs)
-
-
-def _torch_backward(y: Any, graph: list[Any], gradient: Any) -> Callable[[], Any]:
+def _torch_both(function: Callable[..., Any], graph: list[Any], gradient: Any) -> Any:
     import torch
 
-    return lambda: torch.autograd.grad(y, graph, gradient, retain_graph=True)
-
-
-def _torch_both(function: Callable[..., Any], graph: list[Any], gradient: Any) -> Callable[[], Any]:
-    import torch
-
-    return lambda: torch.autograd.grad(function(*graph), graph, gradient)
+    return torch.autograd.grad(function(*graph), graph, gradient)
 
 
 #: Images, size of a window, stride and padding.

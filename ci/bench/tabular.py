@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -161,13 +160,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--only", choices=["made", "flights"])
     parser.add_argument("--without", nargs="*", default=[], help="contestants that are left out")
-    parser.add_argument("--json")
     options = parser.parse_args()
     tables: dict[str, Callable[[], tuple[pd.DataFrame, str]]] = {
         "made": lambda: made(options.rows),
         "flights": flights,
     }
-    found = []
     with (
         dask.config.set({"dataframe.convert-string": False}),
         LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster,
@@ -176,14 +173,11 @@ def main() -> None:
         for name, table in tables.items():
             if options.only not in (None, name):
                 continue
-            found += race(name, *table(), client, options)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
+            race(name, *table(), client, options)
 
 
-def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -> list[Any]:
-    """Fit all contestants to a table, and return what came of each."""
+def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -> None:
+    """Fit all contestants to a table, and print what came of each."""
     out = np.random.default_rng(1).random(len(frame)) < 0.2
     train, test = frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)
     lazy = dd.from_pandas(train, npartitions=PARTITIONS, sort=False).persist()
@@ -196,14 +190,11 @@ def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -
     # Kernels are compiled once for a kind of processor, here before the clock runs.
     few = dd.from_pandas(train[:2000], npartitions=2, sort=False)
     ours(few, test[:2000], y, client, 1)[0]()
-    found = []
     for contestant, fit in contestants.items():
         if contestant in options.without:
             continue
-        found.append({"table": name, "by": contestant, **measured(fit, test[y])})
         line = "  {by:<22} {fit:7.1f} s  {predict:5.1f} s  accuracy {accuracy:.4f}  AUC {auc:.4f}"
-        print(line.format(**found[-1]), flush=True)
-    return found
+        print(line.format(by=contestant, **measured(fit, test[y])), flush=True)
 
 
 def measured(fit: Callable[[], Any], labels: pd.Series) -> dict[str, float]:
