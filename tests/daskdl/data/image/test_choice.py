@@ -69,9 +69,13 @@ def test_functions_of_one_image_are_steps():
         (lambda: RandomChoice([Fill(0, 0, 1, 1)], [1, 2]), "weights: expected 1 numbers"),
         (lambda: RandomApply(Fill(0, 0, 1, 1), 1.5), "RandomApply: probability"),
         (lambda: PerImage(3), "PerImage: expected a function, found 3"),
+        (lambda: Pad(0), "Pad: size"),
+        (lambda: Expand(0.5), "Expand: most"),
+        (lambda: Fill(0.5, 0, 0.2, 1), "Fill: expected 0 <= left < right"),
+        (lambda: RandomErasing(fill="black"), "RandomErasing: fill: .* found 'black'"),
     ],
 )
-def test_what_is_nothing_to_choose_is_refused(make, says):
+def test_settings_that_make_no_sense_are_refused(make, says):
     with pytest.raises(SettingsError, match=says):
         make()
 
@@ -146,17 +150,3 @@ def test_images_of_different_sizes_are_erased_each():
     erased = RandomErasing(1, area=(0.2, 0.3), fill=0)(images, np.random.default_rng(0))
     assert [image.shape for image in erased] == [image.shape for image in images]
     assert all(0.15 < (image == 0).mean() < 0.35 for image in erased)
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: Pad(0), "Pad: size"),
-        (lambda: Expand(0.5), "Expand: most"),
-        (lambda: Fill(0.5, 0, 0.2, 1), "Fill: expected 0 <= left < right"),
-        (lambda: RandomErasing(fill="black"), "RandomErasing: fill: .* found 'black'"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(make, says):
-    with pytest.raises(SettingsError, match=says):
-        make()
