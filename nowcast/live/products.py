@@ -11,8 +11,7 @@ import numpy as np
 
 from daskdl.files import remove
 from nowcast.cells.write import write_cells
-from nowcast.forecasters.cog import require_rasterio, write_cog
-from nowcast.forecasters.grib import write_grib
+from nowcast.forecasters.products import require_rasterio, write_cog, write_grib
 from nowcast.live.rolling import start_of
 from nowcast.plot.bare import write_pictures
 from nowcast.radar.maps.grib import load_eccodes

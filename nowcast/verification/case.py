@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import Forecast
-from nowcast.verification.ensemble import ensemble_sums
 from nowcast.verification.fractions import band_power, fraction_sums, radial_power
-from nowcast.verification.probability import BINS, probability_sums
+from nowcast.verification.probability import BINS, ensemble_sums, probability_sums
 
 Float = NDArray[np.float32]
 
@@ -139,8 +138,8 @@ class CaseSums:
     #: Sum of the squared difference of probability and event (1 or 0), (forecaster, lead,
     #: threshold) float64.
     brier: NDArray[np.float64]
-    #: See `nowcast.verification.ensemble.ensemble_sums`; zero pixels without members, (forecaster,
-    #: lead, 3) float64.
+    #: See `nowcast.verification.probability.ensemble_sums`; zero pixels without members,
+    #: (forecaster, lead, 3).
     crps: NDArray[np.float64]
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval, independent_runs
 from nowcast.verification.case import BANDS, CaseSums, Totals
-from nowcast.verification.ensemble import crps
-from nowcast.verification.probability import brier_parts, reliability_curve, roc_curve
+from nowcast.verification.probability import brier_parts, crps, reliability_curve, roc_curve
 
 if TYPE_CHECKING:
     import xarray as xr

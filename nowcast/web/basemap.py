@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from nowcast.cells import Cell, track_cells
 from nowcast.cells.write import read_cells
-from nowcast.plot.borders import border_lines
-from nowcast.plot.place import degrees_between, ring_step
+from nowcast.plot.place import border_lines, degrees_between, ring_step
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.web.answers import iso

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ci.bench.skill.results import POOL, Results, summary
-from nowcast.verification.ensemble import crps
-from nowcast.verification.probability import brier_parts
+from nowcast.verification.probability import brier_parts, crps
 
 #: Rain rates in mm h-1 of heavy rain, and observed pixels of one that a source is judged by.
 HEAVY, ENOUGH = (5.0, 10.0, 20.0), 1000

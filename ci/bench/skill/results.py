@@ -249,8 +249,7 @@ def to_json(results: Results) -> list[dict[str, object]]:
 
 def summary(results: Results, event: str, method: str, lead: int) -> dict[str, float | bool]:
     """Brier score, reliability, CRPS and spectral ratio."""
-    from nowcast.verification.ensemble import crps
-    from nowcast.verification.probability import brier_parts, reliability_curve
+    from nowcast.verification.probability import brier_parts, crps, reliability_curve
 
     sums, own = results.brier(event, method, lead)
     mean, frequency, count = reliability_curve(sums)

@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.verification.ensemble import ensemble_sums
 from nowcast.verification.fractions import band_power, fraction_sums, radial_power
-from nowcast.verification.probability import probability_sums
+from nowcast.verification.probability import ensemble_sums, probability_sums
 
 #: Thresholds of the table in mm h-1; probabilities are judged at `PROBABLE`.
 THRESHOLDS = (0.1, 1.0, 5.0, 10.0, 20.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nowcast.forecasters import forecaster
-from nowcast.forecasters.cog import write_cog
 from nowcast.forecasters.predict import predict
+from nowcast.forecasters.products import write_cog
 from tests.nowcast.stores import moving_rain
 
 rasterio = pytest.importorskip("rasterio")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nowcast.forecasters import forecaster
-from nowcast.forecasters.grib import nearest_cells, write_grib
 from nowcast.forecasters.predict import predict
+from nowcast.forecasters.products import nearest_cells, write_grib
 from nowcast.rain.grid import Grid
 from tests.nowcast.stores import moving_rain
 

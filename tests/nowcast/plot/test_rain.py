@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot import forecast as module
 from nowcast.plot import plot_forecast, plot_rain, rain
-from nowcast.plot.borders import border_lines
 from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING, new_figure
-from nowcast.plot.place import Place, draw_place
+from nowcast.plot.place import Place, border_lines, draw_place
 from nowcast.plot.rain import add_legend, draw_rain
 from nowcast.rain.grid import Grid
 from tests.nowcast.plot.pictures import forecast, frames, pixels, share

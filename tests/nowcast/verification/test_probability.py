@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import ShapeError
-from nowcast.verification.ensemble import crps, ensemble_sums
 from nowcast.verification.probability import (
     BINS,
     brier_parts,
+    crps,
+    ensemble_sums,
     probability_sums,
     reliability_curve,
     roc_curve,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.verification import valid_starts
-from nowcast.verification.schedule import own_times, schedule
+from nowcast.verification.archive import own_times, schedule
 
 STEP = np.timedelta64(5, "m")
 

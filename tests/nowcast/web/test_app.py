@@ -22,7 +22,7 @@ import nowcast
 from daskdl.errors import DataError
 from nowcast.cells import track_cells
 from nowcast.cells.write import write_cells
-from nowcast.plot.borders import border_lines
+from nowcast.plot.place import border_lines
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_netcdf, write_zarr
 from nowcast.sums.areas import Areas
