@@ -253,11 +253,6 @@ def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -
     assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
 
 
-def test_missing_everywhere_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"all \(p\) are finite, found none in 4 cases"):
-        verify(moving[:5] * np.nan, {"p": Persistence()}, 2)
-
-
 def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
     observed = moving[:8].copy()
     observed[:4] = np.nan
@@ -265,44 +260,32 @@ def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
     assert scores.attrs["n_cases"] == verify(moving[4:8], {"p": Persistence()}, 2).attrs["n_cases"]
 
 
-def test_no_start_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"1 \+ 28 consecutive frames .* 28 frames"):
-        verify(moving, {"p": Persistence()}, 28)
-
-
-def test_wrong_answers_are_named(moving: xr.DataArray) -> None:
-    with pytest.raises(ShapeError, match=r"\(4, 64, 64\) from p, found \(2, 64, 64\)"):
-        verify(moving, {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}, 4)
+P = {"p": Persistence()}
+TWICE = {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("change", "methods", "leads", "settings", "error", "sentence"),
     [
-        ({"scales": (1, 100)}, "at most the 64 km of the grid, found 100 km"),
-        ({"scales": (0,)}, "found 0 km"),
-        ({"thresholds": (0.0, 1.0)}, "above 0 mm/h"),
-        ({"thresholds": ()}, "above 0 mm/h"),
+        (lambda rain: rain[:5] * np.nan, P, 2, {}, DataError,
+         r"all \(p\) are finite, found none in 4 cases"),
+        (lambda rain: rain, P, 28, {}, DataError, r"1 \+ 28 consecutive frames .* 28 frames"),
+        (lambda rain: rain.assign_coords(y=rain.y * 4), P, 2, {}, DataError,
+         "found 4000 m by 1000 m"),
+        (lambda rain: rain.drop_vars("x"), P, 2, {}, DataError, "coordinates y and x in m"),
+        (lambda rain: rain, TWICE, 4, {}, ShapeError,
+         r"\(4, 64, 64\) from p, found \(2, 64, 64\)"),
+        (lambda rain: rain, {}, 2, {}, SettingsError, "one forecaster at least"),
+        (lambda rain: rain, P, 0, {}, SettingsError, "at least 1 lead, found 0"),
+        (lambda rain: rain, P, 2, {"scales": (1, 100)}, SettingsError,
+         "at most the 64 km of the grid, found 100 km"),
+        (lambda rain: rain, P, 2, {"scales": (0,)}, SettingsError, "found 0 km"),
+        (lambda rain: rain, P, 2, {"thresholds": (0.0, 1.0)}, SettingsError, "above 0 mm/h"),
+        (lambda rain: rain, P, 2, {"thresholds": ()}, SettingsError, "above 0 mm/h"),
     ],
-)
-def test_settings_that_make_no_sense(
-    moving: xr.DataArray, settings: dict[str, tuple[float, ...]], sentence: str
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_a_sentence(
+    moving, change, methods, leads, settings, error, sentence
 ) -> None:
-    with pytest.raises(SettingsError, match=sentence):
-        verify(moving, {"p": Persistence()}, 2, **settings)
-
-
-def test_no_method_is_refused(moving: xr.DataArray) -> None:
-    with pytest.raises(SettingsError, match="one forecaster at least"):
-        verify(moving, {}, 2)
-    with pytest.raises(SettingsError, match="at least 1 lead, found 0"):
-        verify(moving, {"p": Persistence()}, 0)
-
-
-def test_oblong_pixels_are_refused(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match="found 4000 m by 1000 m"):
-        verify(moving.assign_coords(y=moving.y * 4), {"p": Persistence()}, 2)
-
-
-def test_rain_without_a_grid_is_refused(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match="coordinates y and x in m"):
-        verify(moving.drop_vars("x"), {"p": Persistence()}, 2)
+    with pytest.raises(error, match=sentence):
+        verify(change(moving), methods, leads, **settings)
