@@ -7,8 +7,10 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.forecasters import file
+from nowcast.forecasters import file, forecaster
 from nowcast.forecasters.file import check_replaceable, open_forecast
+from nowcast.forecasters.predict import predict
+from nowcast.forecasters.products import write_cog
 from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import a_forecast, moving_rain, small_model
 
@@ -122,3 +124,23 @@ def test_what_is_no_forecast_is_not_replaced(tmp_path, write):
     write(path)
     with pytest.raises(SettingsError, match=f"--out: .* found something else at {path}; choose"):
         check_replaceable(path)
+
+
+def test_a_geotiff_has_values_in_their_places(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    forecast = predict(forecaster("sprog"), moving_rain(), lead_minutes=30)
+    files = write_cog(forecast, tmp_path / "f.tif")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in files)
+    for path, values in (
+        ("f.tif", forecast["rain_rate"]),
+        ("f_probability_1mmh.tif", forecast["exceedance_probability"].sel(threshold=1.0)),
+    ):
+        with rasterio.open(tmp_path / path) as file:
+            assert file.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
+            assert file.descriptions[0] == "+10 min, 2020-06-01T04:00Z"
+            assert file.crs.to_dict()["proj"] == "aeqd"
+            y, x = float(forecast["y"][20]), float(forecast["x"][5])
+            row = int((file.transform.f - y) // -file.transform.e)
+            column = int((x - file.transform.c) // file.transform.a)
+            np.testing.assert_array_equal(file.read()[:, row, column], values.values[:, 20, 5])
+            np.testing.assert_array_equal(file.read(2)[::-1], values.values[1])
