@@ -10,6 +10,7 @@ import pyproj
 import pytest
 import xarray as xr
 
+from daskdl.errors import DataError
 from nowcast.ingest.rain_map import Failure, combine, map_scan, try_scan
 from nowcast.ingest.scan import group_scans
 from nowcast.ingest.settings import IngestSettings
@@ -152,3 +153,11 @@ def test_a_composite_on_another_grid_is_a_failure(radar_dir):
     assert isinstance(result, Failure)
     assert result.name == str(path)
     assert result.reason.startswith("expected the grid of 765 x 700 cells")
+
+
+@pytest.mark.slow
+def test_without_a_site_the_option_is_named(polar):
+    (scan,), _ = group_scans([read_header(polar / "KLIX20050828_180149.gz")])
+    grid = Grid.around(30.0, -89.0, size=(4, 4), spacing=1000.0)
+    with pytest.raises(DataError, match=r"KLIX.*give it with --site LAT,LON\[,ALT\]"):
+        map_scan(scan, grid, IngestSettings())
