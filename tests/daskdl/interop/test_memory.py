@@ -31,15 +31,15 @@ def memory(name):
 
 def attempt(path):
     try:
-        daskdl.load(path)
+        (daskdl.interop.read if path.endswith(".pt") else daskdl.load)(path)
         return "read"
     except DaskdlError as error:
         return str(error)
 
-for path in sys.argv[1:]:
+small, large = json.loads(sys.argv[1])
+for path in small:
     attempt(path)  # all that is imported and compiled is there
-for path in sys.argv[1:]:
-    path = path.replace("small", "large")
+for path in large:
     if not os.fork():  # each with the memory that a process has which has read nothing large
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -51,7 +51,21 @@ for path in sys.argv[1:]:
 """
 
 
-def prototxts(folder):
+def sentences(small, sizes):
+    """Return what is said of large files by their paths; none takes more than it may."""
+    paths = json.dumps([list(map(str, small)), list(map(str, sizes))])
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, paths], capture_output=True, text=True, check=True
+    )
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    limits = {str(path): 4 * size + 50_000_000 for path, size in sizes.items()}
+    assert {path for path, *_ in found} == limits.keys()
+    for path, sentence, taken in found:
+        assert taken <= limits[path], (path, sentence)
+    return {path: sentence for path, sentence, _ in found}
+
+
+def prototxts():
     body = caffe.layer("InnerProduct", "inner_product_param { num_output: 3000 }")
     many = "".join(caffe.layer("ReLU", name=f"r{i}", top="x") for i in range(19_000))
     weights = {"l": [np.zeros((3000, 3000), "f4"), np.zeros(3000, "f4")]}
@@ -75,7 +89,10 @@ def frozen():
     inputs = caffe.field(1, caffe.field(3, b"") * 1_000_000)
     ones = hostile.tensor([10_000_000], caffe.field(7, b"\x01" * 10_000_000))
     chain = b"".join(node(f"n{i}", "Relu", [f"n{i - 1}" if i else "x"]) for i in range(24_000))
-    return {"big": x + big, "many": many, "inputs": inputs, "ones": ones, "chain": x + chain}
+    return {
+        "big.pb": x + big, "many.pb": many, "inputs.pb": inputs, "ones.pb": ones,
+        "chain.pb": x + chain,
+    }  # fmt: skip
 
 
 def hdf5():
@@ -99,71 +116,33 @@ def lua():
         struct.pack("<idiii", 1, i, 4, i + 2, 3) + b"a.b" + struct.pack("<i", 0)
         for i in range(60_000)
     )
-    return {"big": torch7.t7(big), "numbers": numbers, "objects": objects}
+    return {"big.t7": torch7.t7(big), "numbers.t7": numbers, "objects.t7": objects}
+
+
+#: Small files by their endings.
+SMALL = {
+    "pb": hostile.DATA, "h5": keras_files.H5, "keras": keras_files.KERAS,
+    "t7": torch7_files.NETWORK,
+}  # fmt: skip
 
 
 @pytest.mark.long
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
-    paths, sizes = [], {}
-    for name, (text, weights) in prototxts(tmp_path).items():
-        body = caffe.layer("ReLU")
-        for kind, pair in {"large": (text, weights), "small": (caffe.network(body), b"")}.items():
-            path = tmp_path / f"{name}_{kind}.prototxt"
-            path.write_text(pair[0])
-            path.with_suffix(".caffemodel").write_bytes(pair[1])
-            sizes[str(path)] = len(pair[0]) + len(pair[1])
-        paths.append(str(tmp_path / f"{name}_small.prototxt"))
-    for name, data in frozen().items():
-        large, small = tmp_path / f"{name}_large.pb", tmp_path / f"{name}_small.pb"
-        large.write_bytes(data)
-        small.write_bytes(hostile.DATA)
-        sizes[str(large)] = len(data)
-        paths.append(str(small))
-    for name, data in hdf5().items():
-        large, small = tmp_path / f"large_{name}", tmp_path / f"small_{name}"
-        large.write_bytes(data)
-        small.write_bytes(keras_files.KERAS if name.endswith("keras") else keras_files.H5)
-        sizes[str(large)] = len(data)
-        paths.append(str(small))
-    for name, data in lua().items():
-        large, small = tmp_path / f"{name}_large.t7", tmp_path / f"{name}_small.t7"
-        large.write_bytes(data)
-        small.write_bytes(torch7_files.NETWORK)
-        sizes[str(large)] = len(data)
-        paths.append(str(small))
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True
-    )
-    found = [json.loads(line) for line in run.stdout.splitlines()]
-    assert len(found) == len(paths)
-    for path, sentence, taken in found:
-        assert taken <= 4 * sizes[path] + 50_000_000, (path, sentence)
-
-
-#: What is read, each file in a process of its own that has read a small one.
-MEASURE_WEIGHTS = """
-import json, os, sys
-from daskdl.errors import DaskdlError
-from daskdl.interop import read
-
-def memory(name):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
-
-read(sys.argv[1])
-for path in sys.argv[2:]:
-    if not os.fork():
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        before, sentence = memory("VmRSS"), "read"
-        try:
-            read(path)
-        except DaskdlError as error:
-            sentence = str(error)
-        print(json.dumps([path, sentence, memory("VmHWM") - before]), flush=True)
-        os._exit(0)
-    os.wait()
-"""
+    small, sizes = [tmp_path / "small.prototxt"], {}
+    pairs = {"small": (caffe.network(caffe.layer("ReLU")), b""), **prototxts()}
+    for name, (text, weights) in pairs.items():
+        path = tmp_path / f"{name}.prototxt"
+        path.write_text(text)
+        path.with_suffix(".caffemodel").write_bytes(weights)
+        if name != "small":
+            sizes[path] = len(text) + len(weights)
+    for ending, data in SMALL.items():
+        small.append(tmp_path / f"small.{ending}")
+        small[-1].write_bytes(data)
+    for name, data in {**frozen(), **hdf5(), **lua()}.items():
+        (tmp_path / name).write_bytes(data)
+        sizes[tmp_path / name] = len(data)
+    sentences(small, sizes)
 
 
 def hostile_weights():
@@ -197,15 +176,5 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes_of_weights(tmp_p
         torch.save(state, paths[-1], _use_new_zipfile_serialization=zipped)
     paths.append(tmp_path / "weights.pt")
     torch.save({"w": torch.zeros(4_000_000)}, paths[-1])
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE_WEIGHTS, small, *paths],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = [json.loads(line) for line in run.stdout.splitlines()]
-    assert len(found) == len(paths)
-    sizes = {str(path): path.stat().st_size for path in paths}
-    for path, sentence, taken in found:
-        assert taken <= 4 * sizes[path] + 50_000_000, (path, sentence)
-    assert {sentence for path, sentence, _ in found if "weights" in path} == {"read"}
+    found = sentences([small], {path: path.stat().st_size for path in paths})
+    assert found[str(tmp_path / "weights.pt")] == "read"
