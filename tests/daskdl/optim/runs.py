@@ -11,10 +11,38 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from daskdl.optim import Layout, Method
+from daskdl.optim import (
+    LAMB,
+    LARS,
+    LBFGS,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Ftrl,
+    Layout,
+    Method,
+    Nadam,
+    RMSprop,
+)
 
 SIZE, STEPS = 37, 10
 LAYOUT = Layout(("first.weight", "first.bias", "last.weight"), ((4, 5), (5,), (6, 2)))
+#: Every method that steps each number by itself, and those that need whole parameters or vectors.
+ELEMENTWISE = [
+    SGD(0.1, 0.9, dampening=0.1, weight_decay=0.1),
+    Adam(amsgrad=True, weight_decay=0.1),
+    AdamW(),
+    Adagrad(weight_decay=0.1),
+    RMSprop(centered=True, momentum=0.9, weight_decay=0.1),
+    Adadelta(weight_decay=0.1),
+    Adamax(weight_decay=0.1),
+    Nadam(weight_decay=0.1),
+    Ftrl(),
+]
+EVERY = [*ELEMENTWISE, LARS(0.1, weight_decay=0.1), LAMB(0.1), LBFGS(0.1, history=2)]
 
 #: Few draws, each of a whole run; no deadline, since the first one compiles.
 few = settings(
@@ -74,7 +102,7 @@ def check_pure(method: Method) -> None:
     """
     assert pickle.loads(pickle.dumps(method)) == method
     weights, state = start(), method.init(SIZE)
-    for i in range(3):
+    for i in range(4):
         gradient = gradients(weights, i)
         arrays = [weights, gradient, *state.values()]
         kept = [a.copy() for a in arrays]
