@@ -6,7 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
-from daskdl.optim import Adam
+from daskdl.optim import Adam, Method
 from daskdl.train import Callback, Trainer
 
 SAMPLES = 53
@@ -53,14 +53,33 @@ def convolutions() -> Module:
     )
 
 
-def fit(samples: SampleSet, model: Module | None = None, **options: Any) -> Trainer:
+def fit(
+    samples: SampleSet, model: Module | None = None, method: Method | None = None, **options: Any
+) -> Trainer:
     """Fit the problem and return the trainer."""
-    trainer = Trainer(model or network(), MSELoss(), Adam(1e-3), seed=5)
+    trainer = Trainer(model or network(), MSELoss(), method or Adam(1e-3), seed=5)
     options.setdefault("batch_size", 8)
     if "iterations" not in options:
         options.setdefault("epochs", 3)
     trainer.fit(samples, progress=False, **options)
     return trainer
+
+
+def check_same_bits(
+    run: Callable[..., Trainer],
+    client_of: ClientOf,
+    on: Sequence[tuple[int, str]] = ((2, "graph"), (2, "gang"), (3, "gang")),
+) -> Trainer:
+    """Assert that so many workers come to the bits of one process by an engine; return its fit."""
+    alone = run(client=False)
+    for workers, engine in on:
+        other = run(client=client_of(workers), engine=engine)
+        np.testing.assert_equal(other.model.state_dict(), alone.model.state_dict())
+        for column in ("loss", "samples"):
+            np.testing.assert_array_equal(other.history[column], alone.history[column])
+        for a, b in zip(alone.history.epochs, other.history.epochs, strict=True):
+            assert a.get("val_loss") == b.get("val_loss")
+    return alone
 
 
 def digest(trainer: Trainer) -> str:

@@ -42,10 +42,6 @@ class Waits(Module):
         return self.linear(x)
 
 
-def jittered(batch, rng):
-    return {**batch, "x": batch["x"] + rng.normal(size=batch["x"].shape)}
-
-
 def counted(batch):
     if threading.current_thread().name.startswith("daskdl-ahead"):
         SECOND.set()
@@ -69,14 +65,6 @@ def test_the_next_batch_is_drawn_while_one_is_computed():
     SECOND.clear()
     fit(Counted(), Waits())
     assert len(DRAWN) == 8  # none is drawn twice, or in vain
-
-
-@pytest.mark.slow
-def test_random_draws_are_the_same_in_every_engine(client):
-    here = fit(jittered, partitions=2, client=False).model.flat
-    for engine in ("graph", "gang"):  # of which the first draws nothing ahead
-        there = fit(jittered, partitions=2, client=client, engine=engine).model.flat
-        np.testing.assert_array_equal(there, here)
 
 
 def test_an_exception_ahead_names_its_iteration():

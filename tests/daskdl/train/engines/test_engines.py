@@ -24,7 +24,7 @@ from daskdl.train.engines.job import Tools, pack
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
-from tests.daskdl.train.runs import fit, problem
+from tests.daskdl.train.runs import check_same_bits, fit, problem
 
 
 def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow():
@@ -115,21 +115,11 @@ def normalised() -> Module:
 )
 def test_statistics_draws_and_methods_are_the_same_in_all_engines(method, client_of):
     def run(**options):
-        trainer = Trainer(normalised(), MSELoss(), method, seed=5)
-        samples, validation = problem(4), problem(2, 20)
-        trainer.fit(
-            samples, epochs=2, batch_size=13, validation=validation, progress=False, **options
-        )
-        return trainer
+        options |= {"epochs": 2, "batch_size": 13, "validation": problem(2, 20)}
+        return fit(problem(4), normalised(), method, **options)
 
-    alone = run()
-    running = alone.model.flat_buffers
+    running = check_same_bits(run, client_of).model.flat_buffers
     assert not np.isin(running, [0, 1]).any()
-    losses = [row["val_loss"] for row in alone.history.epochs]
-    for workers, engine in ((2, "graph"), (2, "gang"), (3, "gang")):
-        other = run(client=client_of(workers), engine=engine)
-        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
-        assert [row["val_loss"] for row in other.history.epochs] == losses
 
 
 def test_running_statistics_are_the_means_over_all_samples():
@@ -156,13 +146,9 @@ def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(clien
     def run(**options):
         return fit(problem(), callbacks=[Limit()], **options)
 
-    alone = run()
+    alone = check_same_bits(run, client_of, [(2, "graph"), (2, "gang")])
     assert np.abs(alone.model.flat).max() <= np.float32(0.1)
     losses = alone.history["loss"]
-    for engine in ("graph", "gang"):
-        other = run(client=client_of(2), engine=engine)
-        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
-        np.testing.assert_array_equal(other.history["loss"], losses)
     kept = run(checkpoint=tmp_path)  # whose state lies apart from the model
     np.testing.assert_array_equal(kept.history["loss"], losses)
     assert not np.array_equal(fit(problem(), epochs=3).history["loss"], losses)

@@ -14,6 +14,7 @@ from daskdl.kernels.runtime import precision
 from daskdl.kernels.tiles import gradient, product
 from daskdl.optim import Adam
 from daskdl.train import Trainer
+from tests.daskdl.train.runs import check_same_bits
 
 
 def samples(partitions: int = 3) -> SampleSet:
@@ -46,11 +47,8 @@ def trained(precision: str = "bf16", epochs: int = 2, **options: Any) -> Trainer
 
 @pytest.mark.slow
 def test_same_bits_on_any_number_of_workers_and_in_both_engines(client_of):
-    alone = trained(client=False)
+    alone = check_same_bits(trained, client_of, [(2, "graph"), (3, "gang")])
     assert (alone.model.vector != trained("float32", client=False).model.vector).any()
-    for workers, engine in ((2, "graph"), (3, "gang")):
-        other = trained(client=client_of(workers), engine=engine)
-        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
 
 
 @pytest.mark.long  # slow where bfloat16 is computed in float32; see ci.bench.accuracy too

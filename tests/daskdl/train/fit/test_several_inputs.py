@@ -26,6 +26,7 @@ from daskdl.nn import (
 )
 from daskdl.optim import Adam
 from daskdl.train import Trainer
+from tests.daskdl.train.runs import check_same_bits
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -86,12 +87,10 @@ def fitted(samples: SampleSet, **options: object) -> Trainer:
 
 
 @pytest.mark.slow
-def test_all_engines_train_to_the_same_bits(client):
-    here = fitted(two())
+def test_all_engines_train_to_the_same_bits(client, client_of):
+    on = [(2, "graph"), (2, "gang")]
+    here = check_same_bits(lambda **options: fitted(two(), **options), client_of, on)
     assert here.history["loss"][-1] < here.history["loss"][0]
-    for engine in ("graph", "gang"):
-        there = fitted(two(), client=client, engine=engine)
-        np.testing.assert_array_equal(there.model.flat, here.model.flat)
     found = here.evaluate(two())
     assert set(found) == {"loss", "kind_accuracy", "price_mean_absolute_error"}
     assert here.evaluate(two(), client=client) == found
