@@ -50,6 +50,12 @@ class PolarSweep:
         Unambiguous velocity, m/s; readers expect it though there are no velocities.
     others : mapping of (rays, gates) arrays
         Moments beside the reflectivity, by those names of `CODING`.
+
+    Examples
+    --------
+    >>> dbz = np.full((360, 100), -np.inf)
+    >>> PolarSweep(0.5, datetime(2021, 3, 4, 12), 20.0, 500.0, dbz).dbz.shape
+    (360, 100)
     """
 
     elevation: float
