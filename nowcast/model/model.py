@@ -95,7 +95,7 @@ class NowcastModel(Saved):
         - returns (n_out, y, x): mm h-1, float32; NaN where the last frame is missing.
         """
         from daskdl.tensor import no_grad
-        from nowcast.model.fixed import by_tiles
+        from nowcast.model.tiles import by_tiles
 
         if rain.ndim != 3 or len(rain) != self.n_in:
             raise DataError(
