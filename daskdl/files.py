@@ -32,8 +32,8 @@ class HeldError(Exception):
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock that a file is, of which the system lets go when the process ends.
 
-    The file, whose folder is there, is there while somebody holds it. A HeldError says that
-    somebody does, an OSError that it cannot be made.
+    The folder must exist; the file exists as long as somebody holds the lock. Raises HeldError when
+    somebody else holds it, OSError when the file cannot be made.
     """
     handle = _take(path)
     try:
@@ -142,8 +142,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A file is replaced in one stroke. A directory that is in the way is moved aside first and
     removed afterwards, and put back when the rename fails. What is new is on the disk before it has
-    the name, so that a power cut leaves one of the two. A folder that cannot be written is an
-    OSError before anything else is done; an address is a SettingsError.
+    the name, so that a power cut leaves one of the two. Raises OSError when the folder cannot be
+    written, before anything else is done, and SettingsError when the path is an address.
     """
     check_local(path)
     path.parent.mkdir(parents=True, exist_ok=True)

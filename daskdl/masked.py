@@ -12,7 +12,7 @@ from daskdl.errors import DataError
 def unmasked(where: str, x: Any) -> Any:
     """Return a masked array as a plain one, floats as NaN; all else stays as it is.
 
-    Where other numbers are masked that is a DataError: what lies under a mask is no data.
+    Raises DataError when other numbers are masked: what lies under a mask is no data.
     """
     if not isinstance(x, np.ma.MaskedArray):
         return x

@@ -104,8 +104,8 @@ def count(n: int) -> Array:
 def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Array | None:
     """Return the weight of each of the samples' elements, float64 of ``shape``; None without.
 
-    Where there is not one for each sample, the first axis of ``shape``, that is a ShapeError; where
-    one is negative or not finite, a DataError.
+    Raises ShapeError unless there is one for each sample, the first axis of ``shape``, and
+    DataError when one is negative or not finite.
     """
     if sample_weight is None:
         return None
@@ -174,7 +174,7 @@ def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Arr
 def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Array, Array]:
     """Return scores (rows, C) and labels (rows,) of arrays (..., C) and (...).
 
-    A ShapeError says that labels are not integers of the leading shape, or not from 0 to C - 1.
+    Raises ShapeError when labels are not integers of the leading shape, or not from 0 to C - 1.
     """
     name, labels = type(metric).__name__, np.asarray(labels)
     prediction = np.asarray(first_of(prediction))
@@ -196,7 +196,7 @@ def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Arr
 
 
 def yes_or_no(metric: Metric, target: Array) -> Array:
-    """Return a target of 0 and 1 as bool; a ShapeError when there is any other number in it."""
+    """Return a target of 0 and 1 as bool; raise ShapeError when there is any other number in it."""
     wrong = target[(target != 0) & (target != 1)]
     if wrong.size:
         raise ShapeError(

@@ -68,7 +68,7 @@ class Wrapper(Method):
     def rows_of(self, size: int) -> State:
         """Return the state of tables of the one inside, for those that have no own.
 
-        Where there is no step by rows that is a SettingsError.
+        Raises SettingsError when the method inside has no step by rows.
         """
         if self.method.joint:
             raise SettingsError(

@@ -99,8 +99,8 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
 
     They are a SampleSet's own, arrays, of Dask or not, or columns of a DataFrame of pandas or Dask,
     where ``y`` may be a name; by default it is the target of the model's encoder, which is applied
-    to DataFrames on the workers. What is nothing of that kind is a SettingsError, which begins with
-    ``where``.
+    to DataFrames on the workers. Raises SettingsError, which begins with ``where``,
+    for anything else.
     """
     if isinstance(given, SampleSet):
         if y is not None:

@@ -29,8 +29,8 @@ def is_here(samples: Any) -> bool:
 def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
     """Return the results for samples in memory, as the same kind, computed by the workers.
 
-    ``predict`` gives the lazy results for the same samples as Dask holds them. A ClusterError says
-    that there is no worker, or that workers were lost in each of several attempts.
+    ``predict`` gives the lazy results for the same samples as Dask holds them. Raises ClusterError
+    when there is no worker, or workers were lost in each of several attempts.
     """
     if hasattr(samples, "shape") and 0 in samples.shape[:1]:  # nothing to send
         return predict(samples)

@@ -32,7 +32,7 @@ def run(
 ) -> list[Row]:
     """Measure, print each row when it is known, write the files, and return the rows.
 
-    Settings and packages are checked before anything is measured; a ClusterError says that the
+    Settings and packages are checked before anything is measured. Raises ClusterError when the
     cluster cannot be reached, or that its workers do not come.
     """
     check_engine(settings.engine)

@@ -215,8 +215,8 @@ HELD = 8
 def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[ClientOf, int]]:
     """Yield a function that gives a client, the same for any number of workers, and their number.
 
-    Of a job queue somebody has to say how many workers it will have, else that is a SettingsError;
-    a ClusterError says that workers do not come.
+    Raises SettingsError when nobody says how many workers a job queue will have, and ClusterError
+    when workers do not come.
     """
     if workers is None and cluster.endswith((".yaml", ".yml")):
         raise SettingsError(

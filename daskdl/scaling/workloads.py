@@ -112,7 +112,7 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Return one of :data:`WORKLOADS`; a SettingsError when there is none of this name."""
+    """Return one of :data:`WORKLOADS`; raise SettingsError when there is none of this name."""
     if name not in WORKLOADS:
         raise SettingsError(
             f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}; name one of these"

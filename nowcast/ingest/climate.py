@@ -35,7 +35,7 @@ def learn(
 
     ``sources`` are files, folders and patterns of polar scans of one radar, read on the client's
     cluster; ``terrain`` is a model (GeoTIFF, netCDF, zarr) whose blockage joins what is learnt.
-    DataError when there are no polar scans, of several radars, or too few without a terrain model.
+    Raises DataError when there are no polar scans, of several radars, or, without terrain, too few.
     """
     files = find_files(sources)
     report = IngestReport(store="climate")

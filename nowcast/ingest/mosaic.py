@@ -95,7 +95,7 @@ def attributes_of(
 def grid_of(sites: Sequence[Site | None], settings: IngestSettings, path: Path) -> Grid:
     """Return the grid around the middle of the radars; a store at ``path`` keeps its own middle.
 
-    DataError when no radar says where it stands, or the grid is too small for motion.
+    Raises DataError when no radar says where it stands, or the grid is too small for motion.
     """
     if min(settings.size) < FEWEST_CELLS:
         raise DataError(

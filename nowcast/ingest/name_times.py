@@ -48,7 +48,7 @@ def name_time(name: str) -> np.datetime64 | None:
 def spanned(pattern: str, first: np.datetime64 | None, last: np.datetime64 | None) -> Iterator[str]:
     """Give a pattern with its ``%Y``, ``%m``, ``%d``, ``%j``, ``%y`` and ``%H`` filled in.
 
-    Folders between two times are given, both included; a pattern without fields as it is.
+    Folders between two times are given, both included; a pattern without fields as it is. Raises
     SettingsError when it has fields and no times, or a field that is none of a folder.
 
     Examples

@@ -119,8 +119,8 @@ def try_scan(
 def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None) -> RainMap:
     """Return the rain of a scan on a grid, which for composites is their own.
 
-    ``site`` is where the radar stands by other files of it, for files that do not know. DataError
-    when a file is damaged, has no reflectivity, or is of another place than the grid.
+    ``site`` is where the radar stands by other files of it, for files that do not know. Raises
+    DataError when a file is damaged, has no reflectivity, or is of another place than the grid.
     """
     if not scan.format.polar:
         header = scan.headers[0]

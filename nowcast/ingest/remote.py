@@ -108,8 +108,8 @@ def listed(sources: Iterable[str | os.PathLike[str]], access: Access) -> list[Re
     """Return the files of addresses, each once, by time and name.
 
     Addresses are of files, folders (ending in ``/`` on web servers) and archives, or have ``*``;
-    fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in. DataError when a store cannot
-    be listed or an address means no file.
+    fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in. Raises DataError when a store
+    cannot be listed or an address means no file.
     """
     files: dict[str, RemoteFile] = {}
     for source in sources:

@@ -43,8 +43,8 @@ class Sources:
 def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     """Return the files of sources, each once, sorted within each folder or pattern.
 
-    A zarr store is one source. Other folders are searched with all that is below them, but not
-    into hidden ones nor into zarr stores, of which one may be what an ingest writes. DataError
+    A zarr store is one source. Other folders are searched with all that is below them, but not into
+    hidden ones nor into zarr stores, of which one may be what an ingest writes. Raises DataError
     when a source does not exist or a pattern matches nothing.
     """
     result = Sources()

@@ -60,7 +60,7 @@ def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
 def freezing_level(source: float | Path, time: np.datetime64) -> float:
     """Return the height of 0 degrees Celsius at a time, from a number or a CSV of times.
 
-    DataError when the file is no such series, or has no time within 12 hours.
+    Raises DataError when the file is no such series, or has no time within 12 hours.
     """
     if not isinstance(source, Path):
         return source

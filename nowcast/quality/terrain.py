@@ -30,7 +30,7 @@ def terrain_loss(path: Path, geometry: Geometry) -> NDArray[np.float32]:
     """Return the dB that the terrain takes of each gate, (rays, gates) float32.
 
     The model has heights in metres above the sea: GeoTIFF (which needs rasterio), netCDF or zarr.
-    DataError when it is none, or of elsewhere, or the antenna lies below its ground.
+    Raises DataError when it is none, or of elsewhere, or the antenna lies below its ground.
     """
     along, turn = geometry.ground_range(geometry.range), np.radians(geometry.azimuth)[:, None]
     ground = _sampled(path, geometry, along * np.sin(turn), along * np.cos(turn))

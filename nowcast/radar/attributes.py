@@ -30,7 +30,7 @@ def text(node: Any, name: str, default: str = "") -> str:
 def number(node: Any, name: str, default: float | None = None) -> float:
     """Return a number of an object's attributes; one in an array or written as text is one too.
 
-    DataError when there is none and no default, or it is no single finite number.
+    Raises DataError when there is none and no default, or it is no single finite number.
     """
     value = node.attrs.get(name)
     if value is None:

@@ -67,7 +67,7 @@ OTHERS = {
 def recognise(path: Path) -> Format:
     """Return the format of a file.
 
-    DataError when it is none of those that are read, is empty or breaks off before it can be told.
+    Raises DataError when it is of no format that is read, is empty, or breaks off too early.
     """
     if path.is_dir():
         if not is_zarr(path):

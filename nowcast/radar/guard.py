@@ -36,8 +36,8 @@ class ReaderError(DaskdlError, RuntimeError):
 def guarded(name: str, what: str = "radar") -> Iterator[None]:
     """Turn whatever is raised inside into one sentence that names a file, or files, of a format.
 
-    DataError when the file is damaged or not what it has to be, ReaderError when the mistake is
-    this program's; a MissingExtraError passes.
+    Raises DataError when the file is damaged or not what it has to be, ReaderError when the mistake
+    is this program's; a MissingExtraError passes.
     """
     try:
         yield

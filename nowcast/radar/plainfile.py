@@ -39,7 +39,7 @@ def is_zarr(path: Path) -> bool:
 def read_bytes(path: Path, count: int = -1) -> bytes:
     """Return the first ``count`` bytes of a file (all by default), unpacked.
 
-    DataError when it cannot be read, its compression breaks off, or it has over ``MOST_BYTES``.
+    Raises DataError when it cannot be read, breaks off, or has over ``MOST_BYTES``.
     """
     return b"".join(_pieces(path, count))
 

@@ -126,9 +126,9 @@ def read_sweeps(
 ) -> list[Sweep]:
     """Return the usable sweeps of one scan for the ``cuts`` lowest elevations, lowest first.
 
-    Its files are volumes, single sweeps, or moments of the same sweeps; of NEXRAD the chunks of
-    one volume in their order. ``moment`` is the name of the reflectivity. DataError when a file is
-    damaged or no sweep has reflectivity.
+    Its files are volumes, single sweeps, or moments of the same sweeps; of NEXRAD the chunks of one
+    volume in their order. ``moment`` is the name of the reflectivity. Raises DataError when a file
+    is damaged or no sweep has reflectivity.
     """
     sweeps: list[Sweep] = []
     for part in parts(paths, format):

@@ -79,7 +79,7 @@ class OneStore(LocalStore):
 def id_of(path: Path) -> str:
     """Return the attribute ``id`` of a store whose ``zarr.json`` this is, "" without one.
 
-    DataError when the file is not what was written.
+    Raises DataError when the file is not what was written.
     """
     try:
         group = json.loads(path.read_bytes())

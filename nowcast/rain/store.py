@@ -181,8 +181,8 @@ def path_of(dataset: xr.Dataset) -> str:
 def time_step(dataset: xr.Dataset) -> np.timedelta64:
     """Return the regular step between the times of a rain store: the most frequent difference.
 
-    Gaps are the caller's to judge. DataError when there are fewer than two times, or less than two
-    thirds of the differences are the same.
+    Gaps are the caller's to judge. Raises DataError when there are fewer than two times, or less
+    than two thirds of the differences are the same.
     """
     time = dataset["time"].values
     if time.size < 2:

@@ -14,7 +14,7 @@ from daskdl.errors import SettingsError
 def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
     """Return the time in UTC, datetime64[us], of ISO 8601 text, with a zone or without.
 
-    SettingsError when it is none: of ``option``, and of what else could be given, ``others``.
+    Raises SettingsError when it is none; ``option`` and ``others`` are parts of its sentence.
 
     Examples
     --------

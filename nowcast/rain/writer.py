@@ -83,8 +83,8 @@ class Frame(NamedTuple):
 def locked(path: Path) -> Iterator[None]:
     """Hold the store at ``path`` for writing, so that two runs do not write it at once.
 
-    DataError when another process is writing it, or nothing can be written there; SettingsError
-    when the path is an address.
+    Raises DataError when another process is writing it, or nothing can be written there;
+    SettingsError when the path is an address.
     """
     check_local(path)
     with ExitStack() as stack:
@@ -160,7 +160,7 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
 
     Frames are taken one at a time and committed every few, also those before an exception that
     ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time;
-    else a frame of the time of another is a DataError, as is a store of another kind.
+    otherwise raises DataError when two frames have one time, or the store is of another kind.
     """
     store = _Arrays.open(path)
     times, fresh = list(store.times), list[Frame]()

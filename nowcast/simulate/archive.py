@@ -100,7 +100,7 @@ def simulate_archive(
 ) -> None:
     """Write a rain store of simulated days, with gaps of time unless they have 24 hours.
 
-    SettingsError when the numbers make no archive.
+    Raises SettingsError when the numbers make no archive.
     """
     if (
         min(days.days, days.per_day, days.size // 16, days.radars) < 1

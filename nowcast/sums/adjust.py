@@ -65,8 +65,8 @@ class Pairs(NamedTuple):
 def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
     """Return gauges and radar at the times of the sums of `nowcast.accumulate`.
 
-    ``window`` is the hours over which the gauges' amounts are. DataError when the two have no
-    window, time or place in common.
+    ``window`` is the hours over which the gauges' amounts are. Raises DataError when the two have
+    no window, time or place in common.
     """
     import pyproj
 

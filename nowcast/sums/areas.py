@@ -46,8 +46,8 @@ class Areas:
         """Read the features of a GeoJSON file (RFC 7946) and lay them on a grid.
 
         A polygon has the cells' shares of it, a point the cell that it lies in. Names are the
-        features' property ``name``, else their ``id``, else ``area 1`` and so on. DataError when
-        it is no such file, a name is there twice, or no area touches the grid.
+        features' property ``name``, else their ``id``, else ``area 1`` and so on. Raises DataError
+        when it is no such file, a name is there twice, or no area touches the grid.
         """
         import pyproj
 

@@ -122,8 +122,8 @@ class Message:
 def parse(text: str, where: str) -> Message:
     """Read a text; ``where`` names the file in errors.
 
-    A ModelFileError says the line of a text that is not in protobuf's format, nested deeper than 30
-    times or of more than 100,000 fields.
+    Raises ModelFileError, with the line, for a text that is not in protobuf's format, is nested
+    deeper than 30 times or has more than 100,000 fields.
     """
     tokens = _Tokens(text, where)
     top = Message(where)

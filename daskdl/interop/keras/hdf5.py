@@ -108,7 +108,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
 
 
 def read(data: bytes, where: str) -> Weights:
-    """Return the contents of an HDF5 file of Keras; a ModelFileError when it is damaged."""
+    """Return the contents of an HDF5 file of Keras; raise ModelFileError when it is damaged."""
     weights, limits = Weights(), _Reading(len(data), where)
     with _opened(data, where) as file:
         if "model_config" in file.attrs:

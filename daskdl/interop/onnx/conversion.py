@@ -257,8 +257,8 @@ class _Held:
 
 def _kind_of(proto: Any) -> int:
     """Return the kind of an attribute of an old file, which does not say it."""
-    given = {field.name for field, _ in proto.ListFields()}
-    return next((kind for kind, name in _FIELDS.items() if name in given), 7)
+    filled = {field.name for field, _ in proto.ListFields()}
+    return next((kind for kind, name in _FIELDS.items() if name in filled), 7)
 
 
 def _plain(value: Any) -> Any:

@@ -174,8 +174,8 @@ def shape_of(tensor: Any, where: str) -> tuple[int, ...]:
 def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
     """Return a TensorProto's numbers, float16 as float32.
 
-    External data is read in the file's ``folder``, and nowhere else; a ModelFileError says where
-    type, shape and bytes do not go together.
+    External data is read in the file's ``folder``, and nowhere else. Raises
+    ModelFileError when type, shape and bytes do not go together.
     """
     where = f"{where}: tensor {tensor.name!r}"
     dtype, shape = _checked(tensor, folder, where)

@@ -43,7 +43,7 @@ OLDEST, NEWEST = 1, 28
 def check_bytes(data: bytes, where: str) -> None:
     """Walk through a file's bytes.
 
-    A ModelFileError says when a length goes beyond what holds it, messages lie too deep in each
+    Raises ModelFileError when a length goes beyond what holds it, messages lie too deep in each
     other, or reading would take more than twice the file's size and 40 MB.
     """
     allowed, cost = 2 * len(data) + 40_000_000, 0

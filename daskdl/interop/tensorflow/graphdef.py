@@ -84,7 +84,7 @@ class NodeDef:
 
 
 def read(data: bytes, where: str) -> list[NodeDef]:
-    """Return the nodes of a file; a ModelFileError when it is damaged, or no frozen graph."""
+    """Return the nodes of a file; raise ModelFileError when it is damaged, or no frozen graph."""
     fields = Fields(data, where, most=2_000_000)
     nodes: list[NodeDef] = []
     for number, wire, value in fields.of():

@@ -29,8 +29,8 @@ def from_torch(
 ) -> dict[str, Array]:
     """Return PyTorch's weights under our names and in our layouts.
 
-    What is no weight of the model stays as it is named, but for counters of batches. A ShapeError
-    says which of the model's weights is missing, unless ``strict`` allows that.
+    What is no weight of the model stays as it is named, but for counters of batches. Raises
+    ShapeError when one of the model's weights is missing, unless ``strict`` is False.
     """
     theirs = {name: np.asarray(value) for name, value in state.items()}
     flat = _behind_flatten(model)

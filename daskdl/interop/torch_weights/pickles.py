@@ -44,8 +44,8 @@ _ROOM = 30_000_000
 def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:
     """Read one pickle of a file in memory.
 
-    ``make`` returns what a call stands for, ``persistent`` what an id of something outside does. A
-    DataError says when the pickle is damaged, or does anything but make plain data.
+    ``make`` returns what a call stands for, ``persistent`` what an id of something outside does.
+    Raises DataError when the pickle is damaged, or does anything but make plain data.
     """
     with reading(where, "file of torch.save", DataError):
         return _run(file, make, persistent, where)

@@ -55,8 +55,8 @@ def store(
     if mask is None:
         builder.store(value, place).align = align
     else:
-        given = value, place, ir.Constant(I32, align), mask
-        _masked(builder, "store", value.type, ir.VoidType(), *given)
+        arguments = value, place, ir.Constant(I32, align), mask
+        _masked(builder, "store", value.type, ir.VoidType(), *arguments)
 
 
 def _behind(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type) -> Any:

@@ -28,8 +28,8 @@ def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) ->
     """Freeze or unfreeze parameters; the gradients of frozen ones are zero.
 
     The names are those of parameters, or of modules, whose parameters all count, with the wildcards
-    of a shell; without, all parameters of the model are meant. When one fits nothing, a
-    SettingsError says so, and nothing is changed.
+    of a shell; without, all parameters of the model are meant. Raises
+    SettingsError when one fits nothing, and changes nothing then.
     """
     owned = _owned(model)
     chosen = [owned[""]] if not names else []

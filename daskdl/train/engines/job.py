@@ -74,7 +74,7 @@ class Job:
 
 
 def pack(tools: Tools, seed: int, threads: int) -> Job:
-    """Return a new job; a SettingsError when something of it cannot be sent to workers."""
+    """Return a new job; raise SettingsError when something of it cannot be sent to workers."""
     file = io.BytesIO()
     try:
         _WithoutNumbers(file, tools.model).dump(tools)

@@ -84,8 +84,8 @@ class OnCluster:
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe.
 
-        An exception in a task is a TrainingError with the iteration and the shard; a ClusterError
-        says that the workers or the scheduler are lost and do not come back in time.
+        Raises TrainingError, with the iteration and the shard, for an exception in a task, and
+        ClusterError when the workers or the scheduler are lost and do not come back in time.
         """
         name = f"iterations {state.iteration} to {state.iteration + len(shares) - 1}"
         clean = State(state.weights, state.slots, state.iteration)

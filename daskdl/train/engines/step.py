@@ -218,7 +218,7 @@ def update(
     numbers, the first, are ``parameters``. The parts are added up, unless the one is ``summed``:
     what a member of a gang has made of all. With ``overwrite`` the state's arrays may be changed,
     and returned: they are nobody else's then. ``workers`` says who computed the shards' gradients,
-    for the seconds in the record. A loss that is not finite is a TrainingError.
+    for the seconds in the record. Raises TrainingError when a loss is not finite.
     """
     began, total = time.perf_counter(), total_of(parts, job.rounded, job.threads)
     if job.rounded and len(parts) == 1 and not summed:

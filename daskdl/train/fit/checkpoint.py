@@ -52,7 +52,7 @@ class CheckpointFolder:
 
     ``step-<iteration>/`` holds state.safetensors, manifest.json and SHA256SUMS, which has the
     sha256 of both, as ``sha256sum --check`` reads them. A checkpoint is written beside and renamed.
-    What cannot be written, read or removed is a CheckpointError.
+    Raises CheckpointError when one cannot be written, read or removed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -71,7 +71,7 @@ class CheckpointFolder:
     def held(self) -> Iterator[None]:
         """Be the only fit that writes here, and put right what a killed one left.
 
-        A CheckpointError says that another fit writes here.
+        Raises CheckpointError when another fit writes here.
         """
         with ExitStack() as stack:
             try:
@@ -164,8 +164,8 @@ class CheckpointFolder:
     def read(self, check: Callable[[Saved], object] | None = None) -> Saved | None:
         """Return the newest whole checkpoint, None when there is none.
 
-        ``check`` raises a ValueError for a checkpoint that is not whole by what it knows. Where
-        there are checkpoints and none is whole, that is a CheckpointError.
+        ``check`` raises a ValueError for a checkpoint that is not whole by what it knows.
+        Raises CheckpointError when there are checkpoints and none is whole.
         """
         problems = []
         for folder in reversed(self._steps()):

@@ -177,7 +177,7 @@ class Loop:
     def _followed(self) -> Iterator[None]:
         """Let callbacks run, and go on from the weights that they leave in the model.
 
-        A TrainingError says what one has changed that a fit that is under way cannot follow.
+        Raises TrainingError when one has changed what a fit cannot follow while it runs.
         """
         if not self.callbacks:
             yield

@@ -18,7 +18,7 @@ from daskdl.train.watch.callbacks import Callback
 class FitOptions:
     """Arguments of :meth:`daskdl.train.Trainer.fit` beside samples and client, each checked.
 
-    The first one that cannot be is a SettingsError.
+    Raises SettingsError for the first one that makes no sense.
     """
 
     epochs: int | None

@@ -52,8 +52,8 @@ def run_groups(
     group. The partitions are its shards.
 
     The result of the group is returned by the first member of a gang that is asked for one only.
-    Others answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`. A
-    BrokenGangError says that the attempt cannot go on; steps raise TaskError and TrainingError.
+    Others answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`. Raises
+    BrokenGangError when the attempt cannot go on; steps raise TaskError and TrainingError.
     """
     worker = get_worker()
     if worker.address != gang.addresses[rank]:

@@ -41,8 +41,8 @@ class Session(RankTasks):
         """Return the outcome of the group that begins with iteration ``first``.
 
         None if the members have left before they heard of it, as they do when the driver is busy
-        with other things for a while. A member that is lost is a BrokenGangError, an exception in a
-        task a TaskError, and what takes too long a ClusterError.
+        with other things for a while. Raises BrokenGangError when a member is lost, TaskError
+        for an exception in a task, and ClusterError when it takes too long.
         """
         asked = None
         if self._gang.stays:

@@ -227,7 +227,7 @@ Key = Callable[[str, type], float | int | str]
 
 
 def grid_of(key: Key) -> Grid:
-    """Return the grid of a message, y and x increasing; a Gaussian one is a DataError."""
+    """Return the grid of a message, y and x increasing; raise DataError for a Gaussian one."""
     kind = str(key("gridType", str))
     projections = {"polar_stereographic": _stereographic, "lambert": _lambert}
     degrees = kind in ("regular_ll", "rotated_ll")

@@ -57,12 +57,12 @@ def sentences(small, sizes):
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, paths], capture_output=True, text=True, check=True
     )
-    found = [json.loads(line) for line in run.stdout.splitlines()]
+    peaks = [json.loads(line) for line in run.stdout.splitlines()]
     limits = {str(path): 4 * size + 50_000_000 for path, size in sizes.items()}
-    assert {path for path, *_ in found} == limits.keys()
-    for path, sentence, taken in found:
+    assert {path for path, *_ in peaks} == limits.keys()
+    for path, sentence, taken in peaks:
         assert taken <= limits[path], (path, sentence)
-    return {path: sentence for path, sentence, _ in found}
+    return {path: sentence for path, sentence, _ in peaks}
 
 
 def prototxts():
@@ -176,5 +176,5 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes_of_weights(tmp_p
         torch.save(state, paths[-1], _use_new_zipfile_serialization=zipped)
     paths.append(tmp_path / "weights.pt")
     torch.save({"w": torch.zeros(4_000_000)}, paths[-1])
-    found = sentences([small], {path: path.stat().st_size for path in paths})
-    assert found[str(tmp_path / "weights.pt")] == "read"
+    messages = sentences([small], {path: path.stat().st_size for path in paths})
+    assert messages[str(tmp_path / "weights.pt")] == "read"

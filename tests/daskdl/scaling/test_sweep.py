@@ -149,10 +149,10 @@ def test_clocks_that_overlap_leave_nothing_between_them() -> None:
 def test_efficiency_is_the_work_of_a_worker_beside_the_fewest() -> None:
     seconds = {(2, 8): 4.0, (4, 16): 8.0, (4, 8): 2.0, (8, 32): 4.0, (8, 8): 2.0}
     rows = sweep(lambda n, samples: run(n, samples, seconds[n, samples]), planned([2, 4, 8], 4, 8))
-    found = {kind: [] for kind in ("weak", "strong")}
+    rows_of = {kind: [] for kind in ("weak", "strong")}
     for row in rows:
-        found[row.scaling].append(row.efficiency)
-    assert found == {"weak": [1, 0.5, 1], "strong": [1, 1, 0.5]}
+        rows_of[row.scaling].append(row.efficiency)
+    assert rows_of == {"weak": [1, 0.5, 1], "strong": [1, 1, 0.5]}
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_members_have_the_probabilities_as_their_distribution() -> None:
     for chances in ((0.6, 0.3, 0.05), (0.02, 0.01, 1e-4), (0.999, 0.9, 0.5)):
         made = drawn(chances, normal)
         for rate, chance in zip(RATES, chances, strict=True):
-            found = (made >= rate).mean()
-            assert abs(found - chance) < 4 * (chance * (1 - chance) / normal.size) ** 0.5 + 1e-4
+            share = (made >= rate).mean()
+            assert abs(share - chance) < 4 * (chance * (1 - chance) / normal.size) ** 0.5 + 1e-4
 
 
 def test_more_noise_is_more_rain_and_bounded() -> None:

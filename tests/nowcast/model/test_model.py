@@ -119,9 +119,9 @@ def test_every_window_becomes_one_of_its_symmetries_and_all_occur(size, count):
     made = Symmetries()({"x": frames[:, :2], "y": frames[:, 2:]}, np.random.default_rng(0))
     assert made["x"].shape == (400, 2, *size, 1)
     assert made["y"].shape == (400, 3, *size, 1)
-    found = {np.concatenate([x, y]).tobytes() for x, y in zip(made["x"], made["y"], strict=True)}
-    assert found == set(ways(window))
-    assert len(found) == count
+    windows = {np.concatenate([x, y]).tobytes() for x, y in zip(made["x"], made["y"], strict=True)}
+    assert windows == set(ways(window))
+    assert len(windows) == count
 
 
 def test_the_generator_alone_decides_and_nothing_is_changed_in_place():
@@ -176,8 +176,8 @@ def test_onnxruntime_makes_the_same_forecast(model, tmp_path):
     session = runtime.InferenceSession(tmp_path / "nowcast.onnx", options)
     name = session.get_inputs()[0].name
     x = model.scale.to_network(frames)[np.newaxis, ..., np.newaxis]
-    (found,) = session.run(None, {name: np.repeat(x, 2, 0)})
-    for one in found:
+    (result,) = session.run(None, {name: np.repeat(x, 2, 0)})
+    for one in result:
         forecast = model.scale.to_rain(one[..., 0])
         np.testing.assert_allclose(forecast, model(frames), rtol=1e-4, atol=1e-4)
 

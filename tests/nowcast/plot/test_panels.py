@@ -1,4 +1,4 @@
-"""What a picture shows: rows on common times, cropped, simulated or not, with probabilities."""
+"""Pictures of forecasts show rows on common times, cropped, with probabilities."""
 
 from __future__ import annotations
 

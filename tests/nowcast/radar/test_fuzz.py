@@ -47,7 +47,7 @@ def _soon(monkeypatch):
 
 @pytest.fixture
 def contents(radar_dir, tmp_path):
-    """Give the contents of the files of a name, and the ending of theirs."""
+    """Return a function that reads the files of a source, and their ending."""
 
     def read(name: str) -> tuple[list[bytes], str]:
         source = SOURCES[name]
@@ -56,8 +56,8 @@ def contents(radar_dir, tmp_path):
             content: bytes = path.read_bytes()
             path.unlink()
             return [content], ""
-        found = [min(radar_dir.glob(one), key=lambda p: p.stat().st_size) for one in source]
-        return [small(path.read_bytes()) for path in found], found[0].suffix
+        paths = [min(radar_dir.glob(one), key=lambda p: p.stat().st_size) for one in source]
+        return [small(path.read_bytes()) for path in paths], paths[0].suffix
 
     return read
 
@@ -80,18 +80,18 @@ def small(content: bytes) -> bytes:
 @pytest.mark.parametrize("name", SOURCES)
 def test_some_mutants_of_every_format(contents, tmp_path, name):
     count = 6 if name in SLOW else 24 if isinstance(SOURCES[name], list) else 48
-    found = outcomes(*contents(name), tmp_path, count)
-    assert sum(found.values()) == count
-    assert found["no header"] + found["no scan"] > 0
+    counts = outcomes(*contents(name), tmp_path, count)
+    assert sum(counts.values()) == count
+    assert counts["no header"] + counts["no scan"] > 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_thousand_mutants_of_every_format(contents, tmp_path, name):
-    found = outcomes(*contents(name), tmp_path, 1000, seed=1)
-    print(name, dict(found))
-    assert sum(found.values()) == 1000
+    counts = outcomes(*contents(name), tmp_path, 1000, seed=1)
+    print(name, dict(counts))
+    assert sum(counts.values()) == 1000
 
 
 @pytest.mark.slow

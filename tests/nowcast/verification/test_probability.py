@@ -149,8 +149,8 @@ def test_crps_is_that_of_scores(seed: int, members: int, method: str) -> None:
         "member",
         method=method,
     )
-    found = crps(sums, members if method == "fair" else None)
-    assert found == pytest.approx(float(expected), rel=1e-6)
+    score = crps(sums, members if method == "fair" else None)
+    assert score == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_members_are_left_as_they_were() -> None:

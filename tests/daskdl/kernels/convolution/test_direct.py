@@ -92,9 +92,9 @@ def test_gradients_to_3x3_weights(pad, channels, more, dtype):
     rng = np.random.default_rng(channels)
     x = rng.normal(size=shape).astype(dtype)
     dy = rng.normal(size=(2, rows, columns, channels)).astype(dtype)
-    found = same_bits(lambda: depthwise.weight_gradient(x, dy, geometry))
+    gradient = same_bits(lambda: depthwise.weight_gradient(x, dy, geometry))
     wanted = correlate_weight_gradient(x.astype("f8"), dy.astype("f8"), geometry)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)
+    np.testing.assert_allclose(gradient, wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)
 
 
 FEW_CASES = [
@@ -196,6 +196,6 @@ def test_the_last_window_ends_behind_the_image():
     assert geometry == Geometry((3, 5), (1, 3), (1, 1, 1, 3))
     assert geometry.size(7, 7) == (7, 3)
     for i in range(3):
-        own = weight[2 * i : 2 * i + 2]
-        assert own[:, :, i : i + 3].all()
-        assert own.sum() == 2 * 9 * 4
+        group_weight = weight[2 * i : 2 * i + 2]
+        assert group_weight[:, :, i : i + 3].all()
+        assert group_weight.sum() == 2 * 9 * 4

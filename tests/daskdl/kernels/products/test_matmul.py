@@ -166,7 +166,7 @@ sizes = st.integers(0, 7)
 @pytest.mark.slow
 def test_products_are_asked_of_one_place():
     """An ``@`` or ``np.matmul`` elsewhere would be numpy's BLAS even where MKL is installed."""
-    found = []
+    products = []
     for path in sorted((ROOT / "daskdl").rglob("*.py")):
         if path.name == "matmul.py" or path.is_relative_to(ROOT / "daskdl/data/image"):
             continue  # the matrices of images are 3 x 3
@@ -179,8 +179,8 @@ def test_products_are_asked_of_one_place():
             called = node.attr if isinstance(node, ast.Attribute) else None
             library = isinstance(getattr(node, "value", None), ast.Name) and node.value.id == "np"  # type: ignore[attr-defined]
             if operator or (library and called in {"matmul", "dot", "tensordot", "inner"}):
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
-    assert not found, f"use daskdl.kernels.products.matmul.matmul: {found}"
+                products.append(f"{path.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
+    assert not products, f"use daskdl.kernels.products.matmul.matmul: {products}"
 
 
 def test_without_it_nobody_has_threads_of_it(monkeypatch):

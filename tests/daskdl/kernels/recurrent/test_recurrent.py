@@ -244,8 +244,8 @@ def test_gradient_of_links_is_the_slope(n, height, width, channels):
     d_flows, d_weight = links.project_gradient(
         image, flows, np.ascontiguousarray(weight.T), d_sums, d_image
     )
-    found = (d_image, d_flows, d_weight.T)
-    analytic = sum((d * t).sum() for d, t in zip(found, toward, strict=True))
+    gradients = (d_image, d_flows, d_weight.T)
+    analytic = sum((d * t).sum() for d, t in zip(gradients, toward, strict=True))
 
     def value(step):
         a, b, c = (x + step * t for x, t in zip(arrays, toward, strict=True))

@@ -263,13 +263,13 @@ def _rows(a, none, b, scale):
     ("unit", "start", "stop"), [(1, 0, 7), (1, 2, 5), (3, 1, 2), (3, 2, 4), (3, 3, 4)]
 )
 def test_parts_of_arrays_are_slices(unit, start, stop, writeable):
-    a, found = np.arange(42.0).reshape(7, 3, 2)[:, ::2], np.zeros(7)
+    a, result = np.arange(42.0).reshape(7, 3, 2)[:, ::2], np.zeros(7)
     a.flags.writeable = writeable
-    expected = found.copy()
+    expected = result.copy()
     here = slice(unit * start, unit * stop)
     _rows.py_func(a[here], None, expected[here], 2.0)
-    assert run(_rows, (a, None, found), (2.0,), unit, 0, start, stop) == 0
-    np.testing.assert_array_equal(found, expected)
+    assert run(_rows, (a, None, result), (2.0,), unit, 0, start, stop) == 0
+    np.testing.assert_array_equal(result, expected)
 
 
 @jit

@@ -128,8 +128,8 @@ def second(name: str, **called: str) -> Callable[..., Any]:
 
 def kl_from_standard(torch: Any, mean: Any, log_variance: Any) -> Any:
     normals = torch.distributions.Normal
-    own, standard = normals(mean, (log_variance / 2).exp()), normals(0.0, 1.0)
-    return torch.distributions.kl_divergence(own, standard).sum(-1)
+    posterior, standard = normals(mean, (log_variance / 2).exp()), normals(0.0, 1.0)
+    return torch.distributions.kl_divergence(posterior, standard).sum(-1)
 
 
 SMOOTHING = st.sampled_from([0.0, 0.1, 1.0])

@@ -77,12 +77,12 @@ def test_running_statistics_are_pytorchs(torch):
     torch.nn.functional.batch_norm(
         torch.tensor(x).permute(0, 3, 1, 2), mean, variance, training=True, momentum=1.0
     )
-    _, found = ops.batch_norm(x, None, None)
-    assert found.rows == 60
-    np.testing.assert_allclose(found.mean, mean.numpy(), atol=1e-6)
-    np.testing.assert_allclose(found.unbiased, variance.numpy(), rtol=1e-5)
+    _, statistics = ops.batch_norm(x, None, None)
+    assert statistics.rows == 60
+    np.testing.assert_allclose(statistics.mean, mean.numpy(), atol=1e-6)
+    np.testing.assert_allclose(statistics.unbiased, variance.numpy(), rtol=1e-5)
     ours = ops.batch_norm_inference(
-        x, found.mean.astype("f4"), found.unbiased.astype("f4"), None, None
+        x, statistics.mean.astype("f4"), statistics.unbiased.astype("f4"), None, None
     )
     theirs = torch.nn.functional.batch_norm(torch.tensor(x).permute(0, 3, 1, 2), mean, variance)
     np.testing.assert_allclose(ours.data, theirs.permute(0, 2, 3, 1).numpy(), atol=1e-5)
@@ -226,8 +226,8 @@ def test_any_layout_gives_the_same(name):
     x = normal(4, 3, 6).astype("f4")
     expected = NORMS[name](x, None, None).data
     for other in layouts(x):
-        found = NORMS[name](other, None, None).data
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        actual = NORMS[name](other, None, None).data
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -22,12 +22,12 @@ def test_opera_is_as_h5py_has_it(radar_dir):
     header = read_header(radar_dir / OPERA)
     assert header.format is Format.ODIM_COMPOSITE
     assert header.times == (np.datetime64("2018-08-24T19:00"),)
-    found = read_rain(header, 0, ZRRelation())
+    rain = read_rain(header, 0, ZRRelation())
     with h5py.File(radar_dir / OPERA) as file:
         raw = file["dataset1/data1/data"][:][::-1]
-    np.testing.assert_array_equal(np.isnan(found), raw == -9999000.0)
-    assert (found[raw == -8888000.0] == 0).all()
-    np.testing.assert_allclose(found[raw >= 0], raw[raw >= 0], rtol=1e-6)
+    np.testing.assert_array_equal(np.isnan(rain), raw == -9999000.0)
+    assert (rain[raw == -8888000.0] == 0).all()
+    np.testing.assert_allclose(rain[raw >= 0], raw[raw >= 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("of_centres", [False, True])
