@@ -137,5 +137,4 @@ class Cosine(Module, pure=True):
         """Map x (..., in) to (..., out)."""
         check_last_axis(self, x, None, self.in_features)
         directions = ops.normalize(self.weight, eps=self.eps)
-        y: Tensor = ops.linear(ops.normalize(x, eps=self.eps), directions, None)
-        return y
+        return ops.linear(ops.normalize(x, eps=self.eps), directions, None)

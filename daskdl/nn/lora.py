@@ -58,10 +58,9 @@ class LoRA(Module, pure=True):
 
     def forward(self, x: Any) -> Tensor:
         """Map x (..., in) to (..., out)."""
-        y: Tensor = ops.add(
+        return ops.add(
             self.layer(x), linear(linear(x, self.down, None) * self.scale, self.up, None)
         )
-        return y
 
     def merge(self) -> Linear:
         """Return the layer with this map in its weights, which are trained again."""

@@ -131,5 +131,4 @@ def _flat(mask: Any) -> tuple[NDArray[np.uint8], list[int]]:
 
 
 def _address(x: Array) -> int:
-    place: int = x.__array_interface__["data"][0]
-    return place
+    return x.__array_interface__["data"][0]

@@ -133,8 +133,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     x, dy = _plain(x), _plain(dy)
     if chosen == "winograd":
         return winograd.weight_gradient(x, dy, geometry.kernel[0], _first_pad(geometry))
-    gradient: Array = _MODULES[chosen].weight_gradient(x, dy, geometry)
-    return gradient
+    return _MODULES[chosen].weight_gradient(x, dy, geometry)
 
 
 def _plain(array: Array) -> Array:

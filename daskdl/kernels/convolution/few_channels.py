@@ -112,8 +112,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
         windows = scratch("windows", (threads(), WINDOWS, _width(depth)), x.dtype)
         over_range(_gradients, PARTS, least, image, plan, gradients, sums, windows, bounds)
     # Behind a window's numbers anything may stand, and its sums.
-    dw: Array = sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
-    return dw
+    return sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
 
 
 def _width(depth: int) -> int:

@@ -48,8 +48,7 @@ def decoded(offsets: Array, priors: Array) -> Array:
     # as torchvision: a size is at most 62.5 times the prior's, whatever was predicted
     most = np.float32(np.log(1000 / 16))
     half = np.exp(np.minimum(offsets[..., 2:] / np.float32(SIZE), most)) * (priors[:, 2:] / 2)
-    result: Array = np.concatenate([centres - half, centres + half], -1)
-    return result
+    return np.concatenate([centres - half, centres + half], -1)
 
 
 @jit

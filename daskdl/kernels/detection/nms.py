@@ -35,8 +35,7 @@ def nms(boxes: Array, scores: Array, overlap: float, most: int | None = None) ->
     edges = np.ascontiguousarray(boxes[order].T, np.float32)
     kept = np.empty(limit, np.int64)
     count = _keep(edges, np.float32(overlap), kept)
-    result: NDArray[np.int64] = order[kept[:count]]
-    return result
+    return order[kept[:count]]
 
 
 @fastjit

@@ -45,8 +45,7 @@ def moments(x: Array) -> Array:
     source, channels = flat(x), x.shape[-1]
     shift = _sampled(source, channels, repeats(channels, SUM_ROW))
     parts = sums_of(add_moments, x, source, shift)
-    of_channels: Array = _moments(parts, shift, x.size // channels)
-    return of_channels
+    return _moments(parts, shift, x.size // channels)
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
@@ -66,8 +65,7 @@ def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, r
     gradients, source = flat(dy, x.dtype), flat(x)
     lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    sums: Array = two_sums(sums_of(add_gradients, x, gradients, source, lanes, floor), lanes, mean)
-    return sums
+    return two_sums(sums_of(add_gradients, x, gradients, source, lanes, floor), lanes, mean)
 
 
 def input_gradient(

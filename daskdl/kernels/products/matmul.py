@@ -128,8 +128,7 @@ def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
 
 
 def _address(x: Array) -> int:
-    place: int = x.__array_interface__["data"][0]  # quicker than x.ctypes
-    return place
+    return x.__array_interface__["data"][0]  # quicker than x.ctypes
 
 
 def _cost(read: int, ordered: int, k: int) -> float:

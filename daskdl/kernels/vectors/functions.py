@@ -24,8 +24,7 @@ def _by(kernel: Any, numpys: Any, *arrays: Any) -> Array:
     """Return a function of floats, which are broadcast; of other numbers it is numpy's."""
     dtype = np.result_type(*arrays)
     if dtype not in (np.float32, np.float64):
-        computed: Array = numpys(*arrays)
-        return computed
+        return numpys(*arrays)
     whole = np.broadcast_arrays(*(np.asarray(a, dtype) for a in arrays))
     result = np.empty(whole[0].shape, dtype)
     rows = *map(flat, whole), result.reshape(-1)
@@ -62,8 +61,7 @@ def _power(x, exponent, result):
 def power(x: Any, exponent: Any) -> Array:
     """Return x to the power of an exponent."""
     if np.ndim(exponent) == 0 and exponent in (-1, 0, 0.5, 1, 2):
-        simple: Array = np.power(x, exponent)  # no power at all
-        return simple
+        return np.power(x, exponent)  # no power at all
     return _by(_power, np.power, x, exponent)
 
 

@@ -115,8 +115,7 @@ class MultiHeadAttention(Module, pure=True):
     def _by_head(self, x: Tensor) -> Tensor:
         n, steps, features = x.shape
         split = ops.reshape(x, shape=(n, steps, self.heads, features // self.heads))
-        y: Tensor = ops.transpose(split, axes=(0, 2, 1, 3))
-        return y
+        return ops.transpose(split, axes=(0, 2, 1, 3))
 
 
 def _joined(
@@ -163,8 +162,7 @@ class PositionalEncoding(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, T, C) to the same shape."""
         check_last_axis(self, x, 3, self.features)
-        y: Tensor = add(x, waves(x.shape[1], self.features, self.longest).astype(x.dtype))
-        return y
+        return add(x, waves(x.shape[1], self.features, self.longest).astype(x.dtype))
 
 
 @lru_cache(maxsize=16)
@@ -212,8 +210,7 @@ class FeedForward(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (..., C) to the same shape."""
         check_last_axis(self, x, None, self.features)
-        y: Tensor = self.narrow(self.dropout(self.activation(self.widen(x))))
-        return y
+        return self.narrow(self.dropout(self.activation(self.widen(x))))
 
 
 class TransformerBlock(Module, pure=True):
@@ -305,5 +302,4 @@ class TransformerBlock(Module, pure=True):
     def _around(self, x: Any, norm: Any, part: Any) -> Tensor:
         if self.norm_first:
             return x + self.dropout(part(norm(x)))
-        y: Tensor = norm(self.dropout(part(x)) + x)
-        return y
+        return norm(self.dropout(part(x)) + x)

@@ -125,8 +125,7 @@ class EmbeddingBag(Embedding):
         elif self.mode == "sqrtn":
             shares = _divided(shares, np.sqrt((shares * shares).sum(1, keepdims=True)))
         bags = ops.matmul(shares.astype(rows.dtype, copy=False)[:, None], rows)
-        y: Tensor = ops.reshape(bags, shape=(len(ids), self.features))
-        return y
+        return ops.reshape(bags, shape=(len(ids), self.features))
 
 
 def _divided(shares: Array, total: Array) -> Array:

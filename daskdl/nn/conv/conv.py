@@ -70,11 +70,10 @@ class _Conv(Windows, Module, pure=True):
         check_last_axis(self, x, self.axes + 2, self.in_channels)
         steps: Any = self.stride, self.dilation
         stride, dilation = (one[0] for one in steps) if self.axes == 1 else steps
-        y: Tensor = getattr(ops, self._operation)(
+        return getattr(ops, self._operation)(
             x, self.weight, self.bias, stride=stride, pad=self._padding.of(x.shape[1:-1]),
             dilation=dilation, groups=self.groups,
         )  # fmt: skip
-        return y
 
 
 class Conv1d(_Conv, pure=True):
@@ -159,8 +158,7 @@ class SeparableConv2d(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, in) to (N, rows, columns, out)."""
         check_last_axis(self, x, 4, self.in_channels)
-        y: Tensor = self.pointwise(self.depthwise(x))
-        return y
+        return self.pointwise(self.depthwise(x))
 
 
 class _ConvTranspose(Module, pure=True):
@@ -197,11 +195,10 @@ class _ConvTranspose(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., in) to (N, ..., out)."""
         check_last_axis(self, x, self.axes + 2, self.in_channels)
-        y: Tensor = getattr(ops, self._operation)(
+        return getattr(ops, self._operation)(
             x, self.weight, self.bias, stride=self.stride, pad=self.pad,
             output_pad=self.output_pad, dilation=self.dilation, groups=self.groups,
         )  # fmt: skip
-        return y
 
 
 class ConvTranspose1d(_ConvTranspose):
@@ -227,8 +224,7 @@ class ConvTranspose1d(_ConvTranspose):
             dilation=(1, *self.dilation),
             groups=self.groups,
         )
-        sequence: Tensor = ops.reshape(y, shape=(n, *y.shape[2:]))
-        return sequence
+        return ops.reshape(y, shape=(n, *y.shape[2:]))
 
 
 class ConvTranspose2d(_ConvTranspose):

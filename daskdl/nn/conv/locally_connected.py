@@ -115,5 +115,4 @@ class LocallyConnected1d(Module, pure=True):
                 f"{tuple(x.shape)}"
             )
         y = self.images(ops.reshape(x, shape=(*x.shape[:2], 1, x.shape[2])))
-        result: Tensor = ops.reshape(y, shape=(y.shape[0], y.shape[1], y.shape[3]))
-        return result
+        return ops.reshape(y, shape=(y.shape[0], y.shape[1], y.shape[3]))

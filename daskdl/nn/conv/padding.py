@@ -120,8 +120,7 @@ class Pad(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to a larger one."""
         pairs = _pairs(self, x, self.widths)
-        y: Tensor = ops.pad(x, widths=pairs, value=self.value, mode=self.mode)
-        return y
+        return ops.pad(x, widths=pairs, value=self.value, mode=self.mode)
 
 
 class Crop(Module, pure=True):
@@ -145,8 +144,7 @@ class Crop(Module, pure=True):
                 f"{tuple(x.shape)}"
                 "; cut less off"
             )
-        y: Tensor = ops.pad(x, widths=[(-before, -behind) for before, behind in pairs])
-        return y
+        return ops.pad(x, widths=[(-before, -behind) for before, behind in pairs])
 
 
 def _pairs(layer: Module, x: Any, widths: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -88,8 +88,7 @@ def _bias(constants: dict[str, Array], name: str, x: str, w: str, alpha: float) 
     if bias is None or of_x is None or of_w is None:
         return None
     scale = of_x.reshape(-1).astype(np.float64) * of_w.reshape(-1) * alpha
-    floats: Array = (bias * scale).astype(np.float32)
-    return floats
+    return (bias * scale).astype(np.float32)
 
 
 def _around(

@@ -276,8 +276,7 @@ class Module(Structure, Predicting):
         With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
         """
         if names == "torch":
-            converted: dict[str, NDArray[np.float32]] = UPPER["torch names"]().to_torch(self)
-            return converted
+            return UPPER["torch names"]().to_torch(self)
         return {name: tensor.data.copy() for name, tensor in self._state().items()}
 
     def _state(self) -> dict[str, Parameter | Buffer | Frozen]:

@@ -38,8 +38,7 @@ class _OfOperation(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Apply the operation."""
         settings = {name: getattr(self, name) for name in self._settings}
-        y: Tensor = type(self)._operation(x, **settings)
-        return y
+        return type(self)._operation(x, **settings)
 
 
 def arguments_of(cls: type) -> tuple[str, ...]:

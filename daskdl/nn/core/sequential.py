@@ -126,8 +126,7 @@ class Concat(Module, pure=True):
                 f"{', '.join(str(tuple(result.shape)) for result in results)}"
                 "; pad the layers so that their results have one size"
             )
-        y: Tensor = ops.concatenate(*results, axis=self.axis)
-        return y
+        return ops.concatenate(*results, axis=self.axis)
 
 
 class Parallel(Module, pure=True):

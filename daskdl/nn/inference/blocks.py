@@ -116,7 +116,4 @@ def _block(
         (-1.0, 1.0) if at is None else (at.joined.low, at.joined.high) for at in (first, middle)
     ]
     key = "bottleneck", *map(id, (expand, depthwise, last)), *limits
-    block: Bottleneck = run.prepared.get(
-        key, lambda: Bottleneck(expand, depthwise, last, limits[0], limits[1])
-    )
-    return block
+    return run.prepared.get(key, lambda: Bottleneck(expand, depthwise, last, limits[0], limits[1]))

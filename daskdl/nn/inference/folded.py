@@ -63,8 +63,7 @@ class Folded:
                     self._products = self._of_all()
         if self._products is not None:
             return gather(self._products, taken.ids)
-        products: Array = self._affine(rows_of(*taken))
-        return products
+        return self._affine(rows_of(*taken))
 
     def _of_all(self) -> Array:
         products: Array = self._affine(self._table)

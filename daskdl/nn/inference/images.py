@@ -63,8 +63,7 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
             x.round(into)
             rounded = x.rounded
             if rounded is not None and rounded.scale == into:
-                y: Array = run.call(maxima_of_bytes, rounded.bytes, windows)
-                return y
+                return run.call(maxima_of_bytes, rounded.bytes, windows)
         return extend(run.call(_maxima, run.plain(x), **settings), joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]

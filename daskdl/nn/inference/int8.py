@@ -100,8 +100,7 @@ def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = F
     array = array if order is None else array.transpose(order)
 
     def compute(joined: Joined) -> Array:
-        y: Array = run.call(to_bytes, run.plain(array), *scale)
-        return y
+        return run.call(to_bytes, run.plain(array), *scale)
 
     axes = None if order is None else tuple(int(i) for i in np.argsort(order))
     y = Pending(compute, extension(run), array.shape, np.float32, axes=axes)
@@ -129,18 +128,16 @@ def _waiting(
             return Product(unpacked(words, shape), *folded(scale, shift, norm), geometry, of_x)
 
         more = key_of(run, norm), run.prepared.key(vector)
-        kept: Product = run.prepared.get(("int8", key, geometry, of_x, *more), make)
-        return kept
+        return run.prepared.get(("int8", key, geometry, of_x, *more), make)
 
     def compute(joined: Joined) -> Array:
         product, residual, of_residual = prepared(joined.norm, joined.bias), joined.residual, None
         if isinstance(residual, Rounded):
             residual, of_residual = residual
-        y: Array = run.call(
+        return run.call(
             product, _bytes(run, x, of_x, product), residual, of_residual, joined.low,
             joined.high, joined.into,
         )  # fmt: skip
-        return y
 
     y = Pending(compute, extension(run), result, np.float32)
     y.gives_bytes, y.takes_bias = True, bias is None

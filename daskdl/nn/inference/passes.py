@@ -34,8 +34,7 @@ class Pass:
     def plain(self, value: Any) -> Array:
         """Return a tensor's numbers as kernels take them, without gaps."""
         array = array_of(value)
-        whole: Array = array if array.flags.carray else self.call(_plain, array)
-        return whole
+        return array if array.flags.carray else self.call(_plain, array)
 
     def evaluate(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], settings: dict[str, Any]

@@ -267,8 +267,7 @@ class Recorder:
 
 
 def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return array.__array_interface__["data"][0]
 
 
 def _holds_array(value: Any) -> bool:

@@ -59,18 +59,14 @@ def conv2d(
         def make() -> Convolution:
             return Convolution(*folded(filters, shift, norm), geometry, columns)
 
-        convolution: Convolution = run.prepared.get(
-            (key, geometry, columns, key_of(run, norm)), make
-        )
-        return convolution
+        return run.prepared.get((key, geometry, columns, key_of(run, norm)), make)
 
     def compute(joined: Joined) -> Array:
         convolution = prepare(joined.norm)
         whole, inputs = with_those_before(run, convolution, x)
         more = joined.residual, joined.low, joined.high
         if isinstance(whole, JoinedConvolution):
-            y: Array = run.call(whole, *more, *inputs)
-            return y
+            return run.call(whole, *more, *inputs)
         (image,) = inputs
         if not (convolution.any_order and image.flags.behaved):
             image = run.plain(image)
@@ -94,8 +90,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
         affine_map = run.prepared.get(
             ("affine", full_key), lambda: Affine(*folded(weight, bias, norm))
         )
-        y: Array = run.call(affine_map, rows, joined.residual, joined.low, joined.high)
-        return y
+        return run.call(affine_map, rows, joined.residual, joined.low, joined.high)
 
     return Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
 
@@ -187,8 +182,7 @@ def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
 def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
     key = "norm", run.prepared.key(*norm[:4]), norm.eps
     lanes = run.prepared.get(key, lambda: _lanes(norm))
-    y: Array = run.call(_normalise, lanes, x, joined.residual, joined.low, joined.high)
-    return y
+    return run.call(_normalise, lanes, x, joined.residual, joined.low, joined.high)
 
 
 def extension(run: Pass) -> Extend:
@@ -210,16 +204,14 @@ def extension(run: Pass) -> Extend:
         more = joined.residual if joined.bias is None else joined.bias
         if joined.bias is not None and joined.residual is not None:
             x, more = run.call(np.add, x, joined.bias), joined.residual
-        y: Array = run.call(_ended, x, more, joined.low, joined.high)
-        return y
+        return run.call(_ended, x, more, joined.low, joined.high)
 
     return extend
 
 
 def floats_of(run: Pass, x: Rounded) -> Array:
     """Return the numbers that bytes stand for."""
-    y: Array = run.call(to_floats, x.bytes, *x.scale)
-    return y
+    return run.call(to_floats, x.bytes, *x.scale)
 
 
 def _ended(x: Array, more: Array | None, low: float, high: float) -> Array:

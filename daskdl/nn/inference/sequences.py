@@ -116,13 +116,9 @@ class _Convolutions:
         columns = geometry.size(*x.shape[1:3])[1]
         key = self._prepared.key(weight), geometry, columns, None
         made = self._prepared.get(key, lambda: Convolution(weight, None, geometry, columns))
-        y: Array = made(x)
-        return y
+        return made(x)
 
     def prepared(self, weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
         """Return a function that adds the convolution of images to an array."""
         key = "adding", self._prepared.key(weight), geometry
-        adding: Callable[[Array, Array], Array] = self._prepared.get(
-            key, lambda: conv2d.prepared(weight, geometry)
-        )
-        return adding
+        return self._prepared.get(key, lambda: conv2d.prepared(weight, geometry))

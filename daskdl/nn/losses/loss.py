@@ -83,10 +83,7 @@ class OperationLoss(Loss):
         several = self._several
         predictions = parts(self, prediction, several) if several else (prediction,)
         settings = {name: getattr(self, name) for name in self._settings}
-        loss: Tensor = type(self)._operation(
-            *predictions, target, **settings, sample_weight=sample_weight
-        )
-        return loss
+        return type(self)._operation(*predictions, target, **settings, sample_weight=sample_weight)
 
 
 def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:

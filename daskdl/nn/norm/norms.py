@@ -64,11 +64,10 @@ class BatchNorm(Module, pure=True):
         check_last_axis(self, x, None, self.channels)
         mean, variance = self.running_mean.data, self.running_variance.data
         if not self.training:
-            y: Tensor = batch_norm_inference(
+            return batch_norm_inference(
                 x, mean.astype(x.dtype, copy=False), variance.astype(x.dtype, copy=False),
                 self.weight, self.bias, residual, eps=self.eps, relu=self.relu,
             )  # fmt: skip
-            return y
         y, statistics = batch_norm(
             x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu
         )
@@ -104,8 +103,7 @@ class LayerNorm(Module, pure=True):
                 f"{tuple(x.shape)}"
                 "; give the layer the shape of these axes"
             )
-        y: Tensor = layer_norm(x, self.weight, self.bias, axes=len(self.shape), eps=self.eps)
-        return y
+        return layer_norm(x, self.weight, self.bias, axes=len(self.shape), eps=self.eps)
 
 
 class GroupNorm(Module, pure=True):
@@ -134,8 +132,7 @@ class GroupNorm(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to the same shape."""
         check_last_axis(self, x, None, self.channels)
-        y: Tensor = group_norm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
-        return y
+        return group_norm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
 
 
 class Normalize(Module, pure=True):
@@ -205,5 +202,4 @@ class WithinChannelLRN(Module, pure=True):
             pad=(self.size // 2,) * 4,
         )
         scale = ops.power(squares * self.alpha + 1.0, exponent=-self.beta)
-        y: Tensor = ops.multiply(x, scale)
-        return y
+        return ops.multiply(x, scale)

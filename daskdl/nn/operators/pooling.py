@@ -156,8 +156,7 @@ def max_unpool(call: Call, x: Value, places: Value, shape: Value = None) -> Valu
     whole = inner if shape is None else tuple(int(n) for n in array(shape))
     # Places count through what was pooled, which is the smaller of the two.
     index = np.unravel_index(array(places), inner)
-    y: Any = ops.scatter(np.zeros(whole, values.dtype), x, index=tuple(index))
-    return y
+    return ops.scatter(np.zeros(whole, values.dtype), x, index=tuple(index))
 
 
 @operator("RoiAlign")

@@ -95,8 +95,7 @@ class Mish(_OfOperation, values="-0.303,  0.375,  1.944"):
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
-        y: Tensor = ops.multiply(x, ops.tanh(ops.softplus(x)))
-        return y
+        return ops.multiply(x, ops.tanh(ops.softplus(x)))
 
 
 class Sigmoid(_OfOperation, operation=ops.sigmoid, values="0.269, 0.622, 0.881"):
@@ -120,8 +119,7 @@ class TanhShrink(_OfOperation, values="-0.238,  0.038,  1.036"):
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
-        y: Tensor = ops.subtract(x, ops.tanh(x))
-        return y
+        return ops.subtract(x, ops.tanh(x))
 
 
 class Softplus(_OfOperation, values="0.313, 0.974, 2.127"):
@@ -194,8 +192,7 @@ class RReLU(Module, pure=True):
         if not self.training:
             return ops.leaky_relu(x, slope=(self.low + self.high) / 2)
         slopes = generator_of_draw().uniform(self.low, self.high, x.shape).astype(x.dtype)
-        y: Tensor = ops.multiply(x, np.where(np.asarray(x) >= 0, x.dtype.type(1), slopes))
-        return y
+        return ops.multiply(x, np.where(np.asarray(x) >= 0, x.dtype.type(1), slopes))
 
 
 class SReLU(Module):
@@ -219,8 +216,7 @@ class SReLU(Module):
         above = self.right + self.slope_right * ops.subtract(x, self.right)
         below = self.left + self.slope_left * ops.subtract(x, self.left)
         inner = ops.where(values > self.left.data, x, below)
-        y: Tensor = ops.where(values >= self.right.data, above, inner)
-        return y
+        return ops.where(values >= self.right.data, above, inner)
 
 
 class Maxout(Module, pure=True):
@@ -244,8 +240,7 @@ class Maxout(Module, pure=True):
         """Map x (..., in) to (..., out)."""
         check_last_axis(self, x, None, self.in_features)
         pieces = ops.reshape(self.linear(x), shape=(*x.shape[:-1], self.pieces, self.out_features))
-        y: Tensor = ops.amax(pieces, axis=-2)
-        return y
+        return ops.amax(pieces, axis=-2)
 
 
 class Highway(Module, pure=True):
@@ -280,8 +275,7 @@ class Highway(Module, pure=True):
         """Map x (..., C) to the same shape."""
         check_last_axis(self, x, None, self.features)
         gate = ops.sigmoid(self.gate(x))
-        y: Tensor = gate * ops.subtract(self.activation(self.linear(x)), x) + x
-        return y
+        return gate * ops.subtract(self.activation(self.linear(x)), x) + x
 
 
 class Softmax(_OfOperation, operation=ops.softmax, values="0.039, 0.175, 0.786"):

@@ -61,8 +61,7 @@ class Power(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         base = ops.add(ops.multiply(x, self.scale), self.shift)
-        y: Tensor = ops.power(base, exponent=self.exponent)
-        return y
+        return ops.power(base, exponent=self.exponent)
 
 
 class Clip(_OfOperation, operation=ops.clip):
@@ -84,8 +83,7 @@ class Affine(Module, pure=True):
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
-        y: Tensor = ops.add(ops.multiply(x, self.scale), self.shift)
-        return y
+        return ops.add(ops.multiply(x, self.scale), self.shift)
 
 
 class Scale(Module, pure=True):

@@ -50,8 +50,7 @@ class Dropout(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         seed, counter = next_draw() if self.training else (0, 0)
-        y: Tensor = dropout(x, rate=self.rate if self.training else 0, seed=seed, counter=counter)
-        return y
+        return dropout(x, rate=self.rate if self.training else 0, seed=seed, counter=counter)
 
 
 class SpatialDropout(Dropout):
@@ -65,8 +64,7 @@ class SpatialDropout(Dropout):
         if not self.training or not self.rate:
             return ops.reshape(x, shape=tuple(x.shape))
         ones = (len(x.shape) - 2) * (1,)
-        y: Tensor = ops.multiply(x, _kept((x.shape[0], *ones, x.shape[-1]), x.dtype, self.rate))
-        return y
+        return ops.multiply(x, _kept((x.shape[0], *ones, x.shape[-1]), x.dtype, self.rate))
 
 
 class AlphaDropout(Dropout):
@@ -86,8 +84,7 @@ class AlphaDropout(Dropout):
         kept = _kept(tuple(x.shape), x.dtype, self.rate) > 0
         factor = (scale * kept).astype(x.dtype)
         shift = (scale * least * (~kept - self.rate)).astype(x.dtype)
-        y: Tensor = ops.multiply(x, factor) + shift
-        return y
+        return ops.multiply(x, factor) + shift
 
 
 def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
@@ -154,8 +151,7 @@ class GaussianSampler(Module, pure=True):
         if not self.training:
             return ops.reshape(mean, shape=tuple(mean.shape))
         deviation = ops.exp(ops.multiply(log_variance, 0.5))
-        y: Tensor = ops.add(mean, deviation * _normal(mean, 1.0))
-        return y
+        return ops.add(mean, deviation * _normal(mean, 1.0))
 
 
 def _normal(x: Any, deviation: float) -> Array:

@@ -56,7 +56,7 @@ class _Pool(Module, pure=True):
         """Map x (N, ..., C) to (N, windows ..., C)."""
         check_axes(self, x, _AXES[self._axes])
         plain = self._axes == 1
-        y: Tensor = getattr(ops, self._operation)(
+        return getattr(ops, self._operation)(
             x,
             kernel_size=self.kernel[0] if plain else self.kernel,
             stride=self.stride[0] if plain else self.stride,
@@ -64,7 +64,6 @@ class _Pool(Module, pure=True):
             ceil_mode=self.ceil_mode,
             **self._settings(),
         )
-        return y
 
     def _settings(self) -> dict[str, Any]:
         return {}
@@ -206,8 +205,7 @@ def _as_image(layer: Module, x: Any) -> Tensor:
         )
     if len(x.shape) == 4:
         return x
-    y: Tensor = ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:-1]), 1, x.shape[-1]))
-    return y
+    return ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:-1]), 1, x.shape[-1]))
 
 
 class RoIPool(Module, pure=True):
@@ -231,8 +229,7 @@ class RoIPool(Module, pure=True):
         """
         x, regions = x if regions is None else (x, regions)
         check_axes(self, x, "N H W C")
-        y: Tensor = roi_pool(x, regions, size=self.size, scale=self.scale)
-        return y
+        return roi_pool(x, regions, size=self.size, scale=self.scale)
 
 
 class RoIAlign(Module, pure=True):
@@ -261,11 +258,10 @@ class RoIAlign(Module, pure=True):
         """
         x, regions = x if regions is None else (x, regions)
         check_axes(self, x, "N H W C")
-        y: Tensor = roi_align(
+        return roi_align(
             x, regions, size=self.size, scale=self.scale, samples=self.samples,
             aligned=self.aligned,
         )  # fmt: skip
-        return y
 
 
 class Upsample(Module, pure=True):

@@ -97,11 +97,10 @@ class Int8Conv2d(Windows, _Int8, pure=True):
         check_last_axis(self, x, 4, self.in_channels)
         pad: Any = self._padding.of(x.shape[1:-1])
         steps: Any = self.stride, self.dilation
-        y: Tensor = ops.int8_conv2d(
+        return ops.int8_conv2d(
             x, self.words, self.scale, self.bias, shape=self.shape, of_x=self.of_x,
             stride=steps[0], pad=pad, dilation=steps[1], groups=self.groups,
         )  # fmt: skip
-        return y
 
 
 class Int8Linear(_Int8, pure=True):
@@ -129,10 +128,9 @@ class Int8Linear(_Int8, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (..., in) to (..., out)."""
         check_last_axis(self, x, None, self.in_features)
-        y: Tensor = ops.int8_linear(
+        return ops.int8_linear(
             x, self.words, self.scale, self.bias, shape=self.shape, of_x=self.of_x
         )
-        return y
 
 
 def int8_of(layer: Conv2d | Linear, x_scale: float | None, x_zero: int) -> Int8Conv2d | Int8Linear:

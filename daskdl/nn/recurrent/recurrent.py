@@ -74,10 +74,7 @@ class _Recurrent(Module, pure=True):
     def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
         """Run one direction of a layer, whose weights' names end with ``at``."""
         weights = [getattr(self, f"{kind}_{at}", None) for kind in self._weights]
-        result: tuple[Any, ...] = type(self)._operation(
-            x, *state, *weights, **self._settings(), **settings
-        )
-        return result
+        return type(self)._operation(x, *state, *weights, **self._settings(), **settings)
 
     def forward(
         self,

@@ -43,8 +43,7 @@ class _Merge(Module, pure=True):
         """Map arrays that broadcast to one."""
         arrays = _given(self, inputs)
         with _naming(self, arrays):
-            y: Tensor = functools.reduce(type(self)._operation, arrays)
-        return y
+            return functools.reduce(type(self)._operation, arrays)
 
 
 class Add(_Merge):
@@ -105,8 +104,7 @@ class Dot(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map two arrays to one."""
-        y: Tensor = ops.sum(ops.multiply(*_two(self, inputs)), axis=-1)
-        return y
+        return ops.sum(ops.multiply(*_two(self, inputs)), axis=-1)
 
 
 class CosineSimilarity(Module, pure=True):
@@ -118,8 +116,7 @@ class CosineSimilarity(Module, pure=True):
     def forward(self, *inputs: Any) -> Tensor:
         """Map two arrays to one."""
         first, second = (ops.normalize(x, eps=self.eps) for x in _two(self, inputs))
-        y: Tensor = ops.sum(first * second, axis=-1)
-        return y
+        return ops.sum(first * second, axis=-1)
 
 
 class PairwiseDistance(Module, pure=True):
@@ -142,8 +139,7 @@ class PairwiseDistance(Module, pure=True):
         """Map two arrays to one."""
         difference = ops.abs(ops.subtract(*_two(self, inputs)) + self.eps)
         total = ops.sum(ops.power(difference, exponent=self.p), axis=-1)
-        y: Tensor = ops.power(total, exponent=1 / self.p)
-        return y
+        return ops.power(total, exponent=1 / self.p)
 
 
 class Join(Module, pure=True):
@@ -156,8 +152,7 @@ class Join(Module, pure=True):
         """Map arrays that differ in one axis to one."""
         arrays = _given(self, inputs)
         with _naming(self, arrays):
-            y: Tensor = ops.concatenate(*arrays, axis=self.axis)
-        return y
+            return ops.concatenate(*arrays, axis=self.axis)
 
 
 class Stack(Module, pure=True):
@@ -170,8 +165,7 @@ class Stack(Module, pure=True):
         """Map arrays of one shape to one."""
         arrays = _given(self, inputs)
         with _naming(self, arrays):
-            y: Tensor = ops.stack(*arrays, axis=self.axis)
-        return y
+            return ops.stack(*arrays, axis=self.axis)
 
 
 class Split(Module, pure=True):
@@ -194,8 +188,7 @@ class Split(Module, pure=True):
                 f"Split: expected {sum(self.sizes)} places in axis {self.axis}, found shape "
                 f"{tuple(x.shape)}"
             )
-        y: tuple[Tensor, ...] = ops.split(x, sizes=self.sizes, axis=self.axis)
-        return y
+        return ops.split(x, sizes=self.sizes, axis=self.axis)
 
 
 class Pick(Module, pure=True):

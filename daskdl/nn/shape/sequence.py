@@ -41,8 +41,7 @@ class TimeDistributed(Module, pure=True):
             )
         n, steps, *rest = x.shape
         y = self.layer(ops.reshape(x, shape=(n * steps, *rest)))
-        result: Tensor = ops.reshape(y, shape=(n, steps, *y.shape[1:]))
-        return result
+        return ops.reshape(y, shape=(n, steps, *y.shape[1:]))
 
 
 class Bidirectional(Module, pure=True):
@@ -107,8 +106,7 @@ class RecurrentDecoder(Module, pure=True):
             x = ops.reshape(y, shape=(y.shape[0], y.shape[2]))
             x = x if self.head is None else self.head(x)
             outputs.append(x)
-        result: Tensor = ops.stack(*outputs, axis=1)
-        return result
+        return ops.stack(*outputs, axis=1)
 
 
 class Masking(Module):
@@ -120,8 +118,7 @@ class Masking(Module):
     def forward(self, x: Any) -> Tensor:
         """Map any shape (..., C) to the same shape."""
         kept = (np.asarray(x) != self.value).any(-1, keepdims=True)
-        y: Tensor = ops.multiply(x, kept.astype(x.dtype))
-        return y
+        return ops.multiply(x, kept.astype(x.dtype))
 
 
 def _outputs(result: Any) -> Any:

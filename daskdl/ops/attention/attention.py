@@ -91,8 +91,7 @@ def attention(
     floats = all(x.dtype in FLOATS and x.dtype == query.dtype for x in (query, key, value))
     if not floats or 0 in (t, s) or watcher_of_operations() is not None:
         return _by_operations(query, key, value, mask, how)
-    y: Tensor = _in_tiles(query, key, value, mask, how=how)
-    return y
+    return _in_tiles(query, key, value, mask, how=how)
 
 
 @op
@@ -122,8 +121,7 @@ def _by_operations(query: Any, key: Any, value: Any, mask: Array | None, how: We
     weights = softmax(scores)
     if how.rate:
         weights = dropout(weights, rate=how.rate, seed=how.seed, counter=how.counter)
-    y: Tensor = matmul(weights, value)
-    return y
+    return matmul(weights, value)
 
 
 @op

@@ -70,8 +70,7 @@ def multibox(
         return np.broadcast_to(s.reshape(-1), len(shares)) * shares
 
     def to_offsets(s: Array) -> Any:
-        slope: Array = np.clip(difference, -1, 1) * each(s)[:, None, None].astype(offsets.dtype)
-        return slope
+        return np.clip(difference, -1, 1) * each(s)[:, None, None].astype(offsets.dtype)
 
     def to_logits(s: Array) -> Any:
         return weighted.gradient(logits, classes, scales, (chosen * each(s)[:, None]).reshape(-1))

@@ -164,8 +164,7 @@ def batch_norm_inference(
     array([[-1., -1.],
            [ 1.,  1.]])
     """
-    y: Tensor = _inference(x, mean, variance, weight, bias, residual, eps=eps, relu=relu)
-    return y
+    return _inference(x, mean, variance, weight, bias, residual, eps=eps, relu=relu)
 
 
 @op

@@ -135,8 +135,7 @@ def bins(length: int, count: int) -> list[tuple[int, int]]:
 
 def _separably(x: Any, matrix: Any, size: tuple[int, int], *settings: Any) -> Tensor:
     rows, columns = (matrix(n, m, *settings) for n, m in zip(x.shape[1:3], size, strict=True))
-    y: Tensor = along(along(x, matrix=rows, axis=1), matrix=columns, axis=2)
-    return y
+    return along(along(x, matrix=rows, axis=1), matrix=columns, axis=2)
 
 
 @lru_cache(maxsize=64)

@@ -75,8 +75,7 @@ def lstm(
 
 
 def _product(rows: Array, weight: Array) -> Array:
-    product: Array = product_of(weight)(rows, weight.T)
-    return product
+    return product_of(weight)(rows, weight.T)
 
 
 def compute(
