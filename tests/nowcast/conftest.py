@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def polar(radar_dir: Path) -> Path:
+def polar(radar_dir):
     """Folder with single polar files."""
     return radar_dir / "polar"
 
 
 @pytest.fixture(scope="session")
-def helchteren(radar_dir: Path) -> list[Path]:
+def helchteren(radar_dir):
     """Eight volumes of reflectivity, five minutes apart."""
     return sorted((radar_dir / "polar_sequence").glob("*.dbzh.*"))
 
 
 @pytest.fixture(autouse=True)
-def _log_of_one_test() -> Iterator[None]:
+def _log_of_one_test():
     """Take away the handlers that a command leaves: the next test has another standard error."""
     log = logging.getLogger("nowcast")
     handlers, level, propagate = log.handlers[:], log.level, log.propagate

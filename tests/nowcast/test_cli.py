@@ -136,10 +136,10 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     """As a terminal does it: the signal reaches the driver and every worker at once."""
     store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
 
-    def command(out: Path) -> list[str]:
+    def command(out):
         return training(store, out, 4)
 
-    def start(out: Path) -> subprocess.Popen[str]:
+    def start(out):
         return started([*command(out), "--workers", "2"])
 
     out = tmp_path / "m"

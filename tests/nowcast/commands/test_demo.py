@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,7 +57,7 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def scans(tmp_path_factory) -> Path:
+def scans(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scans")
     simulate(folder, hours=0.5)
     return folder

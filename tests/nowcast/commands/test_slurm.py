@@ -73,7 +73,7 @@ def weights(out: Path) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory) -> Path:
+def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     radar = Radar(gates=120, elevations=(0.5,))
     simulate(folder / "scans", hours=10, step_minutes=5, radar=radar)
@@ -133,13 +133,13 @@ def test_a_watch_hands_over_to_the_next_job(inputs, tmp_path):
         "ingest: {size: 64, spacing: 2000}\n"
     )
 
-    def latest() -> str:
+    def latest():
         try:
             return json.loads((tmp_path / "out" / "latest.json").read_text())["start"]
         except FileNotFoundError:
             return ""
 
-    def arrive(*paths: Path) -> None:
+    def arrive(*paths):
         for path in paths:
             copy = arriving / f".{path.name}"
             copy.write_bytes(path.read_bytes())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
 from nowcast.forecasters import (
-    Forecaster,
     Persistence,
     Sprog,
     Steps,
@@ -41,12 +39,12 @@ ALL = [
 
 
 @pytest.fixture(params=ALL)
-def method(request: pytest.FixtureRequest) -> Forecaster:
+def method(request):
     return forecaster(request.param)
 
 
 @pytest.mark.slow
-def test_keeps_the_contract(method: Forecaster) -> None:
+def test_keeps_the_contract(method):
     rain = translation(4, 1.0, -2.0, size=96)
     rain[:, 40:50, 40:50] = np.nan
     before = rain.copy()
@@ -64,11 +62,11 @@ def test_keeps_the_contract(method: Forecaster) -> None:
         assert 0 <= np.nanmin(made.probability) <= np.nanmax(made.probability) <= 1
 
 
-def test_goes_to_a_worker_and_back(method: Forecaster) -> None:
+def test_goes_to_a_worker_and_back(method):
     assert pickle.loads(pickle.dumps(method)) == method
 
 
-def test_refuses_what_makes_no_sense(method: Forecaster) -> None:
+def test_refuses_what_makes_no_sense(method):
     rain = translation(4, 1.0, -2.0, size=32)
     with pytest.raises(SettingsError, match="leads must be at least 1 frame, found 0"):
         method.forecast(rain, 0, **GRID)
@@ -80,7 +78,7 @@ def test_refuses_what_makes_no_sense(method: Forecaster) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("fill", [0.0, np.nan])
-def test_dry_stays_dry_and_missing_stays_missing(name: str, fill: float) -> None:
+def test_dry_stays_dry_and_missing_stays_missing(name, fill):
     rain = np.full((3, 64, 72), fill, np.float32)
     made = forecaster(name).forecast(rain, 3, **GRID)
     np.testing.assert_array_equal(made.rain, np.full((3, 64, 72), fill, np.float32))
@@ -88,7 +86,7 @@ def test_dry_stays_dry_and_missing_stays_missing(name: str, fill: float) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
-def test_the_threads_do_not_change_a_bit(name: str) -> None:
+def test_the_threads_do_not_change_a_bit(name):
     rain = translation(3, 1.3, -2.2, size=200)
     made = []
     for threads in (1, 2, 3):
@@ -114,7 +112,7 @@ def showers(height: int, width: int) -> np.ndarray:
     return np.maximum(np.stack(frames), 0).astype(np.float32)
 
 
-def test_as_many_members_reach_a_threshold_as_the_probability_says() -> None:
+def test_as_many_members_reach_a_threshold_as_the_probability_says():
     made = Steps().forecast(showers(96, 120), 2, members=20, **GRID_STEPS)
     assert made.members is not None
     assert made.probability is not None
@@ -123,7 +121,7 @@ def test_as_many_members_reach_a_threshold_as_the_probability_says() -> None:
     assert np.sqrt(np.nanmean(wrong**2)) < 0.04  # 0.046 of members with independent noise
 
 
-def test_a_grid_of_few_pixels_has_members() -> None:
+def test_a_grid_of_few_pixels_has_members():
     made = Steps().forecast(showers(8, 8), 2, members=4, **GRID_STEPS)
     assert made.members is not None
     known = np.isfinite(made.rain)
@@ -136,9 +134,7 @@ def test_a_grid_of_few_pixels_has_members() -> None:
 
 @pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
 @pytest.mark.parametrize("forecaster", [Sprog(), Persistence()], ids=["sprog", "persistence"])
-def test_leads_one_by_one(
-    name: str, forecaster: Sprog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leads_one_by_one(name, forecaster, tmp_path, monkeypatch):
     monkeypatch.setattr(file, "SMALL", 0)
     rain = moving_rain()
     asked = {"thresholds": (1.0, 5.0), "members": 2}
@@ -157,7 +153,7 @@ def test_leads_one_by_one(
         assert np.isfinite(written["rain_rate"].values).any()
 
 
-def test_beside_missing_data_no_rain_is_stronger_than_was_nearby() -> None:
+def test_beside_missing_data_no_rain_is_stronger_than_was_nearby():
     rain = showers(192, 192)
     rain[:, :110, 60:] = np.nan
     made = Sprog().forecast(rain, 8, **GRID).rain[-1]

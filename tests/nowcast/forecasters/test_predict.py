@@ -19,7 +19,7 @@ from tests.nowcast.stores import FRAMES, N_IN, N_OUT, START, STEP, moving_rain, 
 
 
 @pytest.fixture(scope="module")
-def rain() -> xr.Dataset:
+def rain():
     return moving_rain()
 
 

@@ -17,14 +17,14 @@ from tests.nowcast.stores import small_model
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 
 
-def test_names_are_told_and_taken() -> None:
+def test_names_are_told_and_taken():
     assert method_names()[:4] == ["auto", "persistence", "extrapolation", "sprog"]
     assert forecaster("persistence") == Persistence()
     with pytest.raises(SettingsError, match=r"expected one of auto, persistence, .* found 'lk'"):
         forecaster("lk")
 
 
-def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path: Path) -> None:
+def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path):
     model = small_model()
     assert isinstance(forecaster("auto"), Sprog)
     for gate, kind, words in (
@@ -41,7 +41,7 @@ def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path: Path) -> None:
         assert isinstance(forecaster("model", tmp_path / "m"), Trained)
 
 
-def test_a_proof_on_simulated_rain_counts_for_no_other(tmp_path: Path) -> None:
+def test_a_proof_on_simulated_rain_counts_for_no_other(tmp_path):
     model = small_model()
     model.about["gate"] = {"passed": True, "sentence": "better", "simulated": True}
     model.save(tmp_path / "m")
@@ -55,14 +55,14 @@ def test_a_proof_on_simulated_rain_counts_for_no_other(tmp_path: Path) -> None:
     assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
 
 
-def test_a_model_needs_its_folder(tmp_path: Path) -> None:
+def test_a_model_needs_its_folder(tmp_path):
     with pytest.raises(SettingsError, match="add --model FOLDER, or choose --method auto"):
         forecaster("model")
     with pytest.raises(DataError, match="expected a model that nowcast train wrote"):
         forecaster("auto", tmp_path)
 
 
-def test_repeats_the_last_frame_with_what_is_missing_in_it() -> None:
+def test_repeats_the_last_frame_with_what_is_missing_in_it():
     rain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     rain[-1, 0, 0] = np.nan
     forecast = Persistence().forecast(rain, 3, **GRID).rain
@@ -81,13 +81,13 @@ def knmi_frames(radar_dir: Path, first: int, count: int) -> np.ndarray:
     return frames
 
 
-def test_one_frame_has_no_motion() -> None:
+def test_one_frame_has_no_motion():
     with pytest.raises(ShapeError, match=r"extrapolation: .*time >= 2.*found \(1, 32, 32\)"):
         Extrapolation().forecast(np.zeros((1, 32, 32), np.float32), 2, **GRID)
 
 
 @pytest.mark.slow
-def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
+def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir):
     hits = np.zeros((2, 3))
     for first in (10, 40, 70):
         frames = knmi_frames(radar_dir, first, 9)
@@ -108,19 +108,19 @@ def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
 needs_pysteps = pytest.mark.skipif(not module.pysteps_installed(), reason="needs pysteps")
 
 
-def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "pysteps_installed", lambda: False)
     with pytest.raises(MissingExtraError, match=r"pysteps:sprog .* 'daskdl\[pysteps\]'"):
         Pysteps("sprog")
 
 
-def test_says_what_there_is() -> None:
+def test_says_what_there_is():
     with pytest.raises(SettingsError, match=r"one of extrapolation, sprog, .* found 'magic'"):
         Pysteps("magic")
 
 
 @needs_pysteps
-def test_agrees_with_our_extrapolation() -> None:
+def test_agrees_with_our_extrapolation():
     frames = translation(3, 1.6, -2.3)
     theirs, ours = (m.forecast(frames, 6, **GRID).rain[-1] for m in (Pysteps(), Extrapolation()))
     both = np.isfinite(theirs) & np.isfinite(ours)
@@ -132,7 +132,7 @@ def test_agrees_with_our_extrapolation() -> None:
 @pytest.mark.parametrize(
     "name", [*module.NAMES[:-1], pytest.param("linda", marks=pytest.mark.long)]
 )
-def test_every_method_gives_rain_and_is_silent(name: str, capfd) -> None:
+def test_every_method_gives_rain_and_is_silent(name, capfd):
     frames = translation(4, 1.0, -2.0, size=96)
     made = Pysteps(name).forecast(frames, 3, members=2, seed=1, **GRID)
     assert made.rain.shape == (3, 96, 96)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ AMOUNT = FalseEcho(spikes=4, second_trip=1)
 
 
 @pytest.fixture(scope="module")
-def scans(tmp_path_factory) -> list[Path]:
+def scans(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scans")
     radar = Radar(blocked=(), gap=0.0)
     return simulate(folder, hours=0.5, seed=2, radar=radar, false_echo=AMOUNT)

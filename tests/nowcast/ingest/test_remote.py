@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 import zipfile
-from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +28,7 @@ from nowcast.simulate import Radar, simulate
 
 
 @pytest.fixture(scope="module")
-def scans(tmp_path_factory) -> Path:
+def scans(tmp_path_factory):
     """A folder of four simulated volumes, ten minutes apart."""
     folder = tmp_path_factory.mktemp("archive") / "scans"
     radar = Radar(rays=90, gates=60, gate_length=1000.0, elevations=(0.5,), blocked=())
@@ -55,7 +54,7 @@ class Unreliable(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(scans: Path) -> Iterator[str]:
+def server(scans):
     pytest.importorskip("aiohttp")
     handler = functools.partial(Unreliable, directory=str(scans))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
@@ -79,12 +78,12 @@ def server(scans: Path) -> Iterator[str]:
         ("99999999999999.h5", None),
     ],
 )
-def test_names_tell_their_times(name: str, time: str | None) -> None:
+def test_names_tell_their_times(name, time):
     expected = None if time is None else np.datetime64(time, "s")
     assert name_time(f"s3://b/2024/01/01/{name}") == expected
 
 
-def test_fields_of_times_are_filled_in_and_others_refused() -> None:
+def test_fields_of_times_are_filled_in_and_others_refused():
     times = np.datetime64("2025-12-31T23:30", "s"), np.datetime64("2026-01-01T00:10", "s")
     assert list(spanned("s3://b/%Y%j/%H/*", *times)) == [
         "s3://b/2025365/23/*",
@@ -97,7 +96,7 @@ def test_fields_of_times_are_filled_in_and_others_refused() -> None:
         list(spanned("s3://b/%Y%M/*", *times))
 
 
-def test_batches_part_no_hour() -> None:
+def test_batches_part_no_hour():
     start = np.datetime64("2026-05-20T00:00", "s")
     files = [RemoteFile(f"s3://b/{i}", 1, start + np.timedelta64(10 * i, "s")) for i in range(900)]
     parts = list(batches(files))
@@ -108,9 +107,7 @@ def test_batches_part_no_hour() -> None:
 
 
 @pytest.mark.slow
-def test_a_web_servers_folder_becomes_the_store_that_its_files_become(
-    server: str, scans: Path, tmp_path: Path
-) -> None:
+def test_a_web_servers_folder_becomes_the_store_that_its_files_become(server, scans, tmp_path):
     ingest([scans], tmp_path / "local.zarr")
     names = sorted(path.name for path in scans.glob("*.h5"))
     Unreliable.failing = {f"/{names[1]}"}
@@ -125,7 +122,7 @@ def test_a_web_servers_folder_becomes_the_store_that_its_files_become(
     }  # fmt: skip
 
 
-def test_times_are_chosen_by_names(server: str, scans: Path) -> None:
+def test_times_are_chosen_by_names(server, scans):
     every = listed([server], Access())
     assert [file.time for file in every] == sorted(file.time for file in every)
     few = listed([f"{server}*.h5"], Access(first=every[1].time, last=every[2].time))
@@ -136,8 +133,8 @@ def test_times_are_chosen_by_names(server: str, scans: Path) -> None:
 
 
 def test_a_file_that_breaks_off_is_fetched_again_and_one_that_is_gone_is_named(
-    server: str, scans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, scans, tmp_path, monkeypatch
+):
     monkeypatch.setattr(remote, "PAUSE", 0.01)
     name = min(path.name for path in scans.glob("*.h5"))
     Unreliable.failing = {f"/{name}"}
@@ -154,9 +151,7 @@ def test_a_file_that_breaks_off_is_fetched_again_and_one_that_is_gone_is_named(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [copy]
 
 
-def test_an_archive_is_a_folder_and_its_damaged_file_is_tried_again(
-    scans: Path, tmp_path: Path
-) -> None:
+def test_an_archive_is_a_folder_and_its_damaged_file_is_tried_again(scans, tmp_path):
     with zipfile.ZipFile(tmp_path / "day.zip", "w") as archive:
         for path in scans.glob("*.h5"):
             archive.write(path, f"a/{path.name}")
@@ -166,7 +161,7 @@ def test_an_archive_is_a_folder_and_its_damaged_file_is_tried_again(
         assert (report.written, len(report.failed)) == (written, 1)
 
 
-def test_each_file_of_a_scan_that_failed_is_known() -> None:
+def test_each_file_of_a_scan_that_failed_is_known():
     report = IngestReport("rain.zarr")
     report.addresses = {"/copy/1": "s3://b/north, 1.h5", "/copy/2": "s3://b/north, 2.h5"}
     report.fail(Failure("/copy/1, /copy/2", "found no reflectivity", files=("/copy/1", "/copy/2")))
@@ -175,9 +170,7 @@ def test_each_file_of_a_scan_that_failed_is_known() -> None:
 
 
 @pytest.mark.slow
-def test_a_bucket_is_listed_by_day_and_holds_a_store(
-    scans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_a_bucket_is_listed_by_day_and_holds_a_store(scans, tmp_path, monkeypatch, capsys):
     server = pytest.importorskip("moto.server")
     pytest.importorskip("s3fs")
     import s3fs

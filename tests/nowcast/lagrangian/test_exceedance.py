@@ -25,7 +25,7 @@ PLAIN = MarginTable(
 )
 
 
-def test_even_odds_lie_where_the_matched_field_reaches_the_threshold() -> None:
+def test_even_odds_lie_where_the_matched_field_reaches_the_threshold():
     rain, expected = storms((90, 90), 1), storms((90, 90), 2)
     expected += np.random.default_rng(0).normal(0, 1e-3, expected.shape).astype(np.float32)
     rank = ranks(expected)
@@ -36,7 +36,7 @@ def test_even_odds_lie_where_the_matched_field_reaches_the_threshold() -> None:
     assert agree.mean() > 0.999
 
 
-def test_a_longer_lead_is_less_sure() -> None:
+def test_a_longer_lead_is_less_sure():
     rain = storms((64, 64), 1)
     near, far = (
         exceedance(rain, ranks(rain), rain, (1.0,), m, PLAIN, spacing_km=1.0)[0] for m in (30, 60)
@@ -44,7 +44,7 @@ def test_a_longer_lead_is_less_sure() -> None:
     np.testing.assert_allclose(logit(far), logit(near) / 2, rtol=1e-3, atol=1e-3)
 
 
-def test_rain_whose_motion_is_not_sure_is_less_sure() -> None:
+def test_rain_whose_motion_is_not_sure_is_less_sure():
     rain = storms((64, 64), 1)
     half = np.full_like(rain, 0.5)
     sure, unsure = (
@@ -54,7 +54,7 @@ def test_rain_whose_motion_is_not_sure_is_less_sure() -> None:
     np.testing.assert_allclose(logit(unsure), logit(sure) / 2, rtol=1e-3, atol=1e-3)
 
 
-def test_what_ships_is_monotone_and_falls_with_lead() -> None:
+def test_what_ships_is_monotone_and_falls_with_lead():
     check_table(SHIPPED)
     assert SHIPPED.thresholds == THRESHOLDS
     rain = storms((80, 80), 3)
@@ -80,13 +80,13 @@ def test_what_ships_is_monotone_and_falls_with_lead() -> None:
     assert sharpness[-1] == sharpness[-2] > 0
 
 
-def test_between_the_tables_thresholds_numbers_are_between() -> None:
+def test_between_the_tables_thresholds_numbers_are_between():
     low, middle, high = SHIPPED.at((1.0, 1.5, 2.0), 30)
     for a, b, c in zip(low, middle, high, strict=True):
         assert min(a, c) <= b <= max(a, c)
 
 
-def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
+def test_the_best_cut_is_that_of_the_largest_expected_csi():
     p = np.random.default_rng(0).beta(0.2, 0.4, (40, 50)).astype(np.float32)
     p[0] = np.nan
     values = p[1:].ravel().astype(float)
@@ -102,12 +102,12 @@ def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
     assert best_cut(np.zeros((3, 3), np.float32)) == 1
 
 
-def test_yes_covers_hardly_more_than_is_expected_to_be_hit() -> None:
+def test_yes_covers_hardly_more_than_is_expected_to_be_hit():
     flat = np.random.default_rng(0).uniform(0, 0.3, (60, 80)).astype(np.float32)
     assert (flat >= best_cut(flat)).sum() == pytest.approx(MOST_YES * flat.sum(), rel=0.01)
 
 
-def test_where_no_rain_is_expected_the_best_cut_says_no() -> None:
+def test_where_no_rain_is_expected_the_best_cut_says_no():
     """The largest expected CSI would be that of yes everywhere, at which no forecaster aims."""
     hardly = np.linspace(0.001, 0.01, 64, dtype=np.float32).reshape(8, 8)
     assert best_cut(hardly) > hardly.max()

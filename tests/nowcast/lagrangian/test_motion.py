@@ -14,7 +14,7 @@ from tests.nowcast.fields import rotation, storms, translation
 
 
 @pytest.mark.parametrize(("dy", "dx"), [(3.0, -2.0), (-1.5, 0.7), (0.0, 6.0)])
-def test_translation_is_found_within_ten_per_cent(dy: float, dx: float) -> None:
+def test_translation_is_found_within_ten_per_cent(dy, dx):
     motion = motion_field(translation(3, dy, dx))
     assert motion.shape == (2, 160, 160)
     assert motion.dtype == np.float32
@@ -22,7 +22,7 @@ def test_translation_is_found_within_ten_per_cent(dy: float, dx: float) -> None:
     assert error.max() < 0.1 * np.hypot(dy, dx)
 
 
-def test_rotation_is_found_within_ten_per_cent_where_it_rains() -> None:
+def test_rotation_is_found_within_ten_per_cent_where_it_rains():
     degrees = 2.0
     frames = rotation(3, degrees)
     motion = motion_field(frames)
@@ -38,7 +38,7 @@ def test_rotation_is_found_within_ten_per_cent_where_it_rains() -> None:
     assert abs(stretch_x) < 0.1
 
 
-def test_missing_areas_neither_spread_nor_stop_the_rain() -> None:
+def test_missing_areas_neither_spread_nor_stop_the_rain():
     frames = translation(3, 2.0, -3.0)
     frames[:, :50] = np.nan
     frames[1, 90:100, 20:60] = np.nan
@@ -47,7 +47,7 @@ def test_missing_areas_neither_spread_nor_stop_the_rain() -> None:
     assert np.hypot(motion[0] - 2, motion[1] + 3).max() < 0.1 * np.hypot(2, 3)
 
 
-def test_a_missing_frame_leaves_the_other_pairs() -> None:
+def test_a_missing_frame_leaves_the_other_pairs():
     frames = translation(4, 2.0, -3.0)
     frames[-3] = np.nan
     motion = motion_field(frames)
@@ -55,14 +55,14 @@ def test_a_missing_frame_leaves_the_other_pairs() -> None:
 
 
 @pytest.mark.parametrize("ages", [(7.5, 3, 0.5), (4, 0), (20, 10, 2.5)])
-def test_frames_at_any_times_show_the_same_motion_per_step(ages) -> None:
+def test_frames_at_any_times_show_the_same_motion_per_step(ages):
     frames = translation(41, 0.6, -0.8)
     chosen = np.stack([frames[round(2 * (20 - age))] for age in ages])
     motion = motion_field(chosen, ages=ages)
     assert np.hypot(motion[0] - 1.2, motion[1] + 1.6).max() < 0.2
 
 
-def test_dry_area_takes_the_motion_of_the_rain_around_it() -> None:
+def test_dry_area_takes_the_motion_of_the_rain_around_it():
     frames = translation(3, 2.0, 2.0)
     frames[:, :, 60:] = 0
     motion = motion_field(frames)
@@ -71,12 +71,12 @@ def test_dry_area_takes_the_motion_of_the_rain_around_it() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.05, 4.0, np.nan])
-def test_nothing_to_see_is_no_motion(value: float) -> None:
+def test_nothing_to_see_is_no_motion(value):
     frames = np.full((3, 64, 80), value, np.float32)
     np.testing.assert_array_equal(motion_field(frames), np.zeros((2, 64, 80), np.float32))
 
 
-def test_grids_that_no_block_divides() -> None:
+def test_grids_that_no_block_divides():
     frames = translation(2, 1.0, 1.0)[:, :137, :91]
     motion = motion_field(frames)
     assert motion.shape == (2, 137, 91)
@@ -84,13 +84,13 @@ def test_grids_that_no_block_divides() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (64, 64), (3, 4, 64)])
-def test_frames_that_tell_no_motion_are_refused(shape: tuple[int, ...]) -> None:
+def test_frames_that_tell_no_motion_are_refused(shape):
     with pytest.raises(ShapeError, match=r"expected frames of shape \(time >= 2, .* found"):
         motion_field(np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("setting", [{"ages": [1, 1, 0]}, {"spacing_km": 0}])
-def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> None:
+def test_settings_that_make_no_sense_are_refused(setting):
     name = next(iter(setting))
     with pytest.raises(SettingsError, match=name):
         motion_field(np.zeros((3, 64, 64), np.float32), **setting)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spacing", [0.5, 1.0, 2.0])
-def test_the_motion_in_km_does_not_depend_on_the_grid(spacing: float) -> None:
+def test_the_motion_in_km_does_not_depend_on_the_grid(spacing):
     fine = translation(3, 5.0, -8.0, size=320, margin=64, seed=5)
     coarse = fine.reshape(3, 160, 2, 160, 2).mean((2, 4))
     in_km = motion_field(fine, spacing_km=spacing) * spacing
@@ -107,7 +107,7 @@ def test_the_motion_in_km_does_not_depend_on_the_grid(spacing: float) -> None:
     assert np.hypot(*difference).max() < 0.05 * np.hypot(*in_km).mean()
 
 
-def test_a_field_of_rain_that_moves_apart_is_followed_in_both_halves() -> None:
+def test_a_field_of_rain_that_moves_apart_is_followed_in_both_halves():
     frames = np.concatenate([translation(3, 0.0, -3.0), translation(3, 0.0, 3.0, seed=1)], axis=1)
     motion = motion_field(frames)
     assert np.abs(motion[1, :100] + 3).max() < 0.5
@@ -121,14 +121,14 @@ def fading(kept: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.2])
-def test_rain_that_fades_is_not_fast(kept: float) -> None:
+def test_rain_that_fades_is_not_fast(kept):
     motion = motion_field(fading(kept), spacing_km=2.0, ages=(4, 2, 0))
     speed = np.hypot(*motion) * 2000 / 300
     assert speed.max() < 30
     assert np.median(speed) < 16
 
 
-def test_a_half_that_drops_out_leaves_the_motion_of_the_other() -> None:
+def test_a_half_that_drops_out_leaves_the_motion_of_the_other():
     frames = fading(1.0)
     frames[-1, :, 64:] = 0
     motion = motion_field(frames, spacing_km=2.0, ages=(4, 2, 0))
@@ -137,7 +137,7 @@ def test_a_half_that_drops_out_leaves_the_motion_of_the_other() -> None:
     assert np.median(away[:, :40]) < 0.8
 
 
-def test_the_error_is_large_where_estimates_of_two_frames_differ() -> None:
+def test_the_error_is_large_where_estimates_of_two_frames_differ():
     north = translation(3, 1.2, 1.6)  # storms that turn back, south of storms that move on
     south = translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]
     frames = np.concatenate([north, south], axis=1)
@@ -148,7 +148,7 @@ def test_the_error_is_large_where_estimates_of_two_frames_differ() -> None:
     np.testing.assert_allclose(error, SPREAD, rtol=1e-5)
 
 
-def test_what_arrives_from_where_motion_is_in_doubt_is_less_sure() -> None:
+def test_what_arrives_from_where_motion_is_in_doubt_is_less_sure():
     north = translation(3, 0.0, 3.0)
     frames = np.concatenate([north, translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]], axis=1)
     cascade = Cascade.of(frames, spacing_km=1.0, step_minutes=5.0)
@@ -161,12 +161,12 @@ def steady(dy: float, dx: float, shape: tuple[int, int]) -> np.ndarray:
     return np.broadcast_to(np.array([dy, dx], np.float32)[:, None, None], (2, *shape)).copy()
 
 
-def test_no_motion_changes_nothing() -> None:
+def test_no_motion_changes_nothing():
     rain = storms((50, 61), 1)
     np.testing.assert_array_equal(advect(rain, steady(0, 0, rain.shape), 3), np.stack([rain] * 3))
 
 
-def test_whole_pixels_move_exactly_and_outside_is_missing() -> None:
+def test_whole_pixels_move_exactly_and_outside_is_missing():
     rain = storms((50, 61), 1)
     forecast = advect(rain, steady(2, -3, rain.shape), 4)
     for k, frame in enumerate(forecast, start=1):
@@ -177,7 +177,7 @@ def test_whole_pixels_move_exactly_and_outside_is_missing() -> None:
         assert np.isnan(frame[:, -3 * k :]).all()
 
 
-def test_rotation_returns_to_where_the_rain_turns_to() -> None:
+def test_rotation_returns_to_where_the_rain_turns_to():
     degrees, n = 3.0, 10
     truth = rotation(n + 1, degrees, seed=4)
     y, x = np.mgrid[:160, :160] - 79.5
@@ -190,7 +190,7 @@ def test_rotation_returns_to_where_the_rain_turns_to() -> None:
         assert error < 0.1 * truth[k][inner].mean()
 
 
-def test_coarse_paths_agree_with_those_of_every_pixel(monkeypatch) -> None:
+def test_coarse_paths_agree_with_those_of_every_pixel(monkeypatch):
     rain = storms((90, 75), 2)
     y, x = np.mgrid[:90, :75]
     motion = np.stack([2 + np.sin(x / 20), 1 + np.cos(y / 20)]).astype(np.float32)
@@ -202,7 +202,7 @@ def test_coarse_paths_agree_with_those_of_every_pixel(monkeypatch) -> None:
     assert np.abs(coarse - fine)[both].max() < 0.02 * rain.max()
 
 
-def test_missing_moves_along_and_stays_apart_from_dry() -> None:
+def test_missing_moves_along_and_stays_apart_from_dry():
     rain = np.zeros((40, 40), np.float32)
     rain[10, 10] = np.nan
     forecast = advect(rain, steady(1, 2, rain.shape), 2)
@@ -212,17 +212,17 @@ def test_missing_moves_along_and_stays_apart_from_dry() -> None:
     assert (inside[np.isfinite(inside)] == 0).all()
 
 
-def test_motion_of_another_grid_is_refused() -> None:
+def test_motion_of_another_grid_is_refused():
     with pytest.raises(ShapeError, match=r"found \(20, 30\) and \(2, 30, 20\)"):
         advect(np.zeros((20, 30), np.float32), np.zeros((2, 30, 20), np.float32), 1)
 
 
-def test_no_lead_is_refused() -> None:
+def test_no_lead_is_refused():
     with pytest.raises(SettingsError, match="leads must be at least 1, found 0"):
         advect(np.zeros((9, 9), np.float32), np.zeros((2, 9, 9), np.float32), 0)
 
 
-def test_fields_carried_together_are_those_carried_alone() -> None:
+def test_fields_carried_together_are_those_carried_alone():
     fields = np.random.default_rng(0).standard_normal((3, 50, 61), np.float32)
     y, x = np.mgrid[:50, :61]
     motion = np.stack([2 + np.sin(x / 20), 1 + np.cos(y / 20)]).astype(np.float32)
@@ -232,7 +232,7 @@ def test_fields_carried_together_are_those_carried_alone() -> None:
         np.testing.assert_allclose(one, carry(alone, points), atol=6e-3)
 
 
-def test_the_nearest_pixel_keeps_rates_and_missing_pixels() -> None:
+def test_the_nearest_pixel_keeps_rates_and_missing_pixels():
     field = np.random.default_rng(1).random((40, 50), np.float32)
     field[10, 10] = np.nan
     motion = np.stack([np.full(field.shape, 1.4), np.full(field.shape, -2.3)]).astype(np.float32)

@@ -27,7 +27,7 @@ def matched(field: np.ndarray, rain: np.ndarray, spacing_km: float) -> np.ndarra
     return match(rank, np.where(known, rain, np.float32(np.nan)))
 
 
-def test_one_window_is_the_match_of_the_whole() -> None:
+def test_one_window_is_the_match_of_the_whole():
     field, rain = smooth_field(1), rain_like(smooth_field(2))
     made = matched(field, rain, WINDOW_KM / 2 / SIDE)
     whole = match(ranks(field), rain)
@@ -38,7 +38,7 @@ def test_one_window_is_the_match_of_the_whole() -> None:
     assert (made == 0).mean() == pytest.approx((rain == 0).mean(), abs=0.005)
 
 
-def test_each_end_of_a_large_grid_has_its_own_rates() -> None:
+def test_each_end_of_a_large_grid_has_its_own_rates():
     field, rain = smooth_field(3, (SIDE, 8 * SIDE)), rain_like(smooth_field(4, (SIDE, 8 * SIDE)))
     rain[:, : 4 * SIDE] *= 0.05
     made = matched(field, rain, WINDOW_KM / SIDE)
@@ -57,7 +57,7 @@ def test_each_end_of_a_large_grid_has_its_own_rates() -> None:
     assert match(ranks(field), rain)[:, : 3 * SIDE].max() > 10 * made[:, : 3 * SIDE].max()
 
 
-def test_windows_leave_no_lines() -> None:
+def test_windows_leave_no_lines():
     shape = (3 * SIDE, 3 * SIDE)
     rows, columns = np.meshgrid(*(np.linspace(0, 1, n) for n in shape), indexing="ij")
     field = (rows + columns).astype(np.float32)
@@ -70,7 +70,7 @@ def test_windows_leave_no_lines() -> None:
 
 
 @pytest.mark.slow
-def test_missing_pixels_stay_missing_and_decide_nothing() -> None:
+def test_missing_pixels_stay_missing_and_decide_nothing():
     field, rain = smooth_field(6), rain_like(smooth_field(7))
     less, seen = field.copy(), rain.copy()
     less[:40] = np.nan
@@ -82,7 +82,7 @@ def test_missing_pixels_stay_missing_and_decide_nothing() -> None:
     np.testing.assert_allclose(made[40:, 10:], alone, rtol=1e-4)
 
 
-def test_dry_wet_and_nothing() -> None:
+def test_dry_wet_and_nothing():
     field = smooth_field(8)
     assert (matched(field, np.zeros_like(field), 1.0) == 0).all()
     np.testing.assert_allclose(matched(field, np.full_like(field, 3), 1.0), 3, rtol=0.01)
@@ -94,7 +94,7 @@ def test_dry_wet_and_nothing() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 700), (333, 41)])
-def test_any_shape(shape: tuple[int, int]) -> None:
+def test_any_shape(shape):
     field = np.random.default_rng(9).normal(size=shape).astype(np.float32)
     made = matched(field, np.exp(field), 2.0)
     assert made.shape == shape

@@ -23,7 +23,7 @@ from nowcast.lagrangian.ranks import ranks
 from tests.nowcast.fields import storms
 
 
-def test_shares_are_those_of_the_known_pixels_with_weights_that_fall_off() -> None:
+def test_shares_are_those_of_the_known_pixels_with_weights_that_fall_off():
     rain = storms((47, 70), 1)  # no whole number of cells
     rain[10:25, 30:44] = np.nan
     found = Surroundings.of(rain, (0.1, 1.0), spacing_km=2.0)
@@ -54,12 +54,12 @@ def _by_cell(pixels: np.ndarray) -> np.ndarray:
     return padded.reshape(len(padded) // 2, 2, -1, 2).sum((1, 3))
 
 
-def test_where_nothing_is_known_it_is_as_if_dry() -> None:
+def test_where_nothing_is_known_it_is_as_if_dry():
     found = Surroundings.of(np.full((9, 9), np.nan, np.float32), (1.0,), spacing_km=1.0)
     np.testing.assert_allclose(found.wide, np.log(LEAST / (1 + LEAST)), rtol=1e-6)
 
 
-def test_probabilities_count_what_surrounds_a_pixel() -> None:
+def test_probabilities_count_what_surrounds_a_pixel():
     rain = storms((96, 80), 3)
     rank = ranks(rain)
     plain = MarginTable((1.0,), ((1.5, 1.0),), ((0.0, 0.0),), ((0.0, 0.0),), ((0.0, 0.0),))
@@ -75,7 +75,7 @@ def test_probabilities_count_what_surrounds_a_pixel() -> None:
     )
 
 
-def test_means_of_whole_blocks_and_of_the_rest() -> None:
+def test_means_of_whole_blocks_and_of_the_rest():
     field = np.arange(15, dtype=np.float32).reshape(3, 5)
     made = block_means(field, 2)
     assert made.shape == (2, 3)
@@ -84,14 +84,14 @@ def test_means_of_whole_blocks_and_of_the_rest() -> None:
     assert block_means(field, 1) is field
 
 
-def test_blocks_are_interpolated_and_the_ends_held() -> None:
+def test_blocks_are_interpolated_and_the_ends_held():
     blocks = np.array([[[1.0, 3.0, 4.0]]], np.float32)
     made = enlarge(blocks, (2, 6), 2)
     at = (np.arange(6) + 0.5) / 2 - 0.5
     np.testing.assert_allclose(made, np.broadcast_to(np.interp(at, range(3), [1, 3, 4]), (1, 2, 6)))
 
 
-def test_a_plane_stays_a_plane_on_another_grid() -> None:
+def test_a_plane_stays_a_plane_on_another_grid():
     centres = (np.arange(8) + 0.5) * 3.0
     plane = np.broadcast_to(centres, (1, 8, 8)).astype(np.float32)
     made = resample(plane, 3.0, (12, 12), 2.0)
@@ -100,7 +100,7 @@ def test_a_plane_stays_a_plane_on_another_grid() -> None:
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (97, 45), (7, 130)])
-def test_bands_add_up_to_the_field(shape: tuple[int, int]) -> None:
+def test_bands_add_up_to_the_field(shape):
     field = storms(shape, 3)
     field[: shape[0] // 3, : shape[1] // 4] = np.nan
     parts = decompose(field)
@@ -110,7 +110,7 @@ def test_bands_add_up_to_the_field(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(again[known], field[known], atol=1e-4)
 
 
-def test_missing_pixels_say_nothing() -> None:
+def test_missing_pixels_say_nothing():
     field = np.full((64, 80), 3.0, np.float32)
     field[20:40, 30:60] = np.nan
     parts = decompose(field)
@@ -120,7 +120,7 @@ def test_missing_pixels_say_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_wave_is_in_the_band_of_its_length() -> None:
+def test_a_wave_is_in_the_band_of_its_length():
     x = np.arange(256)
     energy = []
     for length in (4, 16, 64):
@@ -142,7 +142,7 @@ def simulated(root: float, steps: int, size: int = 4000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
-def test_weights_are_those_of_the_recursion(root: float) -> None:
+def test_weights_are_those_of_the_recursion(root):
     last, before = 1.3, -0.4
     weights = BandModel(0.0, root).ahead(np.arange(1.0, 7))
     path = [before, last]
@@ -152,7 +152,7 @@ def test_weights_are_those_of_the_recursion(root: float) -> None:
 
 
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.9])
-def test_correlations_and_what_is_forgotten_are_those_of_the_process(root: float) -> None:
+def test_correlations_and_what_is_forgotten_are_those_of_the_process(root):
     x = simulated(root, 8)
     correlation = np.corrcoef(x[-3:])
     assert correlation[2, 1] == pytest.approx(lagged(root, 1), abs=0.03)
@@ -164,24 +164,24 @@ def test_correlations_and_what_is_forgotten_are_those_of_the_process(root: float
 
 @pytest.mark.parametrize("time", [0.5, 1, 2, 2.4])
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
-def test_a_root_is_found_by_a_correlation_at_any_time(root: float, time: float) -> None:
+def test_a_root_is_found_by_a_correlation_at_any_time(root, time):
     assert root_of(lagged(root, time), time) == pytest.approx(root)
 
 
-def test_between_whole_times_it_is_forgotten_evenly() -> None:
+def test_between_whole_times_it_is_forgotten_evenly():
     told = BandModel(0.0, 0.8).forgotten(np.array([1, 1.5, 2, 0.25]))
     assert told[1] == pytest.approx((told[0] + told[2]) / 2)
     assert told[3] == pytest.approx(told[0] / 4)
 
 
-def test_a_band_that_grows_goes_on_growing_and_then_returns() -> None:
+def test_a_band_that_grows_goes_on_growing_and_then_returns():
     at = BandModel(0.0, 0.9).ahead(np.arange(1.0, 61)) @ [1.0, 0.8]
     assert at[0] > 1
     assert at.argmax() < 15
     assert 0 < at[-1] < 0.2
 
 
-def test_fit_finds_the_root_and_the_mean() -> None:
+def test_fit_finds_the_root_and_the_mean():
     x = simulated(0.8, 3, 120 * 120).reshape(3, 120, 120).astype(np.float32) + 5
     ones = np.ones((120, 120), np.float32)
     (model,) = fit([Pyramid([band], [ones]) for band in x], [2, 1, 0])
@@ -189,7 +189,7 @@ def test_fit_finds_the_root_and_the_mean() -> None:
     assert model.mean == pytest.approx(5, abs=0.1)
 
 
-def test_a_flat_band_is_forgotten_at_once() -> None:
+def test_a_flat_band_is_forgotten_at_once():
     flat = Pyramid([np.full((9, 9), 2, np.float32)], [np.ones((9, 9), np.float32)])
     (model,) = fit([flat, flat, flat], [4, 2, 0])
     assert model.root == 0

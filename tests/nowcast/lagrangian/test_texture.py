@@ -26,7 +26,7 @@ def noise(memory: list[float], leads: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_every_pixel_is_standard_normal() -> None:
+def test_every_pixel_is_standard_normal():
     made = np.stack([noise([0.5, 0.8], 3, seed) for seed in range(300)])
     assert np.abs(made.mean(axis=0)).max() < 0.35
     deviation = made.std(axis=(0, 1))[10:-10, 10:-10]
@@ -37,19 +37,19 @@ def test_every_pixel_is_standard_normal() -> None:
             assert abs(deviation[rows::2, columns::2].mean() - 1) < 0.03
 
 
-def test_small_scales_come_first() -> None:
+def test_small_scales_come_first():
     fields = noise([0.1, 0.6, 0.9, 0.98], 12)
     step = [float((np.diff(field) ** 2).mean() / field.var()) for field in (fields[0], fields[-1])]
     assert step[0] > 1.2 * step[1]
 
 
-def test_a_seed_is_a_field() -> None:
+def test_a_seed_is_a_field():
     first, same, other = (noise([0.5, 0.8], 2, seed)[1] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 0.2
 
 
-def test_evened_fields_have_a_mean_square_of_one_at_each_pixel() -> None:
+def test_evened_fields_have_a_mean_square_of_one_at_each_pixel():
     fields = np.random.default_rng(0).standard_normal((10, 6, 7), np.float32)
     fields[:, 2, 3] = np.nan
     plain = fields.copy()
@@ -64,7 +64,7 @@ def test_evened_fields_have_a_mean_square_of_one_at_each_pixel() -> None:
     np.testing.assert_array_equal(few, plain[:4])
 
 
-def test_ranks_are_those_of_a_sort() -> None:
+def test_ranks_are_those_of_a_sort():
     field = np.random.default_rng(0).normal(size=(70, 90)).astype(np.float32)
     field[:5] = np.nan
     expected = (rankdata(field[5:]).reshape(65, 90) - 0.5) / field[5:].size
@@ -72,7 +72,7 @@ def test_ranks_are_those_of_a_sort() -> None:
     assert np.isnan(ranks(field)[:5]).all()
 
 
-def test_matching_gives_the_other_distribution_in_the_same_order() -> None:
+def test_matching_gives_the_other_distribution_in_the_same_order():
     rng = np.random.default_rng(1)
     field = rng.normal(size=(80, 80)).astype(np.float32)
     reference = np.maximum(rng.normal(size=(80, 80)), 0).astype(np.float32)
@@ -82,7 +82,7 @@ def test_matching_gives_the_other_distribution_in_the_same_order() -> None:
     assert (np.diff(made.ravel()[np.argsort(field, axis=None)]) >= 0).all()
 
 
-def test_nothing_known_stays_unknown() -> None:
+def test_nothing_known_stays_unknown():
     nothing = np.full((4, 5), np.nan, np.float32)
     assert np.isnan(ranks(nothing)).all()
     assert np.isnan(match(ranks(np.ones((4, 5), np.float32)), nothing)).all()
@@ -98,7 +98,7 @@ def drawn(chances: tuple[float, ...], normal: np.ndarray) -> np.ndarray:
     return out
 
 
-def test_members_have_the_probabilities_as_their_distribution() -> None:
+def test_members_have_the_probabilities_as_their_distribution():
     normal = np.random.default_rng(0).normal(size=(400, 500))
     for chances in ((0.6, 0.3, 0.05), (0.02, 0.01, 1e-4), (0.999, 0.9, 0.5)):
         made = drawn(chances, normal)
@@ -107,7 +107,7 @@ def test_members_have_the_probabilities_as_their_distribution() -> None:
             assert abs(share - chance) < 4 * (chance * (1 - chance) / normal.size) ** 0.5 + 1e-4
 
 
-def test_more_noise_is_more_rain_and_bounded() -> None:
+def test_more_noise_is_more_rain_and_bounded():
     z = np.linspace(-4, 9, 600)[None]
     made = drawn((0.6, 0.3, 0.05), z)[0]
     assert (np.diff(made) >= 0).all()
@@ -117,7 +117,7 @@ def test_more_noise_is_more_rain_and_bounded() -> None:
     assert abs(at - 1) < 0.05
 
 
-def test_missing_stays_missing() -> None:
+def test_missing_stays_missing():
     normal = np.zeros((2, 2))
     normal[0, 0] = np.nan
     assert np.isnan(drawn((0.6, 0.3, 0.05), normal)[0, 0])
@@ -138,7 +138,7 @@ def small_scales(field: np.ndarray) -> float:
     return float(power[ring[0, 8] :].sum())
 
 
-def test_a_smooth_field_gets_the_spectrum_and_rates_of_the_frame() -> None:
+def test_a_smooth_field_gets_the_spectrum_and_rates_of_the_frame():
     moved = rain(0, 2.0)
     smooth = gaussian_filter(np.roll(moved, 12, axis=1), 6).astype(np.float32)
     made = textured(smooth, moved)
@@ -150,7 +150,7 @@ def test_a_smooth_field_gets_the_spectrum_and_rates_of_the_frame() -> None:
     assert nearer > moved_only + 0.05
 
 
-def test_missing_and_dry_stay_so() -> None:
+def test_missing_and_dry_stay_so():
     moved = rain(1, 2.0)
     moved[:20], smooth = np.nan, gaussian_filter(rain(1, 2.0), 6).astype(np.float32)
     smooth[:, :30] = np.nan
@@ -161,12 +161,12 @@ def test_missing_and_dry_stay_so() -> None:
     assert np.isnan(textured(smooth, np.full_like(moved, np.nan))).all()
 
 
-def test_noise_is_tilted_until_members_are_as_sharp_as_rain() -> None:
+def test_noise_is_tilted_until_members_are_as_sharp_as_rain():
     frame = rain(2, 4.0)
     frame[:30, :40] = np.nan
     tilts: list[float] = []
 
-    def member(tilt: float) -> np.ndarray:
+    def member(tilt):
         tilts.append(tilt)
         return rain(2, 3 * tilt**0.5)
 

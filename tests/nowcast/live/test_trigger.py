@@ -40,11 +40,11 @@ def test_a_message_wakes_and_the_broker_may_come_later(tmp_path, caplog):
         port = free.getsockname()[1]
     done, calls = threading.Event(), []
 
-    def send() -> None:
+    def send():
         while not done.wait(0.1):  # until the watch listens
             publish.single("radar/uccle/scan", "new", qos=1, hostname="127.0.0.1", port=port)
 
-    def cycle() -> None:
+    def cycle():
         calls.append(1)
         if len(calls) == 1:
             stack.enter_context(broker(tmp_path, port))  # not there when the watch began

@@ -228,7 +228,7 @@ def test_a_full_disk_is_told_and_nothing_written(tmp_path, scans):
 def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
     """The last cycle takes a scan, its copy and a new one, and removes old frames."""
 
-    def killed_at(write: int) -> tuple[dict, int]:
+    def killed_at(write):
         folder = tmp_path / str(write)
         (folder / "in").mkdir(parents=True)
         watch = again(folder, keep=20)

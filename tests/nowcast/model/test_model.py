@@ -25,7 +25,7 @@ STEP = np.timedelta64(300, "s")
 
 
 @pytest.fixture(scope="module")
-def model() -> NowcastModel:
+def model():
     time = np.datetime64("2020-02-07T13:00") + 5 * np.arange(40) * np.timedelta64(1, "m")
     network = ConvLSTMForecaster(2, 3, channels=(4,), block=4)
     network.head.bias.data += 0.5  # of an untrained one all may be dry

@@ -13,7 +13,6 @@ from daskdl.cluster import connect
 from daskdl.errors import DataError, SettingsError
 from nowcast.model.fixed import ToNetwork
 from nowcast.model.folder import load_model
-from nowcast.model.model import NowcastModel
 from nowcast.model.settings import TrainSettings
 from nowcast.model.train import train
 from nowcast.rain.cf import rain_dataset
@@ -42,12 +41,12 @@ def write_store(path: Path, frames: np.ndarray) -> Path:
 
 
 @pytest.fixture(scope="module")
-def moving() -> np.ndarray:
+def moving():
     return translation(40, 0, 3, size=48)
 
 
 @pytest.fixture(scope="module")
-def trained(moving, tmp_path_factory) -> tuple[Path, NowcastModel]:
+def trained(moving, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     store = write_store(folder / "rain.zarr", moving)
     return folder, train(store, folder / "model", TINY, progress=False)

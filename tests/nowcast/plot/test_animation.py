@@ -37,7 +37,7 @@ def images(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
 
 
 @pytest.mark.slow
-def test_an_image_a_lead_time_after_those_of_the_input(tmp_path: Path) -> None:
+def test_an_image_a_lead_time_after_those_of_the_input(tmp_path):
     path = tmp_path / "a.gif"
     animate_forecast(forecast(), path, observed=frames(1, 6), before=frames(-2, 0))
     found, durations = images(path)
@@ -57,7 +57,7 @@ def test_an_image_a_lead_time_after_those_of_the_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_colours_are_exact(tmp_path: Path) -> None:
+def test_colours_are_exact(tmp_path):
     animate_forecast(forecast(2), tmp_path / "a.gif")
     for image in images(tmp_path / "a.gif")[0]:
         assert share(image, DRY) > 0.4
@@ -67,7 +67,7 @@ def test_colours_are_exact(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("of_radar", [False, True])
-def test_degrees_and_kilometres_are_not_cut_off(of_radar: bool, tmp_path: Path) -> None:
+def test_degrees_and_kilometres_are_not_cut_off(of_radar, tmp_path):
     made, observed = uncertain(), None
     east, north = np.meshgrid(made["x"] / 70e3 + 4, made["y"] / 111e3 + 52)
     made = made.assign_coords(latitude=(("y", "x"), north), longitude=(("y", "x"), east))
@@ -81,7 +81,7 @@ def test_degrees_and_kilometres_are_not_cut_off(of_radar: bool, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_different_data_gives_different_images(tmp_path: Path) -> None:
+def test_different_data_gives_different_images(tmp_path):
     for name, made in (("a", forecast(2)), ("b", forecast(2, speed=0)), ("c", forecast(2))):
         animate_forecast(made, tmp_path / f"{name}.gif")
     a, b, c = ((tmp_path / f"{name}.gif").read_bytes() for name in "abc")
@@ -90,7 +90,7 @@ def test_different_data_gives_different_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_size_is_bounded(tmp_path: Path) -> None:
+def test_size_is_bounded(tmp_path):
     """Noise in every cell of 256 x 256 for 18 lead times stays below three megabytes."""
     rain = np.random.default_rng(0).lognormal(0.0, 2.0, (18, 256, 256)).astype(np.float32)
     from scipy.ndimage import uniform_filter
@@ -103,9 +103,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
     assert 100_000 < (tmp_path / "a.gif").stat().st_size < 3_000_000
 
 
-def test_missing_pillow_is_said_with_the_extra(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_pillow_is_said_with_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
         animate_forecast(forecast(), tmp_path / "a.gif")

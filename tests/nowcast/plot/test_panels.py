@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from nowcast.plot.rain import CellShape, draw_cells
 from tests.nowcast.plot.pictures import field, forecast, frames, pixels, share
 
 
-def test_rows_and_times() -> None:
+def test_rows_and_times():
     panels = Panels.of({"one": forecast(), "two": forecast(peak=5)["rain_rate"]}, frames(1, 6))
     assert list(panels.rows) == ["observed", "one", "two"]
     assert panels.minutes.tolist() == [10, 20, 30, 40, 50, 60]
@@ -31,7 +30,7 @@ def test_rows_and_times() -> None:
     np.testing.assert_array_equal(panels.rows["one"], forecast()["rain_rate"])
 
 
-def test_observed_is_put_at_the_times_of_the_forecast() -> None:
+def test_observed_is_put_at_the_times_of_the_forecast():
     panels = Panels.of(forecast(), frames(-3, 4))
     np.testing.assert_array_equal(panels.rows["observed"][:4], frames(1, 4).values)
     assert np.isnan(panels.rows["observed"][4:]).all()
@@ -41,7 +40,7 @@ def test_observed_is_put_at_the_times_of_the_forecast() -> None:
     )
 
 
-def test_what_nobody_sees_is_cut_off() -> None:
+def test_what_nobody_sees_is_cut_off():
     made, seen = forecast(), frames(1, 6)
     made["rain_rate"][:, :10] = np.nan
     made["rain_rate"][:, :, -5:] = np.nan
@@ -55,7 +54,7 @@ def test_what_nobody_sees_is_cut_off() -> None:
     assert Panels.of(made).rows["forecast"].shape == (6, 40, 40)
 
 
-def test_zoom_shows_the_square_with_the_most_rain() -> None:
+def test_zoom_shows_the_square_with_the_most_rain():
     made = forecast()
     made["rain_rate"][:] = 0
     made["rain_rate"][3, 20:30, 5:9] = 2
@@ -77,7 +76,7 @@ def test_zoom_shows_the_square_with_the_most_rain() -> None:
         panels.zoomed(np.nan)
 
 
-def test_frames_before_have_times_up_to_the_start() -> None:
+def test_frames_before_have_times_up_to_the_start():
     panels = Panels.of(forecast(), before=frames(-2, 0))
     assert panels.minutes_before.tolist() == [-20, -10, 0]
     np.testing.assert_array_equal(panels.before, frames(-2, 0))
@@ -86,7 +85,7 @@ def test_frames_before_have_times_up_to_the_start() -> None:
     assert Panels.of(forecast()).before.shape == (0, 40, 40)
 
 
-def test_another_grid_or_lead_is_refused() -> None:
+def test_another_grid_or_lead_is_refused():
     with pytest.raises(DataError, match=r"observed .* shape \(6, 40, 40\), found .*\(6, 39, 40\)"):
         Panels.of(forecast(), frames(1, 6)[:, 1:])
     with pytest.raises(DataError, match=r"expected two .* found .* shape \(4, 40, 40\)"):
@@ -109,7 +108,7 @@ def test_another_grid_or_lead_is_refused() -> None:
         ({"title": "Rain rate of behel"}, False),
     ],
 )
-def test_simulated_data_is_known_and_called_so(attrs: dict[str, object], simulated: bool) -> None:
+def test_simulated_data_is_known_and_called_so(attrs, simulated):
     made = forecast(**attrs)
     assert is_simulated(made) is simulated
     panels = Panels.of({"a": forecast(), "b": made})
@@ -117,7 +116,7 @@ def test_simulated_data_is_known_and_called_so(attrs: dict[str, object], simulat
     assert ("Simulated data" in panels.title) is simulated
 
 
-def test_edges_of_cells() -> None:
+def test_edges_of_cells():
     assert edges(np.array([1000.0, 3000.0, 5000.0])) == (0.0, 6.0)
 
 
@@ -145,7 +144,7 @@ def uncertain(members: int = 0) -> xr.Dataset:
     return made
 
 
-def test_probability_of_one_is_shown_by_default_and_others_when_asked() -> None:
+def test_probability_of_one_is_shown_by_default_and_others_when_asked():
     rows, probabilities = _extra_rows("sprog", uncertain(3), None, 2)
     assert list(rows) == ["sprog\n1 mm/h or more", "sprog\nmember 1", "sprog\nmember 2"]
     assert probabilities == {"sprog\n1 mm/h or more": 1.0}
@@ -154,7 +153,7 @@ def test_probability_of_one_is_shown_by_default_and_others_when_asked() -> None:
     assert _extra_rows("plain", forecast(), None, 2) == ({}, {})
 
 
-def test_fraction_of_members_is_a_probability_too() -> None:
+def test_fraction_of_members_is_a_probability_too():
     made = uncertain(3).drop_vars("exceedance_probability")
     rows, _ = _extra_rows("steps", made, (1.0,), 0)
     values = rows["steps\n1 mm/h or more"].values
@@ -165,16 +164,14 @@ def test_fraction_of_members_is_a_probability_too() -> None:
     assert np.isnan(values[missing]).all()
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_what_is_not_there_is_named():
     with pytest.raises(SettingsError, match=r"one of the forecast's, 1, 5 mm/h, found 2"):
         Panels.of(uncertain(), thresholds=(2.0,))
     with pytest.raises(SettingsError, match="probabilities or members, found none for 1 mm/h"):
         Panels.of(forecast(), thresholds=(1.0,))
 
 
-def test_rows_of_several_forecasts_stand_beside_the_observation(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_rows_of_several_forecasts_stand_beside_the_observation(monkeypatch, tmp_path):
     figures: list[Figure] = []
     monkeypatch.setattr(module, "save", lambda figure, path: figures.append(figure))
     made = {"plain": forecast(), "sprog": uncertain(2)}
@@ -193,7 +190,7 @@ def test_rows_of_several_forecasts_stand_beside_the_observation(
 
 
 @pytest.mark.slow
-def test_picture_and_animation_show_the_probabilities(tmp_path: Path) -> None:
+def test_picture_and_animation_show_the_probabilities(tmp_path):
     plot_forecast(uncertain(), tmp_path / "p.png", leads=(10,))
     plain = tmp_path / "plain.png"
     plot_forecast(forecast(), plain, leads=(10,))
@@ -210,7 +207,7 @@ def test_picture_and_animation_show_the_probabilities(tmp_path: Path) -> None:
     assert share(image, OUTLINE) > 0.0005
 
 
-def test_no_event_has_no_outline() -> None:
+def test_no_event_has_no_outline():
     from nowcast.plot.figure import new_figure
     from nowcast.plot.rain import draw_outline
 

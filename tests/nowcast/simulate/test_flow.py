@@ -16,7 +16,7 @@ def flow(seed: int = 0) -> Flow:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("start", "end"), [(0.0, 3 * 3600.0), (40_000.0, 36_000.0)])
-def test_air_goes_where_the_wind_blows_it(seed: int, start: float, end: float) -> None:
+def test_air_goes_where_the_wind_blows_it(seed, start, end):
     wind, place = flow(seed), np.array([80e3, -60e3])
     path = solve_ivp(
         lambda t, at: np.array(wind.wind(t, at[0], at[1])), (start, end), place, rtol=1e-9, atol=0.1
@@ -29,7 +29,7 @@ def test_air_goes_where_the_wind_blows_it(seed: int, start: float, end: float) -
 @pytest.mark.parametrize(
     "gradient", [((0.0, 0.0), (0.0, 0.0)), ((0.0, 3e-5), (0.0, 0.0)), ((0.0, -3e-5), (3e-5, 0.0))]
 )
-def test_still_shear_and_rotation_are_exact(gradient: tuple[tuple[float, float], ...]) -> None:
+def test_still_shear_and_rotation_are_exact(gradient):
     turn = Flow((0.0, 0.0), (0.0, 0.0), 3600.0, 0.0, gradient)
     matrix, shift = turn.carry(0.0, 10_000.0)
     np.testing.assert_array_equal(shift, 0.0)
@@ -41,7 +41,7 @@ def test_still_shear_and_rotation_are_exact(gradient: tuple[tuple[float, float],
     np.testing.assert_allclose(matrix, expected, atol=1e-12)
 
 
-def test_many_starts_at_once() -> None:
+def test_many_starts_at_once():
     starts = np.array([[0.0, 600.0], [7200.0, -600.0]])
     matrices, shifts = flow().carry(starts, 5000.0)
     assert matrices.shape == (2, 2, 2, 2)
@@ -52,7 +52,7 @@ def test_many_starts_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_wind_is_sheared_and_turns_slowly(seed: int) -> None:
+def test_wind_is_sheared_and_turns_slowly(seed):
     wind = flow(seed)
     x, y = np.meshgrid(np.linspace(-120e3, 120e3, 5), np.linspace(-120e3, 120e3, 5))
     u, v = wind.wind(0.0, x, y)
@@ -74,7 +74,7 @@ def field(weather: Weather, minutes: float) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 7])
-def test_rain_is_frequent_and_strong_enough_to_learn_from(seed: int) -> None:
+def test_rain_is_frequent_and_strong_enough_to_learn_from(seed):
     weather = Weather(seed)
     fields = np.stack([field(weather, m)[DISC] for m in range(0, 1440, 20)])
     assert fields.dtype == np.float32
@@ -88,7 +88,7 @@ def test_rain_is_frequent_and_strong_enough_to_learn_from(seed: int) -> None:
     assert 20.0 < strongest < 100.0
 
 
-def test_rain_is_the_same_on_axes_and_at_points() -> None:
+def test_rain_is_the_same_on_axes_and_at_points():
     weather = Weather(2, hours=3)
     grid = field(weather, 60)
     x, y = np.meshgrid(AXIS, AXIS)
@@ -106,7 +106,7 @@ def skill(forecast: np.ndarray, observed: np.ndarray) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
-def test_rain_moves_along_the_flow_while_it_grows_and_fades(seed: int) -> None:
+def test_rain_moves_along_the_flow_while_it_grows_and_fades(seed):
     weather = Weather(seed)
     carried: dict[int, list[float]] = {10: [], 30: [], 60: []}
     stayed: dict[int, list[float]] = {10: [], 30: [], 60: []}
@@ -128,7 +128,7 @@ def test_rain_moves_along_the_flow_while_it_grows_and_fades(seed: int) -> None:
     assert still[60] < 0.15
 
 
-def test_motion_is_the_flow() -> None:
+def test_motion_is_the_flow():
     weather = Weather(4)
     u, v = weather.motion(5000.0, AXIS[None, :], AXIS[:, None])
     assert u.shape == v.shape == (121, 121)
@@ -137,13 +137,13 @@ def test_motion_is_the_flow() -> None:
     assert (u[-1, 0] - u[0, 0]) / 240e3 == pytest.approx(uy)
 
 
-def test_seeds_are_days_of_their_own_and_longer_days_begin_alike() -> None:
+def test_seeds_are_days_of_their_own_and_longer_days_begin_alike():
     assert not np.array_equal(field(Weather(0), 300), field(Weather(1), 300))
     np.testing.assert_array_equal(field(Weather(0, hours=2), 119), field(Weather(0, hours=24), 119))
 
 
 @pytest.mark.slow
-def test_cores_grow_and_fade() -> None:
+def test_cores_grow_and_fade():
     weather = Weather(1, hours=6)
     cores = weather.cells.cores
     rain = {}

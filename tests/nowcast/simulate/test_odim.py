@@ -54,7 +54,7 @@ def open_sweep(path: Path, number: int = 0) -> xr.Dataset:
         return tree[f"sweep_{number}"].to_dataset(inherit="all_coords").load()
 
 
-def test_xradar_reads_what_was_written(tmp_path: Path) -> None:
+def test_xradar_reads_what_was_written(tmp_path):
     fields = dbz(0), dbz(1)
     path = write(tmp_path / "volume.h5", *fields)
     for number, field in enumerate(fields):
@@ -76,11 +76,11 @@ def test_xradar_reads_what_was_written(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.isnan(read), np.isnan(field))
 
 
-def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path: Path) -> None:
+def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path):
     found: dict[str, h5py.h5a.AttrID] = {}
     with h5py.File(write(tmp_path / "volume.h5", dbz(), dbz()), "r") as file:
 
-        def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        def visit(name, item):
             for key in item.attrs:
                 found[f"/{name}/{key}"] = h5py.h5a.open(item.id, key.encode())
 
@@ -117,20 +117,20 @@ def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path: Path) -> None:
         assert file["dataset1/data1/data"].dtype == np.uint8
 
 
-def test_quantise_keeps_the_three_kinds_apart() -> None:
+def test_quantise_keeps_the_three_kinds_apart():
     values = np.array([-np.inf, np.nan, -100.0, OFFSET, -31.5, 0.2, 94.5, 500.0])
     expected = [UNDETECT, NODATA, 1, 1, 1, 64, 253, NODATA - 1]
     assert quantise(values).tolist() == expected
 
 
-def test_same_data_gives_the_same_bytes_over_an_older_file(tmp_path: Path) -> None:
+def test_same_data_gives_the_same_bytes_over_an_older_file(tmp_path):
     first = write(tmp_path / "a.h5", dbz()).read_bytes()
     (tmp_path / "b.h5").write_bytes(b"something older")
     assert write(tmp_path / "b.h5", dbz()).read_bytes() == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "b.h5"]
 
 
-def test_nothing_is_left_of_a_volume_that_failed(tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_volume_that_failed(tmp_path):
     write(tmp_path / "volume.h5", dbz())
     before = (tmp_path / "volume.h5").read_bytes()
     with pytest.raises(ValueError, match="unpack"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -20,12 +18,12 @@ from nowcast.simulate.scans import START
 
 
 @pytest.fixture(scope="module")
-def scans(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def scans(tmp_path_factory):
     return simulate(tmp_path_factory.mktemp("scans"), hours=1, step_minutes=10, seed=1)
 
 
 @pytest.mark.slow
-def test_one_file_a_step_that_calls_itself_simulated(scans: list[Path]) -> None:
+def test_one_file_a_step_that_calls_itself_simulated(scans):
     assert [path.name for path in scans] == [
         f"simulated_20200601{time}.h5" for time in ("0000", "0010", "0020", "0030", "0040", "0050")
     ]
@@ -37,9 +35,7 @@ def test_one_file_a_step_that_calls_itself_simulated(scans: list[Path]) -> None:
             assert len([name for name in file if name.startswith("dataset")]) == 2
 
 
-def test_repeating_gives_the_same_files_and_another_seed_others(
-    scans: list[Path], tmp_path: Path
-) -> None:
+def test_repeating_gives_the_same_files_and_another_seed_others(scans, tmp_path):
     again = simulate(tmp_path, hours=0.5, step_minutes=10, seed=1)
     assert [a.read_bytes() == b.read_bytes() for a, b in zip(again, scans, strict=False)] == [
         True
@@ -49,7 +45,7 @@ def test_repeating_gives_the_same_files_and_another_seed_others(
     assert other[0].read_bytes() != scans[0].read_bytes()
 
 
-def test_progress_and_another_radar(tmp_path: Path) -> None:
+def test_progress_and_another_radar(tmp_path):
     said: list[tuple[int, int]] = []
     radar = Radar(rays=90, gates=50, gate_length=1000.0, elevations=(0.7,), blocked=())
     paths = simulate(
@@ -68,14 +64,14 @@ def test_progress_and_another_radar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"hours": 0}, {"hours": -1}, {"step_minutes": 0}, {"seed": -1}, {"hours": 0.1}]
 )
-def test_numbers_that_make_no_scans_are_refused(wrong: dict[str, float], tmp_path: Path) -> None:
+def test_numbers_that_make_no_scans_are_refused(wrong, tmp_path):
     with pytest.raises(SettingsError, match="expected hours for one scan") as caught:
         simulate(tmp_path / "scans", **wrong)
     assert f"{next(iter(wrong.values()))}" in str(caught.value)
     assert not (tmp_path / "scans").exists()
 
 
-def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
+def test_ingested_rain_is_the_weather(scans):
     """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
     from nowcast.ingest.rain_map import map_scan, try_header
     from nowcast.ingest.scan import group_scans

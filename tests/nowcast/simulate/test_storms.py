@@ -16,7 +16,7 @@ from nowcast.simulate.texture import Points, Texture
 STILL = Flow((10.0, 0.0), (0.0, 0.0), 3600.0, 0.0, ((0.0, 0.0), (0.0, 0.0)))
 
 
-def test_storms_are_born_in_every_hour_and_die() -> None:
+def test_storms_are_born_in_every_hour_and_die():
     storms = Storms.draw(0, 24.0, 56.0)
     hours = np.histogram(storms.shields.birth, np.arange(0, 23) * 3600.0)[0]
     assert hours.min() >= 1
@@ -27,7 +27,7 @@ def test_storms_are_born_in_every_hour_and_die() -> None:
     assert 4 * len(storms.shields) <= len(storms.cores) <= 12 * len(storms.shields)
 
 
-def test_a_core_lives_within_a_shield() -> None:
+def test_a_core_lives_within_a_shield():
     storms = Storms.draw(1, 6.0, 56.0)
     first, last = storms.shields.birth, storms.shields.birth + storms.shields.life
     for k in range(len(storms.cores)):
@@ -37,7 +37,7 @@ def test_a_core_lives_within_a_shield() -> None:
         assert storms.cores.birth[k] + storms.cores.life[k] <= last[parent] + 1e-6
 
 
-def test_a_longer_day_begins_with_the_same_storms() -> None:
+def test_a_longer_day_begins_with_the_same_storms():
     short, long = Storms.draw(3, 2.0, 56.0), Storms.draw(3, 24.0, 56.0)
     for name in ("shields", "cores"):
         few, many = getattr(short, name), getattr(long, name)
@@ -50,7 +50,7 @@ def test_a_longer_day_begins_with_the_same_storms() -> None:
     assert long.shields[np.arange(len(short.shields), len(long.shields))].birth.min() >= 2 * 3600.0
 
 
-def test_vigour_grows_faster_than_it_fades() -> None:
+def test_vigour_grows_faster_than_it_fades():
     cells = Storms.draw(0, 1.0, 24.0).shields[np.array([0])]
     ages = np.linspace(0, 1, 201)
     vigour = np.array([cells.vigour(cells.birth[0] + a * cells.life[0])[0] for a in ages])
@@ -59,7 +59,7 @@ def test_vigour_grows_faster_than_it_fades() -> None:
     assert 0.35 < ages[vigour.argmax()] < 0.45
 
 
-def test_cells_are_carried_and_alive_only_in_their_lives() -> None:
+def test_cells_are_carried_and_alive_only_in_their_lives():
     cells = Storms.draw(0, 3.0, 56.0).cores
     time = 3600.0
     living = cells.alive(time)
@@ -75,7 +75,7 @@ def test_cells_are_carried_and_alive_only_in_their_lives() -> None:
     assert (lengths[:, 1] >= 0.5 * living.along).all()
 
 
-def test_a_life_has_its_stages() -> None:
+def test_a_life_has_its_stages():
     storms = draw_systems(0, 24.0, 56.0)
     assert np.corrcoef(storms.shields.along, storms.shields.life)[0, 1] > 0.9
     for k in range(len(storms.shields)):
@@ -86,7 +86,7 @@ def test_a_life_has_its_stages() -> None:
         assert (mine.birth + mine.life).max() < dead
 
 
-def test_radars_look_in_turn_each_its_own_way() -> None:
+def test_radars_look_in_turn_each_its_own_way():
     days = Days(2, 1.0, 10, 32, 6000.0, seed=4, organised=True, radars=2)
     first, second = (np.stack(list(days.frames(day))) for day in (0, 1))
     assert np.isnan(first).sum() != np.isnan(second).sum()
@@ -102,7 +102,7 @@ AXIS = np.arange(-5, 6, dtype=np.float32)
 LOW, HIGH = np.array([-1.5, 2.5]), np.array([0.5, 4.5])
 
 
-def test_windows_of_a_grid_and_of_its_points_are_the_same() -> None:
+def test_windows_of_a_grid_and_of_its_points_are_the_same():
     axes = Points(AXIS[None, :], AXIS[:, None])
     scattered = Points(*np.meshgrid(AXIS, AXIS))
     assert axes.shape == scattered.shape == (11, 11)
@@ -118,7 +118,7 @@ def test_windows_of_a_grid_and_of_its_points_are_the_same() -> None:
     assert sorted(marks[0][marks[0] != 0]) == [-97, -96, 3, 4]
 
 
-def test_no_window_outside() -> None:
+def test_no_window_outside():
     for points in (Points(AXIS[None, :], AXIS[:, None]), Points(*np.meshgrid(AXIS, AXIS))):
         assert points.within(LOW + 20, HIGH + 20) is None
 
@@ -132,14 +132,14 @@ def correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("time", [0.0, 1234.0, 40_000.0])
-def test_mean_and_variance(time: float) -> None:
+def test_mean_and_variance(time):
     noise = Texture(5).sample(FLOW, time, X, Y)
     assert noise.dtype == np.float32
     assert noise.mean() == pytest.approx(0.0, abs=0.3)
     assert noise.std() == pytest.approx(1.0, abs=0.2)
 
 
-def test_near_points_are_alike_and_far_ones_are_not() -> None:
+def test_near_points_are_alike_and_far_ones_are_not():
     noise = Texture(5).sample(FLOW, 500.0, X, Y)
     near = Texture(5).sample(FLOW, 500.0, X + np.float32(2e3), Y)
     far = Texture(5).sample(FLOW, 500.0, X + np.float32(60e3), Y)
@@ -147,7 +147,7 @@ def test_near_points_are_alike_and_far_ones_are_not() -> None:
     assert abs(correlation(noise, far)) < 0.35
 
 
-def test_it_is_carried_by_the_flow_and_renewed() -> None:
+def test_it_is_carried_by_the_flow_and_renewed():
     texture, start = Texture(2), 10_000.0
     before = texture.sample(FLOW, start, X, Y)
     along = {}

@@ -13,7 +13,7 @@ from nowcast.verification.pool import pool
 
 
 @pytest.mark.parametrize(("cases", "block"), [(1, 1), (7, 1), (12, 4), (10, 4), (3, 9)])
-def test_samples_of_one_event_are_runs_of_cases(cases: int, block: int) -> None:
+def test_samples_of_one_event_are_runs_of_cases(cases, block):
     weights = bootstrap_weights(np.zeros(cases, int), block, draws=400)
     runs = -(-cases // min(block, cases))
     assert (weights.sum(1) == runs * min(block, cases)).all()
@@ -23,11 +23,11 @@ def test_samples_of_one_event_are_runs_of_cases(cases: int, block: int) -> None:
     )
 
 
-def test_a_run_of_all_cases_leaves_nothing_to_chance() -> None:
+def test_a_run_of_all_cases_leaves_nothing_to_chance():
     assert (bootstrap_weights(np.zeros(5, int), 5, 20) == 1).all()
 
 
-def test_whole_events_are_drawn() -> None:
+def test_whole_events_are_drawn():
     # Events of one run each: a sample has each case of an event as often as the others.
     weights = bootstrap_weights(np.repeat(range(4), 3), 3, 500)
     by_event = weights.reshape(500, 4, 3)
@@ -37,19 +37,19 @@ def test_whole_events_are_drawn() -> None:
     np.testing.assert_allclose(weights.mean(0), 1, atol=0.15)
 
 
-def test_two_events_are_too_few_to_leave_one_out() -> None:
+def test_two_events_are_too_few_to_leave_one_out():
     weights = bootstrap_weights([0, 0, 0, 1, 1, 1], 1, 200)
     assert (weights.reshape(200, 2, 3).sum(2) == 3).all()
 
 
-def test_events_of_other_sizes_keep_their_cases() -> None:
+def test_events_of_other_sizes_keep_their_cases():
     labels = np.array([0, 0, 0, 0, 0, 1, 2, 2])
     weights = bootstrap_weights(labels, 2, 2000)
     assert (weights[:, 5] == weights[:, 5].round()).all()
     np.testing.assert_allclose(weights[:, :5].mean(0), weights[:, :5].mean(), rtol=0.1)
 
 
-def test_runs_that_share_nothing_are_counted() -> None:
+def test_runs_that_share_nothing_are_counted():
     assert independent_runs(np.zeros(12, int), 4) == 3
     assert independent_runs([0, 0, 0, 1, 2], 2) == 3
     assert independent_runs([], 2) == 0
@@ -60,7 +60,7 @@ def interval(hits: np.ndarray, unions: np.ndarray, weights: np.ndarray) -> np.nd
 
 
 @pytest.mark.slow
-def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_interval_covers_the_truth_about_as_often_as_it_says():
     rng = np.random.default_rng(3)
     covered = 0
     trials = 200
@@ -74,7 +74,7 @@ def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 
 @pytest.mark.slow
-def test_what_differs_by_event_needs_events_and_not_cases() -> None:
+def test_what_differs_by_event_needs_events_and_not_cases():
     # The gain is of the event, not of the case: 8 events of 20 cases say 8 things, not 160.
     rng = np.random.default_rng(4)
     labels = np.repeat(range(8), 20)
@@ -91,7 +91,7 @@ def test_what_differs_by_event_needs_events_and_not_cases() -> None:
     assert covered["cases"] / trials < 0.6
 
 
-def test_reference_has_no_difference_and_no_events_no_interval() -> None:
+def test_reference_has_no_difference_and_no_events_no_interval():
     hits = np.arange(12).reshape(6, 2, 1, 1)
     weights = bootstrap_weights(np.zeros(6, int), 1, 50)
     assert (difference_interval(hits, hits + 3, 1, weights)[:, 1] == 0).all()
@@ -123,7 +123,7 @@ def pooled(sums: list[CaseSums], reference: str | None = None, block: int = 1) -
     )
 
 
-def test_pooled_cases_are_one_large_case() -> None:
+def test_pooled_cases_are_one_large_case():
     from scores.continuous import mae
     from scores.spatial import fss_2d
 
@@ -155,7 +155,7 @@ def test_pooled_cases_are_one_large_case() -> None:
             np.testing.assert_allclose(scores["fss"][0, lead, t, 1], fss, rtol=1e-12)
 
 
-def test_pixels_left_out_show_in_the_fraction() -> None:
+def test_pixels_left_out_show_in_the_fraction():
     _, sums = cases(2)
     assert (pooled(sums)["scored_fraction"] == 1).all()
     o, a, b = np.ones((3, 2, 12, 15), np.float32)
@@ -164,7 +164,7 @@ def test_pixels_left_out_show_in_the_fraction() -> None:
     np.testing.assert_array_equal(pooled([sums[0], half])["scored_fraction"], [1, 0.75])
 
 
-def test_interval_needs_three_runs_of_cases() -> None:
+def test_interval_needs_three_runs_of_cases():
     _, sums = cases(6)
     assert "csi_difference" not in pooled(sums)
     enough, too_few = pooled(sums, "b", block=2), pooled(sums, "b", block=3)

@@ -32,7 +32,7 @@ def scored(observed: np.ndarray, forecasts: dict[str, np.ndarray], *more: object
     return score_case(observed, {name: Forecast(f) for name, f in forecasts.items()}, *more)
 
 
-def test_equal_to_brute_force() -> None:
+def test_equal_to_brute_force():
     observed, forecasts = fields(0)
     thresholds = (0.5, 1.0, 4.0)
     sums = scored(observed, forecasts, thresholds, [1])
@@ -61,7 +61,7 @@ def test_equal_to_brute_force() -> None:
     np.testing.assert_array_equal(sums.fractions[..., 0, 2], wrong)
 
 
-def test_equal_to_scores() -> None:
+def test_equal_to_scores():
     import xarray as xr
     from scores.categorical import ThresholdEventOperator
     from scores.continuous import mae
@@ -82,7 +82,7 @@ def test_equal_to_scores() -> None:
         np.testing.assert_allclose(sums.absolute_error[m] / sums.pixels, error, rtol=1e-6)
 
 
-def test_what_is_not_scored_counts_for_nobody() -> None:
+def test_what_is_not_scored_counts_for_nobody():
     observed = np.full((1, 8, 8), 5, np.float32)
     forecast = np.full((1, 8, 8), np.nan, np.float32)
     sums = scored(observed, {"knows": observed, "does not": forecast}, (1.0,), [3])
@@ -90,7 +90,7 @@ def test_what_is_not_scored_counts_for_nobody() -> None:
         assert not values.any()
 
 
-def test_leads_that_are_not_scored_count_nothing() -> None:
+def test_leads_that_are_not_scored_count_nothing():
     observed, forecasts = fields(2)
     some = np.array([True, False, True])
     sums, every = (
@@ -106,7 +106,7 @@ def test_leads_that_are_not_scored_count_nothing() -> None:
 
 
 @pytest.mark.parametrize("size", [64, 65])
-def test_equal_to_pysteps(size: int) -> None:
+def test_equal_to_pysteps(size):
     spectral = pytest.importorskip("pysteps.utils.spectral")
     rain = storms((size, size), seed=1)
     decibel = np.where(rain >= DRY, 10 * np.log10(np.maximum(rain, DRY)), DRY_DECIBEL)
@@ -117,14 +117,14 @@ def test_equal_to_pysteps(size: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (48, 96)])
-def test_a_wave_has_its_power_at_its_wavelength(shape: tuple[int, int]) -> None:
+def test_a_wave_has_its_power_at_its_wavelength(shape):
     x = np.arange(shape[1])
     decibel = 5 * np.sin(2 * np.pi * x / 8) * np.ones(shape)
     wavelength, power = radial_power((10 ** (decibel / 10)).astype(np.float32), spacing=1.0)
     assert wavelength[np.argmax(power)] == pytest.approx(8)
 
 
-def test_blur_takes_away_detail_and_leaves_the_large() -> None:
+def test_blur_takes_away_detail_and_leaves_the_large():
     rain = storms((128, 128), seed=2, cover=1.0)
     blurred = ndimage.gaussian_filter(rain, 2, mode="wrap")
     wavelength, sharp = radial_power(rain, 1.0)
@@ -133,7 +133,7 @@ def test_blur_takes_away_detail_and_leaves_the_large() -> None:
     assert band_power(wavelength, soft, 64, 128) > 0.7 * band_power(wavelength, sharp, 64, 128)
 
 
-def test_missing_is_dry_and_an_empty_band_has_no_power() -> None:
+def test_missing_is_dry_and_an_empty_band_has_no_power():
     rain = storms((32, 32), seed=3)
     holes = rain.copy()
     holes[:5] = np.nan
@@ -145,7 +145,7 @@ def test_missing_is_dry_and_an_empty_band_has_no_power() -> None:
 
 @settings(deadline=None)  # the first example waits for the compiler
 @given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 12), st.integers(1, 7))
-def test_equal_to_plain_windows(seed: int, ny: int, nx: int, window: int) -> None:
+def test_equal_to_plain_windows(seed, ny, nx, window):
     window = min(window, ny, nx)
     f, o = np.random.default_rng(seed).random((2, 3, ny, nx)) < 0.4
     views = [np.lib.stride_tricks.sliding_window_view(e, (window, window), (1, 2)) for e in (f, o)]
@@ -155,7 +155,7 @@ def test_equal_to_plain_windows(seed: int, ny: int, nx: int, window: int) -> Non
 
 
 @pytest.mark.parametrize("window", [0, 6])
-def test_windows_that_do_not_fit_are_refused(window: int) -> None:
+def test_windows_that_do_not_fit_are_refused(window):
     events = np.zeros((1, 5, 8), bool)
     with pytest.raises(SettingsError, match=f"from 1 to 5 pixels .* found {window}"):
         fraction_sums(events, events, window)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -60,24 +58,22 @@ MIXED = [[-0.2, -0.1, -0.1], [-0.1, 0.01, -0.1]], [[-0.1, 0.1, 0.1], [0.1, 0.1, 
     ],
 )  # fmt: skip
 def test_a_network_passes_that_is_better_somewhere_and_worse_nowhere(
-    ends, events: int, simulated: bool, passed: bool, sentence: str
-) -> None:
+    ends, events, simulated, passed, sentence
+):
     made = verdict(scores(*ends, events=events), simulated=simulated)
     assert made.passed is passed
     assert made.to_dict()["simulated"] is simulated
     assert made.sentence.startswith(sentence)
 
 
-def test_a_verdict_tells_differences_and_findings() -> None:
+def test_a_verdict_tells_differences_and_findings():
     made = verdict(scores(*BETTER))
     assert made.csi_difference["60"] == pytest.approx([0.055, 0.01, 0.1])
     assert "model against sprog: CSI at 0.1 and 5 mm/h: no difference" in made.findings[0]
 
 
 @pytest.mark.slow
-def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(
-    tmp_path: Path,
-) -> None:
+def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(tmp_path):
     paths, names = [], []
     for number in range(3):
         store = moving_rain(title=f"store {number}", simulated=int(number == 1))
@@ -100,7 +96,7 @@ def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(
 
 
 @pytest.mark.slow
-def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) -> None:
+def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path):
     write_zarr(moving_rain(title="other"), tmp_path / "rain.zarr")
     made = judge(small_model(), [tmp_path / "rain.zarr"])
     assert not made.passed
@@ -109,7 +105,7 @@ def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_stores_whose_steps_do_not_divide_are_left_out_aloud(tmp_path: Path) -> None:
+def test_stores_whose_steps_do_not_divide_are_left_out_aloud(tmp_path):
     # 15 min is no whole number of 10 min.
     stores = [moving_rain(), moving_rain(15 * np.arange(24), title="slow")]
     first, last = np.datetime64("2020-06-01T00:00"), np.datetime64("2020-06-01T07:00")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from nowcast.forecasters import Forecast, Forecaster, forecaster
+from nowcast.forecasters import Forecast, forecaster
 from nowcast.plot.probabilistic import plot_probabilistic
 from nowcast.verification import findings, verify
 from nowcast.verification.html import write_report
@@ -30,7 +29,7 @@ def ensemble() -> Answers:
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[xr.Dataset, xr.Dataset, dict[str, Forecaster]]:
+def made():
     store = moving_rain(title="Rain rate of <Test> & Co")
     methods = {"extrapolation": forecaster("extrapolation"), "members": ensemble()}
     scores = verify(
@@ -42,7 +41,7 @@ def made() -> tuple[xr.Dataset, xr.Dataset, dict[str, Forecaster]]:
 
 
 @pytest.mark.slow
-def test_report_is_whole_and_fetches_nothing(made, tmp_path: Path) -> None:
+def test_report_is_whole_and_fetches_nothing(made, tmp_path):
     scores, store, methods = made
     write_report(scores, tmp_path / "verify.html", [store], methods)
     text = (tmp_path / "verify.html").read_text(encoding="utf-8")
@@ -62,7 +61,7 @@ def test_report_is_whole_and_fetches_nothing(made, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_simulated_data_is_called_so_and_faults_stand_out(made, tmp_path: Path) -> None:
+def test_simulated_data_is_called_so_and_faults_stand_out(made, tmp_path):
     scores, store, methods = made
     scores = scores.assign_attrs(simulated=1)
     scores = scores.assign_coords(forecaster=["extrapolation", "persistence"])
@@ -73,7 +72,7 @@ def test_simulated_data_is_called_so_and_faults_stand_out(made, tmp_path: Path) 
     assert "<li class=fault>Fault of the motion" in text
 
 
-def test_reliability_needs_probabilities(made, tmp_path: Path, monkeypatch) -> None:
+def test_reliability_needs_probabilities(made, tmp_path, monkeypatch):
     from nowcast.plot import probabilistic
 
     figures = []
@@ -118,7 +117,7 @@ def scores(
     )
 
 
-def test_leads_are_named_as_runs_and_thresholds_together() -> None:
+def test_leads_are_named_as_runs_and_thresholds_together():
     low = np.array([[-1, 0.1, 0.1, 0.1]] * 2 + [[-1, -1, -1, -1], [np.nan] * 4])
     high = np.array([[1, 0.2, 0.2, 0.2]] * 2 + [[-0.5, 1, 1, 1], [np.nan] * 4])
     assert findings(scores(low, high)) == [
@@ -128,14 +127,14 @@ def test_leads_are_named_as_runs_and_thresholds_together() -> None:
     ]
 
 
-def test_better_and_worse_need_an_interval_without_zero() -> None:
+def test_better_and_worse_need_an_interval_without_zero():
     low = np.array([[-0.1, -0.1, 0.0, -0.01]])
     assert findings(scores(low, low + 0.2)) == [
         "extrapolation against persistence: CSI at 0.1 mm/h: no difference."
     ]
 
 
-def test_few_events_are_said() -> None:
+def test_few_events_are_said():
     low = np.array([[0.1] * 4])
     assert findings(scores(low, low + 0.1, events=2))[1:] == [
         "The intervals are from 2 events: other weather may give another order."
@@ -145,7 +144,7 @@ def test_few_events_are_said() -> None:
     ]
 
 
-def test_extrapolation_below_persistence_is_a_fault_of_the_motion() -> None:
+def test_extrapolation_below_persistence_is_a_fault_of_the_motion():
     low = np.array([[0.1] * 4] * 2)
     csi = np.full((2, 4, 2), 0.5)
     csi[0, 1:3, 1] = 0.4

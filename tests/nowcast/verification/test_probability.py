@@ -29,7 +29,7 @@ def made(seed: int, shape: tuple[int, int] = (30, 40), levels: int | None = None
 
 
 @given(st.integers(0, 999))
-def test_brier_score_is_that_of_scores(seed: int) -> None:
+def test_brier_score_is_that_of_scores(seed):
     xr = pytest.importorskip("xarray")
     from scores.probability import brier_score
 
@@ -43,7 +43,7 @@ def test_brier_score_is_that_of_scores(seed: int) -> None:
 
 
 @given(st.integers(0, 999), st.sampled_from([5, 10, 20]))
-def test_parts_add_up_and_nothing_is_within_bins_of_few_levels(seed: int, bins: int) -> None:
+def test_parts_add_up_and_nothing_is_within_bins_of_few_levels(seed, bins):
     p, event, scored = made(seed)
     parts = brier_parts(probability_sums(p, event, scored), bins)
     total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
@@ -53,7 +53,7 @@ def test_parts_add_up_and_nothing_is_within_bins_of_few_levels(seed: int, bins: 
     assert brier_parts(probability_sums(p, event, scored), bins).within == pytest.approx(0)
 
 
-def test_sums_of_two_cases_are_those_of_both_together() -> None:
+def test_sums_of_two_cases_are_those_of_both_together():
     a, b = made(1), made(2)
     both = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_sums_of_two_cases_are_those_of_both_together() -> None:
     )
 
 
-def test_reliability_is_that_of_pysteps() -> None:
+def test_reliability_is_that_of_pysteps():
     verification = pytest.importorskip("pysteps.verification.probscores")
     p, event, scored = made(3)
     diagram = verification.reldiag_init(0.5, n_bins=10)
@@ -73,7 +73,7 @@ def test_reliability_is_that_of_pysteps() -> None:
     assert count.sum() == scored.sum()
 
 
-def test_area_under_roc_is_that_of_scores() -> None:
+def test_area_under_roc_is_that_of_scores():
     xr = pytest.importorskip("xarray")
     from scores.probability import roc_curve_data
 
@@ -91,7 +91,7 @@ def test_area_under_roc_is_that_of_scores() -> None:
     assert pofd[-1] == pod[-1] == 1
 
 
-def test_perfect_and_constant_forecasts() -> None:
+def test_perfect_and_constant_forecasts():
     event = np.zeros((10, 10), bool)
     event[:3] = True
     scored = np.ones_like(event)
@@ -105,7 +105,7 @@ def test_perfect_and_constant_forecasts() -> None:
     assert (parts.resolution, parts.skill) == (pytest.approx(0), pytest.approx(0, abs=1e-6))
 
 
-def test_nothing_scored_gives_no_score() -> None:
+def test_nothing_scored_gives_no_score():
     p, event, scored = made(5)
     sums = probability_sums(np.full_like(p, np.nan), event, np.zeros_like(scored))
     assert not sums.any()
@@ -114,13 +114,13 @@ def test_nothing_scored_gives_no_score() -> None:
     assert np.isnan(reliability_curve(sums)[0]).all()
 
 
-def test_edges_belong_to_the_bin_above() -> None:
+def test_edges_belong_to_the_bin_above():
     p = (np.arange(BINS + 1) / BINS).astype(np.float32)[np.newaxis]
     sums = probability_sums(p, p > 2, np.ones(p.shape, bool))
     np.testing.assert_array_equal(sums[:, 0], [*(BINS - 1) * [1], 2])
 
 
-def test_shapes_must_agree() -> None:
+def test_shapes_must_agree():
     p, event, scored = made(6)
     with pytest.raises(ShapeError, match=r"one shape, found \(30, 40\), \(29, 40\)"):
         probability_sums(p, event[1:], scored)
@@ -135,7 +135,7 @@ def ensemble_of(seed: int, members: int = 7):
 
 
 @given(st.integers(0, 999), st.integers(1, 12), st.sampled_from(["ecdf", "fair"]))
-def test_crps_is_that_of_scores(seed: int, members: int, method: str) -> None:
+def test_crps_is_that_of_scores(seed, members, method):
     xr = pytest.importorskip("xarray")
     from scores.probability import crps_for_ensemble
 
@@ -153,14 +153,14 @@ def test_crps_is_that_of_scores(seed: int, members: int, method: str) -> None:
     assert score == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_members_are_left_as_they_were() -> None:
+def test_members_are_left_as_they_were():
     values, observed, scored = ensemble_of(3)
     before = values.copy()
     ensemble_sums(values, observed, scored)
     np.testing.assert_array_equal(values, before)
 
 
-def test_ranks_without_ties_are_those_of_pysteps() -> None:
+def test_ranks_without_ties_are_those_of_pysteps():
     scores = pytest.importorskip("pysteps.verification.ensscores")
     rng = np.random.default_rng(4)
     values, observed = rng.random((5, 20, 20), np.float32), rng.random((20, 20), np.float32)
@@ -169,14 +169,14 @@ def test_ranks_without_ties_are_those_of_pysteps() -> None:
     np.testing.assert_allclose(ranks, expected)
 
 
-def test_ties_count_in_equal_parts() -> None:
+def test_ties_count_in_equal_parts():
     values = np.array([0, 0, 0, 2], np.float32).reshape(4, 1, 1)
     _, ranks = ensemble_sums(values, np.zeros((1, 1), np.float32), np.ones((1, 1), bool))
     np.testing.assert_allclose(ranks, [0.25, 0.25, 0.25, 0.25, 0])
 
 
 @given(st.integers(0, 99))
-def test_an_observation_that_is_a_member_has_any_rank(seed: int) -> None:
+def test_an_observation_that_is_a_member_has_any_rank(seed):
     values, observed, _ = ensemble_of(seed, 9)
     _, ranks = ensemble_sums(values, observed, np.ones(observed.shape, bool))
     assert ranks.sum() == pytest.approx(observed.size)
@@ -184,14 +184,14 @@ def test_an_observation_that_is_a_member_has_any_rank(seed: int) -> None:
     assert np.abs(ranks - expected).max() < 5 * np.sqrt(expected)
 
 
-def test_no_pixel_no_score() -> None:
+def test_no_pixel_no_score():
     values, observed, scored = ensemble_of(5)
     sums, ranks = ensemble_sums(values, observed, np.zeros_like(scored))
     assert np.isnan(crps(sums))
     assert not ranks.any()
 
 
-def test_grids_must_agree() -> None:
+def test_grids_must_agree():
     values, observed, scored = ensemble_of(6)
     with pytest.raises(ShapeError, match=r"found \(7, 12, 15\), \(11, 15\)"):
         ensemble_sums(values, observed[1:], scored)

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-import xarray as xr
 from rich.console import Console
 
 from daskdl.errors import SettingsError
@@ -18,7 +17,7 @@ from tests.nowcast.verification.test_verify import rain
 
 
 @pytest.fixture(scope="module")
-def scores() -> xr.Dataset:
+def scores():
     frames = rain(translation(36, 1.0, -1.0, size=64, margin=60, seed=2))
     forecasters = {"persistence": Persistence(), "flow": Extrapolation()}
     return verify(frames, forecasters, 3, thresholds=(0.1, 1.0, 900.0))
@@ -31,7 +30,7 @@ def text(table: object, width: int = 100) -> str:
 
 
 @pytest.mark.slow
-def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -> None:
+def test_json_has_every_score_by_method_lead_and_threshold(scores):
     plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
     assert plain["n_cases"] == 31
     assert list(plain["forecasters"]) == ["persistence", "flow"]
@@ -52,22 +51,20 @@ def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -
     assert plain["scored_fraction"]["15"] == pytest.approx(float(scores["scored_fraction"][-1]))
 
 
-def test_what_is_undefined_is_null(scores: xr.Dataset) -> None:
+def test_what_is_undefined_is_null(scores):
     never = to_json(scores)["forecasters"]["flow"]["5"]["thresholds"]["900"]
     assert [never[name] for name in ("csi", "pod", "bias")] == [None] * 3
     assert never["csi_difference_interval"] == [None, None]
 
 
 @pytest.mark.slow
-def test_file_is_replaced_whole_or_left(
-    scores: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_replaced_whole_or_left(scores, tmp_path, monkeypatch):
     path = tmp_path / "verify.json"
     write_json(scores, path)
     first = path.read_text()
     assert json.loads(first) == json.loads(json.dumps(to_json(scores)))
 
-    def fails(self: Path, *args: object, **options: object) -> int:
+    def fails(self, *args, **options):
         self.open("w").close()
         raise OSError("disk full")
 
@@ -78,7 +75,7 @@ def test_file_is_replaced_whole_or_left(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_table_shows_leads_methods_cases_and_events(scores: xr.Dataset) -> None:
+def test_table_shows_leads_methods_cases_and_events(scores):
     shown = text(score_table(scores, 1.0))
     assert "pooled over 31 cases" in shown
     lines = shown.splitlines()
@@ -94,21 +91,21 @@ def test_table_shows_leads_methods_cases_and_events(scores: xr.Dataset) -> None:
     assert "[" not in still
 
 
-def test_table_fits_eighty_columns(scores: xr.Dataset) -> None:
+def test_table_fits_eighty_columns(scores):
     shown = text(score_table(scores, 1.0), width=80)
     assert "…" not in shown
     assert "persistence" in shown
 
 
-def test_simulated_rain_is_called_so(scores: xr.Dataset) -> None:
+def test_simulated_rain_is_called_so(scores):
     assert "imulated" not in text(score_table(scores))
     assert "simulated rain" in text(score_table(scores.assign_attrs(simulated="yes")))
 
 
-def test_undefined_is_a_dash(scores: xr.Dataset) -> None:
+def test_undefined_is_a_dash(scores):
     assert " - " in text(score_table(scores, 900.0))
 
 
-def test_unknown_threshold_is_refused(scores: xr.Dataset) -> None:
+def test_unknown_threshold_is_refused(scores):
     with pytest.raises(SettingsError, match=r"threshold 2 is not among 0\.1, 1, 900"):
         score_table(scores, 2.0)

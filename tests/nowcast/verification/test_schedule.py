@@ -26,9 +26,7 @@ def times(frames: list[int]) -> np.ndarray:
     st.integers(1, 3),
     st.integers(1, 3),
 )
-def test_all_leads_share_their_times_and_no_gap_is_bridged(
-    frames: set[int], n_in: int, count: int, every: int
-) -> None:
+def test_all_leads_share_their_times_and_no_gap_is_bridged(frames, n_in, count, every):
     there = sorted(frames)
     leads = [every * k for k in range(1, count + 1)]
     starts, scored = schedule(times(there), n_in, leads, STEP, every=every)
@@ -52,14 +50,14 @@ def test_all_leads_share_their_times_and_no_gap_is_bridged(
         assert valid[0] == whole
 
 
-def test_starts_that_leads_do_not_divide_are_refused() -> None:
+def test_starts_that_leads_do_not_divide_are_refused():
     with pytest.raises(SettingsError, match=r"divides the leads \[1, 2\], found 2"):
         schedule(times(list(range(9))), 2, [1, 2], STEP, every=2)
     with pytest.raises(SettingsError, match="at least 1 frame"):
         schedule(times(list(range(9))), 2, [], STEP)
 
 
-def test_own_times_are_all_leads_of_a_start() -> None:
+def test_own_times_are_all_leads_of_a_start():
     starts, scored = own_times(times(list(range(12))), 2, [1, 2, 3], STEP, every=4)
     assert starts.tolist() == [2, 6]
     assert scored.all()
@@ -71,9 +69,7 @@ def test_own_times_are_all_leads_of_a_start() -> None:
     st.integers(1, 5),
     st.integers(1, 9),
 )
-def test_exactly_the_runs_without_a_gap(
-    frames: set[int], n_in: int, n_out: int, stride: int
-) -> None:
+def test_exactly_the_runs_without_a_gap(frames, n_in, n_out, stride):
     present = sorted(frames)
     every = [
         i
@@ -88,17 +84,17 @@ def test_exactly_the_runs_without_a_gap(
     assert apart[:1] == every[:1]
 
 
-def test_scans_some_seconds_off_follow_and_a_lost_scan_does_not() -> None:
+def test_scans_some_seconds_off_follow_and_a_lost_scan_does_not():
     late = np.array([0, 20, -5, 0, 10, 0]) * np.timedelta64(1, "s")
     time = times([0, 1, 2, 4, 5, 6]) + late
     assert valid_starts(time, 2, 1, STEP).tolist() == [2, 5]
 
 
-def test_frames_twice_as_dense_are_another_step() -> None:
+def test_frames_twice_as_dense_are_another_step():
     assert valid_starts(times([0, 1, 2, 3]), 1, 1, 2 * STEP).size == 0
 
 
-def test_times_that_do_not_increase_are_refused() -> None:
+def test_times_that_do_not_increase_are_refused():
     with pytest.raises(
         DataError, match=r"found 2010-08-26T00:05.* after 2010-08-26T00:05.* frame 2"
     ):
@@ -106,12 +102,12 @@ def test_times_that_do_not_increase_are_refused() -> None:
 
 
 @pytest.mark.parametrize("setting", ["n_in", "n_out", "stride"])
-def test_settings_below_one_are_refused(setting: str) -> None:
+def test_settings_below_one_are_refused(setting):
     settings = {"n_in": 1, "n_out": 1, setting: 0}
     with pytest.raises(SettingsError, match=f"{setting} must be at least 1, found 0"):
         valid_starts(times([0, 1]), step=STEP, **settings)
 
 
-def test_no_step_is_refused() -> None:
+def test_no_step_is_refused():
     with pytest.raises(SettingsError, match="step must be positive"):
         valid_starts(times([0, 1]), 1, 1, np.timedelta64(0, "s"))

@@ -24,11 +24,11 @@ def rain(frames: np.ndarray, spacing: float = 1000.0, minutes: int = 5) -> xr.Da
 
 
 @pytest.fixture(scope="module")
-def moving() -> xr.DataArray:
+def moving():
     return rain(translation(FRAMES, 1.0, -1.0, size=SIZE, margin=48, seed=2))
 
 
-def test_perfect_forecast_has_perfect_scores(moving: xr.DataArray) -> None:
+def test_perfect_forecast_has_perfect_scores(moving):
     scores = verify(moving[:10], {"oracle": oracle(moving.to_numpy())}, 4, thresholds=(0.1, 1.0))
     assert {n: scores.sizes[n] for n in ("forecaster", "lead_time", "threshold", "scale")} == {
         "forecaster": 1, "lead_time": 4, "threshold": 2, "scale": 3,
@@ -45,7 +45,7 @@ def test_perfect_forecast_has_perfect_scores(moving: xr.DataArray) -> None:
 
 
 @pytest.mark.slow
-def test_every_lead_is_scored_at_the_same_times(moving: xr.DataArray) -> None:
+def test_every_lead_is_scored_at_the_same_times(moving):
     # Rain that grows by the frame: with other times for each lead, events would differ.
     grows = moving * np.linspace(0.2, 2, FRAMES)[:, np.newaxis, np.newaxis]
     for every, leads in ((1, 4), (2, 4), (3, 7)):
@@ -60,7 +60,7 @@ def test_every_lead_is_scored_at_the_same_times(moving: xr.DataArray) -> None:
     assert (apart["events"] != apart["events"].isel(lead_time=0)).any()
 
 
-def test_forecast_of_nothing_misses_all(moving: xr.DataArray) -> None:
+def test_forecast_of_nothing_misses_all(moving):
     dry = {"dry": oracle(moving.to_numpy(), 0.0)}
     scores = verify(moving[:6], dry, 2, thresholds=(1.0,))
     assert (scores[["csi", "pod", "bias", "fss"]] == 0).all().to_array().all()
@@ -72,7 +72,7 @@ def test_forecast_of_nothing_misses_all(moving: xr.DataArray) -> None:
     np.testing.assert_allclose(scores["brier"].squeeze(), share)
 
 
-def test_no_event_is_no_score_rather_than_a_bad_one(moving: xr.DataArray) -> None:
+def test_no_event_is_no_score_rather_than_a_bad_one(moving):
     wild = {"wild": oracle(moving.to_numpy(), 1e4)}
     scores = verify(moving[:6], wild, 2, thresholds=(900.0,))
     assert (scores["events"] == 0).all()
@@ -83,7 +83,7 @@ def test_no_event_is_no_score_rather_than_a_bad_one(moving: xr.DataArray) -> Non
 
 
 @pytest.mark.slow
-def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
+def test_scores_are_ratios_of_sums_and_not_means_of_ratios():
     frames = np.zeros((3, 32, 32), np.float32)
     frames[1, :10, :10] = 2  # a storm that the forecast has ...
     frames[2, :20, :20] = 2  # ... and a larger one of which it has a quarter
@@ -99,7 +99,7 @@ def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
     assert scores["fss"].sel(scale=1).item() == pytest.approx(1 - 300 / (200 + 500))
 
 
-def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None:
+def test_all_methods_are_scored_on_the_same_pixels(moving):
     observed = moving.copy()
     observed[:, :10] = np.nan
     both = {"persistence": Persistence(), "flow": Extrapolation()}
@@ -119,7 +119,7 @@ def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None
 
 
 @pytest.mark.slow
-def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArray) -> None:
+def test_extrapolation_gains_on_persistence_with_an_interval(moving):
     calls = []
     scores = verify(
         moving,
@@ -150,14 +150,14 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
     assert said[-1].startswith("The intervals are from 1 event:")
 
 
-def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) -> None:
+def test_cases_that_share_all_their_rain_give_no_interval(moving):
     scores = verify(moving[:9], {"persistence": Persistence(), "p": Persistence()}, 4)
     assert scores["csi_difference_low"].isnull().all()
     assert "Too few independent cases" in findings(scores)[0]
 
 
 @pytest.mark.slow
-def test_several_archives_of_other_grids_and_steps(moving: xr.DataArray) -> None:
+def test_several_archives_of_other_grids_and_steps(moving):
     fine = rain(translation(31, 0.5, -0.5, size=80, margin=48, seed=3), spacing=500.0)
     slow = rain(translation(16, 2.0, -2.0, size=SIZE, margin=48, seed=4), minutes=10)
     methods = {"persistence": Persistence(), "extrapolation": Extrapolation()}
@@ -176,15 +176,15 @@ def test_several_archives_of_other_grids_and_steps(moving: xr.DataArray) -> None
         verify([moving, rain(moving.to_numpy(), minutes=3)], methods, 2)
 
 
-def test_probabilities_and_members_are_scored(moving: xr.DataArray) -> None:
+def test_probabilities_and_members_are_scored(moving):
     observed = moving.to_numpy()
     truth = oracle(observed)
 
-    def ensemble(frames: np.ndarray, leads: int) -> Forecast:
+    def ensemble(frames, leads):
         field = truth.answer(frames, leads)
         return Forecast(field, members=np.stack([field, 0 * field]))
 
-    def sure(frames: np.ndarray, leads: int) -> Forecast:
+    def sure(frames, leads):
         field = truth.answer(frames, leads)
         p = (field >= 1).astype(np.float32)[np.newaxis] * np.float32(0.8)
         return Forecast(
@@ -214,15 +214,15 @@ def test_probabilities_and_members_are_scored(moving: xr.DataArray) -> None:
     assert any("half against dry: CRPS" in text for text in findings(scores))
 
 
-def test_windows_follow_the_grid_spacing(moving: xr.DataArray) -> None:
+def test_windows_follow_the_grid_spacing(moving):
     half = rain(moving.to_numpy()[:6], spacing=500.0)
     scores = verify(half, {"p": Persistence()}, 2, scales=(0.1, 1, 5))
     assert scores.attrs["fss_window_pixels"] == [1, 2, 10]
     assert "csi_difference" not in scores
 
 
-def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
-    def vandal(frames: np.ndarray, leads: int) -> np.ndarray:
+def test_frames_go_to_every_method_as_they_were(moving):
+    def vandal(frames, leads):
         frames[...] = 0
         return np.repeat(frames[:1], leads, 0)
 
@@ -233,11 +233,11 @@ def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
     )
 
 
-def test_each_method_gets_as_many_frames_as_it_reads(moving: xr.DataArray) -> None:
+def test_each_method_gets_as_many_frames_as_it_reads(moving):
     seen: dict[str, set[int]] = {"one": set(), "three": set()}
 
-    def remember(name: str) -> Answers:
-        def answer(frames: np.ndarray, leads: int) -> np.ndarray:
+    def remember(name):
+        def answer(frames, leads):
             seen[name].add(len(frames))
             return np.repeat(frames[-1:], leads, 0)
 
@@ -247,13 +247,13 @@ def test_each_method_gets_as_many_frames_as_it_reads(moving: xr.DataArray) -> No
     assert seen == {"one": {1}, "three": {3}}
 
 
-def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -> None:
+def test_scans_some_seconds_late_are_of_the_nominal_step(moving):
     late = np.resize([0, 40, 5, 25], FRAMES) * np.timedelta64(1, "s")
     scores = verify(moving.assign_coords(time=moving.time + late), {"p": Persistence()}, 2)
     assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
 
 
-def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
+def test_a_case_without_data_is_not_counted(moving):
     observed = moving[:8].copy()
     observed[:4] = np.nan
     scores = verify(observed, {"p": Persistence()}, 2)
@@ -286,6 +286,6 @@ TWICE = {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_a_sentence(
     moving, change, methods, leads, settings, error, sentence
-) -> None:
+):
     with pytest.raises(error, match=sentence):
         verify(change(moving), methods, leads, **settings)

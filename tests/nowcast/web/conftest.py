@@ -36,7 +36,7 @@ def a_forecast(index: int = 11) -> xr.Dataset:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     made = tmp_path_factory.mktemp("made")
     (made / "forecasts").mkdir()
     write_zarr(moving_rain(), made / "rain.zarr")
@@ -45,16 +45,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
+def folder(made, tmp_path):
     """A folder as ``nowcast watch`` makes it, without latest.json."""
     return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
 
 
 @pytest.fixture
-def areas(folder: Path) -> Path:
+def areas(folder):
     """GeoJSON beside it: the west of the grid, a place in its east, and something far away."""
 
-    def square(west: float, south: float, side: float) -> dict[str, Any]:
+    def square(west, south, side):
         east, north = west + side, south + side
         ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
         return {"type": "Polygon", "coordinates": [ring]}
@@ -91,5 +91,5 @@ def served(app: Any) -> Iterator[str]:
 
 
 @pytest.fixture
-def shown(folder: Path) -> Folder:
+def shown(folder):
     return Folder(folder)

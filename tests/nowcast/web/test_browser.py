@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +77,7 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[webdriver.Chrome]:
+def chromium():
     options = webdriver.ChromeOptions()
     for name in ("headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
         options.add_argument(f"--{name}")
@@ -101,12 +100,12 @@ def opened(app: Any, chromium: webdriver.Chrome) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(shown: Folder, chromium: webdriver.Chrome) -> Iterator[Page]:
+def page(shown, chromium):
     with opened(application(shown), chromium) as page:
         yield page
 
 
-def test_the_address_holds_frame_quantity_and_place(page: Page) -> None:
+def test_the_address_holds_frame_quantity_and_place(page):
     page.open(f"quantity=p1&lead=20&lat={LAT}&lon={LON}", frame=13)
     page.until(lambda: page["chart"].is_displayed())
     assert page["utc"].text == "2020-06-01 02:10 UTC"
@@ -117,7 +116,7 @@ def test_the_address_holds_frame_quantity_and_place(page: Page) -> None:
     assert "lead=30" in page.chromium.current_url
 
 
-def test_it_plays_each_frame_and_begins_again(page: Page) -> None:
+def test_it_plays_each_frame_and_begins_again(page):
     page.open()
     page.run("""
         const wait = window.setTimeout, field = document.getElementById("field");
@@ -139,7 +138,7 @@ def test_it_plays_each_frame_and_begins_again(page: Page) -> None:
     page.shows(stopped)
 
 
-def test_keys_play_and_step(page: Page) -> None:
+def test_keys_play_and_step(page):
     page.open()
     for key, frame in (
         (Keys.HOME, 0),
@@ -155,7 +154,7 @@ def test_keys_play_and_step(page: Page) -> None:
     assert page["play"].text == "▶ Play"
 
 
-def test_the_slider_chooses_the_frame_and_says_it(page: Page) -> None:
+def test_the_slider_chooses_the_frame_and_says_it(page):
     page.open()
     slider = page["slider"]
     slider.send_keys(Keys.END)
@@ -168,7 +167,7 @@ def test_the_slider_chooses_the_frame_and_says_it(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
+def test_a_click_gives_the_curve_of_that_cell(page, width):
     page.open(width=width)
     size = page.box("map")["width"]
     row, column = 24, 9
@@ -188,7 +187,7 @@ def test_a_click_gives_the_curve_of_that_cell(page: Page, width: int) -> None:
     assert rows[-1].text.split()[:2] == ["02:20", "2.0"]
 
 
-def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page: Page) -> None:
+def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page):
     page.open("view=2,16,0")  # the north-eastern quarter
     mouse = webdriver.ActionChains(page.chromium)
     mouse.move_to_element_with_offset(page["map"], 4, 4).click().perform()
@@ -204,7 +203,7 @@ def test_zoomed_a_click_finds_its_cell_and_a_drag_moves(page: Page) -> None:
     assert page.run("return state.view") == {"k": 1, "x": 0, "y": 0}
 
 
-def test_cells_are_outlined_in_each_frame(page: Page) -> None:
+def test_cells_are_outlined_in_each_frame(page):
     page.open("lead=-50", frame=6)
     page["outlined"].click()
     page.until(lambda: page["outlines"].find_elements("css selector", "td"))
@@ -217,7 +216,7 @@ def test_cells_are_outlined_in_each_frame(page: Page) -> None:
     page.until(lambda: page["outlines"].text == "No rain cells.")
 
 
-def test_an_area_of_the_list_gives_its_curve(areas: Path, page: Page) -> None:
+def test_an_area_of_the_list_gives_its_curve(areas, page):
     page.open()
     page.until(lambda: len(page["areas"].find_elements("css selector", "button")) == 3)
     west, _, away = page["areas"].find_elements("css selector", "tr")[1:]
@@ -230,9 +229,7 @@ def test_an_area_of_the_list_gives_its_curve(areas: Path, page: Page) -> None:
     assert "area=west" in page.chromium.current_url
 
 
-def test_files_alone_show_the_same(
-    areas: Path, shown: Folder, chromium: webdriver.Chrome, tmp_path: Path
-) -> None:
+def test_files_alone_show_the_same(areas, shown, chromium, tmp_path):
     shown.refresh()
     case = shown.shown()
     export(case, tmp_path / "site")
@@ -257,7 +254,7 @@ def test_files_alone_show_the_same(
         page.until(lambda: page["arrival"].text.startswith("west: "))
 
 
-def test_the_interface_is_a_page_to_read(page: Page) -> None:
+def test_the_interface_is_a_page_to_read(page):
     page.chromium.get(f"{page.address}/api.html")
     page.until(lambda: "GET /v1/point" in page["operations"].text)
     assert "lat: number from -90 to 90, required" in page["operations"].text
@@ -265,7 +262,7 @@ def test_the_interface_is_a_page_to_read(page: Page) -> None:
     page.until(lambda: "/v1/latest" in page.chromium.current_url)
 
 
-def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
+def test_a_width_changes_and_nothing_hangs_over(page):
     page.open(f"lat={LAT}&lon={LON}")
     page.until(lambda: page["chart"].is_displayed())
     heights = []
@@ -278,9 +275,7 @@ def test_a_width_changes_and_nothing_hangs_over(page: Page) -> None:
     assert heights[0] == heights[-1] > heights[1] > heights[2]
 
 
-def test_an_empty_folder_says_so_until_there_is_a_forecast(
-    tmp_path: Path, chromium: webdriver.Chrome
-) -> None:
+def test_an_empty_folder_says_so_until_there_is_a_forecast(tmp_path, chromium):
     shown = Folder(tmp_path)
     with opened(application(shown), chromium) as page:
         page.open(frame=None)
@@ -297,7 +292,7 @@ def test_an_empty_folder_says_so_until_there_is_a_forecast(
         assert page["play"].is_enabled()
 
 
-def test_a_forecast_is_replaced_under_an_open_page(page: Page, folder: Path, shown: Folder) -> None:
+def test_a_forecast_is_replaced_under_an_open_page(page, folder, shown):
     page.open(f"lead=10&lat={LAT}&lon={LON}", frame=12)
     page.until(lambda: page["chart"].is_displayed())
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")

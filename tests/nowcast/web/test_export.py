@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +11,11 @@ import pytest
 from daskdl.errors import SettingsError
 from nowcast.rain.store import write_netcdf
 from nowcast.web.export import MISSING, SIDE, export
-from nowcast.web.folder import Folder
 from tests.nowcast.stores import N_OUT, SIZE
 from tests.nowcast.web.conftest import a_forecast
 
 
-def test_files_have_the_numbers_of_the_forecast(areas: Path, shown: Folder, tmp_path: Path) -> None:
+def test_files_have_the_numbers_of_the_forecast(areas, shown, tmp_path):
     shown.refresh()
     case = shown.shown()
     export(case, tmp_path / "site")
@@ -34,7 +32,7 @@ def test_files_have_the_numbers_of_the_forecast(areas: Path, shown: Folder, tmp_
     assert fields[-1, 5, 5] == pytest.approx(3000, abs=3)  # 0.3, the probability of 1 mm/h
 
 
-def test_a_page_of_something_else_is_left_alone(shown: Folder, tmp_path: Path) -> None:
+def test_a_page_of_something_else_is_left_alone(shown, tmp_path):
     shown.refresh()
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(SettingsError, match=r"index\.html of something else"):
@@ -42,9 +40,7 @@ def test_a_page_of_something_else_is_left_alone(shown: Folder, tmp_path: Path) -
     assert (tmp_path / "index.html").read_text() == "mine"
 
 
-def test_the_export_before_stays_until_the_next(
-    folder: Path, shown: Folder, tmp_path: Path
-) -> None:
+def test_the_export_before_stays_until_the_next(folder, shown, tmp_path):
     site, names = tmp_path / "site", []
     for index in (11, 14, 17):
         write_netcdf(a_forecast(index), folder / "forecasts" / f"20200601T{index}.nc")
@@ -53,7 +49,7 @@ def test_the_export_before_stays_until_the_next(
         names.append(shown.shown().name)
     assert {path.name for path in (site / "case").iterdir()} == set(names[1:])
 
-    def cut_off(done: int, total: int) -> None:
+    def cut_off(done, total):
         raise KeyboardInterrupt
 
     write_netcdf(a_forecast(18), folder / "forecasts" / "20200601T18.nc")

@@ -40,7 +40,7 @@ def shaken(name: str = "small", seed: int = 1):
 
 
 @pytest.fixture(scope="module")
-def rain() -> np.ndarray:
+def rain():
     frames = translation(3, 1, 2, size=96)
     frames[:, :9, :5] = np.nan
     return frames

@@ -23,7 +23,7 @@ from tests.nowcast.model.test_train import write_store
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory) -> MovingRecipe:
+def recipe(tmp_path_factory):
     return _recipe(tmp_path_factory.mktemp("rain"), augment=False)
 
 
