@@ -16,21 +16,11 @@ VOLUME_ERROR, OWN_TREND = 0.25, 0.02
 
 
 class Past(NamedTuple):
-    """A cell's last frames, oldest first.
+    """A cell's last frames, oldest first."""
 
-    Parameters
-    ----------
-    ages : tuple of float
-        Minutes before now.
-    places : tuple of (float, float)
-        Row and column of the middle.
-    volumes : tuple of float
-        m3 h-1.
-    """
-
-    ages: tuple[float, ...] = ()
-    places: tuple[tuple[float, float], ...] = ()
-    volumes: tuple[float, ...] = ()
+    ages: tuple[float, ...] = ()  #: Minutes before now.
+    places: tuple[tuple[float, float], ...] = ()  #: Row and column of the middle.
+    volumes: tuple[float, ...] = ()  #: m3 h-1.
 
     def aged(self, minutes: float) -> Past:
         """Return the past so many minutes later, without what is too old."""

@@ -36,18 +36,11 @@ FADING, LEAST_QUALITY = 0.15, 1e-3
 
 @dataclass(frozen=True)
 class GateWeights:
-    """Weights of a sweep's gates for each cell of a grid.
+    """Weights of a sweep's gates for each cell of a grid."""
 
-    Parameters
-    ----------
-    matrix : (ny * nx, rays * gates) sparse float32
-        Rows add up to 1, or are empty where the radar does not see.
-    shape : (int, int)
-        Of the grid, (ny, nx).
-    """
-
+    #: (ny * nx, rays * gates); rows add up to 1, or are empty where the radar does not see.
     matrix: csr_array
-    shape: tuple[int, int]
+    shape: tuple[int, int]  #: Of the grid, (ny, nx).
 
     def apply(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the map (ny, nx) of a sweep's values (rays, gates), float32.

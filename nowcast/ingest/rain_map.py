@@ -26,24 +26,12 @@ from nowcast.rain.grid import Grid
 
 @dataclass(frozen=True)
 class Failure:
-    """Files that could not be read, and why: a value, so that one bad file stops no other task.
+    """Files that could not be read, and why: a value, so that one bad file stops no other task."""
 
-    Parameters
-    ----------
-    name : str
-        The file or files.
-    reason : str
-        A sentence.
-    ours : bool
-        It is a mistake of this program, not the file's fault.
-    files : tuple of str
-        Paths, each; by default the name is that of one file.
-    """
-
-    name: str
-    reason: str
-    ours: bool = False
-    files: tuple[str, ...] = ()
+    name: str  #: The file or files.
+    reason: str  #: A sentence.
+    ours: bool = False  #: It is a mistake of this program, not the file's fault.
+    files: tuple[str, ...] = ()  #: Paths, each; by default the name is that of one file.
 
     @classmethod
     def of(cls, name: str, error: Exception, files: Sequence[str] = ()) -> Failure:
@@ -55,35 +43,21 @@ class Failure:
 
 @dataclass(frozen=True)
 class RainMap:
-    """The rain of a scan.
+    """The rain of a scan."""
 
-    Parameters
-    ----------
-    rain : (ny, nx) float32
-        Rain rate in mm h-1; 0 is dry and NaN is missing.
-    coverage : Coverage
-        How many cells of what the scan's radars reach are missing, dry and wet.
-    lost : tuple of Failure
-        Files of the scan that could not be read, and without which it was made.
-    repeated : tuple of str
-        Files whose sweeps another file of the scan has too.
-    elevation : float, optional
-        Of the lowest sweep, degrees.
-    removed : mapping of str
-        Gates that each step of the cleaning took out; ``"echo"`` is how many there were.
-    quality : (ny, nx) float32, optional
-        For a mosaic, how well the radar sees each cell, above 0 to 1; NaN where it does not reach.
-    flags : (ny, nx) uint8, optional
-        Bits of the steps that took echo out of a cell, see `nowcast.quality.clean`.
-    """
-
+    #: (ny, nx): rain rate in mm h-1; 0 is dry and NaN is missing.
     rain: NDArray[np.float32] = field(repr=False)
-    coverage: Coverage
+    coverage: Coverage  #: How many cells of what the scan's radars reach are missing, dry and wet.
+    #: Files of the scan that could not be read, and without which it was made.
     lost: tuple[Failure, ...] = ()
-    repeated: tuple[str, ...] = ()
-    elevation: float | None = None
+    repeated: tuple[str, ...] = ()  #: Files whose sweeps another file of the scan has too.
+    elevation: float | None = None  #: Of the lowest sweep, degrees.
+    #: Gates that each step of the cleaning took out; ``"echo"`` is how many there were.
     removed: Mapping[str, int] = field(default_factory=dict)
+    #: Of a mosaic, how well the radar sees each cell, above 0 to 1, (ny, nx); NaN where it does
+    #: not reach.
     quality: NDArray[np.float32] | None = field(default=None, repr=False)
+    #: Bits of the steps that took echo out of a cell, see `nowcast.quality.clean`, (ny, nx).
     flags: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def missing(self) -> RainMap:

@@ -38,24 +38,13 @@ TRIES, PAUSE = 4, 1.0  # seconds before the second try; twice as long before eac
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a store.
+    """A file of a store."""
 
-    Parameters
-    ----------
-    url : str
-        As fsspec opens it.
-    size : int, optional
-        Bytes, where the store's list tells.
-    time : datetime64, optional
-        What its name tells.
-    named : bool
-        It is a file that the user named or that fits a pattern: it has to be a radar file. What is
-        met in a folder or an archive may be anything.
-    """
-
-    url: str
-    size: int | None = None
-    time: np.datetime64 | None = None
+    url: str  #: As fsspec opens it.
+    size: int | None = None  #: Bytes, where the store's list tells.
+    time: np.datetime64 | None = None  #: What its name tells.
+    #: It is a file that the user named or that fits a pattern: it has to be a radar file. What is
+    #: met in a folder or an archive may be anything.
     named: bool = True
 
     @property

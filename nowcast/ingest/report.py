@@ -26,51 +26,27 @@ RANGE, GRID = "the radar's range", "the composite's grid"
 
 @dataclass
 class IngestReport:
-    """Counts and names of an ingest.
+    """Counts and names of an ingest."""
 
-    Parameters
-    ----------
-    store : str
-        The rain store.
-    written : int
-        Scans added.
-    existing : int
-        Scans whose time was in the store before, which were not read again.
-    repeated : int
-        Scans left out because another one of the same run has their time.
-    ignored : int
-        Files in folders that are no radar files.
-    failed : list of (str, str)
-        Files or scans that could not be read, and why.
-    unread : dict of str
-        The same for each file: why, by its path or address.
-    mistakes : int
-        How many of them for a mistake of this program.
-    coverage : Coverage
-        How many cells of what was written are missing, dry and wet: for polar scans of those that
-        the radar reaches, for composites of all.
-    area : str
-        The one or the other, for people.
-    anew : int
-        Frames of a mosaic in the store that were made anew, since more radars are there.
-    removed : dict of str
-        Gates of rain that each step of the cleaning took out; ``"echo"`` is how many there were.
-    radars : dict of str
-        Of a mosaic: frames that each radar took part in.
-    """
-
-    store: str
-    written: int = 0
-    existing: int = 0
-    repeated: int = 0
-    ignored: int = 0
+    store: str  #: The rain store.
+    written: int = 0  #: Scans added.
+    existing: int = 0  #: Scans whose time was in the store before, which were not read again.
+    repeated: int = 0  #: Scans left out because another one of the same run has their time.
+    ignored: int = 0  #: Files in folders that are no radar files.
+    #: Files or scans that could not be read, and why.
     failed: list[tuple[str, str]] = field(default_factory=list)
+    #: The same for each file: why, by its path or address.
     unread: dict[str, str] = field(default_factory=dict)
-    mistakes: int = 0
+    mistakes: int = 0  #: How many of them for a mistake of this program.
+    #: How many cells of what was written are missing, dry and wet: for polar scans of those that
+    #: the radar reaches, for composites of all.
     coverage: Coverage = field(default_factory=Coverage)
-    area: str = RANGE
+    area: str = RANGE  #: Which of these, for people.
+    #: Frames of a mosaic in the store that were made anew, since more radars are there.
     anew: int = 0
+    #: Gates of rain that each step of the cleaning took out; ``"echo"`` is how many there were.
     removed: dict[str, int] = field(default_factory=dict)
+    #: Of a mosaic: frames that each radar took part in.
     radars: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

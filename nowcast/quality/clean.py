@@ -40,22 +40,14 @@ AROUND = 3
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A sweep without the echo that is no rain.
-
-    Parameters
-    ----------
-    sweep : Sweep
-    flags : (rays, gates) uint8
-        Bits of the steps that took a gate's echo out, or lowered it (the bright band).
-    counts : dict of str
-        Number of gates that each step took out or lowered; ``"echo"`` is how many there were.
-    lost : (rays, gates) float32, optional
-        dB that obstacles and rain took on the way, and that were added.
-    """
+    """A sweep without the echo that is no rain."""
 
     sweep: Sweep
+    #: Bits of the steps that took a gate's echo out, or lowered it (bright band), (rays, gates).
     flags: NDArray[np.uint8]
+    #: Number of gates that each step took out or lowered; ``"echo"`` is how many there were.
     counts: dict[str, int]
+    #: dB that obstacles and rain took on the way, and that were added, (rays, gates).
     lost: NDArray[np.float32] | None = None
 
 

@@ -41,30 +41,15 @@ BANDS = 48
 
 @dataclass(frozen=True)
 class Climate:
-    """Ground and obstacles around a radar at one elevation.
+    """Ground and obstacles around a radar at one elevation."""
 
-    Parameters
-    ----------
-    elevation : float
-        Degrees.
-    range : (gates,) float64
-        Metres.
-    frequency : (rays, gates) float32
-        Share of the scans with echo; rays are equal parts of the turn, from north.
-    blockage : (rays, gates) float32
-        dB that obstacles take of what is behind them.
-    scans : int
-        That it was learnt from.
-    site : Site, optional
-        Of the radar.
-    """
-
-    elevation: float
-    range: NDArray[np.float64]
+    elevation: float  #: Degrees.
+    range: NDArray[np.float64]  #: Metres, (gates,).
+    #: (rays, gates): share of the scans with echo; rays are equal parts of the turn, from north.
     frequency: NDArray[np.float32]
-    blockage: NDArray[np.float32]
-    scans: int
-    site: Site | None = None
+    blockage: NDArray[np.float32]  #: dB that obstacles take of what is behind them, (rays, gates).
+    scans: int  #: That it was learnt from.
+    site: Site | None = None  #: Of the radar.
 
     @property
     def ground(self) -> NDArray[np.bool_]:

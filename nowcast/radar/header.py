@@ -126,41 +126,22 @@ def compare_times(key: str, stated: np.datetime64, first: np.datetime64) -> None
 
 @dataclass(frozen=True)
 class Header:
-    """Header of one file.
+    """Header of one file."""
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    format : Format
-        Its format.
-    station : str
-        Name of the radar or of the composite; files of one series carry the same.
-    times : tuple of datetime64
-        UTC. For polar files the start of the first sweep; for composites the valid time of each map
-        in the file, which for accumulations is the end of the interval.
-    site : Site or None
-        Of the radar, if the header says it.
-    grid : Grid or None
-        Of a composite.
-    single_sweep : bool
-        The file is one sweep of a volume whose others are in other files.
-    accumulation : timedelta64 or None
-        Length of the interval that a composite's rain was accumulated over; None for an instant.
-    reflectivity : bool
-        A composite's values are reflectivity in dBZ, and become rain by the Z-R relation.
-    part : int or None
-        Number of the file among those that a NEXRAD volume arrives in (real-time chunks); their
-        time is the volume's.
-    """
-
-    path: str
-    format: Format
-    station: str
+    path: str  #: The file.
+    format: Format  #: Its format.
+    station: str  #: Name of the radar or of the composite; files of one series carry the same.
+    #: UTC. For polar files the start of the first sweep; for composites the valid time of each map
+    #: in the file, which for accumulations is the end of the interval.
     times: tuple[np.datetime64, ...]
-    site: Site | None = None
-    grid: Grid | None = None
+    site: Site | None = None  #: Of the radar, if the header says it.
+    grid: Grid | None = None  #: Of a composite.
+    #: The file is one sweep of a volume whose others are in other files.
     single_sweep: bool = False
+    #: Length of the interval that a composite's rain was accumulated over; None for an instant.
     accumulation: np.timedelta64 | None = None
+    #: A composite's values are reflectivity in dBZ, and become rain by the Z-R relation.
     reflectivity: bool = False
+    #: Number of the file among those that a NEXRAD volume arrives in (real-time chunks); their time
+    #: is the volume's.
     part: int | None = None

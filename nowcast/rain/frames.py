@@ -32,26 +32,14 @@ class FrameSource:
 
     Frames of a store are known by their times and looked up when they are read, by whom too: the
     store may have grown meanwhile, and one that was written anew in its place is refused.
-
-    Parameters
-    ----------
-    data : path or DataArray (time, y, x)
-    variable : str
-        In the store.
-    name : str
-        For messages.
-    time : datetime64[ns] (n,)
-    shape : (n, ny, nx)
-    store : str
-        The attribute ``id`` of the store at the path, by which it is known again.
     """
 
-    data: Any
-    variable: str
-    name: str
-    time: NDArray[np.datetime64] = field(repr=False)
-    shape: tuple[int, int, int]
-    store: str = ""
+    data: Any  #: Path, or DataArray (time, y, x).
+    variable: str  #: In the store.
+    name: str  #: For messages.
+    time: NDArray[np.datetime64] = field(repr=False)  #: (n,)
+    shape: tuple[int, int, int]  #: (n, ny, nx)
+    store: str = ""  #: The attribute ``id`` of the store at the path, by which it is known again.
 
     @classmethod
     def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
@@ -250,22 +238,13 @@ def count_block(
 
 @dataclass(frozen=True)
 class WindowRecipe(Recipe):
-    """Windows over frames that are loaded once, however many windows overlap on them.
-
-    Parameters
-    ----------
-    source : FrameSource
-    windows : int64 (n, 3)
-        First frame, row and column of each.
-    n_in, n_out : int
-    tile : (h, w)
-    """
+    """Windows over frames that are loaded once, however many windows overlap on them."""
 
     source: FrameSource = field(repr=False)
-    windows: NDArray[np.int64] = field(repr=False)
+    windows: NDArray[np.int64] = field(repr=False)  #: First frame, row and column of each, (n, 3).
     n_in: int
     n_out: int
-    tile: tuple[int, int]
+    tile: tuple[int, int]  #: (h, w)
 
     @property
     def frames(self) -> NDArray[np.int64]:

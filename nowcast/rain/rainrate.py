@@ -18,18 +18,6 @@ from daskdl.kernels.runtime.jit import jit
 class ZRRelation:
     """Z = a R^b, with Z in mm6 m-3 and R in mm h-1.
 
-    Parameters
-    ----------
-    a, b : float
-        Factor and exponent, both positive.
-    hail_cap : float or None
-        Reflectivity in dBZ above which more is taken for hail and counts as this much;
-        53 dBZ is WSR-88D's default (Fulton et al., 1998, Weather and Forecasting 13).
-    noise : float or None
-        Reflectivity in dBZ below which there is no rain (0 mm h-1, not missing).
-    name : str
-        Name of the relation, for the attributes of what is written.
-
     Examples
     --------
     >>> relation = ZRRelation.named("marshall-palmer")
@@ -37,11 +25,15 @@ class ZRRelation:
     [1.0, 0.0, nan]
     """
 
+    #: Factor and exponent, both positive.
     a: float = 200.0
     b: float = 1.6
+    #: Reflectivity in dBZ above which more is taken for hail and counts as this much; 53 dBZ is
+    #: WSR-88D's default (Fulton et al., 1998, Weather and Forecasting 13).
     hail_cap: float | None = 53.0
+    #: Reflectivity in dBZ below which there is no rain (0 mm h-1, not missing).
     noise: float | None = 7.0
-    name: str = "marshall-palmer"
+    name: str = "marshall-palmer"  #: Name of the relation, for the attributes of what is written.
 
     def __post_init__(self) -> None:
         if not (0 < self.a < math.inf and 0 < self.b < math.inf):

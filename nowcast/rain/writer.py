@@ -53,30 +53,16 @@ COMMIT_SECONDS = 5.0
 
 
 class Frame(NamedTuple):
-    """A frame to write.
+    """A frame to write."""
 
-    Parameters
-    ----------
-    time : datetime64
-        Valid time, UTC.
-    rain : (y, x) float32
-        mm h-1.
-    scanned : datetime64
-        When the scan began, which the valid time may be rounded from.
-    quality : (y, x) float32, optional
-        Of a mosaic: 0 to 1 of the radar that sees a cell best; 0 where none does.
-    flags : (y, x) uint8, optional
-        Bits of the steps that took echo out of a cell.
-    radars : int
-        Of a mosaic: how many radars it was made of.
-    """
-
-    time: np.datetime64
-    rain: NDArray[np.float32]
-    scanned: np.datetime64
+    time: np.datetime64  #: Valid time, UTC.
+    rain: NDArray[np.float32]  #: mm h-1, (y, x).
+    scanned: np.datetime64  #: When the scan began, which the valid time may be rounded from.
+    #: Of a mosaic, (y, x): 0 to 1 of the radar that sees a cell best; 0 where none does.
     quality: NDArray[np.float32] | None = None
+    #: Bits of the steps that took echo out of a cell, (y, x).
     flags: NDArray[np.uint8] | None = None
-    radars: int = 0
+    radars: int = 0  #: Of a mosaic: how many radars it was made of.
 
 
 @contextmanager

@@ -31,35 +31,17 @@ DAY = np.timedelta64(24, "h")
 
 @dataclass(frozen=True)
 class Days:
-    """Days of simulated weather that are looked at from one radar.
-
-    Parameters
-    ----------
-    days : int
-    hours : float
-        Of each day that are looked at.
-    step_minutes : int
-        Between frames.
-    size : int
-        Cells along each side; the radar's range is half of it.
-    spacing : float
-        Metres between cells.
-    seed : int
-        Of the first day; the others have those after it.
-    organised : bool
-        Whether storms go through stages, see `Weather`.
-    radars : int
-        Number of radars that days are looked at from in turn, each with its own calibration
-        (`CALIBRATION_DB`), noise and range; a single one has no error of calibration.
-    """
+    """Days of simulated weather that are looked at from one radar."""
 
     days: int = 1
-    hours: float = 24.0
-    step_minutes: int = 10
-    size: int = 128
-    spacing: float = 2000.0
-    seed: int = 0
-    organised: bool = False
+    hours: float = 24.0  #: Of each day that are looked at.
+    step_minutes: int = 10  #: Between frames.
+    size: int = 128  #: Cells along each side; the radar's range is half of it.
+    spacing: float = 2000.0  #: Metres between cells.
+    seed: int = 0  #: Of the first day; the others have those after it.
+    organised: bool = False  #: Whether storms go through stages, see `Weather`.
+    #: Number of radars that days are looked at from in turn, each with its own calibration
+    #: (`CALIBRATION_DB`), noise and range; a single one has no error of calibration.
     radars: int = 1
 
     def frames(self, day: int) -> Iterator[Float]:

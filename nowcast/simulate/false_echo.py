@@ -48,33 +48,17 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class FalseEcho:
-    """The amounts of false echo that simulated volumes are given.
+    """The amounts of false echo that simulated volumes are given."""
 
-    Parameters
-    ----------
-    hills : int
-        Patches of ground echo within 60 km, the same in all scans.
-    ducts : float
-        Probability that a scan sees as much ground again elsewhere, where the beam is bent down.
-    speckle : float
-        Share of gates where an echo of one to three gates begins.
-    spikes : float
-        Mean number of rays with a transmitter or the sun, one to three wide.
-    blocked : int
-        Sectors behind an obstacle that takes 30 to 90 % of the power, the same in all scans.
-    attenuation : float
-        Factor of the attenuation by rain.
-    second_trip : float
-        Probability that a scan shows rain from beyond its range.
-    """
-
-    hills: int = 12
+    hills: int = 12  #: Patches of ground echo within 60 km, the same in all scans.
+    #: Probability that a scan sees as much ground again elsewhere, where the beam is bent down.
     ducts: float = 0.3
-    speckle: float = 0.003
-    spikes: float = 1.5
+    speckle: float = 0.003  #: Share of gates where an echo of one to three gates begins.
+    spikes: float = 1.5  #: Mean number of rays with a transmitter or the sun, one to three wide.
+    #: Sectors behind an obstacle that takes 30 to 90 % of the power, the same in all scans.
     blocked: int = 2
-    attenuation: float = 1.0
-    second_trip: float = 0.3
+    attenuation: float = 1.0  #: Factor of the attenuation by rain.
+    second_trip: float = 0.3  #: Probability that a scan shows rain from beyond its range.
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -87,30 +71,15 @@ class FalseEcho:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """A sweep with false echo, and the truth. All are (rays, gates).
+    """A sweep with false echo, and the truth. All are (rays, gates)."""
 
-    Parameters
-    ----------
-    dbz : float32
-        As measured: minus infinity where no echo is heard, NaN where the radar was blind.
-    rhohv : float32
-        Co-polar correlation coefficient, NaN without echo.
-    phidp : float32
-        Differential phase in degrees, NaN without echo.
-    coherence : float32
-        Signal quality index, NaN without echo.
-    truth : float32
-        dBZ of the rain alone, neither weakened nor noisy.
-    kind : uint8
-        `Kind` of the echo; 0 also where there is none.
-    """
-
+    #: As measured: minus infinity where no echo is heard, NaN where the radar was blind.
     dbz: Float
-    rhohv: Float
-    phidp: Float
-    coherence: Float
-    truth: Float
-    kind: NDArray[np.uint8]
+    rhohv: Float  #: Co-polar correlation coefficient, NaN without echo.
+    phidp: Float  #: Differential phase in degrees, NaN without echo.
+    coherence: Float  #: Signal quality index, NaN without echo.
+    truth: Float  #: dBZ of the rain alone, neither weakened nor noisy.
+    kind: NDArray[np.uint8]  #: `Kind` of the echo; 0 also where there is none.
 
     def moments(self) -> dict[str, NDArray[np.generic]]:
         """Return the moments beside DBZH in a file, by their names there."""

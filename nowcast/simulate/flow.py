@@ -21,24 +21,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 @dataclass(frozen=True)
 class Flow:
-    """A wind field in metres per second, x to the east and y to the north.
+    """A wind field in metres per second, x to the east and y to the north."""
 
-    Parameters
-    ----------
-    steering : (float, float)
-        Mean wind (u, v) at the origin.
-    swing : (float, float)
-        Amplitude of what is added to it, once around in ``period``.
-    period, phase : float
-        Seconds and radians.
-    gradient : ((float, float), (float, float))
-        A = (du/dx, du/dy), (dv/dx, dv/dy) in 1/s, without divergence: dv/dy = -du/dx.
-    """
-
-    steering: tuple[float, float]
-    swing: tuple[float, float]
+    steering: tuple[float, float]  #: Mean wind (u, v) at the origin.
+    swing: tuple[float, float]  #: Amplitude of what is added to it, once around in ``period``.
+    #: Seconds and radians.
     period: float
     phase: float
+    #: A = (du/dx, du/dy), (dv/dx, dv/dy) in 1/s, without divergence: dv/dy = -du/dx.
     gradient: tuple[tuple[float, float], tuple[float, float]]
 
     @classmethod

@@ -34,23 +34,6 @@ CODING = {
 class PolarSweep:
     """One turn of the antenna, from north.
 
-    Parameters
-    ----------
-    elevation : float
-        Degrees.
-    start : datetime
-        UTC.
-    turn : float
-        Seconds.
-    gate_length : float
-        Metres.
-    dbz : (rays, gates) float
-        Reflectivity; minus infinity where nothing was detected, NaN where nothing was measured.
-    nyquist : float
-        Unambiguous velocity, m/s; readers expect it though there are no velocities.
-    others : mapping of (rays, gates) arrays
-        Moments beside the reflectivity, by those names of `CODING`.
-
     Examples
     --------
     >>> dbz = np.full((360, 100), -np.inf)
@@ -58,12 +41,16 @@ class PolarSweep:
     (360, 100)
     """
 
-    elevation: float
-    start: datetime
-    turn: float
-    gate_length: float
+    elevation: float  #: Degrees.
+    start: datetime  #: UTC.
+    turn: float  #: Seconds.
+    gate_length: float  #: Metres.
+    #: (rays, gates): reflectivity; minus infinity where nothing was detected, NaN where nothing was
+    #: measured.
     dbz: NDArray[np.floating]
+    #: Unambiguous velocity, m/s; readers expect it though there are no velocities.
     nyquist: float = 8.0
+    #: Moments beside the reflectivity, by those names of `CODING`, (rays, gates).
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 

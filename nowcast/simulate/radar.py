@@ -34,55 +34,25 @@ DETECTION = 0.6
 
 @dataclass(frozen=True)
 class Radar:
-    """A C-band radar at a place that does not exist, with the geometry of one that could.
+    """A C-band radar at a place that does not exist, with the geometry of one that could."""
 
-    Parameters
-    ----------
-    latitude, longitude : float
-        Degrees.
-    height : float
-        Of the antenna above the sea, metres.
-    rays, gates : int
-        Of a sweep.
-    gate_length : float
-        Metres.
-    elevations : tuple of float
-        Degrees, lowest first.
-    beamwidth : float
-        Between the half-power points, degrees.
-    turn : float
-        Seconds that one turn of the antenna takes.
-    noise_at_1km : float
-        Reflectivity at 1 km whose echo is as strong as the receiver's noise, dBZ.
-    blocked : tuple of int
-        Rays that see nothing, behind a mast.
-    gap : float
-        Probability that a sweep lacks up to three more rays.
-    north : float
-        Metres from the weather's origin, on its meridian.
-    late : float
-        Seconds after the full step at which a volume begins.
-    bias : float
-        Error of the calibration, dB.
-    bright_band : float
-        Excess of melting snow, 300 m below the freezing level at 2500 m, dB; 0 for none.
-    """
-
-    latitude: float = 50.0
+    latitude: float = 50.0  #: Degrees.
     longitude: float = 5.0
-    height: float = 120.0
-    rays: int = 360
+    height: float = 120.0  #: Of the antenna above the sea, metres.
+    rays: int = 360  #: Of a sweep.
     gates: int = 240
-    gate_length: float = 500.0
-    elevations: tuple[float, ...] = (0.5, 1.5)
-    beamwidth: float = 1.0
-    turn: float = 20.0
+    gate_length: float = 500.0  #: Metres.
+    elevations: tuple[float, ...] = (0.5, 1.5)  #: Degrees, lowest first.
+    beamwidth: float = 1.0  #: Between the half-power points, degrees.
+    turn: float = 20.0  #: Seconds that one turn of the antenna takes.
+    #: Reflectivity at 1 km whose echo is as strong as the receiver's noise, dBZ.
     noise_at_1km: float = -43.0
-    blocked: tuple[int, ...] = (131, 132)
-    gap: float = 0.05
-    north: float = 0.0
-    late: float = 0.0
-    bias: float = 0.0
+    blocked: tuple[int, ...] = (131, 132)  #: Rays that see nothing, behind a mast.
+    gap: float = 0.05  #: Probability that a sweep lacks up to three more rays.
+    north: float = 0.0  #: Metres from the weather's origin, on its meridian.
+    late: float = 0.0  #: Seconds after the full step at which a volume begins.
+    bias: float = 0.0  #: Error of the calibration, dB.
+    #: Excess of melting snow, 300 m below the freezing level at 2500 m, dB; 0 for none.
     bright_band: float = 0.0
 
     def __post_init__(self) -> None:

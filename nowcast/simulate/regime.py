@@ -17,26 +17,13 @@ from nowcast.simulate.storms import Cells, Storms, cores_in, draw_numbers, logno
 
 @dataclass(frozen=True)
 class Regime:
-    """Factors of a kind of weather, relative to what `Weather` makes by itself.
-
-    Parameters
-    ----------
-    name : str
-    tempo : float
-        How much faster storms are born, move and die.
-    size : float
-        How much larger everything is, distances that storms move included.
-    strength : float
-        Of rain rates.
-    storms : float
-        In 24 hours of the weather's own time, see `Weather`.
-    """
+    """Factors of a kind of weather, relative to what `Weather` makes by itself."""
 
     name: str
-    tempo: float
-    size: float
-    strength: float
-    storms: float
+    tempo: float  #: How much faster storms are born, move and die.
+    size: float  #: How much larger everything is, distances that storms move included.
+    strength: float  #: Of rain rates.
+    storms: float  #: In 24 hours of the weather's own time, see `Weather`.
 
 
 #: Kinds of weather that days are drawn from.

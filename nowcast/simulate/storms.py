@@ -27,26 +27,17 @@ FEWEST_CORES, MOST_CORES = 4, 12
 
 @dataclass(frozen=True)
 class Cells:
-    """Ellipses of rain, one entry of each array a cell.
+    """Ellipses of rain, one entry of each array a cell."""
 
-    Parameters
-    ----------
-    birth, life : (n,) float64
-        Seconds.
-    when, x, y : (n,) float64
-        Where the cell is (metres) at one time (seconds); the flow says where at others.
-    peak : (n,) float64
-        Rain rate at the middle when it is strongest, mm h-1.
-    along, across, tilt : (n,) float64
-        Radii in metres and direction of the long one in radians, at ``when``.
-    """
-
+    #: Seconds, (n,).
     birth: Array
     life: Array
+    #: Place of the cell (metres) at one time (seconds), (n,); the flow says where at others.
     when: Array
     x: Array
     y: Array
-    peak: Array
+    peak: Array  #: Rain rate at the middle when it is strongest, mm h-1, (n,).
+    #: Radii in metres and direction of the long one in radians, at ``when``, (n,).
     along: Array
     across: Array
     tilt: Array

@@ -25,17 +25,10 @@ SLOPE, SHORTEST, LONGEST = 3.4, 3e3, 60e3
 
 @dataclass(frozen=True)
 class Texture:
-    """Noise of unit variance, correlated over some kilometres.
-
-    Parameters
-    ----------
-    seed : int
-    turnover : float
-        Seconds after which a layer has been replaced by the next.
-    """
+    """Noise of unit variance, correlated over some kilometres."""
 
     seed: int
-    turnover: float = 2700.0
+    turnover: float = 2700.0  #: Seconds after which a layer has been replaced by the next.
 
     def sample(
         self, flow: Flow, time: float, x: NDArray[np.float32], y: NDArray[np.float32]

@@ -26,23 +26,12 @@ LEAST, HOLD = 0.5, 5.0
 
 
 class Scores(NamedTuple):
-    """Errors of sums at gauges that had no part in their adjustment.
+    """Errors of sums at gauges that had no part in their adjustment."""
 
-    Parameters
-    ----------
-    method : str
-        ``"radar"`` as it is, ``"mean"`` or ``"range"``.
-    pairs : int
-        Amounts compared.
-    bias : float
-        All rain of the radar over that of the gauges.
-    rmse, mae : float
-        Root mean square and mean absolute error in mm.
-    """
-
-    method: str
-    pairs: int
-    bias: float
+    method: str  #: ``"radar"`` as it is, ``"mean"`` or ``"range"``.
+    pairs: int  #: Amounts compared.
+    bias: float  #: All rain of the radar over that of the gauges.
+    #: Root mean square and mean absolute error in mm.
     rmse: float
     mae: float
 

@@ -23,23 +23,14 @@ POINTS = 4
 
 @dataclass(frozen=True)
 class Areas:
-    """Areas with names, and the shares of the cells that belong to each.
-
-    Attributes
-    ----------
-    names : tuple of str
-    cells : list of (ndarray (n,) int64, ndarray (n,) float64)
-        Of each area: positions in the flat grid, and shares of these cells.
-    sizes : ndarray, (area,) float64
-        Of the whole areas, in cells, also of what lies beside the grid.
-    geometries : tuple of dict
-        As they are in the file: longitudes and latitudes.
-    """
+    """Areas with names, and the shares of the cells that belong to each."""
 
     names: tuple[str, ...]
+    #: Of each area: positions in the flat grid (n,), and shares of these cells (n,).
     cells: list[tuple[NDArray[np.int64], NDArray[np.float64]]]
+    #: Of the whole areas, in cells, also of what lies beside the grid, (area,).
     sizes: NDArray[np.float64]
-    geometries: tuple[dict[str, Any], ...]
+    geometries: tuple[dict[str, Any], ...]  #: As they are in the file: longitudes and latitudes.
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], grid: Grid) -> Areas:

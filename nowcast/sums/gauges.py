@@ -19,24 +19,14 @@ MILLIMETRES = {"mm", "kg m-2", "kg/m2", "kg m**-2", "kg m^-2"}
 
 @dataclass(frozen=True)
 class Gauges:
-    """Amounts of stations.
-
-    Parameters
-    ----------
-    names : list of str
-    latitude, longitude : (station,) float64
-        Degrees.
-    time : (time,) datetime64[s]
-        Ends of the windows, UTC, in order.
-    amount : (time, station) float64
-        mm; NaN where a station has none.
-    """
+    """Amounts of stations."""
 
     names: list[str]
+    #: Degrees, (station,).
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
-    time: NDArray[np.datetime64]
-    amount: NDArray[np.float64]
+    time: NDArray[np.datetime64]  #: Ends of the windows, UTC, in order, (time,).
+    amount: NDArray[np.float64]  #: (time, station): mm; NaN where a station has none.
 
     @classmethod
     def read(cls, path: Path) -> Gauges:

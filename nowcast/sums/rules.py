@@ -15,27 +15,14 @@ MINUTE = np.timedelta64(1, "m")
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules of sums: windows, amounts, gaps, and when a sum is missing.
+    """Rules of sums: windows, amounts, gaps, and when a sum is missing."""
 
-    Attributes
-    ----------
-    over : tuple of timedelta64
-        Lengths of windows, increasing.
-    every : timedelta64
-        From the end of a window to that of the next; a divisor of each length.
-    amounts : tuple of float
-        mm whose exceedance is told, of ensembles.
-    bridge : timedelta64
-        Longest time between two frames along which rain is moved.
-    observed : float
-        Least share of a window that is observed, else its sum is missing.
-    """
-
-    over: tuple[np.timedelta64, ...]
+    over: tuple[np.timedelta64, ...]  #: Lengths of windows, increasing.
+    #: From the end of a window to that of the next; a divisor of each length.
     every: np.timedelta64
-    amounts: tuple[float, ...]
-    bridge: np.timedelta64
-    observed: float
+    amounts: tuple[float, ...]  #: mm whose exceedance is told, of ensembles.
+    bridge: np.timedelta64  #: Longest time between two frames along which rain is moved.
+    observed: float  #: Least share of a window that is observed, else its sum is missing.
 
     @classmethod
     def of(

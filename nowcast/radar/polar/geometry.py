@@ -15,28 +15,15 @@ BEAMWIDTH = 1.0
 
 @dataclass(frozen=True)
 class Geometry:
-    """Places of the gates of a sweep.
+    """Places of the gates of a sweep."""
 
-    Parameters
-    ----------
-    site : Site
-        The radar.
-    elevation : float
-        Degrees.
-    azimuth : tuple of float
-        Middle of the rays in degrees, increasing.
-    first, step : float
-        Middle of the first gate and spacing of the gates in metres along the beam.
-    gates : int
-        Number of gates.
-    """
-
-    site: Site
-    elevation: float
-    azimuth: tuple[float, ...]
+    site: Site  #: The radar.
+    elevation: float  #: Degrees.
+    azimuth: tuple[float, ...]  #: Middle of the rays in degrees, increasing.
+    #: Middle of the first gate and spacing of the gates in metres along the beam.
     first: float
     step: float
-    gates: int
+    gates: int  #: Number of gates.
 
     @classmethod
     def of(

@@ -52,43 +52,27 @@ Classify = Callable[["xr.DataArray"], tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Sweep:
-    """A full or partial turn of the antenna at one elevation.
+    """A full or partial turn of the antenna at one elevation."""
 
-    Parameters
-    ----------
-    elevation : float
-        Degrees above the horizon.
-    azimuth : (n,) float64
-        Middle of each ray in degrees clockwise from north, increasing.
-    range : (m,) float64
-        Middle of each gate in metres along the beam, equally spaced.
-    time : datetime64
-        Start of the sweep, UTC.
-    site : Site or None
-        Where the radar stands; None when the file does not know.
-    dbz : (n, m) float32 or None
-        Reflectivity in dBZ; minus infinity where there is no echo, NaN where it is missing (outside
-        of the range, range-folded, not scanned). None when the file has no reflectivity.
-    rhohv : (n, m) float32 or None
-        Co-polar correlation coefficient; NaN where it was not measured.
-    phidp : (n, m) float32 or None
-        Differential phase in degrees; NaN where it was not measured.
-    coherence : (n, m) float32 or None
-        Signal quality index (normalised coherent power), 0 to 1; NaN where it was not measured.
-    velocity : (n, m) float32 or None
-        Radial velocity over the unambiguous one, -1 to 1; NaN where it was not measured. Readers
-        give it where there is no coherence.
-    """
-
-    elevation: float
+    elevation: float  #: Degrees above the horizon.
+    #: Middle of each ray in degrees clockwise from north, increasing, (n,).
     azimuth: NDArray[np.float64]
+    #: Middle of each gate in metres along the beam, equally spaced, (m,).
     range: NDArray[np.float64]
-    time: np.datetime64
-    site: Site | None
+    time: np.datetime64  #: Start of the sweep, UTC.
+    site: Site | None  #: Where the radar stands; None when the file does not know.
+    #: (n, m): reflectivity in dBZ; minus infinity where there is no echo, NaN where it is missing
+    #: (outside of the range, range-folded, not scanned). None when the file has no reflectivity.
     dbz: NDArray[np.float32] | None
+    #: (n, m): co-polar correlation coefficient; NaN where it was not measured.
     rhohv: NDArray[np.float32] | None
+    #: (n, m): differential phase in degrees; NaN where it was not measured.
     phidp: NDArray[np.float32] | None = None
+    #: (n, m): signal quality index (normalised coherent power), 0 to 1; NaN where it was not
+    #: measured.
     coherence: NDArray[np.float32] | None = None
+    #: (n, m): radial velocity over the unambiguous one, -1 to 1; NaN where it was not measured.
+    #: Readers give it where there is no coherence.
     velocity: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
