@@ -55,10 +55,7 @@ class Forecast:
         From the forecaster's own probabilities, else the fraction of members, else 0 or 1 from the
         single field.
 
-        Raises
-        ------
-        SettingsError
-            If the forecaster gave probabilities, but not of this threshold.
+        - raises SettingsError if the forecaster gave probabilities, but not of this threshold.
         """
         if self.probability is not None:
             if threshold not in self.thresholds:
@@ -86,11 +83,8 @@ class Forecast:
         Of the members where there are some, else from the probabilities: log-linear in the rain
         rate between thresholds, 0 below the lowest, the highest threshold above it.
 
-        Raises
-        ------
-        SettingsError
-            If a level is not between 0 and 1, or the forecast has neither members nor
-            probabilities.
+        - raises SettingsError if a level is not between 0 and 1, or the forecast has neither
+          members nor probabilities.
         """
         if not levels or not all(0 < level < 1 for level in levels):
             raise SettingsError(

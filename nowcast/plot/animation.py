@@ -68,18 +68,6 @@ def animate_forecast(
         When no forecast has the probability of a threshold.
     MissingExtraError
         When pillow is not installed.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> rain = np.eye(8, dtype=np.float32)[None] * 5
-    >>> lead = np.array([5], "timedelta64[m]").astype("timedelta64[ns]")
-    >>> where = {"lead_time": lead, "y": np.arange(8) * 1000.0, "x": np.arange(8) * 1000.0}
-    >>> forecast = xr.Dataset({"rain_rate": (("lead_time", "y", "x"), rain)}, where)
-    >>> start = np.datetime64("2021-03-04T12:00", "ns")
-    >>> animate_forecast(forecast.assign_coords(forecast_reference_time=start), Path("f.gif"))
-    >>> Path("f.gif").exists()
-    True
     """
     try:
         from PIL import Image

@@ -29,26 +29,9 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     A column each threshold: CSI by lead time above, FSS by scale (half way) below; in the last
     column the MAE and the frequency bias.
 
-    Parameters
-    ----------
-    scores : Dataset
-        From :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster, lead_time,
-        threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time, threshold,
-        scale).
-    path : path
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from nowcast.forecasters import Persistence
-    >>> from nowcast.verification import verify
-    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
-    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
-    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
-    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
-    >>> plot_scores(scores, Path("scores.png"))
-    >>> Path("scores.png").exists()
-    True
+    - ``scores``: from :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster,
+      lead_time, threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time,
+      threshold, scale).
     """
     minutes = scores["lead_time"].values / np.timedelta64(60, "s")
     thresholds = _with_events(scores)[:COLUMNS]

@@ -62,25 +62,16 @@ def clean(
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        With reflectivity.
-    steps : sequence of str
-        Of `STEPS`.
-    rhohv : float
-        Correlation coefficient below which an echo is no rain. Gates where it was not measured
-        stay: it is lost first in weak rain, where there is most rain to lose.
-    weakest : float
-        dBZ from which on an echo counts as rain: weaker ones join no speckles.
-    climate : Climate, optional
-        For the step of that name, which also adds what obstacles take; rays behind those that take
-        all become missing, so that a higher sweep can take their place.
-    attenuation : "C" or "X", optional
-        Band of a radar whose loss by rain is added after that.
-    freezing : float, optional
-        Height of 0 degrees Celsius in metres: the excess of a bright band is taken off at the end,
-        of a sweep of a known site.
+    - ``sweep``: with reflectivity.
+    - ``steps``: of `STEPS`.
+    - ``rhohv``: correlation coefficient below which an echo is no rain. Gates where it was not
+      measured stay: it is lost first in weak rain, where there is most rain to lose.
+    - ``weakest``: dBZ from which on an echo counts as rain: weaker ones join no speckles.
+    - ``climate``: for the step of that name, which also adds what obstacles take; rays behind those
+      that take all become missing, so that a higher sweep can take their place.
+    - ``attenuation``: band of a radar whose loss by rain is added after that.
+    - ``freezing``: height of 0 degrees Celsius in metres: the excess of a bright band is taken off
+      at the end, of a sweep of a known site.
     """
     assert sweep.dbz is not None
     dbz = np.array(sweep.dbz, np.float32, order="C")

@@ -110,16 +110,11 @@ def rain_dataset(
 ) -> xr.Dataset:
     """Return a rain Dataset as a rain store holds it.
 
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the frames.
-    time : (n,) datetime64
-        Valid times, UTC, increasing.
-    rain_rate : (n, ny, nx) float32
-        Rain rate in mm h-1; 0 is no rain, NaN is missing.
-    attributes, global_attributes : dict
-        Added to (or put in place of) those of ``rain_rate`` and of the Dataset.
+    - ``grid``: that of the frames.
+    - ``time`` (n,): valid times, UTC, increasing.
+    - ``rain_rate`` (n, ny, nx): rain rate in mm h-1; 0 is no rain, NaN is missing.
+    - ``attributes``, ``global_attributes``: added to (or put in place of) those of ``rain_rate``
+      and of the Dataset.
     """
     import xarray as xr
 

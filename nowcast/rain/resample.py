@@ -22,16 +22,10 @@ def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: st
     Cells are averaged in whole blocks as far as possible, and the rest is interpolated linearly;
     both take rain rates, never decibels. A block with a missing cell is missing.
 
-    Parameters
-    ----------
-    rain : DataArray (time, y, x)
-        Rain rate in mm h-1 with coordinates in m, lazy or not.
-    step : timedelta64
-        Wanted; had by leaving frames out, else a DataError.
-    spacing : float
-        Wanted, in m.
-    name : str
-        Of the data, for messages.
+    - ``rain`` (time, y, x): rain rate in mm h-1 with coordinates in m, lazy or not.
+    - ``step``: the wanted one; had by leaving frames out, else a DataError.
+    - ``spacing``: the wanted one, in m.
+    - ``name``: of the data, for messages.
     """
     rain = _every(rain, step, name)
     have = abs(float(rain["x"].values[-1] - rain["x"].values[0])) / (rain.sizes["x"] - 1)

@@ -249,11 +249,8 @@ def event_labels(
     hours after the last one began (weather changes within a day more than within an hour). Dry
     cases belong to the event before them.
 
-    Parameters
-    ----------
-    archive, time, wet : ndarray, (case,)
-        Number of each case's rain store, increasing; its start, increasing within
-        an archive; and the part of the scored pixels with rain.
+    - ``archive``, ``time``, ``wet`` (case,): number of each case's rain store, increasing; its
+      start, increasing within an archive; and the part of the scored pixels with rain.
 
     Examples
     --------

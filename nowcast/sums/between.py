@@ -26,15 +26,11 @@ def mean_between(
     near each is in time; where one is missing or comes from outside of the grid, that of the
     other. Instants follow each other by at most one cell's way.
 
-    Parameters
-    ----------
-    earlier, later : ndarray, (field, y, x) float32
-        Rain rates in mm h-1, NaN where missing; fields are members of an ensemble. Both results are
-        alike: what is not known counts as 0, and the share of the part that is known.
-    motion : ndarray, (2, y, x) float32
-        Displacement in cells from one frame to the other.
-    begin, end : float
-        The part, 0 at the earlier frame and 1 at the later one.
+    - ``earlier``, ``later`` (field, y, x): rain rates in mm h-1, NaN where missing; fields are
+      members of an ensemble. Both results are alike: what is not known counts as 0, and the share
+      of the part that is known.
+    - ``motion`` (2, y, x): displacement in cells from one frame to the other.
+    - ``begin``, ``end``: the part, 0 at the earlier frame and 1 at the later one.
     """
     fields = [(a, b) for a, b in zip(earlier, later, strict=True)]
     dry = not ((earlier > 0).any() or (later > 0).any())

@@ -21,23 +21,6 @@ def findings(scores: xr.Dataset) -> list[str]:
     """Return sentences that a reader may quote, the warnings first.
 
     "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
-
-    Parameters
-    ----------
-    scores : Dataset
-        From `nowcast.verification.verify`.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from nowcast.forecasters import Persistence
-    >>> from nowcast.verification import verify
-    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
-    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
-    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
-    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
-    >>> findings(scores)[0]
-    'Too few independent cases for intervals: nothing can be said of who is better.'
     """
     said = motion_faults(scores)
     reference = scores.attrs.get("reference")

@@ -33,26 +33,8 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
     """Plain dictionary of scores: settings, then forecaster -> lead -> threshold -> values.
 
     Leads are keys in minutes, thresholds in mm h-1 and scales in km, written shortest ("30", "0.1",
-    "5"); values are floats, counts are integers, and what is undefined is None.
-
-    Parameters
-    ----------
-    scores : Dataset
-        From `nowcast.verification.verify`.
-
-    Examples
-    --------
-    ``to_json(scores)["forecasters"]["persistence"]["30"]["thresholds"]["1"]["csi"]``
-
-    >>> import xarray as xr
-    >>> from nowcast.forecasters import Persistence
-    >>> from nowcast.verification import verify
-    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
-    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
-    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
-    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
-    >>> to_json(scores)["forecasters"]["persistence"]["10"]["thresholds"]["0.5"]["csi"]
-    1.0
+    "5"); values are floats, counts are integers, and what is undefined is None:
+    ``to_json(scores)["forecasters"]["persistence"]["30"]["thresholds"]["1"]["csi"]``.
     """
     minutes = lead_texts(scores)
     thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
@@ -79,23 +61,7 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
 
 
 def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write `to_json` to a file, which is there whole or not at all.
-
-    Examples
-    --------
-    >>> import json
-    >>> from pathlib import Path
-    >>> import xarray as xr
-    >>> from nowcast.forecasters import Persistence
-    >>> from nowcast.verification import verify
-    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
-    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
-    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
-    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
-    >>> write_json(scores, "scores.json")
-    >>> list(json.loads(Path("scores.json").read_text())["forecasters"])
-    ['persistence']
-    """
+    """Write `to_json` to a file, which is there whole or not at all."""
     text = json.dumps(to_json(scores), indent=1, allow_nan=False)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -104,31 +70,10 @@ def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
 def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None = None) -> Table:
     """Table for a terminal: leads from top to bottom, in each one line a forecaster.
 
-    Parameters
-    ----------
-    scores : Dataset
-        From `nowcast.verification.verify`.
-    threshold : float
-        Which of its thresholds to show, in mm h-1.
-    scale : float, optional
-        Which of its scales to show the FSS of, in km; the middle one by default.
-
-    Raises
-    ------
-    SettingsError
-        If the scores were not made for this threshold or scale.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from nowcast.forecasters import Persistence
-    >>> from nowcast.verification import verify
-    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
-    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
-    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
-    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
-    >>> score_table(scores, threshold=0.5).row_count
-    2
+    - ``scores``: from `nowcast.verification.verify`.
+    - ``threshold``: which of its thresholds to show, in mm h-1.
+    - ``scale``: which of its scales to show the FSS of, in km; the middle one by default.
+    - raises SettingsError if the scores were not made for this threshold or scale.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

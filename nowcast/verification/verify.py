@@ -116,6 +116,13 @@ def verify(
     >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
     >>> scores["csi"].values.tolist()
     [[[1.0], [1.0]]]
+    >>> from nowcast.verification import findings, score_table, to_json
+    >>> score_table(scores, threshold=0.5).row_count
+    2
+    >>> to_json(scores)["forecasters"]["persistence"]["10"]["thresholds"]["0.5"]["csi"]
+    1.0
+    >>> findings(scores)[0]
+    'Too few independent cases for intervals: nothing can be said of who is better.'
     """
     import xarray as xr
 
