@@ -69,7 +69,7 @@ class Constructors(ABC):
         >>> samples.lengths, samples.head(2)["y"]
         ((5, 5), array([0, 1]))
         """
-        from daskdl.data.sources.arrays import from_arrays
+        from daskdl.data.sources.collections import from_arrays
 
         return cls._cut(from_arrays(arrays, partitions), partitions)
 

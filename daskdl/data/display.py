@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import client_of, itself
 from daskdl.data.recipe import Recipe
-from daskdl.data.sample_protocol import Described
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 
-def line(samples: Described) -> str:
+def line(samples: SampleSet) -> str:
     """Return a SampleSet in a line; nothing is loaded for it but a sample, once."""
     told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
@@ -25,7 +27,7 @@ def line(samples: Described) -> str:
     return f"SampleSet({told}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
 
 
-def table(samples: Described) -> str:
+def table(samples: SampleSet) -> str:
     """Return a SampleSet as HTML."""
     nbytes = bytes_of(samples) if samples.is_counted else 0
     rows = {
@@ -46,7 +48,7 @@ def table(samples: Described) -> str:
     return f"<table><caption>SampleSet</caption>{body}</table>"
 
 
-def fields(samples: Described) -> dict[str, str]:
+def fields(samples: SampleSet) -> dict[str, str]:
     """Return dtype and shape of each array, as in ``f32[28, 28, 1]``, if that is known."""
     lazy = not samples.is_counted or any(recipe.is_lazy for recipe in samples.known)
     if lazy and not samples.has_schema:
@@ -70,7 +72,7 @@ def places(recipes: Sequence[Recipe]) -> str:
     return ", ".join(f"{n} at {address}" for address, n in sorted(counts.items()))
 
 
-def bytes_of(samples: Described) -> int:
+def bytes_of(samples: SampleSet) -> int:
     """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
     done = (r for r in samples.known if isinstance(r, FromTasks) and r.futures)
     persisted = [recipe for recipe in done if recipe.transform is itself]
@@ -95,7 +97,7 @@ def _kind(dtype: Any) -> str:
     return {"T": "str", "O": "object"}.get(dtype.kind, f"{dtype.kind}{8 * dtype.itemsize}")
 
 
-def _partitions(samples: Described) -> str:
+def _partitions(samples: SampleSet) -> str:
     if not samples.is_counted:
         return str(samples.partitions)
     lengths = samples.lengths

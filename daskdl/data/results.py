@@ -20,8 +20,9 @@ from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.samples import SampleSet
+from daskdl.data.sources.parquet import parquet_module
 from daskdl.data.sources.records import Records
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from daskdl.data.partition import Partition
@@ -300,14 +301,9 @@ def _base(path: str) -> str:
 
 
 def _write_table(file: Any, columns: Batch, name: str) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "write_results: expected pyarrow, found that it is not installed; "
-            "pip install 'daskdl[parquet]'"
-        ) from error
+    parquet = parquet_module("write_results")
+    import pyarrow as pa
+
     try:
         arrays = {column: _arrow(pa, values) for column, values in columns.items()}
     except (pa.ArrowException, TypeError, ValueError) as error:

@@ -24,12 +24,8 @@ class BlockPartition(Partition):
     In an epoch the blocks come in an order drawn anew, and so many at a time, :data:`MIXED`, are
     mixed with each other. While samples are drawn from these the next as many are read.
 
-    Parameters
-    ----------
-    blocks : sequence of Recipe
-    dealt : callable, optional
-        From (seed, epoch) to the blocks of an epoch, in which there are as many samples, in their
-        order. Positions are then those among the blocks of the epoch that was drawn last.
+    With ``dealt``, from (seed, epoch) to the blocks of an epoch, in which there are as many
+    samples, positions are those among the blocks of the epoch that was drawn last.
     """
 
     def __init__(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,18 +17,13 @@ from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable, Recipe, version_of_all
 from daskdl.errors import SettingsError
 
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
+
 
 @dataclass(frozen=True)
 class BlockRecipe(Recipe):
-    """The samples of many recipes, of which few are held at a time.
-
-    Parameters
-    ----------
-    blocks : tuple of Recipe
-        Each is read by itself, whole.
-    held : int
-        Bytes that may be held.
-    """
+    """The samples of many recipes, each read by itself; ``held`` bytes of them at a time."""
 
     blocks: tuple[Recipe, ...] = field(repr=False)
     held: int
@@ -68,14 +64,7 @@ class BlockRecipe(Recipe):
 
 
 class PooledRecipe(Derived):
-    """The samples of blocks that are others in every epoch.
-
-    Parameters
-    ----------
-    pool : Pool
-    start, stop : int
-        The stretch of the pool that is this partition's.
-    """
+    """The samples ``start`` up to ``stop`` of a pool, whose blocks are others in every epoch."""
 
     def __init__(self, pool: Pool, start: int, stop: int) -> None:
         self.pool, self.start, self.stop = pool, start, stop
@@ -107,14 +96,8 @@ class DealBlocks:
 def in_blocks(recipe: Recipe, held: int, growth: float = 1.0) -> BlockRecipe:
     """Return a recipe's samples cut into blocks of which eight fit into ``held`` bytes.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Of several, joined, each is cut by itself.
-    held : int
-        Bytes of all blocks that are held at a time.
-    growth : float
-        Bytes of a loaded block for each byte that its recipe tells.
+    A loaded block has ``growth`` bytes for each that its recipe tells. What is joined of several
+    recipes is cut in each of these by itself.
     """
     limit = held / (2 * MIXED)
     blocks: list[Recipe] = []
@@ -206,3 +189,31 @@ class Pool(Loadable):
         """Return the blocks of the samples from ``start`` up to ``stop`` in an epoch's row."""
         order = generator(seed, "pool", epoch).permutation(len(self.blocks))
         return cut([self.blocks[i] for i in order], start, stop)
+
+
+def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
+    """Return samples as a fit draws them that is told "global" or "local".
+
+    By "global" the blocks of all partitions are pooled. Those of samples that lie in the caller's
+    memory are not: what is sent to a worker stays there.
+    """
+    if shuffle not in ("global", "local"):
+        raise SettingsError(f"shuffle: expected 'global' or 'local', found {shuffle!r}")
+    recipes = samples.recipes
+    blocked = [recipe for recipe in recipes if isinstance(recipe, BlockRecipe)]
+    if shuffle == "local":
+        return samples if len(blocked) == len(recipes) else samples.stream()
+    if len(blocked) < max(2, len(recipes)) or any(recipe.in_memory for recipe in recipes):
+        return samples
+    pool = Pool([block for recipe in blocked for block in recipe.blocks])
+    bounds = pairwise(accumulate(map(len, blocked), initial=0))
+    return type(samples)([PooledRecipe(pool, a, b) for a, b in bounds], samples.functions)
+
+
+def block_lengths(samples: SampleSet) -> dict[str, Any]:
+    """Return the lengths of the blocks, which fix the order, if there are any."""
+    recipes = samples.recipes
+    if isinstance(recipes[0], PooledRecipe):
+        return {"pool": [len(block) for block in recipes[0].pool.blocks]}
+    blocked = [recipe for recipe in recipes if isinstance(recipe, BlockRecipe)]
+    return {"blocks": [[len(block) for block in one.blocks] for one in blocked]} if blocked else {}

@@ -20,14 +20,9 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """Keep the samples that pass all checks; raise or name the others.
+    """Keep the samples that pass all checks of :meth:`SampleSet.check`; raise or name the others.
 
-    Parameters
-    ----------
-    shapes, classes, finite, on_error :
-        As for :meth:`SampleSet.check`.
-    name : str
-        Of the partition, for errors.
+    Errors call the partition by ``name``.
     """
 
     shapes: Mapping[str, Shape]

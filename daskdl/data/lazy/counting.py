@@ -30,13 +30,7 @@ def count_of(partition: Partition, number: int) -> Count:
 
 
 class Uncounted(Recipe):
-    """A recipe that does not know how many samples it has, until they have been counted.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Of which only loading tells the length.
-    """
+    """A recipe of which only loading tells how many samples it has, until they were counted."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe

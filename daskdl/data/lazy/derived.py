@@ -16,16 +16,8 @@ from daskdl.data.recipe import Loadable, Positions, Recipe
 class Derived(Recipe):
     """A partition made of others; with a task only the transformation travels, not the inputs.
 
-    Parameters
-    ----------
-    inputs : sequence of Loadable
-    transform : callable
-        From the loaded inputs to the partition. It pickles, and gives the same whenever it is
-        called.
-    length : int or None
-        Samples; None when only loading can tell, see :class:`~daskdl.data.lazy.counting.Uncounted`.
-    nbytes : int
-        Bytes of the loaded partition.
+    The transformation pickles, and gives the same whenever it is called. The length is None when
+    only loading can tell, see :class:`~daskdl.data.lazy.counting.Uncounted`.
     """
 
     def __init__(

@@ -18,19 +18,8 @@ if TYPE_CHECKING:
 class FromTasks(Recipe):
     """A partition made of the results of Dask's tasks, which may lie on the workers already.
 
-    Parameters
-    ----------
-    tasks : mapping
-        The graph behind the keys; a Future stands for a result that is there.
-    keys : tuple
-        Of the tasks whose results ``transform`` is called with.
-    transform : callable
-        From these results to a partition.
-    length : int or None
-        Samples; None when only loading can tell.
-    nbytes : int
-    schema : mapping, optional
-        Shape of a sample and dtype of each array by name.
+    ``transform`` makes it of the results of the tasks ``keys``. In the graph ``tasks`` a Future
+    stands for a result that is there. The length is None when only loading can tell.
     """
 
     def __init__(

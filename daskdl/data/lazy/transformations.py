@@ -93,15 +93,7 @@ class MapBatches:
 
 @dataclass(frozen=True)
 class Filter:
-    """Keep the samples for which a predicate holds.
-
-    Parameters
-    ----------
-    predicate : callable
-        From a batch to a boolean for each sample.
-    take : callable
-        From a partition and positions to the batch that the predicate is given.
-    """
+    """Keep the samples for which a predicate holds of the batch that ``take`` makes of them."""
 
     predicate: Callable[[Batch], Any]
     take: Callable[[Partition, Indices], Batch]

@@ -30,15 +30,7 @@ def load_shard(what: Any, shard: int, *inputs: Partition) -> Partition:
 
 
 class Shards:
-    """The loaded partitions of a SampleSet and where they lie.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    name : str
-        Part of the keys.
-    samples : SampleSet
-    """
+    """The loaded partitions of a SampleSet and where they lie; ``name`` is a part of their keys."""
 
     def __init__(self, cluster: Cluster, name: str, samples: SampleSet) -> None:
         self._cluster, self._name, self._samples = cluster, name, samples
@@ -106,12 +98,7 @@ class Shards:
 def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recipe]:
     """Return recipes of which those that carry their data lie on the workers in turn.
 
-    Parameters
-    ----------
-    recipes : sequence of Recipe
-    cluster : Cluster
-    what : str
-        That is about to be done, for errors.
+    ``what`` is about to be done, for errors.
     """
     result = list(recipes)
     here = [i for i, recipe in enumerate(recipes) if recipe.in_memory]

@@ -43,23 +43,9 @@ def graph_of(
     tasks, becomes a task beside those of its inputs, so that nothing is loaded twice, and what lies
     on a worker is used there.
 
-    Parameters
-    ----------
-    recipes : mapping of number to Recipe
-    named : callable
-        From a number to the key of the task that loads its recipe.
-    function : callable
-        ``function(recipe, i)`` for one that stands alone, otherwise
-        ``function(transformation, i, *inputs)``; see :func:`run`.
-    more : mapping of str to anything, optional
-        What it is given besides, by name; a TaskRef stands for a result.
-
-    Returns
-    -------
-    tasks : dict
-        Those that load the recipes.
-    behind : dict
-        The others.
+    ``named`` makes the key of a task of a recipe's number. The task calls ``function(recipe, i)``
+    for one that stands alone, otherwise ``function(transformation, i, *inputs)``, see :func:`run`;
+    with ``more`` by name, where a TaskRef stands for a result.
     """
     uses = Counter[int]()
     for recipe in recipes.values():

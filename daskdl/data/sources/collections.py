@@ -1,9 +1,10 @@
-"""Dask's collections as samples: each of their partitions is used where it is or will be."""
+"""Arrays and Dask's collections as samples; a partition is used where it is or will be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.nested import flat
 from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
+from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import Records, check_on_error
+from daskdl.data.sources.zarr import common_length, slice_recipes
 from daskdl.errors import DataError
 from daskdl.masked import unmasked
 
@@ -77,6 +80,34 @@ def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:
             task = Task(one, itself, TaskRef(task.target))
         needed[one] = task
     return needed
+
+
+def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recipe]:
+    """Return recipes of arrays; see :meth:`SampleSet.from_arrays`.
+
+    Those in memory are one recipe, whatever ``partitions`` says.
+    """
+    arrays = {name: _bare(name, array) for name, array in flat(arrays).items()}
+    values = arrays.values()
+    if any(hasattr(value, "__dask_graph__") for value in values):
+        return from_dask_arrays(arrays)
+    if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
+        return slice_recipes(partial(itself, arrays), partitions, "SampleSet.from_arrays")
+    by_name = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
+    common_length("SampleSet.from_arrays", by_name)
+    return [Arrays(by_name)]
+
+
+def _bare(name: str, array: Any) -> Any:
+    """Return the array that one of xarray's holds, and any other as it is."""
+    if hasattr(array, "dims") and hasattr(array, "coords"):
+        array = array.data
+    if np.ma.is_masked(array):
+        raise DataError(
+            f"SampleSet.from_arrays, {name}: expected no masked elements, found "
+            f"{np.ma.getmaskarray(array).sum()}; array.filled(np.nan) makes missing numbers of them"
+        )
+    return array
 
 
 def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> list[Recipe]:

@@ -23,19 +23,18 @@ from daskdl.errors import DataError, SettingsError
 Field = str | Sequence[str]
 
 
+def columns_of(fields: Mapping[str, Field]) -> list[str]:
+    """Return every column that fields use, once."""
+    several = ([f] if isinstance(f, str) else f for f in fields.values())
+    return list(dict.fromkeys(column for some in several for column in some))
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Make a partition of a pandas DataFrame.
+    """Make a partition of a pandas DataFrame, which errors call ``name``.
 
-    Parameters
-    ----------
-    fields : mapping of name to column or columns
-    decode : mapping of name to callable
-        Makes an array of each value, such as the bytes of an image.
-    on_error : "raise" or "skip"
-        About values that cannot be decoded.
-    name : str
-        Of the DataFrame, for errors.
+    ``decode`` makes an array of each value of a column, such as the bytes of an image; ``on_error``
+    is about those of which it cannot.
     """
 
     fields: Mapping[str, Field]
@@ -58,8 +57,7 @@ class Columns:
     @property
     def needed(self) -> list[str]:
         """Every column that is used, once."""
-        every = ([f] if isinstance(f, str) else list(f) for f in self.fields.values())
-        return list(dict.fromkeys(column for some in every for column in some))
+        return columns_of(self.fields)
 
     def called(self, name: str) -> Columns:
         """Return the same for a DataFrame of another name."""
@@ -159,8 +157,7 @@ class Encoded:
 
 def fitted(frame: Any, target: str, fields: Mapping[str, Field]) -> TableEncoder:
     """Return the encoder of a table, of which the columns of other fields are no inputs."""
-    used = [c for f in fields.values() for c in ([f] if isinstance(f, str) else f)]
-    return TableEncoder.fit(frame, target=target, leave_out=used)
+    return TableEncoder.fit(frame, target=target, leave_out=columns_of(fields))
 
 
 def from_dataframe(

@@ -17,8 +17,7 @@ from daskdl.data.lazy.transformations import Range
 from daskdl.data.partition import Batch
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
-from daskdl.data.sources.urls import expanded, opened
-from daskdl.data.sources.versions import check_version, version_in, versions_at
+from daskdl.data.sources.urls import expanded, opened, version_in, versions_at
 from daskdl.errors import DataError
 
 #: Files are put together until they are so many bytes, when it is not said in how many partitions.
@@ -27,21 +26,10 @@ PARTITION_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class FilesRecipe(Recipe):
-    """Recipe of samples that are a file each.
+    """Recipe of samples that are a file each; see :meth:`SampleSet.from_files`.
 
-    Parameters
-    ----------
-    urls : tuple of str
-    read : callable
-        ``read(file)`` or ``read(file, url)``, from a file open for reading bytes to a sample.
-    columns : dict of array
-        More of each sample, known beforehand.
-    on_error : "raise" or "skip"
-    sample_bytes : int
-        Of one, as a measure of all.
-    storage_options : mapping
-    versions : tuple of str
-        Of each file, "" where it is not known (:mod:`daskdl.data.sources.versions`).
+    ``sample_bytes`` of one are a measure of all. ``versions`` has one for each file, "" where it is
+    not known (:mod:`daskdl.data.sources.urls`).
     """
 
     urls: tuple[str, ...] = field(repr=False)
@@ -85,8 +73,7 @@ class FilesRecipe(Recipe):
 
         def sample(i: int) -> dict[str, Any]:
             url = self.urls[i]
-            with opened(url, self.storage_options) as file:
-                check_version(file, url, self.versions[i])
+            with opened(url, self.storage_options, self.versions[i]) as file:
                 value = self.read(file, url) if with_url else self.read(file)
             more = {name: column[i] for name, column in self.columns.items()}
             return {**as_sample(value), **more}

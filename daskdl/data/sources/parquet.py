@@ -12,8 +12,7 @@ from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
-from daskdl.data.sources.urls import expanded, opened
-from daskdl.data.sources.versions import check_version, version_of
+from daskdl.data.sources.urls import expanded, opened, version_of
 from daskdl.errors import DataError, MissingExtraError
 
 
@@ -42,12 +41,13 @@ class RowGroup(Excerpt):
 
     def load(self) -> Arrays:
         """Read the columns that are needed."""
-        parquet = _parquet()
-        with opened(self.url, self.storage_options) as file:
-            check_version(file, self.url, self.version)
-            with parquet.ParquetFile(file) as parquet_file:
-                table = parquet_file.read_row_group(self.group, columns=self.columns.needed)
-                return self.columns(table.slice(self.start, len(self)).to_pandas())
+        parquet = parquet_module("SampleSet.from_parquet")
+        with (
+            opened(self.url, self.storage_options, self.version) as file,
+            parquet.ParquetFile(file) as parquet_file,
+        ):
+            table = parquet_file.read_row_group(self.group, columns=self.columns.needed)
+            return self.columns(table.slice(self.start, len(self)).to_pandas())
 
 
 def from_parquet(
@@ -61,7 +61,7 @@ def from_parquet(
     check_on_error(on_error)
     columns = Columns(fields, decode or {}, on_error)
     options = dict(storage_options or {})
-    parquet = _parquet()
+    parquet = parquet_module("SampleSet.from_parquet")
 
     def groups(url: str) -> list[Recipe]:
         columns_of_file = columns.called(url)
@@ -97,12 +97,13 @@ def from_parquet(
         ]
 
 
-def _parquet() -> Any:
+def parquet_module(where: str) -> Any:
+    """Return pyarrow.parquet, or raise a MissingExtraError that begins with ``where``."""
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise MissingExtraError(
-            "SampleSet.from_parquet: expected pyarrow, found that it is not installed; "
+            f"{where}: expected pyarrow, found that it is not installed; "
             "pip install 'daskdl[parquet]'"
         ) from error
     return parquet

@@ -38,17 +38,11 @@ def as_sample(value: Any) -> Sample:
 
 @dataclass(frozen=True)
 class Records:
-    """Make a partition of records.
+    """Make a partition of records, each made a sample by a function, see :func:`as_sample`.
 
-    Parameters
-    ----------
-    function : callable
-        From a record to a sample, see :func:`as_sample`.
-    on_error : "raise" or "skip"
-        About a record for which the function raises, or whose values have other names or shapes
-        than most of the partition: raise a DataError that names it, or leave it out.
-    name : str or callable
-        How errors call the records, with their number behind it; or from its number to its name.
+    A record for which the function raises, or whose values have other names or shapes than most of
+    the partition, is an error that names it, or left out. Errors call records ``name`` and their
+    number, or what ``name`` makes of the number.
     """
 
     function: Callable[[Any], Any]

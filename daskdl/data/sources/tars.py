@@ -23,8 +23,7 @@ from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error
-from daskdl.data.sources.urls import expanded, opened
-from daskdl.data.sources.versions import check_version, version_of
+from daskdl.data.sources.urls import expanded, opened, version_of
 from daskdl.errors import DataError, SettingsError
 
 Decode = Callable[[bytes], Any]
@@ -54,14 +53,9 @@ DECODERS: dict[str, Decode] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields of a sample: files by their endings, and a function that decodes each.
+    """Fields of a sample: files by their endings, as in "jpg;png": the first that there is.
 
-    Parameters
-    ----------
-    endings : mapping of name to endings
-        As "jpg;png": the first of these that there is.
-    decode : mapping of name to callable
-        From a file's bytes to a value, where not as :data:`DECODERS` has it.
+    ``decode`` makes a value of a file's bytes, where not as :data:`DECODERS` has it.
     """
 
     endings: Mapping[str, str]
@@ -85,22 +79,10 @@ File = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Tar(Recipe):
-    """Recipe of the samples of an archive.
+    """Recipe of the samples of an archive, in the version that was listed.
 
-    Parameters
-    ----------
-    url : str
-    names : tuple of str
-        Of the samples.
-    files : int64 (samples, fields, 3)
-        A :data:`File` each; -1 for the ending where there is none.
-    fields : Fields
-    on_error : "raise" or "skip"
-    broken : str
-        Why the archive could not be read to its end.
-    version : str
-        Of the archive, when it was listed.
-    storage_options : mapping
+    ``files``, int64 (samples, fields, 3), has a :data:`File` each, with -1 for the ending where
+    there is none. ``broken`` says why the archive could not be read to its end.
     """
 
     url: str
@@ -133,9 +115,8 @@ class Tar(Recipe):
         """Read the files that are wanted, in their order in the archive."""
         names = [f"{self.url}, {name}" for name in self.names]
         # An archive without any may not be there at all.
-        with opened(self.url, self.storage_options) if names else nullcontext() as file:
-            if names:
-                check_version(file, self.url, self.version)
+        to_read = opened(self.url, self.storage_options, self.version) if names else nullcontext()
+        with to_read as file:
             read = Records(partial(self._sample, file), self.on_error, names.__getitem__)
             arrays = read(range(len(names)))
         return replace(arrays, bad=(*arrays.bad, self.broken)) if self.broken else arrays

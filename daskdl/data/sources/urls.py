@@ -1,19 +1,32 @@
-"""URLs of files, of any store that fsspec knows."""
+"""Files by their URLs, of any store that fsspec knows: which there are, and in which version.
+
+By its version a file that was replaced since the samples were made is noticed.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from daskdl.errors import DataError
 
+#: Files in stores that are asked for their versions one by one, at most, and how many at a time.
+ASKED, SIDE_BY_SIDE = 1000, 16
+#: Names under which stores tell when or to what a file was changed, the surest first.
+_CHANGED = ("ETag", "etag", "md5Hash", "Content-MD5", "Last-Modified", "LastModified", "mtime")
 
-def opened(url: str, options: Mapping[str, Any]) -> Any:
-    """Open a file to read bytes, as a context."""
+
+@contextmanager
+def opened(url: str, options: Mapping[str, Any], version: str = "") -> Iterator[Any]:
+    """Open a file to read bytes; a DataError if it is known to be of another version."""
     import fsspec
 
-    return fsspec.open(url, "rb", **options)
+    with fsspec.open(url, "rb", **options) as file:
+        check_version(version_of(file, url) if version else "", url, version)
+        yield file
 
 
 def expanded(
@@ -24,17 +37,9 @@ def expanded(
 ) -> list[str]:
     """Return the files that one URL, with ``*`` or of a folder, or many mean.
 
-    Parameters
-    ----------
-    urls : path or URL, or several
-        Local ones are made absolute: workers may have another current folder. Each pattern's and
-        folder's files come in the order of their names.
-    options : mapping
-        For fsspec.
-    ending : str
-        Files of folders that end otherwise are passed over.
-    details : dict, optional
-        Gets, by URL, what stores tell of files that are looked for in them.
+    Each pattern's and folder's files come in the order of their names; files of folders that end
+    otherwise are passed over. ``details`` gets, by URL, what stores tell of files that are looked
+    for in them.
 
     Raises
     ------
@@ -44,12 +49,9 @@ def expanded(
     import fsspec
 
     single = isinstance(urls, str | os.PathLike)
-    several: list[str | os.PathLike[str]] = [urls] if single else list(urls)
     files: list[str] = []
-    for one in several:
-        url = os.fspath(one)
-        if "://" not in url:
-            url = os.path.abspath(url)
+    for one in [urls] if single else urls:
+        url = located(one)
         if "*" not in url and not single:
             files.append(url)  # many are not looked for one by one
             continue
@@ -72,3 +74,81 @@ def expanded(
     if not files:
         raise DataError("SampleSet: expected URLs of files, found none")
     return files
+
+
+def located(path: str | os.PathLike[str]) -> str:
+    """Return a URL, or an absolute path: workers may have another current folder."""
+    url = os.fspath(path)
+    return url if "://" in url else os.path.abspath(url)
+
+
+def version_of(file: Any, url: str) -> str:
+    """Return size and time, or the store's ETag, of an open file; "" if nobody tells them.
+
+    Of a copy that fsspec keeps (``filecache::``) nothing is told: each machine has its own.
+    """
+    if "::" in url:
+        return ""
+    if not _is_far(url):
+        return _local(os.fstat(file.fileno()))
+    details = getattr(file, "details", None)
+    if not isinstance(details, dict):
+        return ""
+    return _told(details, _CHANGED) or _told(file.fs.info(file.path), _CHANGED)
+
+
+def version_at(url: str, options: Mapping[str, Any]) -> str:
+    """Return the version of a file as :func:`version_of` does, without opening it; "" if none.
+
+    One request where it is not a local file.
+    """
+    if "::" in url:
+        return ""
+    try:
+        if not _is_far(url):
+            return _local(os.stat(url.removeprefix("file://")))
+        import fsspec
+
+        system, path = fsspec.url_to_fs(url, **options)
+        return _told(system.info(path), _CHANGED)
+    except OSError:
+        return ""
+
+
+def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """Return :func:`version_at` of files, of :data:`ASKED` at most that are not local.
+
+    Of more of these nothing is told, since each takes a request.
+    """
+    far = list(filter(_is_far, urls))
+    asked = far if len(far) <= ASKED else []
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        told = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
+    return [told.get(url, "") if _is_far(url) else version_at(url, options) for url in urls]
+
+
+def version_in(details: Mapping[str, Any]) -> str:
+    """Return the version that a listing tells; times are told in ways that differ from a file's."""
+    return _told(details, _CHANGED[:3])
+
+
+def check_version(found: str, url: str, expected: str) -> None:
+    """Raise a DataError if the version of what is at a URL is another than expected."""
+    if expected and found and found != expected:
+        raise DataError(
+            f"{url}: expected the file of which the samples were made, {expected}, found another "
+            f"in its place, {found}; make the SampleSet anew, and begin training anew"
+        )
+
+
+def _is_far(url: str) -> bool:
+    return "://" in url and not url.startswith("file://")
+
+
+def _local(status: os.stat_result) -> str:
+    return f"{status.st_size} bytes of {status.st_mtime_ns}"
+
+
+def _told(details: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    name = next((name for name in names if details.get(name)), None)
+    return "" if name is None else f"{details.get('size')} bytes of {details[name]}"

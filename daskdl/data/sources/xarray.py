@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import from_dask_arrays
-from daskdl.data.sources.dataframe import Field
+from daskdl.data.sources.dataframe import Field, columns_of
+from daskdl.data.sources.urls import located
 from daskdl.data.sources.zarr import ZarrArrays, slice_recipes
 from daskdl.errors import DataError
 
@@ -31,8 +33,7 @@ def from_xarray(
     import xarray as xr
 
     if isinstance(data, str | os.PathLike):
-        path = os.fspath(data)
-        path = path if "://" in path else os.path.abspath(path)
+        path = located(data)
         return slice_recipes(StoredVariables(path, dim, dict(fields)).known(), partitions, path)
     if isinstance(data, xr.DataArray):
         only = str(data.name or "x")
@@ -45,10 +46,10 @@ def from_xarray(
             "; give arrays to SampleSet.from_arrays"
         )
     variables(data.isel({dim: slice(0, 0)}) if dim in data.dims else data, dim, fields, "data")
-    keys = [k for f in fields.values() for k in ([f] if isinstance(f, str) else f)]
+    used = map(data.variables.__getitem__, columns_of(fields))
     # xarray has no public word for "read when it is needed".
-    if any(not v._in_memory and v.chunks is None for v in map(data.variables.__getitem__, keys)):
-        return slice_recipes(Lazy(data, dim, dict(fields)), partitions, "data")
+    if any(not v._in_memory and v.chunks is None for v in used):
+        return slice_recipes(partial(sliced, data, dim, dict(fields)), partitions, "data")
     chosen = variables(data, dim, fields, "data").items()
     arrays = {name: variable.data for name, variable in chosen}
     if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
@@ -62,11 +63,6 @@ def variables(
     """Return the variables that make up samples, the dimension first.
 
     Several variables of one array stand side by side on a last axis.
-
-    Raises
-    ------
-    DataError
-        When there is no such variable, or one is not along the dimension.
     """
     import xarray as xr
 
@@ -98,17 +94,9 @@ def variables(
     return chosen
 
 
-@dataclass(frozen=True)
-class Lazy:
-    """The variables of a Dataset that xarray reads when they are sliced."""
-
-    data: Any
-    dim: str
-    fields: Mapping[str, Field]
-
-    def __call__(self) -> dict[str, Sliced]:
-        """Return the arrays by name."""
-        return {name: Sliced(self.data, self.dim, f) for name, f in self.fields.items()}
+def sliced(data: Any, dim: str, fields: Mapping[str, Field]) -> dict[str, Sliced]:
+    """Return arrays by name of a Dataset that xarray reads when they are sliced."""
+    return {name: Sliced(data, dim, f) for name, f in fields.items()}
 
 
 @dataclass(frozen=True)
@@ -127,12 +115,12 @@ class StoredVariables:
 
     @property
     def _stored(self) -> ZarrArrays:
-        names = [k for f in self.fields.values() for k in ([f] if isinstance(f, str) else f)]
-        return ZarrArrays(self.path, {name: name for name in names}, versions=self.versions)
+        names = {name: name for name in columns_of(self.fields)}
+        return ZarrArrays(self.path, names, versions=self.versions)
 
     def __call__(self) -> dict[str, Sliced]:
         """Return the arrays by name."""
-        arrays = Lazy(open_zarr(self.path), self.dim, self.fields)()
+        arrays = sliced(open_zarr(self.path), self.dim, self.fields)
         if self.versions:
             self._stored()
         return arrays

@@ -14,8 +14,9 @@ import numpy as np
 
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.joined import even_bounds
+from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Excerpt, Recipe
-from daskdl.data.sources.versions import check_found, version_at, version_in
+from daskdl.data.sources.urls import check_version, located, version_at, version_in
 from daskdl.errors import DataError, SettingsError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
@@ -24,14 +25,9 @@ PARTITION_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class SliceRecipe(Excerpt):
-    """Recipe of the samples from ``start`` up to ``stop`` of arrays that lie elsewhere.
+    """Recipe of the samples ``start`` up to ``stop`` of arrays that lie elsewhere.
 
-    Parameters
-    ----------
-    source : callable
-        Returns the arrays by name, which are sliced along their first axis.
-    start, stop : int
-    sample_bytes : int
+    ``source()`` returns the arrays by name, which are sliced along their first axis.
     """
 
     source: Any = field(repr=False)
@@ -57,16 +53,10 @@ class SliceRecipe(Excerpt):
 
 @dataclass(frozen=True)
 class ZarrArrays:
-    """Arrays of a zarr group, opened where they are read.
+    """Arrays of a zarr group, by their paths in it, opened where they are read.
 
-    Parameters
-    ----------
-    url : str
-    names : mapping of name to path in the group
-    storage_options : mapping
-    versions : mapping of name to str
-        Of what each array begins with, see :func:`first_chunk`; by it a store that was replaced is
-        known, and not taken for one that has grown.
+    ``versions`` are those of what each array begins with, see :func:`first_chunk`; by them a store
+    that was replaced is known, and not taken for one that has grown.
     """
 
     url: str
@@ -92,19 +82,8 @@ class ZarrArrays:
             )
         arrays = {name: group[path] for name, path in self.names.items()}
         for name, version in self.versions.items():
-            check_found(self._version(arrays[name]), f"{self.url}, {self.names[name]}", version)
+            check_version(self._version(arrays[name]), f"{self.url}, {self.names[name]}", version)
         return arrays
-
-
-@dataclass(frozen=True)
-class Given:
-    """Arrays that are sliced when they are needed, such as a zarr.Array."""
-
-    arrays: Mapping[str, Any]
-
-    def __call__(self) -> Mapping[str, Any]:
-        """Return the arrays by name."""
-        return self.arrays
 
 
 def from_zarr(
@@ -118,8 +97,7 @@ def from_zarr(
         raise SettingsError(
             "SampleSet.from_zarr: expected the arrays to use, such as x='images', found none"
         )
-    path = os.fspath(url)
-    path = path if "://" in path else os.path.abspath(path)  # workers may have another folder
+    path = located(url)
     source = ZarrArrays(path, dict(names), dict(storage_options or {}))
     return slice_recipes(source.known(), partitions, path)
 
@@ -178,22 +156,27 @@ def check_plain(name: str, array: Any, codes: bool = False) -> None:
             )
 
 
+def common_length(where: str, arrays: Mapping[str, Any]) -> int:
+    """Return the length of the arrays' first axis; a DataError unless all have the same."""
+    shapes = {k: (len(a),) if isinstance(a, Ragged) else a.shape for k, a in arrays.items()}
+    lengths = {k: shape[0] if shape else "no axis" for k, shape in shapes.items()}
+    if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
+        raise DataError(
+            f"{where}: expected arrays with one common length of the first axis, found "
+            f"{lengths or 'no arrays'}; give one entry for each sample in every array"
+        )
+    return int(next(iter(lengths.values())))
+
+
 def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe]:
     """Return recipes of arrays that are sliced when they are needed.
 
     Without ``partitions`` each has whole chunks of the first of them.
     """
     arrays = source()
-    lengths = {k: a.shape[0] if a.shape else "no axis" for k, a in arrays.items()}
-    if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
-        raise DataError(
-            f"{name}: expected arrays with one common length of the first axis, found "
-            f"{lengths or 'no arrays'}"
-            "; name arrays of one entry for each sample"
-        )
+    n = common_length(name, arrays)
     for key, array in arrays.items():
         check_plain(f"{name}, {key}", array, codes=True)
-    n = int(next(iter(lengths.values())))
     nbytes = sum(int(np.prod(a.shape[1:])) * np.dtype(a.dtype).itemsize for a in arrays.values())
     if partitions is None:
         first = next(iter(arrays.values()))

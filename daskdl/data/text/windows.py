@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Excerpt
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 
@@ -85,20 +85,12 @@ def language_windows(
 
 
 @dataclass(frozen=True)
-class TokenWindowRecipe(Recipe):
-    """Windows over tokens that are loaded once.
-
-    Parameters
-    ----------
-    source : array (n,)
-    first, count : int
-        First window, and how many.
-    steps, stride : int
-    """
+class TokenWindowRecipe(Excerpt):
+    """Windows ``start`` up to ``stop`` over tokens (n,) that are loaded once."""
 
     source: Any = field(repr=False)
-    first: int
-    count: int
+    start: int
+    stop: int
     steps: int
     stride: int
 
@@ -110,22 +102,20 @@ class TokenWindowRecipe(Recipe):
     @property
     def nbytes(self) -> int:
         """Bytes of the tokens."""
-        return 4 * ((self.count - 1) * self.stride + self.steps + 1)
+        return 4 * ((len(self) - 1) * self.stride + self.steps + 1)
 
-    def __len__(self) -> int:
-        return self.count
-
-    def part(self, start: int, stop: int) -> TokenWindowRecipe:
-        """Return the recipe of the windows from ``start`` up to ``stop``."""
-        part = replace(self, first=self.first + start, count=stop - start)
+    def part(self, start: int, stop: int) -> Self:
+        """Return the recipe of the windows from ``start`` up to ``stop``, with no other tokens."""
+        part = super().part(start, stop)
         if not self.in_memory:
             return part
-        return replace(part, source=part.tokens(), first=0)
+        return replace(part, source=part.tokens(), start=0, stop=len(part))
 
     def tokens(self) -> Any:
         """Return the tokens of these windows, still in the source."""
-        begin = self.first * self.stride
-        return self.source[begin : begin + (self.count - 1) * self.stride + self.steps + 1]
+        return self.source[
+            self.start * self.stride : (self.stop - 1) * self.stride + self.steps + 1
+        ]
 
     def load(self) -> TokenWindows:
         """Read the tokens."""

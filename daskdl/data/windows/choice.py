@@ -123,12 +123,8 @@ def _with_map(windowed: Windowed, name: str, cells: Any) -> Windowed:
 class Look:
     """Look at all windows of a partition: which stay, and how much each weighs.
 
-    Parameters
-    ----------
-    function : callable, optional
-        From a batch to booleans (n,).
-    weights : callable or str, optional
-        From a batch to numbers (n,), or the array of classes of which each is to come as often.
+    ``function`` makes booleans (n,) of a batch, and ``weights`` numbers (n,), or they are the name
+    of the array of classes of which each is to come as often.
     """
 
     function: Callable[[Batch], Any] | None

@@ -18,15 +18,7 @@ from daskdl.errors import DataError, SettingsError
 def windows_of(
     data: Any, window: Mapping[Hashable, int | None], step: Any, fields: Mapping[str, str]
 ) -> tuple[Windowed, list[Windows]]:
-    """Return arrays of which windows are cut, and recipes of these; see ``from_windows``.
-
-    Raises
-    ------
-    DataError
-        When the arrays do not fit together, or are too small for one window.
-    SettingsError
-        When the window or the step is none of theirs.
-    """
+    """Return arrays of which windows are cut, and recipes of these; see ``from_windows``."""
     windowed = _windowed(data, window, step, fields)
     starts = [np.arange(0, a.length - a.size + 1, a.step) for a in windowed.axes]
     together = [len(some) for some in starts]

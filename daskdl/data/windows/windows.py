@@ -25,41 +25,23 @@ Floats = NDArray[np.float64]
 
 
 class Axis(NamedTuple):
-    """One axis along which windows lie, in cells of the first array.
-
-    Attributes
-    ----------
-    name : str or int
-    length : int
-    size : int
-        Of a window.
-    step : int
-        From one window to the next.
-    keep : bool
-        Whether a sample has the axis; one of single places it has not.
-    """
+    """One axis along which windows lie, in cells of the first array."""
 
     name: Hashable
     length: int
-    size: int
-    step: int
-    keep: bool
+    size: int  # of a window
+    step: int  # from one window to the next
+    keep: bool  # whether a sample has the axis; one of single places it has not
 
 
 @dataclass(frozen=True)
 class Windowed:
     """Arrays out of which windows are cut together.
 
-    Parameters
-    ----------
-    arrays : mapping of name to array
-        Of numpy, Dask or zarr, or an xarray Variable, which is read when it is sliced.
-    axes : tuple of Axis
-    scales : mapping of name to sequence
-        For each array, and each of its own axes, the number of the window's axis and the cells of
-        the array for each cell of the first one; None for an axis that every sample has whole.
-    version : str
-        Of the arrays of zarr, a line for each, by a digest of their files.
+    They are of numpy, Dask or zarr, or xarray Variables, which are read when they are sliced.
+    ``scales`` has for each array, and each of its own axes, the number of the window's axis and the
+    cells of the array for each cell of the first one; None for an axis that every sample has whole.
+    ``version`` is that of the arrays of zarr, a line for each, by a digest of their files.
     """
 
     arrays: Mapping[str, Any] = field(repr=False)
@@ -169,15 +151,10 @@ class WindowPartition(Partition):
 
 
 class Windows(Recipe):
-    """Recipe of the windows at some origins.
+    """Recipe of the windows at some origins, int64 (n + k, axes), in cells of the first array.
 
-    Parameters
-    ----------
-    windowed : Windowed
-    origins : int64 (n + k, axes)
-        First cell of each along each axis, in cells of the first array.
-    weights : float64 (k,)
-        Of the last windows, of which each epoch draws n; without any all come in each.
+    Of the last windows, by ``weights`` float64 (k,), each epoch draws n; without any all come in
+    each.
     """
 
     def __init__(self, windowed: Windowed, origins: Ints, weights: Floats) -> None:

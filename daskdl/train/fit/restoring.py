@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data import SampleSet
-from daskdl.data.order import block_lengths
+from daskdl.data.lazy.blocks import block_lengths
 from daskdl.data.recipe import version_of_all
 from daskdl.errors import TRACEBACK, CheckpointError
 from daskdl.nn import Frozen

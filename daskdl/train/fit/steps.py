@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.processors import precision_on, threads_of_task
 from daskdl.data import Batches, SampleSet
+from daskdl.data.lazy.blocks import ordered
 from daskdl.data.on_workers.tasks import check_client
-from daskdl.data.order import ordered
 from daskdl.errors import SettingsError
 from daskdl.kernels.vectors.arithmetic import copied
 from daskdl.nn import Frozen
