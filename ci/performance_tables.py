@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -37,6 +37,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
+def columns(rows: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> list[str]:
+    """Return a table of rows; each column is a format of a row's numbers, below its name."""
+    return table(tuple(texts), ([text.format(**row) for text in texts.values()] for row in rows))
+
+
+def by_threads(rows: Sequence[Mapping[str, Any]], before: str, after: str) -> Iterator[str]:
+    """Yield a line for each number of threads, with the geometric mean of the ratios."""
+    for threads in sorted({row["threads"] for row in rows}):
+        mean = geometric_mean([row["ratio"] for row in rows if row["threads"] == threads])
+        yield f"| all of them, geometric mean | {threads} |{before} {mean:.2f} |{after}"
+
+
 def kernels(found: Figure) -> list[str]:
     """Return a line for each family and number of threads."""
     families: dict[tuple[str, int], list[float]] = {}
@@ -57,129 +69,108 @@ def training(found: Figure) -> list[str]:
 
     Memory and our own speed in float32 have columns where they were measured.
     """
-    rows = found["rows"]
-    columns: dict[str, Callable[[Any], str]] = {
-        "network": lambda row: row["name"],
-        "threads": lambda row: str(row["threads"]),
-        "samples/s": lambda row: f"{row['samples_per_second']:.4g}",
-        "PyTorch's": lambda row: f"{row['peer_samples_per_second']:.4g}",
-        "its way": lambda row: row["peer"],
-        "ratio": lambda row: f"{row['ratio']:.2f}",
+    rows = [
+        {
+            **row,
+            "mb": _whole(row["ours_mb"]),
+            "their_mb": _whole(row["peer_mb"]),
+            "float32": (row.get("our_float32_ms") or 0) / row["ours_ms"],
+        }
+        for row in found["rows"]
+    ]
+    texts = {
+        "network": "{name}",
+        "threads": "{threads}",
+        "samples/s": "{samples_per_second:.4g}",
+        "PyTorch's": "{peer_samples_per_second:.4g}",
+        "its way": "{peer}",
+        "ratio": "{ratio:.2f}",
     }
     if any(row["ours_mb"] is not None for row in rows):
-        columns["MB"] = lambda row: _whole(row["ours_mb"])
-        columns["PyTorch's MB"] = lambda row: _whole(row["peer_mb"])
-    if any(row.get("our_float32_ms") is not None for row in rows):
-        columns["of our float32's speed"] = lambda row: (
-            f"{row['our_float32_ms'] / row['ours_ms']:.2f}"
-        )
-    lines = table(tuple(columns), [tuple(text(row) for text in columns.values()) for row in rows])
-    rest = " |" * (len(columns) - 6)
-    for threads in sorted({row["threads"] for row in rows}):
-        mean = geometric_mean([row["ratio"] for row in rows if row["threads"] == threads])
-        lines.append(f"| all of them, geometric mean | {threads} | | | | {mean:.2f} |{rest}")
-    return lines
+        texts |= {"MB": "{mb}", "PyTorch's MB": "{their_mb}"}
+    if any(row["float32"] for row in rows):
+        texts["of our float32's speed"] = "{float32:.2f}"
+    rest = " |" * (len(texts) - 6)
+    return [*columns(rows, texts), *by_threads(rows, " | | |", rest)]
 
 
 def inference(found: Figure) -> list[str]:
     """Return a line for each network, batch and number of threads, and one for all of a number."""
-    rows = found["rows"]
-    lines = table(
-        (
-            "network, images or sequences at a time",
-            "threads",
-            "ours, ms",
-            "fastest peer, ms",
-            "ratio",
-            "peer",
-        ),
-        (
-            (
-                row["name"],
-                row["threads"],
-                f"{row['ours_ms']:.4g}",
-                f"{row['peer_ms']:.4g}",
-                f"{row['ratio']:.2f}",
-                row["peer"],
-            )
-            for row in rows
-        ),
-    )
-    for threads in sorted({row["threads"] for row in rows}):
-        mean = geometric_mean([row["ratio"] for row in rows if row["threads"] == threads])
-        lines.append(f"| all of them, geometric mean | {threads} | | | {mean:.2f} | |")
-    return lines
+    texts = {
+        "network, images or sequences at a time": "{name}",
+        "threads": "{threads}",
+        "ours, ms": "{ours_ms:.4g}",
+        "fastest peer, ms": "{peer_ms:.4g}",
+        "ratio": "{ratio:.2f}",
+        "peer": "{peer}",
+    }
+    return [*columns(found["rows"], texts), *by_threads(found["rows"], " | |", " |")]
 
 
 def examples(found: Figure) -> list[str]:
     """Return a line for each program: its command and what it said at its end."""
-    return table(
-        ("program", "its last line", "seconds, all of it"),
-        ((f"`{row['program']}`", row["said"], f"{row['seconds']:.0f}") for row in found["rows"]),
-    )
+    texts = {"program": "`{program}`", "its last line": "{said}"}
+    return columns(found["rows"], texts | {"seconds, all of it": "{seconds:.0f}"})
 
 
 def engine(found: Figure) -> list[str]:
     """Return a line for each engine and size."""
-    header = ("two workers of one machine", "MB", "ms", "least", "gloo's ms", "gloo's over ours")
-    lines = []
-    for row in found["rows"]:
-        _, size, name = row["name"].split("/")
-        times = (f"{row[key]:.2f}" for key in ("ours_ms", "ours_least_ms", "peer_ms", "ratio"))
-        lines.append((name, size.removesuffix(" MB"), *times))
-    return table(header, lines)
+    texts = {
+        "two workers of one machine": "{name[2]}",
+        "MB": "{name[1]}",
+        "ms": "{ours_ms:.2f}",
+        "least": "{ours_least_ms:.2f}",
+        "gloo's ms": "{peer_ms:.2f}",
+        "gloo's over ours": "{ratio:.2f}",
+    }
+    names = [row["name"].replace(" MB", "").split("/") for row in found["rows"]]
+    return columns([r | {"name": n} for r, n in zip(found["rows"], names, strict=True)], texts)
 
 
 def control(found: Figure) -> list[str]:
     """Return a line for each number of workers."""
-    header = (
-        "members of a gang", "workers", "iterations of a group", "scheduler, CPU ms an iteration",
-        "of it heartbeats", "driver", "part of the time, %", "other work on the machine, %",
-    )  # fmt: skip
+    texts = {
+        "members of a gang": "{engine}",
+        "workers": "{workers}",
+        "iterations of a group": "{iterations:.0f}",
+        "scheduler, CPU ms an iteration": "{scheduler:.1f}",
+        "of it heartbeats": "{idle:.1f}",
+        "driver": "{driver:.1f}",
+        "part of the time, %": "{part:.2f}",
+        "other work on the machine, %": "{others:.0f}",
+    }
     names = {"gang": "stay", "forms": "formed anew", "graph": "none: graph engine"}
-    return table(
-        header,
-        (
-            (
-                names[row["engine"]],
-                row["workers"],
-                f"{row['iterations']:.0f}",
-                f"{row['scheduler']:.1f}",
-                f"{row['idle']:.1f}",
-                f"{row['driver']:.1f}",
-                f"{100 * max(0.0, row['part']):.2f}",
-                f"{100 * row['others']:.0f}",
-            )
-            for row in found["rows"]
-        ),
-    )
+    rows = [
+        row
+        | {
+            "engine": names[row["engine"]],
+            "part": 100 * max(0.0, row["part"]),
+            "others": 100 * row["others"],
+        }
+        for row in found["rows"]
+    ]
+    return columns(rows, texts)
 
 
 def scaling(found: Figure) -> list[str]:
     """Return a line for each row; times are milliseconds of an iteration."""
-    header = ("scaling", "workers", "batch", "samples/s", "ms", *PARTS, "efficiency, %", "cores, %")
-    size: tuple[str, ...] = ()
-    if (
-        found.get("settings", {}).get("simulate") is not None
-    ):  # a model's name would say nothing of its size
-        header, size = ("gradient, MB", *header), (f"{found['megabytes']:.3g}",)
-    return table(
-        header,
-        (
-            (
-                *size,
-                row["scaling"],
-                row["workers"],
-                row["batch"],
-                f"{row['samples_per_second']:.4g}",
-                _ms(row["seconds"]),
-                *(_ms(row[f"{part}_seconds"]) for part in PARTS),
-                f"{100 * row['efficiency']:.1f}",
-                "-" if row["busy"] is None else f"{100 * row['busy']:.0f}",
-            )
-            for row in found["rows"]
-        ),
-    )
+    texts = {name: f"{{{name}}}" for name in ("scaling", "workers", "batch")}
+    texts |= {"samples/s": "{samples_per_second:.4g}", "ms": "{seconds}"}
+    texts |= {part: f"{{{part}_seconds}}" for part in PARTS}
+    texts |= {"efficiency, %": "{efficiency:.1f}", "cores, %": "{busy}"}
+    # A model's name would say nothing of its size where it waits in place of computing.
+    if found.get("settings", {}).get("simulate") is not None:
+        texts = {"gradient, MB": f"{found['megabytes']:.3g}"} | texts
+    rows = [
+        row
+        | {key: _ms(row[key]) for key in ("seconds", *(f"{part}_seconds" for part in PARTS))}
+        | {
+            "efficiency": 100 * row["efficiency"],
+            "busy": _whole(row["busy"] and 100 * row["busy"]),
+        }
+        for row in found["rows"]
+    ]
+    return columns(rows, texts)
 
 
 def prediction() -> list[str]:
@@ -264,17 +255,11 @@ def _whole(value: float | None) -> str:
 
 #: From a figure's name, as far as its first hyphen, to its table.
 TABLES: dict[str, Callable[[Figure], list[str]]] = {
-    "kernels": kernels,
-    "training": training,
-    "inference": inference,
-    "examples": examples,
-    "engine": engine,
-    "control": control,
-    "scaling": scaling,
+    function.__name__: function
+    for function in (kernels, training, inference, examples, engine, control, scaling)
 }
 
 #: Tables that are made of several figures.
 COMBINED: dict[str, Callable[[], list[str]]] = {
-    "prediction": prediction,
-    "scheduling": scheduling,
-}
+    "prediction": prediction, "scheduling": scheduling
+}  # fmt: skip

@@ -13,7 +13,6 @@ import resource
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,36 +26,6 @@ from daskdl.train import Trainer
 
 #: Numbers of a sample, float32.
 WIDTH = 4096
-
-
-@dataclass(frozen=True)
-class Result:
-    """Cost of an epoch; sizes in MB, times in seconds."""
-
-    store: float
-    limit: float  #: of each worker
-    held: float  #: what a stream may hold
-    samples: int
-    partitions: int
-    before: list[float]  #: resident in each worker before the epoch
-    peak: list[float]  #: most that has been resident
-    spilled: float  #: bytes of both that Dask has written to disk
-    epoch: float
-    read: float  #: reading alone, in one process
-
-    def __str__(self) -> str:
-        before, peak = (
-            " and ".join(f"{mb:.0f}" for mb in some) for some in (self.before, self.peak)
-        )
-        times = self.store / (len(self.peak) * self.limit)
-        return (
-            f"store {self.store:.0f} MB, {times:.1f} x the limits of {len(self.peak)} workers "
-            f"of {self.limit:.0f} MB each\n"
-            f"epoch of {self.samples:,} samples {self.epoch:.1f} s ({self.store / self.epoch:.0f} "
-            f"MB/s), reading alone in one process {self.read:.1f} s\n"
-            f"resident at most {peak} MB, before the epoch {before} MB, streams may hold "
-            f"{self.held:.0f} MB each; spilled {self.spilled:.0f} MB"
-        )
 
 
 def write(path: Path, samples: int) -> None:
@@ -73,8 +42,8 @@ def write(path: Path, samples: int) -> None:
         x[start:stop] = block[: stop - start]
 
 
-def run(limit: int, times: float, held: int, folder: Path) -> Result:
-    """Write a store, train an epoch over it, and read it."""
+def run(limit: int, times: float, held: int, folder: Path) -> None:
+    """Write a store, train an epoch over it, read it, and print what that took."""
     from distributed import Client, LocalCluster
 
     workers = 2
@@ -105,9 +74,13 @@ def run(limit: int, times: float, held: int, folder: Path) -> Result:
         recipe.load()
     read = time.perf_counter() - began
     size = samples * 4 * WIDTH / 1e6
-    return Result(
-        size, limit / 1e6, held / 1e6, samples, data.partitions, before, peak, spilled, epoch, read
-    )
+    largest, first = (" and ".join(f"{mb:.0f}" for mb in some) for some in (peak, before))
+    print(f"store {size:.0f} MB, {size * 1e6 / workers / limit:.1f} x the limits of {workers} "
+          f"workers of {limit / 1e6:.0f} MB each")  # fmt: skip
+    print(f"epoch of {samples:,} samples {epoch:.1f} s ({size / epoch:.0f} MB/s), "
+          f"reading alone in one process {read:.1f} s")  # fmt: skip
+    print(f"resident at most {largest} MB, before the epoch {first} MB, streams may hold "
+          f"{held / 1e6:.0f} MB each; spilled {spilled:.0f} MB")  # fmt: skip
 
 
 def _train() -> None:
@@ -135,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where the store is written for the while")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        print(run(options.limit * 10**6, options.times, options.held * 10**6, Path(folder)))
+        run(options.limit * 10**6, options.times, options.held * 10**6, Path(folder))
     return 0
 
 

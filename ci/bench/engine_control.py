@@ -15,18 +15,19 @@ this is too much: the last column tells.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 
+from ci.bench.timing import write_json
 from daskdl.cluster.settings import seconds as duration
 from daskdl.collective.parts import UNIT
 from daskdl.data import SampleSet
@@ -125,16 +126,9 @@ class Sent:
         client._send_to_scheduler = counted
 
 
-def measured(
-    processes: Processes,
-    engine: str,
-    workers: int,
-    seconds: float,
-    k: int,
-    groups: int,
-    settle: float,
-) -> Row:
+def measured(processes: Processes, engine: str, workers: int, options: argparse.Namespace) -> Row:
     """Fit with waiting workers and return the row, without the first groups, which are short."""
+    k, seconds, settle = options.k, options.seconds, options.settle
     x = np.ones((k * workers, 4), np.float32)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=workers)
     meter, sent = Meter(processes), Sent(processes.client)
@@ -147,7 +141,7 @@ def measured(
     with dask.config.set({"daskdl.group-time": "1 hour", "daskdl.turn-time": turn}):
         Trainer(Waiting(UNIT * workers, seconds), MSELoss(), SGD(0.01)).fit(
             samples,
-            iterations=k * (groups + 1),
+            iterations=k * (options.groups + 1),
             batch_size=workers,
             engine="gang" if engine in TURNS else engine,
             client=processes.client,
@@ -170,24 +164,6 @@ def measured(
         max(sent.sizes) / 1000,
         max(0.0, everybody - scheduler - driver - hosts) / wall / (os.cpu_count() or 1),
     )
-
-
-def races(
-    engines: Sequence[str],
-    workers: Sequence[int],
-    seconds: float,
-    k: int,
-    groups: int,
-    settle: float,
-) -> list[Row]:
-    """Return the rows of all engines and numbers of workers."""
-    rows: list[Row] = []
-    for n in workers:
-        for engine in engines:
-            with cluster(n, -(-n // TOGETHER)) as processes:
-                rows.append(measured(processes, engine, n, seconds, k, groups, settle))
-            print(rows[-1], flush=True)
-    return rows
 
 
 def of_a_turn(rows: Sequence[Row], seconds: float) -> dict[int, float]:
@@ -214,18 +190,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--settle", type=float, default=SETTLE, help="seconds to look at rest")
     options = parser.parse_args(arguments)
     print(HEADER)
-    rows = races(
-        options.engines,
-        options.workers,
-        options.seconds,
-        options.k,
-        options.groups,
-        options.settle,
-    )
+    rows: list[Row] = []
+    for n, engine in product(options.workers, options.engines):
+        with cluster(n, -(-n // TOGETHER)) as processes:
+            rows.append(measured(processes, engine, n, options))
+        print(rows[-1], flush=True)
     for workers, part in of_a_turn(rows, options.seconds).items():
         print(f"gang, {workers} workers: control is {100 * part:.2f} % over a turn of {TURN:g} s")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    write_json(rows, options.json)
     return 0
 
 

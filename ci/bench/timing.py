@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
 
@@ -194,7 +195,7 @@ def overall(rows: Sequence[Row]) -> list[str]:
     return [f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}"]
 
 
-def write_json(rows: Sequence[Row], path: Path | None) -> None:
+def write_json(rows: Sequence[Any], path: Path | None) -> None:
     """Write the rows as a list of objects, if there is a path."""
     if path:
         path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")

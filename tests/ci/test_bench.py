@@ -9,7 +9,7 @@ import pytest
 
 from ci import chaos, realdata
 from ci.bench import examples, images, overhead, training
-from ci.bench.data import WIDTH, Result, write
+from ci.bench.data import WIDTH, write
 from ci.bench.training_cases import NETWORKS, Network
 from daskdl import nn, optim
 from daskdl.data import SampleSet
@@ -118,13 +118,6 @@ def test_the_store_is_as_large_as_was_asked_for(tmp_path):
     assert len(samples) == 300
     assert samples.nbytes == 300 * 4 * (WIDTH + 1)
     assert samples.schema == {"x": ((WIDTH,), np.float32), "y": ((1,), np.float32)}
-
-
-def test_sizes_are_said_beside_each_other():
-    said = str(Result(4800, 600, 64, 10, 5, [1, 2], [30, 40], 0, 20, 10))
-    assert "4800 MB, 4.0 x the limits of 2 workers of 600 MB" in said
-    assert "(240 MB/s)" in said
-    assert "at most 30 and 40 MB" in said
 
 
 def test_a_row_has_the_last_line_and_the_time(tmp_path, monkeypatch, capsys):

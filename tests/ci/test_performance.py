@@ -10,6 +10,7 @@ import pytest
 
 from ci import figures, parity, performance, performance_tables
 from ci.bench import engine, engine_control, timing, training
+from ci.bench.timing import Times
 from daskdl.scaling.measure import Row
 from daskdl.scaling.report import as_dict
 from tests.daskdl.scaling.tiny import run
@@ -76,13 +77,8 @@ ROWS = {
     "examples": [
         {"program": "examples/a.py b", "said": "accuracy on 9 texts: 0.5", "seconds": 61.7}
     ],
-    "engine": engine.as_json(
-        [
-            engine.Row(28, "gloo", 20, 15, 1.0),
-            engine.Row(28, "socket", 9, 8, 0.5),
-            engine.Row(28, engine.GANG, 10, 5, 0.5),
-        ]
-    ),
+    "engine": engine.rows_of(28, {"gloo": Times([15, 20, 25]), "socket": Times([9]),
+                                  engine.GANG: Times([5, 10, 15])}),
     "inference": [
         {"name": "ResNet, 16", "threads": 2, "ours_ms": 20.0, "peer_ms": 30.0, "ratio": 1.5,
          "peer": "onnxruntime"}
@@ -126,6 +122,35 @@ def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
     (line,) = (line for line in lines if "inception" in line and "| 32 |" in line)
     assert " 0.59 | 96.3 | 7.0 | 103 |" in line
     assert not any("0.59" in line for line in lines if "| 64 |" in line)
+
+
+def test_rows_of_engines_are_beside_gloo_and_the_socket():
+    (row,) = ROWS["engine"]
+    assert row["name"] == f"synchronization/28 MB/{engine.GANG}"
+    assert (row["ours_ms"], row["peer_ms"], row["ratio"], row["socket_ms"]) == (10, 20, 2, 9)
+    assert row["percent_of_1500_ms"] == 10 / 15
+
+
+@pytest.mark.slow
+def test_the_cost_of_control_is_measured(tmp_path, capsys):
+    file = tmp_path / "rows.json"
+    few = {"engines": "gang", "workers": 2, "seconds": 0.01, "k": 2, "groups": 1, "settle": 0}
+    options = [text for name, value in few.items() for text in (f"--{name}", str(value))]
+    assert engine.main(["--part", "control", *options, "--json", str(file)]) == 0
+    (row,) = json.loads(file.read_text())
+    assert (row["engine"], row["workers"], row["iterations"]) == ("gang", 2, 2)
+    assert min(row["scheduler"], row["driver"], row["rest"]) > 0
+    # Two tasks; neither samples nor weights.
+    assert 0.1 < row["kilobytes"] < 10
+    assert "gang         2   2.0" in capsys.readouterr().out
+
+
+def test_the_model_of_hosts_is_the_one_that_was_written_down():
+    # 28 MB over 10 Gbit/s: 3.2 % of 1.5 s at 32 hosts, and 3.4 % at 256.
+    predicted = performance_tables.predicted
+    assert predicted(32, 28, 10_000) / 1500 == pytest.approx(0.032, abs=0.0005)
+    assert predicted(256, 28, 10_000) / 1500 == pytest.approx(0.034, abs=0.0005)
+    assert predicted(8, 0, 1000) == pytest.approx(6 * performance_tables.MESSAGE)
 
 
 @pytest.fixture
