@@ -29,8 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ci.kafka_broker import Broker, answers_of, make_topics, read_all
-from ci.kafka_proxy import Proxy
+from ci.kafka import Broker, Proxy, answers_of, make_topics, read_all
 
 PARTITIONS, WORKERS = 8, 3
 POISON_EVERY = 1000
@@ -91,7 +90,7 @@ class Machines:
         """Start the driver."""
         once = ["--exactly-once"] if self.exactly_once else []
         self.driver = self._python(
-            "driver", "ci.stream_trial_driver", "stream", "--brokers", self.servers, "--in",
+            "driver", "daskdl.cli", "stream", "--brokers", self.servers, "--in",
             "calls", "--out", "routes", "--model", str(self.folder / "first.safetensors"),
             "--cluster", str(self._file), "--control", "control", "--group", "trial", *once,
         )  # fmt: skip

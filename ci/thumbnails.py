@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import daskdl
-from ci.made import clothes, landscape, spoken, wardrobe
+from ci.example_data import clothes, landscape, spoken, wardrobe
 from daskdl import SampleSet, Trainer, nn
 from daskdl.optim import Adam
 

@@ -303,3 +303,7 @@ def _indented(text: str) -> str:
 def main() -> int:
     """Run the command line; the exit code is the result."""
     return run(app)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

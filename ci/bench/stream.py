@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ci.bench.stream_peers import streamz_drain
-from ci.kafka_broker import broker, make_topics, produce, read_all
+from ci.kafka import broker, make_topics, produce, read_all
 from daskdl.cluster import connect
 from daskdl.data.text import Vocabulary
 from daskdl.models import TextClassifier

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ci import chaos, realdata
+from ci import chaos, example_data
 from ci.bench import examples, images, overhead, training
 from ci.bench.data import WIDTH, write
 from ci.bench.training_cases import NETWORKS, Network
@@ -139,7 +139,7 @@ def test_a_program_that_fails_is_named_with_what_it_said(tmp_path, monkeypatch):
 
 
 def test_data_that_pip_cannot_download_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(realdata, "downloaded", lambda requirement, folder: None)
+    monkeypatch.setattr(example_data, "downloaded", lambda requirement, folder: None)
     with pytest.raises(RuntimeError, match=r"recbole==1\.2\.1: expected that pip can download it"):
         examples.put_data([f"ncf.py {examples.RATINGS}"], tmp_path)
     examples.put_data(["ncf.py generated"], tmp_path)

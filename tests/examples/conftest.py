@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from ci.realdata import downloaded
+from ci.example_data import downloaded
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 pytest.importorskip("noida_db")
 
-from ci.kafka_broker import broker
+from ci.kafka import broker
 
 WORDS = {
     "money": ["loan", "bank", "euro", "interest", "account"],

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ci import realdata
+from ci import example_data
 from daskdl import SampleSet, Trainer, nn
 from daskdl.interop import onnx
 from daskdl.metrics import HitRatio
@@ -117,7 +117,7 @@ def ncf(example):
 
 @pytest.mark.slow
 def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
-    names, *lines = realdata.ratings(wheel(realdata.MOVIELENS[0])).splitlines()
+    names, *lines = example_data.ratings(wheel(example_data.MOVIELENS[0])).splitlines()
     some = [line for line in lines if int(line.split("\t")[0]) <= 100]
     (tmp_path / "some.inter").write_text("\n".join([names, *some]))
     options = ["--epochs", "2", "--batch-size", "256", "--rate", "0.003", "--seeds", "2"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ci import realdata
+from ci import example_data
 from daskdl.errors import DataError, MissingExtraError
 
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
@@ -25,7 +25,7 @@ def main(example):
 @pytest.fixture(scope="module")
 def reviews(wheel) -> pd.DataFrame:
     """3,000 one-sentence reviews, half of them good ones."""
-    table = realdata.reviews(wheel(realdata.REVIEWS[0]))
+    table = example_data.reviews(wheel(example_data.REVIEWS[0]))
     table = table[table["source"] == "rotten_tomatoes"]
     return table.sample(3000, random_state=0)[["text", "label"]]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci.kafka_broker import Broker, broker
+from ci.kafka import Broker, broker
 from daskdl.stream import Brokers, ModelFile
 from tests.daskdl.stream.models import text_model
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskdl
-from ci.realdata import downloaded
+from ci.example_data import downloaded
 from daskdl.errors import ModelFileError, ShapeError
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network

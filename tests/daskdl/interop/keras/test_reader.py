@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import daskdl
-from ci.realdata import downloaded
+from ci.example_data import downloaded
 from daskdl import nn
 from daskdl.errors import ModelFileError, SettingsError
 from daskdl.interop import keras as reader

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ci import onnx_cases, onnx_page
+from ci import onnx_page
 from daskdl.interop import onnx as interop
 from daskdl.tensor import no_grad
 
@@ -20,7 +20,7 @@ LEFT = ("strnorm", "gradient_of")
 def test_all_node_cases_of_listed_operators_pass_and_the_page_is_true():
     import onnx
 
-    failed = onnx_cases.failures(onnx_cases.node_cases())
+    failed = onnx_page.failures(onnx_page.node_cases())
     assert [name for name, reason in failed.items() if reason is None] == []
     text = onnx_page.PAGE.read_text(encoding="utf-8")
     if f"onnx {onnx.__version__} " in text:  # another version has other tests
@@ -29,10 +29,10 @@ def test_all_node_cases_of_listed_operators_pass_and_the_page_is_true():
 
 @pytest.mark.parametrize("kind", ["simple", "pytorch-operator", "pytorch-converted"])
 def test_stored_cases(kind):
-    cases = [c for c in onnx_cases.stored_cases(kind) if not any(n in c.name for n in LEFT)]
+    cases = [c for c in onnx_page.stored_cases(kind) if not any(n in c.name for n in LEFT)]
     assert len(cases) >= 15
     for case in cases:
-        onnx_cases.check(case)
+        onnx_page.check(case)
 
 
 def light():

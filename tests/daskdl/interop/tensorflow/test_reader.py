@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskdl
-from ci.realdata import downloaded
+from ci.example_data import downloaded
 from daskdl.errors import ModelFileError
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.hostile import survived

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from ci.realdata import downloaded
+from ci.example_data import downloaded
 from daskdl import models, nn, ops
 from daskdl.errors import ShapeError
 from daskdl.interop import read

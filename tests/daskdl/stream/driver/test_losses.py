@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ci.kafka_broker import make_topics, offsets_of, produce, read_all
+from ci.kafka import make_topics, offsets_of, produce, read_all
 from daskdl.errors import ClusterError
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
 from tests.daskdl.stream.models import utterances
@@ -98,7 +98,7 @@ def test_sigterm_ends_the_command_with_all_committed(real, name, model, tmp_path
     topics_of(real, name, utterances(400))
     (tmp_path / "m.safetensors").write_bytes(model.data)
     command = [
-        sys.executable, "-m", "ci.stream_trial_driver", "stream", "--brokers", real.servers,
+        sys.executable, "-m", "daskdl.cli", "stream", "--brokers", real.servers,
         "--in", name, "--out", f"{name}-out", "--dead-letter", f"{name}-dead", "--workers", "2",
         "--model", str(tmp_path / "m.safetensors"), "--exactly-once", "--group", name,
     ]  # fmt: skip

@@ -9,8 +9,7 @@ import ssl
 
 import pytest
 
-from ci.kafka_broker import make_topics, offsets_of, produce, read_all
-from ci.kafka_proxy import proxy
+from ci.kafka import make_topics, offsets_of, produce, proxy, read_all
 from daskdl.errors import ClusterError
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
 from tests.daskdl.stream.models import utterances

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci.kafka_broker import answers_of, make_topics, offsets_of, produce, read_all
+from ci.kafka import answers_of, make_topics, offsets_of, produce, read_all
 from daskdl.errors import ModelFileError
 from daskdl.stream import (
     Brokers,

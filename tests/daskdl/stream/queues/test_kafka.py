@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from ci.kafka_broker import make_topics, offsets_of, produce, read_all
+from ci.kafka import make_topics, offsets_of, produce, read_all
 from daskdl.errors import ClusterError, SettingsError
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Output, Partition, Record
 from daskdl.stream.queues.protocols import FencedError

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ci.kafka_broker import produce
+from ci.kafka import produce
 from daskdl.errors import ModelFileError, SettingsError
 from daskdl.stream import ModelFile
 from daskdl.stream.driver.status import Status

