@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+
+import networkx as nx
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
@@ -56,41 +58,17 @@ def rooms(root: Path = ROOT) -> Graph:
     return {room: targets & found.keys() for room, targets in found.items()}
 
 
-def reachable(graph: Mapping[str, set[str]]) -> Graph:
-    """Return for each node all that it leads to, at any distance."""
-    found: Graph = {}
-
-    def below(node: str) -> set[str]:
-        if node not in found:
-            found[node] = set(graph[node]).union(*map(below, sorted(graph[node])))
-        return found[node]
-
-    for node in graph:
-        below(node)
-    return found
-
-
 def without_implied(graph: Graph) -> Graph:
     """Return a graph without the arrows that follow from others."""
-    far = reachable(graph)
     return {
-        node: {t for t in targets if not any(t in far[other] for other in targets - {t})}
-        for node, targets in graph.items()
+        node: set(near) for node, near in nx.transitive_reduction(nx.DiGraph(graph)).adj.items()
     }
 
 
 def levels(graph: Graph) -> dict[str, int]:
     """Return the row of each node, counted from the bottom: above all that it leads to."""
-    found: dict[str, int] = {}
-
-    def level(node: str) -> int:
-        if node not in found:
-            found[node] = 1 + max(map(level, sorted(graph[node])), default=-1)
-        return found[node]
-
-    for node in graph:
-        level(node)
-    return found
+    rows = nx.topological_generations(nx.DiGraph(graph).reverse())
+    return {node: level for level, row in enumerate(rows) for node in row}
 
 
 def rows_of(graph: Graph) -> tuple[list[list[str]], list[tuple[str, str]]]:

@@ -7,16 +7,86 @@ FILE...`` keeps what one has written before on this machine; then the page is wr
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
+import tempfile
+import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ci import figures
+from ci import performance_tables
 from ci.performance_tables import COMBINED, TABLES
+from daskdl.files import replacing
 
-PAGE = figures.ROOT / "docs" / "measurements" / "performance.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "measurements" / "performance.md"
 MARK = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+#: What is measured, by name, and by which command; each takes ``--json FILE`` besides.
+COMMANDS = {
+    "kernels": "python -m ci.bench.kernels --seconds 0.15",
+    "training": "python -m ci.bench.training --seconds 6",
+    "training-before": "python -m ci.bench.training --seconds 6",
+    "training-compiled": "python -m ci.bench.training --compile --threads 1 --seconds 2 "
+    "--no-memory",
+    "training-bf16": "python -m ci.bench.training --precision bf16 --compile --threads 1 "
+    "--seconds 2 --no-memory",
+    "inference": "python -m ci.bench.inference --threads 1,2 --batches 1,16 --seconds 1",
+    "examples": "python -m ci.bench.examples",
+    "engine": "python -m ci.bench.engine",
+    "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
+    "--groups 2 --settle 4",
+    "scaling-lenet": "daskdl bench scaling --model lenet --workers 2 --repeat 3",
+    "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --seconds 30",
+    "scaling-text": "daskdl bench scaling --model text --workers 2 --repeat 3",
+    "scaling-convlstm": "daskdl bench scaling --model convlstm --workers 2 --repeat 3",
+    "scaling-inception": "daskdl bench scaling --model inception --workers 2 "
+    "--total-batch 32 --repeat 2 --seconds 20",
+    "scaling-resnet50": "daskdl bench scaling --model resnet50 --workers 2 "
+    "--total-batch 16 --repeat 2 --seconds 20",
+    "scaling-waiting": "daskdl bench scaling --model inception --simulate 1.5 --megabytes 0.1 "
+    "--first 8 --workers 256 --total-batch 1 --seconds 30",
+}
+
+
+def measure(name: str) -> None:
+    """Run a benchmark and keep its figure.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        When it fails; nothing is kept then.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        program, *arguments = COMMANDS[name].split()
+        beside = str(Path(sys.executable).with_name(program))  # of the same environment
+        subprocess.run([beside, *arguments, "--json", str(file)], cwd=ROOT, check=True)
+        keep(name, [file])
+
+
+def keep(name: str, files: list[Path]) -> None:
+    """Keep the rows that a benchmark wrote on this machine, in one file or several."""
+    figure: dict[str, Any] = {
+        "command": COMMANDS[name],
+        "date": time.strftime("%Y-%m-%d", time.gmtime(max(f.stat().st_mtime for f in files))),
+        "machine": _machine(),
+        "rows": [],
+    }
+    for file in files:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            figure |= {key: content[key] for key in ("settings", "megabytes", "machines")}
+            content = content["rows"]
+        figure["rows"] += content
+    folder = performance_tables.FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / f"{name}.json") as temporary:
+        temporary.write_text(_text(figure), encoding="utf-8")
 
 
 def page(text: str) -> str:
@@ -28,7 +98,7 @@ def page(text: str) -> str:
         When a mark names no figure, or there is a figure without a mark.
     """
     named = {match[2] for match in MARK.finditer(text)}
-    missing = sorted({*figures.COMMANDS, *COMBINED} - named)
+    missing = sorted({*COMMANDS, *COMBINED} - named)
     if missing:
         raise ValueError(f"{PAGE.name}: expected <!-- table {missing[0]} -->, found none")
     return MARK.sub(lambda match: f"{match[1]}{section(match[2])}{match[4]}", text)
@@ -38,10 +108,10 @@ def section(name: str) -> str:
     """Return a table, and above it which command made it, when, and where."""
     if name in COMBINED:
         return "\n" + "\n".join(COMBINED[name]()) + "\n"
-    if name not in figures.COMMANDS:
-        known = ", ".join([*figures.COMMANDS, *COMBINED])
+    if name not in COMMANDS:
+        known = ", ".join([*COMMANDS, *COMBINED])
         raise ValueError(f"{PAGE.name}: expected a table of {known}, found {name!r}")
-    command, found = figures.COMMANDS[name], figures.figure(name)
+    command, found = COMMANDS[name], performance_tables.figure(name)
     if found is None:
         return f"\n`{command}`: not measured yet\n"
     lines = TABLES[name.partition("-")[0]](found)
@@ -63,22 +133,41 @@ def place(found: dict[str, Any]) -> str:
     )
 
 
+def _text(figure: dict[str, Any]) -> str:
+    """Return JSON with a line for each row."""
+    head = json.dumps({**figure, "rows": []}, indent=1)
+    rows = ",\n  ".join(json.dumps(row) for row in figure["rows"])
+    return head.replace('"rows": []', f'"rows": [\n  {rows}\n ]') + "\n"
+
+
+def _machine() -> dict[str, Any]:
+    from daskdl.scaling.machine import machine
+
+    facts = machine()
+    for peer in ("torch", "opencv-python-headless"):
+        try:
+            facts["packages"][peer] = version(peer)
+        except PackageNotFoundError:
+            continue
+    return facts
+
+
 def main(arguments: list[str]) -> int:
     """Measure, keep, write or compare."""
-    known = ", ".join(figures.COMMANDS)
+    known = ", ".join(COMMANDS)
     if arguments[:1] in (["measure"], ["keep"]):
         names = arguments[1:] if arguments[0] == "measure" else arguments[1:2]
-        if not names or not {*names} <= {*figures.COMMANDS}:
+        if not names or not {*names} <= {*COMMANDS}:
             print(f"{arguments[0]}: expected some of {known}, found {names}", file=sys.stderr)
             return 2
         if arguments[0] == "keep" and not arguments[2:]:
             print(f"keep {names[0]}: expected files after the name, found none", file=sys.stderr)
             return 2
         if arguments[0] == "keep":
-            figures.keep(names[0], [Path(file) for file in arguments[2:]])
+            keep(names[0], [Path(file) for file in arguments[2:]])
         else:
             for name in names:
-                figures.measure(name)
+                measure(name)
     before = PAGE.read_text(encoding="utf-8")
     text = page(before)
     if "--check" not in arguments:

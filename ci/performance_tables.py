@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ci.bench.engine_control import Row, of_a_turn
 from ci.bench.timing import geometric_mean
-from ci.figures import figure, published
 from daskdl.scaling.measure import PARTS
 from daskdl.scaling.workloads import workload
 
 Figure = dict[str, Any]
+#: What benchmarks measured, with command, date and machine beside.
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 
 #: What is predicted: seconds of an iteration's computing, and rates of networks.
 SECONDS, MEGABITS = 1.5, (10_000, 25_000)
@@ -23,6 +26,18 @@ NETWORKS, NODES = ("inception", "resnet50"), (4, 8, 16, 32, 64, 128, 256)
 
 #: Milliseconds of a message, and the payload's part of a link's rate.
 MESSAGE, PAYLOAD = 0.18, 0.936
+
+
+def figure(name: str) -> dict[str, Any] | None:
+    """Return a figure; None if it has not been measured."""
+    file = FOLDER / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def published() -> dict[str, Any]:
+    """Return the figure of numbers that BigDL's authors have published."""
+    found: dict[str, Any] = json.loads((FOLDER / "bigdl.json").read_text(encoding="utf-8"))
+    return found
 
 
 def predicted(n: int, megabytes: float, megabits: float) -> float:

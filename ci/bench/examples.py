@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ci import example_data
-from ci.figures import ROOT
+from ci.performance import ROOT
 
 REVIEWS, RATINGS = "reviews.parquet", "ml-100k.inter"
 PROGRAMS = (

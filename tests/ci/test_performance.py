@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 
-from ci import figures, parity, performance, performance_tables
+from ci import parity, performance, performance_tables
 from ci.bench import engine, engine_control, timing, training
 from ci.bench.timing import Times
 from daskdl.scaling.measure import Row
@@ -50,7 +50,7 @@ def test_a_mark_that_names_nothing_is_refused(before, after, sentence):
 
 
 def test_what_was_not_measured_says_how(monkeypatch, tmp_path):
-    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    monkeypatch.setattr(performance_tables, "FOLDER", tmp_path)
     assert performance.section("engine") == ("\n`python -m ci.bench.engine`: not measured yet\n")
 
 
@@ -107,7 +107,9 @@ def test_each_row_is_a_line_below_its_header(name):
 
 
 def test_every_figure_has_a_table():
-    assert {name.partition("-")[0] for name in figures.COMMANDS} == performance_tables.TABLES.keys()
+    assert {
+        name.partition("-")[0] for name in performance.COMMANDS
+    } == performance_tables.TABLES.keys()
 
 
 def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
@@ -155,8 +157,8 @@ def test_the_model_of_hosts_is_the_one_that_was_written_down():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FOLDER", tmp_path / "figures")
-    monkeypatch.setattr(figures, "_machine", lambda: {"cores": 2})
+    monkeypatch.setattr(performance_tables, "FOLDER", tmp_path / "figures")
+    monkeypatch.setattr(performance, "_machine", lambda: {"cores": 2})
     return tmp_path / "figures"
 
 
@@ -164,27 +166,27 @@ def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_pat
     for i in range(2):
         (tmp_path / f"{i}.json").write_text(json.dumps([{"name": f"case {i}"}]))
         os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
-    figures.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
-    found = figures.figure("kernels")
-    assert found["command"] == figures.COMMANDS["kernels"]
+    performance.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
+    found = performance_tables.figure("kernels")
+    assert found["command"] == performance.COMMANDS["kernels"]
     assert found["machine"] == {"cores": 2}
     assert found["date"] == "1970-01-03"
     assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
     assert [file.name for file in folder.iterdir()] == ["kernels.json"]
-    assert figures.figure("training") is None
+    assert performance_tables.figure("training") is None
 
 
 def test_a_measured_benchmark_is_run_and_kept(folder, monkeypatch):
     written = "import sys; open(sys.argv[-1], 'w').write('[{\"name\": 1}]')"
     program = folder.parent / "written.py"
     program.write_text(written)
-    monkeypatch.setitem(figures.COMMANDS, "kernels", f"python {program} --quick")
-    figures.measure("kernels")
-    assert figures.figure("kernels")["rows"] == [{"name": 1}]
+    monkeypatch.setitem(performance.COMMANDS, "kernels", f"python {program} --quick")
+    performance.measure("kernels")
+    assert performance_tables.figure("kernels")["rows"] == [{"name": 1}]
 
 
 def test_published_figures_name_their_source():
-    for found in figures.published().values():
+    for found in performance_tables.published().values():
         assert len(found["source"]) > 20
         assert found["what"]
 
