@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from daskdl.errors import DataError
 from daskdl.masked import unmasked
 
 Function = Callable[..., Any]
+#: Samples that functions get at once where all of a partition pass through them.
+AT_ONCE = 1024
 
 
 def take(
@@ -29,6 +31,15 @@ def take(
         batch = checked(function, function(batch, *more), len(indices))
         batch = _unmasked(f"SampleSet.map, {name_of(function)}", batch)
     return batch
+
+
+def in_stretches(
+    partition: Partition, functions: Sequence[Function], purpose: str, number: int
+) -> Iterator[Batch]:
+    """Yield a partition's samples passed through functions, :data:`AT_ONCE` at a time."""
+    for start in range(0, max(1, len(partition)), AT_ONCE):
+        where = np.arange(start, min(start + AT_ONCE, len(partition)))
+        yield take(partition, where, functions, (0, purpose, number, start))
 
 
 def plainly(functions: Sequence[Function], partition: Partition, indices: Indices) -> Batch:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import current_client
-from daskdl.data.functions import take
+from daskdl.data.functions import in_stretches
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged, concatenated
@@ -34,8 +34,6 @@ MANIFEST = "_manifest.json"
 RUN = "{partitions} partitions as {format}, of version {version!r}"
 #: Name of the only column of results that have no names.
 COLUMN = "prediction"
-#: Samples that functions of a SampleSet get at once.
-AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -146,10 +144,7 @@ def _write_samples(
 def _write_partition(
     partition: Partition, at: int, *, functions: Any, numbers: Sequence[int], folder: _Folder
 ) -> int:
-    pieces = []
-    for start in range(0, max(1, len(partition)), AT_ONCE):
-        where = np.arange(start, min(start + AT_ONCE, len(partition)))
-        pieces.append(take(partition, where, functions, (0, "write", numbers[at], start)))
+    pieces = list(in_stretches(partition, functions, "write", numbers[at]))
     columns = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
     return folder.write(numbers[at], columns)
 

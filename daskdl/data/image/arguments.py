@@ -1,4 +1,4 @@
-"""Arguments of transforms: checks of them, and random numbers from ranges."""
+"""Arguments of transforms: checks of them, and whole numbers drawn from ranges."""
 
 from __future__ import annotations
 
@@ -61,13 +61,6 @@ def one_of(where: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise SettingsError(
             f"{where}: expected one of {', '.join(map(repr, allowed))}, found {value!r}"
         )
-
-
-def uniform(
-    rng: np.random.Generator, bounds: tuple[float, float], n: int | tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Draw numbers from low to high; the same number of draws even where they are equal."""
-    return rng.uniform(bounds[0], bounds[1], n)
 
 
 def below(rng: np.random.Generator, limits: Any) -> NDArray[np.int64]:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from daskdl.data.image.arguments import below, pair, span
+from daskdl.data.image.arguments import below, span
 from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import Ints
-from daskdl.data.image.transform import Transform
+from daskdl.data.image.transform import Sized, Transform
 from daskdl.errors import SettingsError
 
 #: Draws of a window after which the largest one in the middle is taken.
@@ -18,7 +18,7 @@ ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
-class CenterCrop(Transform):
+class CenterCrop(Sized):
     """Cut a window out of the middle.
 
     Parameters
@@ -32,19 +32,13 @@ class CenterCrop(Transform):
     (2, 16, 16, 3)
     """
 
-    size: int | tuple[int, int]
-
-    def __post_init__(self) -> None:
-        pair("CenterCrop: size", self.size)
-
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Cut them."""
-        size = np.array(pair("CenterCrop: size", self.size))
-        images.crop(_windows((images.sizes - size) // 2, size))
+        images.crop(_windows((images.sizes - self.shape) // 2, self.shape))
 
 
 @dataclass(frozen=True)
-class RandomCrop(Transform):
+class RandomCrop(Sized):
     """Cut a window out at a place drawn at random.
 
     Parameters
@@ -58,17 +52,13 @@ class RandomCrop(Transform):
     (2, 16, 16, 3)
     """
 
-    size: int | tuple[int, int]
     random: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        pair("RandomCrop: size", self.size)
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Cut them."""
-        size = np.array(pair("RandomCrop: size", self.size))
-        room = images.sizes - size
-        images.crop(_windows(np.where(room < 0, room, below(rng, np.maximum(room, 0))), size))
+        room = images.sizes - self.shape
+        corners = np.where(room < 0, room, below(rng, np.maximum(room, 0)))
+        images.crop(_windows(corners, self.shape))
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ class FixedCrop(Transform):
 
 
 @dataclass(frozen=True)
-class RandomResizedCrop(Transform):
+class RandomResizedCrop(Sized):
     """Cut a window of random area, aspect ratio and place, and resize it.
 
     C. Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842. A window that does not fit
@@ -135,7 +125,6 @@ class RandomResizedCrop(Transform):
     (2, 16, 16, 3)
     """
 
-    size: int | tuple[int, int]
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
     filter: str = "bilinear"
@@ -143,7 +132,7 @@ class RandomResizedCrop(Transform):
     random: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        pair("RandomResizedCrop: size", self.size)
+        super().__post_init__()
         for name in ("area", "aspect"):
             low, _ = span(f"RandomResizedCrop: {name}", getattr(self, name), least=0)
             if low == 0:
@@ -154,8 +143,7 @@ class RandomResizedCrop(Transform):
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Cut and resize them."""
         images.crop(self.windows(images.sizes, rng))
-        size = np.array(pair("RandomResizedCrop: size", self.size))
-        images.resize(size, self.filter, self.antialias)
+        images.resize(self.shape, self.filter, self.antialias)
 
     def windows(self, sizes: Ints, rng: np.random.Generator) -> Ints:
         """Draw a window for images of these sizes (N, 2)."""

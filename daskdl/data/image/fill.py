@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.image.arguments import below, pair, share, span
+from daskdl.data.image.arguments import below, share, span
 from daskdl.data.image.crop import RandomResizedCrop
 from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import paint
 from daskdl.data.image.resize import IMAGENET_MEAN
-from daskdl.data.image.transform import Transform
+from daskdl.data.image.transform import Sized, Transform
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.memory import empty
 
@@ -23,7 +23,7 @@ Colour = float | Sequence[float]
 
 
 @dataclass(frozen=True)
-class Pad(Transform):
+class Pad(Sized):
     """Lay each image into the middle of a canvas of a given size at least.
 
     Parameters
@@ -42,16 +42,12 @@ class Pad(Transform):
     (2, 40, 40, 3)
     """
 
-    size: int | tuple[int, int]
     fill: Colour = 0.0
     centre: bool = True
 
-    def __post_init__(self) -> None:
-        pair("Pad: size", self.size)
-
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Lay them."""
-        sizes = np.maximum(images.sizes, pair("Pad: size", self.size))
+        sizes = np.maximum(images.sizes, self.shape)
         if (sizes == images.sizes).all():
             return
         corners = (sizes - images.sizes) // 2 if self.centre else np.zeros_like(sizes)

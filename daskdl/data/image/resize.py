@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskdl.data.image.arguments import one_of, pair
+from daskdl.data.image.arguments import one_of
 from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import Ints
-from daskdl.data.image.transform import Transform
+from daskdl.data.image.transform import Sized, Transform
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.pixels.resample import FILTERS
 
 
 @dataclass(frozen=True)
-class Resize(Transform):
+class Resize(Sized):
     """Resize to one size, whatever the aspect ratio was.
 
     Parameters
@@ -35,18 +35,16 @@ class Resize(Transform):
     (2, 10, 15, 3)
     """
 
-    size: int | tuple[int, int]
     filter: str = "bilinear"
     antialias: bool = True
 
     def __post_init__(self) -> None:
-        pair("Resize: size", self.size)
+        super().__post_init__()
         one_of("Resize: filter", self.filter, tuple(FILTERS))
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Resize them."""
-        size = np.array(pair("Resize: size", self.size))
-        images.resize(size, self.filter, self.antialias)
+        images.resize(self.shape, self.filter, self.antialias)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from daskdl.data.image.arguments import pair
 from daskdl.data.image.boxes import Boxes
 from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import stacked_images
@@ -175,6 +177,21 @@ class Transform(ABC):
             return dict(batch)
         one = self._images(np.zeros((1, *pixels.shape[1:]), pixels.dtype), rng)
         return {**batch, columns.images: one[:0]}
+
+
+@dataclass(frozen=True)
+class Sized(Transform):
+    """Base of transforms whose first argument is a size: an int, or (rows, columns)."""
+
+    size: int | tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _ = self.shape
+
+    @property
+    def shape(self) -> NDArray[np.int64]:
+        """Rows and columns, (2,)."""
+        return np.array(pair(f"{self.name}: size", self.size))
 
 
 class Pipeline(Transform):

@@ -170,15 +170,6 @@ class Range(NamedTuple):
     nbytes: int
     written: int | None
 
-    def joined(self, other: Range) -> Range:
-        """Return this one and the next as one."""
-        written = None
-        if self.written is not None and other.written is not None:
-            written = self.written + other.written
-        return Range(
-            self.low, other.high, self.rows + other.rows, self.nbytes + other.nbytes, written
-        )
-
 
 @dataclass(frozen=True)
 class Table:
@@ -191,8 +182,7 @@ class Table:
 
     def ranges(self, columns: Sequence[str], partitions: int | None) -> list[Range]:
         """Count the table; return its ranges."""
-        from psycopg import sql
-
+        sql = _psycopg().sql
         with self.connection.opened(self.name) as connection:
             written = sql.SQL(_WRITTEN if self._is_stored(connection) else "NULL::bigint")
             some = connection.execute(self._select(columns, sql.SQL("LIMIT 0")))
@@ -209,10 +199,10 @@ class Table:
                 " count(DISTINCT {key})"
                 " FROM (SELECT {key}, {size} AS size, {written} AS written,"
                 " ntile({n}) OVER (ORDER BY {key}) AS part"
-                " FROM {table} {where}) AS counted GROUP BY part ORDER BY part"
+                " {rows}) AS counted GROUP BY part ORDER BY part"
             ).format(
-                key=key, size=size, n=sql.Literal(partitions or RANGES), table=self._table(),
-                where=self._where(), written=written,
+                key=key, size=size, n=sql.Literal(partitions or RANGES), rows=self._from(),
+                written=written,
             )  # fmt: skip
             counted = connection.execute(query).fetchall()
         if not counted:
@@ -244,8 +234,7 @@ class Table:
 
         And, if ``part.written`` is known, what it is after they were read.
         """
-        from psycopg import sql
-
+        sql = _psycopg().sql
         between = sql.SQL("{} BETWEEN {} AND {}").format(
             sql.Identifier(self.key), sql.Literal(part.low), sql.Literal(part.high)
         )
@@ -256,35 +245,26 @@ class Table:
             c.execute(self._select(columns, order, between))
             frame, written = _frame(c.description, c.fetchall()), None
             if part.written is not None:
-                c.execute(
-                    sql.SQL("SELECT sum({})::numeric FROM {} {}").format(
-                        sql.SQL(_WRITTEN), self._table(), self._where(between)
-                    )
-                )
+                query = sql.SQL("SELECT sum({})::numeric {}")
+                c.execute(query.format(sql.SQL(_WRITTEN), self._from(between)))
                 written = int(c.fetchone()[0] or 0)
             return frame, written
 
     def _select(self, columns: Sequence[str], rest: Any, more: Any = None) -> Any:
-        from psycopg import sql
-
+        sql = _psycopg().sql
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        return sql.SQL("SELECT {} FROM {} {} {}").format(
-            names, self._table(), self._where(more), rest
-        )
+        return sql.SQL("SELECT {} {} {}").format(names, self._from(more), rest)
 
     def _table(self) -> Any:
-        from psycopg import sql
+        return _psycopg().sql.Identifier(*self.name.split("."))
 
-        return sql.Identifier(*self.name.split("."))
-
-    def _where(self, more: Any = None) -> Any:
-        from psycopg import sql
-
-        condition_of_table = (
-            None if self.where is None else sql.SQL("({})").format(sql.SQL(self.where))
-        )
-        all_of = [condition for condition in (condition_of_table, more) if condition is not None]
-        return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(all_of)) if all_of else sql.SQL("")
+    def _from(self, more: Any = None) -> Any:
+        """Return the part of a query after what is selected: the table, and the conditions."""
+        sql = _psycopg().sql
+        conditions = [] if self.where is None else [sql.SQL("({})").format(sql.SQL(self.where))]
+        conditions += [] if more is None else [more]
+        where = sql.SQL(" WHERE " * bool(conditions)) + sql.SQL(" AND ").join(conditions)
+        return sql.SQL("FROM ") + self._table() + where
 
 
 @dataclass(frozen=True)
@@ -347,11 +327,12 @@ def _together(parts: list[Range]) -> list[Range]:
     """Return neighbouring ranges as one until they have about PARTITION_BYTES."""
     joined = parts[:1]
     for part in parts[1:]:
-        before = joined[-1]
-        if before.nbytes + part.nbytes <= PARTITION_BYTES:
-            joined[-1] = before.joined(part)
-        else:
+        low, _, rows, nbytes, written = joined[-1]
+        if nbytes + part.nbytes > PARTITION_BYTES:
             joined.append(part)
+            continue
+        both = None if part.written is None else (written or 0) + part.written
+        joined[-1] = Range(low, part.high, rows + part.rows, nbytes + part.nbytes, both)
     return joined
 
 
@@ -373,6 +354,7 @@ def _psycopg() -> Any:
     try:
         import psycopg
         import psycopg.conninfo
+        import psycopg.sql
     except ImportError as error:
         raise MissingExtraError(
             "from_table: expected psycopg, found that it is not installed or finds no libpq; "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import current_client
-from daskdl.data.functions import take
+from daskdl.data.functions import in_stretches
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
@@ -22,8 +22,6 @@ Tokenize = Callable[[str], Sequence[str]]
 
 #: Counts that one task adds up.
 SPLIT_EVERY = 8
-#: Texts of a partition that are in memory as such at once.
-AT_ONCE = 1024
 
 
 def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[str]:
@@ -91,9 +89,7 @@ def _count_partition(
     at: str,
 ) -> Counter[str]:
     counter: Counter[str] = Counter()
-    for start in range(0, len(partition), AT_ONCE):
-        where = np.arange(start, min(start + AT_ONCE, len(partition)))
-        batch = take(partition, where, functions, (0, "count", number, start))
+    for batch in in_stretches(partition, functions, "count", number) if len(partition) else ():
         if at not in batch:
             raise DataError(
                 f"texts: expected samples with {at!r}, found {sorted(batch)}"
