@@ -310,17 +310,13 @@ class Constructors(ABC):
 
         Parameters
         ----------
-        urls : path or URL, or several
-            Of files, of a folder, or with ``*``, of any store that fsspec knows.
+        urls, on_error, storage_options :
+            As for :meth:`from_parquet`.
         read : callable
             ``read(file)`` or ``read(file, url)``, from a file that is open for reading bytes to a
             sample, see :meth:`from_bag`.
         partitions : int, optional
             By default as many as make 64 MB each, if all samples are as large as the first.
-        on_error : "raise" or "skip"
-            About files that cannot be read, see :meth:`from_bag`.
-        storage_options : mapping, optional
-            For fsspec.
         **columns : array_like (files, ...)
             More of each sample, such as ``y=labels``.
         """
@@ -345,16 +341,14 @@ class Constructors(ABC):
 
         Parameters
         ----------
-        urls : path or URL, or several
-            Of archives, of a folder, or with ``*``, of any store that fsspec knows.
+        urls, storage_options :
+            As for :meth:`from_parquet`.
         decode : mapping of name to callable, optional
             Makes a value of the bytes of a file. By default "cls", "id" and "index" are whole
             numbers, "txt" is text, "npy" an array, and all else the bytes themselves, uint8.
         on_error : "raise" or "skip"
             About samples that lack a file or cannot be decoded, and about archives that break off,
             see :meth:`from_bag`.
-        storage_options : mapping, optional
-            For fsspec.
         **endings : str
             Of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first that is there.
         """

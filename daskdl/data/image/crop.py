@@ -24,12 +24,6 @@ class CenterCrop(Sized):
     Parameters
     ----------
     size : int or (rows, columns)
-
-    Examples
-    --------
-    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
-    >>> CenterCrop(16)(x).shape
-    (2, 16, 16, 3)
     """
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
@@ -44,12 +38,6 @@ class RandomCrop(Sized):
     Parameters
     ----------
     size : int or (rows, columns)
-
-    Examples
-    --------
-    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
-    >>> RandomCrop(16)(x, rng=np.random.default_rng(0)).shape
-    (2, 16, 16, 3)
     """
 
     random: ClassVar[bool] = True
@@ -117,12 +105,6 @@ class RandomResizedCrop(Sized):
         Width over height; the logarithm is drawn evenly.
     filter, antialias :
         See :class:`~daskdl.data.image.Resize`.
-
-    Examples
-    --------
-    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
-    >>> RandomResizedCrop(16)(x, rng=np.random.default_rng(0)).shape
-    (2, 16, 16, 3)
     """
 
     area: tuple[float, float] = (0.08, 1.0)

@@ -27,12 +27,6 @@ class Resize(Sized):
     antialias : bool
         Whether every pixel counts when an image shrinks, as in Pillow and scikit-image; without it
         the result is that of OpenCV's INTER_LINEAR and depends on few pixels.
-
-    Examples
-    --------
-    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
-    >>> Resize((10, 15))(x).shape
-    (2, 10, 15, 3)
     """
 
     filter: str = "bilinear"

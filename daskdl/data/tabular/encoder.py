@@ -217,7 +217,11 @@ class TableEncoder:
         return f"TableEncoder({len(kinds)} columns ({said}){target})"
 
     def _repr_html_(self) -> str:
-        return table(repr(self), self.columns)
+        import pandas as pd
+
+        with pd.option_context("display.max_colwidth", None):
+            known = pd.DataFrame(map(_cells, self.columns), columns=HEADINGS).to_html(index=False)
+        return f"<p>{html.escape(repr(self))}</p>{known}"
 
     def _check(self, frame: Any) -> None:
         missing = [c.name for c in self.columns if c.name not in frame.columns]
@@ -280,19 +284,6 @@ def _some(values: Sequence[Value]) -> str:
 
 
 HEADINGS = ("column", "kind", "what is known of it", "numbers", "ids")
-
-
-def table(title: str, columns: Sequence[Column]) -> str:
-    """Return an HTML table with a line for each column."""
-    head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(column)) + "</tr>"
-        for column in columns
-    )
-    return (
-        f"<p>{html.escape(title)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
 
 
 def _cells(column: Column) -> tuple[str, ...]:

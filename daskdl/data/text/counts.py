@@ -13,6 +13,7 @@ from daskdl.cluster.current import current_client
 from daskdl.data.functions import in_stretches
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.samples import SampleSet
+from daskdl.data.text.tokens import clipped
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -73,10 +74,9 @@ def tokens_of(text: Any, tokenize: Tokenize, number: int) -> Sequence[str]:
         return tokenize(text)
     if isinstance(text, list | tuple | np.ndarray) and all(isinstance(t, str) for t in text):
         return text  # type: ignore[return-value]
-    shown = repr(text)
     raise DataError(
         f"text {number}: expected a text or a sequence of tokens, found {type(text).__name__} "
-        f"{shown if len(shown) <= 60 else f'{shown[:57]}...'}"
+        f"{clipped(repr(text))}"
     )
 
 

@@ -53,7 +53,7 @@ class Tokenizer:
         """
         if not isinstance(text, str):
             raise DataError(
-                f"Tokenizer: expected a text, found {_shown(text)}"
+                f"Tokenizer: expected a text, found {type(text).__name__} {clipped(repr(text), 40)}"
                 "; decode bytes by .decode('utf-8') first"
             )
         if self.lower:
@@ -63,8 +63,6 @@ class Tokenizer:
         return (_WORDS_AND_MARKS if self.marks else _WORDS).findall(text)
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
-    more = "; decode it first" if isinstance(value, bytes) else ""
-    return f"{type(value).__name__} {shown}{more}"
+def clipped(text: str, most: int = 60) -> str:
+    """Return a text of so many letters at most, for an error."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

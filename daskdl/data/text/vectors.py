@@ -10,6 +10,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.text.tokens import clipped
 from daskdl.data.text.vocabulary import PADDING, SPECIAL, Vocabulary
 from daskdl.errors import DataError
 
@@ -187,8 +188,7 @@ def _numbers(
 
 
 def _bad(path: str, number: int, text: str, expected: str) -> DataError:
-    shown = text if len(text) <= 60 else f"{text[:57]}..."
     return DataError(
-        f"{path}, line {number}: expected {expected}, found {shown!r}; see whether the file is "
-        "whole, and one of GloVe's text format"
+        f"{path}, line {number}: expected {expected}, found {clipped(text)!r}; see whether the "
+        "file is whole, and one of GloVe's text format"
     )
