@@ -30,7 +30,6 @@ from daskdl.ops.recurrent.rnn import *
 from daskdl.ops.recurrent.trajgru import *
 from daskdl.ops.shape.fourier import *
 from daskdl.ops.shape.reduce import *
-from daskdl.ops.shape.scatter import *
 from daskdl.ops.shape.shape import *
 
 # The names that these files list. Type checkers go by the imports above, as they stand.

@@ -1,12 +1,13 @@
-"""SampleSets: the graph of a prediction of one, a chunk for each partition."""
+"""SampleSets, and samples in memory that the workers of a client predict."""
 
 from __future__ import annotations
 
 import operator
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
 from daskdl.compat.dask_graph import Task, TaskRef
@@ -16,14 +17,17 @@ from daskdl.data.on_workers.shards import spread
 from daskdl.data.on_workers.tasks import graph_of
 from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
-from daskdl.nn.core.arguments import each
+from daskdl.nn.core.arguments import each, parts_of
 from daskdl.predict import partitions
 from daskdl.predict.kept import held_by_workers
-from daskdl.predict.predictor import Predictor
+from daskdl.predict.predictor import Predictor, prepared, rows
 
 if TYPE_CHECKING:
     import dask.array as da
     from dask.typing import Key
+
+#: Bytes of samples that are sent together, at most.
+LARGEST_PART = 64_000_000
 
 
 def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
@@ -99,3 +103,59 @@ def _is_future(held: Any) -> bool:
 def _reference(held: Any) -> TaskRef:
     """Return the TaskRef of a Future or a Delayed."""
     return held if _is_future(held) else TaskRef(held.key)
+
+
+def is_here(samples: Any) -> bool:
+    """Return whether samples are in memory, and not what Dask holds or loads."""
+    if isinstance(samples, SampleSet):
+        return False
+    if isinstance(samples, (tuple, list, dict)):
+        return not any(hasattr(part, "__dask_graph__") for part in parts_of(samples))
+    if hasattr(samples, "__dask_graph__"):  # xarray's have one, which is None in memory
+        return samples.__dask_graph__() is None
+    return True
+
+
+def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
+    """Return the results for samples in memory, as the same kind, computed by the workers.
+
+    ``predict`` gives the lazy results for the same samples as Dask holds them. Raises ClusterError
+    when there is no worker, or workers were lost in each of several attempts.
+    """
+    if hasattr(samples, "shape") and 0 in samples.shape[:1]:  # nothing to send
+        return predict(samples)
+    cluster, name = Cluster(client), "prediction"
+    threads = sum(cluster.workers(name).values())
+
+    def attempt() -> Any:
+        # Once more after a loss: with the workers go the parts that were sent to them.
+        lazy = predict(_parted(samples, threads))
+        if not isinstance(lazy, (tuple, dict)):
+            return client.compute(lazy).result()
+        results = client.gather(client.compute(parts_of(lazy)))
+        return tuple(results) if isinstance(lazy, tuple) else dict(zip(lazy, results, strict=True))
+
+    return until_done(cluster, name, attempt, lambda: None)
+
+
+def _parted(samples: Any, threads: int) -> Any:
+    """Return samples as Dask holds them, in a part for each thread, or more of many bytes."""
+    if hasattr(samples, "chunk"):  # xarray's
+        variables = list(getattr(samples, "data_vars", {}).values())
+        first = next(iter((variables or [samples])[0].dims), None)
+        if first is None:
+            return samples
+        n = samples.sizes[first]
+        return samples.chunk({first: -(-max(1, n) // _parts(n, samples.nbytes, threads))})
+    if hasattr(samples, "iloc"):
+        import dask.dataframe as dd
+
+        n, nbytes = len(samples), int(samples.memory_usage().sum())
+        return dd.from_pandas(samples, npartitions=_parts(n, nbytes, threads), sort=False)
+    x = prepared(samples)
+    nbytes = sum(part.nbytes for part in parts_of(x))
+    return SampleSet.from_arrays(x=x, partitions=_parts(rows(x), nbytes, threads))
+
+
+def _parts(n: int, nbytes: int, threads: int) -> int:
+    return min(max(threads, -(-nbytes // LARGEST_PART)), max(1, n))

@@ -18,8 +18,7 @@ from daskdl.nn.quantized.model import takes_int8
 from daskdl.predict import predict
 from daskdl.predict.predictor import Predictor, copy_of
 from daskdl.quantization.graphs import layers_of, with_int8
-from daskdl.quantization.observed import Errors, Extremes, Histograms
-from daskdl.quantization.ranges import WAYS, least_error, percentile
+from daskdl.quantization.observed import WAYS, Errors, Extremes, Histograms, least_error, percentile
 
 logger = logging.getLogger(__name__)
 

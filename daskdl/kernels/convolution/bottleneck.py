@@ -17,8 +17,7 @@ from daskdl.kernels.convolution import depthwise
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.finish import Finish
-from daskdl.kernels.products.prepared import Prepared
+from daskdl.kernels.products.finish import Finish, Prepared
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range

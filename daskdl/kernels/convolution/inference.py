@@ -26,9 +26,8 @@ from daskdl.kernels.convolution import (
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import gathered, pointwise
-from daskdl.kernels.products.finish import Finish, ends_of, finish
+from daskdl.kernels.products.finish import Finish, Prepared, ends_of, finish
 from daskdl.kernels.products.microkernel import WIDEST_COLUMNS
-from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.tiles import convolution as tiles

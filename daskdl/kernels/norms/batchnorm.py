@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.nontemporal import drain, put, streams
-from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.passes import drain, flat, put, streams
 from daskdl.kernels.runtime.team import n_fixed, over_parts, over_rows
 
 Array = NDArray[Any]

@@ -25,8 +25,7 @@ from daskdl.kernels.norms.batchnorm import (
     two_sums,
 )
 from daskdl.kernels.runtime.jit import fastjit
-from daskdl.kernels.runtime.nontemporal import drain, put
-from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.passes import drain, flat, put
 
 Array = NDArray[Any]
 

@@ -16,8 +16,7 @@ from daskdl.kernels.norms.batchnorm import SUM_ROW as SUMMED
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.nontemporal import drain, put, streams
-from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.passes import drain, flat, put, streams
 from daskdl.kernels.runtime.team import n_fixed, over_parts, over_range
 
 Array = NDArray[Any]

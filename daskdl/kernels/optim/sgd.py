@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.nontemporal import drain, renew
+from daskdl.kernels.runtime.passes import drain, renew
 
 
 @jit

@@ -1,7 +1,7 @@
 """One step of an optim method over a vector: in one pass, with factors that differ by range.
 
 What limits such a pass is memory: Adam reads four vectors and writes three. The new ones are
-written past the caches (:mod:`daskdl.kernels.runtime.nontemporal`), so that nothing is read that is
+written past the caches (:mod:`daskdl.kernels.runtime.passes`), so that nothing is read that is
 not needed.
 
 The kernels are compiled without any of the liberties that
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.memory import ALIGNMENT, empty
-from daskdl.kernels.runtime.nontemporal import streams
-from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat, streams
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
@@ -40,8 +39,8 @@ def step(
 
     The kernel is ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of
     vectors; what it writes at ``k`` depends on what it reads at ``k`` alone, before. It stores by
-    :func:`~daskdl.kernels.runtime.nontemporal.renew` and ends with
-    :func:`~daskdl.kernels.runtime.nontemporal.drain`. None as a state, for what the method does
+    :func:`~daskdl.kernels.runtime.passes.renew` and ends with
+    :func:`~daskdl.kernels.runtime.passes.drain`. None as a state, for what the method does
     without, reaches it as None, twice.
 
     Factors (K, F), of the weights' dtype, have a row for each kind of range; ``ranges`` are where

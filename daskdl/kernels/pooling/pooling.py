@@ -17,8 +17,7 @@ from daskdl.kernels.pooling.cells import largest, sum_where
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import ALIGNMENT, empty
-from daskdl.kernels.runtime.nontemporal import drain, streams
-from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.passes import drain, flat, streams
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 

@@ -17,7 +17,7 @@ from daskdl.kernels.convolution import direct, tiles_bfloat16
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along, columns_of
-from daskdl.kernels.products.finish import Finish, limited
+from daskdl.kernels.products.finish import Finish, Prepared, limited
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -32,7 +32,6 @@ from daskdl.kernels.products.microkernel import (
     multiply_finished,
 )
 from daskdl.kernels.products.precise import precision_of
-from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range

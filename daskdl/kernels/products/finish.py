@@ -3,10 +3,13 @@
 ``min(max(sum + bias + residual, low), high)``: a ReLU has the limits 0 and infinity; without limits
 they are the infinities. In one pass with the last sums this costs next to nothing; each pass over
 memory of its own would take as long as the products of a small convolution.
+:class:`Prepared` are products in inference, of weights that are put in order once.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ from daskdl.kernels.runtime.llvm import (
     store,
     whole,
 )
+from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
@@ -139,3 +143,36 @@ def ends_of(
 ) -> Finish:
     """Return the end of sums that are written to ``y``."""
     return Finish(bias, y if residual is None else residual, np.array((low, high), y.dtype))
+
+
+class Prepared(ABC):
+    """A product of arrays with weights that do not change any more, such as a convolution."""
+
+    #: Of the results, with the rest of the last panel.
+    bias: Array
+
+    @abstractmethod
+    def shape_of(self, x: Array) -> tuple[int, ...]:
+        """Return the shape of the result for x."""
+
+    @abstractmethod
+    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+        """Return a function that computes and finishes y, bound to arrays and threads."""
+
+    def work_of(
+        self, y: Array, x: Array, residual: Array | None = None, low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Callable[[], object]:  # fmt: skip
+        """Return a function that computes a call into y, C-contiguous and not empty."""
+        return self.finishing(y, x, ends_of(y, self.bias, residual, low, high))
+
+    def __call__(self, x: Array, *end: Any) -> Array:
+        """Return ``min(max(product + bias + residual, low), high)``; the end as in :meth:`work_of`.
+
+        Arrays are aligned and C-contiguous, but for a convolution whose images lie in
+        ``any_order``.
+        """
+        y = empty(self.shape_of(x), x.dtype)
+        if y.size:
+            self.finishing(y, x, ends_of(y, self.bias, *end))()
+        return y

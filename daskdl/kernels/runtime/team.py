@@ -15,7 +15,6 @@ from numba import types
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.calls import address_of, call, lay_out, run
-from daskdl.kernels.runtime.cores import keep_off
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.signals import (
     AWAKE,
@@ -36,6 +35,7 @@ from daskdl.kernels.runtime.signals import (
     atomic_load,
     atomic_store,
     change,
+    keep_off,
     tell,
     wait_until,
 )

@@ -12,7 +12,7 @@ import math
 from daskdl.kernels.runtime import elementary
 from daskdl.kernels.runtime.elementary import expm1, exponential, logistic, normal_tail
 from daskdl.kernels.runtime.jit import fusedjit
-from daskdl.kernels.runtime.nontemporal import drain, put
+from daskdl.kernels.runtime.passes import drain, put
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 _ROOT, _CUBIC = math.sqrt(2 / math.pi), 0.044715

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.nontemporal import drain, put, streams
-from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat, one_pass
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, drain, flat, one_pass, put, streams
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
 from daskdl.kernels.vectors.reduce import sum_over

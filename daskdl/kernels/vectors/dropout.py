@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.nontemporal import drain, put, streams
-from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, drain, flat, put, streams
 from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]

@@ -8,7 +8,6 @@ from daskdl.ops.losses.ctc import *
 from daskdl.ops.losses.images import *
 from daskdl.ops.losses.likelihood import *
 from daskdl.ops.losses.margins import *
-from daskdl.ops.losses.multibox import *
 from daskdl.ops.losses.pairs import *
 from daskdl.ops.losses.reduction import *
 from daskdl.ops.losses.regression import *

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.errors import DataError, ShapeError
 from daskdl.kernels.losses import regression as kernels
-from daskdl.kernels.losses.binary import cross_entropy, cross_entropy_back
+from daskdl.kernels.losses.regression import cross_entropy, cross_entropy_back
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors import functions
 from daskdl.kernels.vectors.activations import sigmoid, softplus

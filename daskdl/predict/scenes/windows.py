@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.reach import Reach
-from daskdl.predict.scenes.trace import reach_of
+from daskdl.predict.scenes.rules import reach_of
 
 Array = NDArray[Any]
 

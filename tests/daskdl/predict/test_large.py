@@ -8,7 +8,7 @@ import pytest
 
 from daskdl import nn
 from daskdl.errors import ShapeError
-from daskdl.predict.large import PERIOD, result_of_large
+from daskdl.predict.kinds import PERIOD, result_of_large
 
 
 def told(out: object, shape: tuple[int, ...]) -> tuple[int, ...] | None:

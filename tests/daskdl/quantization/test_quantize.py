@@ -12,7 +12,7 @@ from daskdl.kernels.int8.weights import quantised
 from daskdl.metrics import Accuracy
 from daskdl.models.resnet import ResNet
 from daskdl.predict import Predictor
-from daskdl.quantization.ranges import least_error, percentile
+from daskdl.quantization.observed import least_error, percentile
 
 rng = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from scipy import special
 from daskdl.kernels.losses import crossentropy, ctc, softmax
 from daskdl.kernels.losses import regression as deviation
 from daskdl.kernels.losses import softmax as kernels
-from daskdl.kernels.losses.binary import cross_entropy, cross_entropy_back
+from daskdl.kernels.losses.regression import cross_entropy, cross_entropy_back
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.budgets import same_bits

@@ -16,7 +16,7 @@ from daskdl.kernels.optim.adam import adam, adamax, amsgrad
 from daskdl.kernels.optim.rows import step_rows
 from daskdl.kernels.optim.sgd import ftrl, momentum, sgd
 from daskdl.kernels.optim.steps import step
-from daskdl.kernels.runtime.nontemporal import PAST
+from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import row_gradient
 from tests.daskdl.budgets import same_bits

@@ -15,8 +15,7 @@ import pytest
 from daskdl.kernels.runtime import memory, team
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import LARGE, scratch
-from daskdl.kernels.runtime.nontemporal import drain, put
-from daskdl.kernels.runtime.passes import UNIT, flat, one_pass
+from daskdl.kernels.runtime.passes import UNIT, drain, flat, one_pass, put
 from daskdl.kernels.runtime.signals import IDLE, THREAD
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget

@@ -17,7 +17,7 @@ import pytest
 from daskdl.kernels.runtime import memory
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import ALIGNMENT, LARGE, SMALL, _Freed, empty, keep_freed
-from daskdl.kernels.runtime.nontemporal import PAST, drain, put, streams
+from daskdl.kernels.runtime.passes import PAST, drain, put, streams
 
 N = LARGE // 4 + 3
 

@@ -9,7 +9,7 @@ import pytest
 
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.memory import LARGE, SMALL, empty
-from daskdl.kernels.runtime.nontemporal import PAST
+from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors import activations
 from daskdl.kernels.vectors.arithmetic import (

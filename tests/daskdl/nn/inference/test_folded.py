@@ -10,7 +10,7 @@ from daskdl.data.text.padding import lengths_of
 from daskdl.errors import ShapeError
 from daskdl.kernels.products.affine import Affine
 from daskdl.nn import LSTM, Conv2d, Dropout, Embedding, Linear, Module
-from daskdl.nn.inference import folded
+from daskdl.nn.inference import prepared as folded
 from daskdl.predict import Predictor
 
 WORDS, FEATURES = 50, 24
