@@ -1,4 +1,4 @@
-"""Regression losses of deviations, and binary cross entropy of logits: sums in one pass, slopes in another.
+"""Losses of deviations, and binary cross entropy of logits: sums in one pass, slopes in another.
 
 Nothing is kept in between: to read prediction and target again takes less time and memory than to
 write what each number costs, or its slope, and to read that.
