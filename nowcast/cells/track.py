@@ -204,11 +204,7 @@ def _frames(
 
 
 def _shared(
-    before: Labels,
-    labels: Labels,
-    motion: tuple[Float, float],
-    rain: Float,
-    shape: tuple[int, int],
+    before: Labels, labels: Labels, motion: tuple[Float, float], rain: Float, shape: tuple[int, int]
 ) -> NDArray[np.float64]:
     """Return how much echo each earlier cell, moved along, shares with each of now; 0 if little.
 

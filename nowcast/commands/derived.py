@@ -120,8 +120,7 @@ def cells(
     out: Annotated[Path, typer.Option(help="Cells to write: .geojson, .csv or .parquet")],
     threshold: Annotated[float, typer.Option(help="mm/h from which on rain is of a cell.")] = 1.0,
     saddle: Annotated[
-        float,
-        typer.Option(help="Two peaks are two cells if rain between falls below this share."),
+        float, typer.Option(help="Two peaks are two cells if rain between falls below this share.")
     ] = 0.8,
     smooth_km: Annotated[float, typer.Option(help="Width of the smoothing before.")] = 1.5,
     least_km2: Annotated[float, typer.Option(help="Smallest area of a cell.")] = 10.0,

@@ -33,8 +33,7 @@ def ingest(
         str, typer.Option(help="With several: the 'lowest' that sees a cell, or the 'max'.")
     ] = "lowest",
     zr: Annotated[
-        str,
-        typer.Option(help="Z-R relation: marshall-palmer, wsr88d, fmi, or 'a,b' of Z = a R^b."),
+        str, typer.Option(help="Z-R relation: marshall-palmer, wsr88d, fmi, or 'a,b' of Z = a R^b.")
     ] = "marshall-palmer",
     hail_cap: Annotated[float, typer.Option(help="Reflectivity above which it is hail, dBZ.")] = 53,
     noise: Annotated[float, typer.Option(help="Reflectivity below which it is dry, dBZ.")] = 7,

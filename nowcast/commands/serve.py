@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def serve(
     source: Annotated[
-        Path,
-        typer.Argument(help="Folder that 'nowcast watch' makes, or a forecast of 'predict'."),
+        Path, typer.Argument(help="Folder that 'nowcast watch' makes, or a forecast of 'predict'.")
     ],
     observed: Annotated[
         Path | None,

@@ -7,13 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nowcast.commands.arguments import (
-    MaybeCluster,
-    Rain,
-    Workers,
-    connected,
-    lead_minutes,
-)
+from nowcast.commands.arguments import MaybeCluster, Rain, Workers, connected, lead_minutes
 from nowcast.commands.talk import progress_bar, say
 
 

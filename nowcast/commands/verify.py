@@ -53,8 +53,7 @@ def verify(
     ] = None,
     model: Model = None,
     against: Annotated[
-        str | None,
-        typer.Option(help="Method that the others are compared with; by default sprog."),
+        str | None, typer.Option(help="Method that the others are compared with; by default sprog.")
     ] = None,
     lead: Annotated[
         str | None, typer.Option(help="How far ahead; by default as the model, or 60min.")

@@ -182,11 +182,7 @@ def _corrected(sweep: Sweep, offset: float) -> Sweep:
 
 
 def _quality(
-    cleaned: Sequence[Cleaned],
-    maps: Sequence[NDArray[np.float32]],
-    grid: Grid,
-    *,
-    by_height: bool,
+    cleaned: Sequence[Cleaned], maps: Sequence[NDArray[np.float32]], grid: Grid, *, by_height: bool
 ) -> NDArray[np.float32]:
     """Return the quality (y, x) of the lowest sweep that sees a cell.
 

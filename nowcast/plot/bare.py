@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.files import replacing
-from nowcast.plot.figure import (
-    COLOURS,
-    EXTREME,
-    LEVELS,
-    MISSING,
-    PROBABILITIES,
-    PROBABILITY_LEVELS,
-)
+from nowcast.plot.figure import COLOURS, EXTREME, LEVELS, MISSING, PROBABILITIES, PROBABILITY_LEVELS
 from nowcast.rain.grid import Grid
 from nowcast.rain.utc import utc_text
 

@@ -128,9 +128,7 @@ class Place:
         if self.latitude is None or self.longitude is None:
             return self
         return replace(
-            self,
-            latitude=self.latitude[down, across],
-            longitude=self.longitude[down, across],
+            self, latitude=self.latitude[down, across], longitude=self.longitude[down, across]
         )
 
 

@@ -111,10 +111,7 @@ class FrameSource:
 
                 (data,) = dask.optimize(data)  # without the chunks that others need
         return replace(
-            self,
-            data=data,
-            time=self.time[frames],
-            shape=(len(frames), *self.shape[1:]),
+            self, data=data, time=self.time[frames], shape=(len(frames), *self.shape[1:])
         )
 
     def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:

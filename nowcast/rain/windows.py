@@ -180,10 +180,7 @@ def gapless_runs(
 
 
 def tile_corners(
-    shape: Sequence[int],
-    tile: tuple[int, int],
-    stride: int | tuple[int, int] | None,
-    name: str,
+    shape: Sequence[int], tile: tuple[int, int], stride: int | tuple[int, int] | None, name: str
 ) -> NDArray[np.int64]:
     """Return the (row, column) of each tile's first cell, int64 (n, 2)."""
     steps = tile if stride is None else (stride, stride) if isinstance(stride, int) else stride

@@ -244,12 +244,7 @@ class _Arrays:
         return True
 
     def commit(
-        self,
-        times: list[np.datetime64],
-        fresh: list[Frame],
-        *,
-        known: int,
-        history: str = "",
+        self, times: list[np.datetime64], fresh: list[Frame], *, known: int, history: str = ""
     ) -> None:
         """Let readers see the frames of ``times``, of which they see the first ``known`` now.
 

@@ -27,11 +27,7 @@ class Geometry:
 
     @classmethod
     def of(
-        cls,
-        site: Site,
-        elevation: float,
-        azimuth: NDArray[np.float64],
-        range_: NDArray[np.float64],
+        cls, site: Site, elevation: float, azimuth: NDArray[np.float64], range_: NDArray[np.float64]
     ) -> Geometry:
         """Return the geometry, rounded (to metres far out) so that repeated scans share weights."""
         return cls(

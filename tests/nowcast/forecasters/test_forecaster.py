@@ -11,14 +11,7 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
-from nowcast.forecasters import (
-    Persistence,
-    Sprog,
-    Steps,
-    file,
-    forecaster,
-    method_names,
-)
+from nowcast.forecasters import Persistence, Sprog, Steps, file, forecaster, method_names
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict, predict_to
 from nowcast.forecasters.pysteps import pysteps_installed

@@ -71,11 +71,7 @@ def test_a_count_has_bounds(file, value):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        "2013051000000600dBZ.vol",
-        "T_PAGZ35_C_ENMI_20170421090837.hdf",
-        "SUR210819000227.RAWKPJV",
-    ],
+    ["2013051000000600dBZ.vol", "T_PAGZ35_C_ENMI_20170421090837.hdf", "SUR210819000227.RAWKPJV"],
 )
 def test_no_file_stays_open(polar, name):
     path = polar / name
@@ -125,9 +121,6 @@ def test_more_than_the_most_is_refused_before_it_is_written(tmp_path, monkeypatc
             continue
         with pytest.raises(DataError, match=r"bomb\.gz: expected .* at most 3 MB unpacked"):
             read_bytes(path)
-        with (
-            pytest.raises(DataError, match="at most 3 MB"),
-            plain_file(path),
-        ):
+        with pytest.raises(DataError, match="at most 3 MB"), plain_file(path):
             pass
         assert len(read_bytes(path, 100)) == 100

@@ -8,12 +8,7 @@ import struct
 import pytest
 
 from nowcast.radar import isolated
-from tests.nowcast.radar.composite_files import (
-    write_geotiff,
-    write_grib,
-    write_odim,
-    write_radolan,
-)
+from tests.nowcast.radar.composite_files import write_geotiff, write_grib, write_odim, write_radolan
 from tests.nowcast.radar.fuzz import outcome_of, outcomes
 from tests.nowcast.radar.odim_file import write_cfradial, write_sweep
 from tests.nowcast.radar.polar.test_uf import write_uf

@@ -29,11 +29,7 @@ def maps(standard_name="rainfall_rate", units="mm h-1", **time) -> xr.Dataset:
     rain[0, 0, 0] = np.nan
     attributes = {"standard_name": standard_name, "units": units, "grid_mapping": "proj"}
     axes = {
-        name: (
-            name,
-            values,
-            {"standard_name": f"projection_{name}_coordinate", "units": "km"},
-        )
+        name: (name, values, {"standard_name": f"projection_{name}_coordinate", "units": "km"})
         for name, values in (("y", [3.0, 2.0, 1.0]), ("x", [1.0, 2.0, 3.0, 4.0]))
     }
     times = np.array(["2020-01-01T00:10", "2020-01-01T00:20"], "datetime64[ns]")
@@ -199,9 +195,7 @@ def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
     assert [str(time)[11:16] for time in header.times] == ["03:05", "03:10"]
     assert header.grid.matches(expected.grid)
     np.testing.assert_allclose(
-        read_rain(header, 1, ZRRelation()),
-        read_rain(expected, 0, ZRRelation()),
-        rtol=1e-6,
+        read_rain(header, 1, ZRRelation()), read_rain(expected, 0, ZRRelation()), rtol=1e-6
     )
 
 
