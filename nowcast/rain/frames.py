@@ -162,19 +162,13 @@ class FrameSource:
         current Dask client if there is one and the frames are in a store, otherwise here.
         """
         at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
-        blocks = [frames[a : a + at_once] for a in range(0, len(frames), at_once)]
-        client = current_client() if isinstance(self.data, str) and len(blocks) > 1 else None
+        blocks = (self.only(frames[a : a + at_once]) for a in range(0, len(frames), at_once))
+        client = current_client() if isinstance(self.data, str) and len(frames) > at_once else None
         if client is None:
-            results = [count_block(self, b, corners, tile, threshold) for b in blocks]
+            results = [count_all(block, corners, tile, threshold) for block in blocks]
         else:
-            futures = client.map(
-                _count_one,
-                [self.only(block) for block in blocks],
-                corners=corners,
-                tile=tile,
-                threshold=threshold,
-                pure=False,
-            )
+            asked = {"corners": corners, "tile": tile, "threshold": threshold}
+            futures = client.map(count_all, list(blocks), **asked, pure=False)
             _wait(futures, self.name)
             results = client.gather(futures)
         return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
@@ -202,19 +196,11 @@ def _id(dataset: xr.Dataset) -> str:
     return str(dataset.attrs.get("id", ""))
 
 
-def _count_one(source: FrameSource, **options: Any) -> Any:
-    return count_block(source, np.arange(len(source.time)), **options)
-
-
-def count_block(
-    source: FrameSource,
-    block: NDArray[np.int64],
-    corners: NDArray[np.int64],
-    tile: tuple[int, int],
-    threshold: float,
+def count_all(
+    source: FrameSource, corners: NDArray[np.int64], tile: tuple[int, int], threshold: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count wet and valid cells of a block of frames; see :meth:`FrameSource.count`."""
-    values = source.read(block)
+    """Count wet and valid cells of all frames of a source; see :meth:`FrameSource.count`."""
+    values = source.read(np.arange(len(source.time)))
     with np.errstate(invalid="ignore"):
         masks = values >= np.float32(threshold), np.isfinite(values)
     rows, columns = corners.T
