@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from nowcast.cells.motion import Past
 from nowcast.cells.outline import label_cells, rings
-from nowcast.cells.past import Past
 from nowcast.rain.grid import Grid, mean_spacing
-from nowcast.rain.store import path_of
+from nowcast.rain.identity import path_of
 from nowcast.sums.between import motion_between
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class _Describer:
         way = np.zeros(2)
         if motion is not None:
             field = motion[0].mean(1, dtype=np.float64)
-            way = motion[1] * past.motion(field / motion[1], grid.dx / 1000)
+            way = motion[1] * past.motion(field / motion[1])
         ends = self._degrees(
             np.array([row - way[0] / 2, row, row + way[0] / 2]),
             np.array([column - way[1] / 2, column, column + way[1] / 2]),

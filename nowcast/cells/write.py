@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError, SettingsError
 from daskdl.files import replacing
-from nowcast.cells.ahead import track_ahead
+from nowcast.cells.motion import track_ahead
 from nowcast.cells.track import Cell
 
 NAMES = [field.name for field in fields(Cell) if field.name != "outline"]

@@ -134,7 +134,7 @@ def cells(
     With --place, standard output has a line of CSV for each cell that reaches a place within an
     hour, if it moves on as it is.
     """
-    from nowcast.cells.ahead import arrivals, described
+    from nowcast.cells.motion import arrivals, described
     from nowcast.cells.track import track_cells
     from nowcast.cells.write import check_out, write_cells
     from nowcast.forecasters.file import open_fields

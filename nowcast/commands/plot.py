@@ -158,7 +158,7 @@ def _shapes(rain: xr.Dataset) -> list[CellShape]:
     import numpy as np
     import pyproj
 
-    from nowcast.cells.ahead import track_ahead
+    from nowcast.cells.motion import track_ahead
     from nowcast.cells.track import track_cells
     from nowcast.plot.rain import CellShape
     from nowcast.rain.grid import Grid

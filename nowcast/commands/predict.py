@@ -82,7 +82,7 @@ def predict(
     from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.live.products import PRODUCTS
     from nowcast.model.calibration import read_table
-    from nowcast.rain.name import is_simulated
+    from nowcast.rain.identity import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.rain.utc import utc_text
 

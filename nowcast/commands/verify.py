@@ -92,7 +92,7 @@ def verify(
     from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.model.folder import load_model
-    from nowcast.rain.name import is_simulated
+    from nowcast.rain.identity import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
 
@@ -190,8 +190,8 @@ def score(
     from nowcast.model.archives import grid_spacing
     from nowcast.model.model import NowcastModel
     from nowcast.model.split import frames_ahead
-    from nowcast.rain.name import is_simulated
-    from nowcast.rain.store import path_of, time_step
+    from nowcast.rain.identity import is_simulated, path_of
+    from nowcast.rain.store import time_step
     from nowcast.verification import verify
 
     if against is None:
@@ -240,7 +240,8 @@ def _at_step_of(model: Network, store: xr.Dataset) -> xr.Dataset:
     """Return a store at the time step at which a model is applied to it, and say so."""
     from nowcast.forecasters.predict import every_step
     from nowcast.model.folder import step_for
-    from nowcast.rain.store import path_of, time_step
+    from nowcast.rain.identity import path_of
+    from nowcast.rain.store import time_step
 
     step, sentence = step_for(model, time_step(store), str(path_of(store)))
     if sentence:
@@ -252,7 +253,7 @@ def stretch(
     store: xr.Dataset, model: Network | None, start: str | None, stop: str | None
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
-    from nowcast.rain.name import name_of
+    from nowcast.rain.identity import name_of
     from nowcast.rain.utc import parse_utc, utc_text
 
     first, last = store["time"].values[[0, -1]].astype("datetime64[s]")

@@ -111,7 +111,8 @@ def watch(
 def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     """Return the settings of a file, over which those of the command line go."""
     from nowcast.live.office import Office
-    from nowcast.live.settings import Alerts, checked, load_yaml, read_yaml
+    from nowcast.live.settings import Alerts, checked, read_yaml
+    from nowcast.rain.settings import load_yaml
 
     values = {} if config is None else load_yaml(config)
     grid = {name: options.pop(name) for name in ("size", "spacing") if name in options}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import Forecast
 from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import lead_step
 from nowcast.rain.utc import utc_text
 

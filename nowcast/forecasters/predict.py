@@ -21,7 +21,8 @@ from nowcast.lagrangian.frames import apart
 from nowcast.model.folder import step_for
 from nowcast.model.split import frames_ahead, minutes
 from nowcast.rain.grid import mean_spacing
-from nowcast.rain.store import lead_step, path_of, time_step
+from nowcast.rain.identity import path_of
+from nowcast.rain.store import lead_step, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:

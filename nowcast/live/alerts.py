@@ -20,7 +20,7 @@ from nowcast.live.rolling import start_of
 from nowcast.live.settings import Alerts, Rule, minutes_of
 from nowcast.live.status import iso, now, read, write
 from nowcast.rain.grid import Grid
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 from nowcast.sums.areas import Areas
 
 if TYPE_CHECKING:

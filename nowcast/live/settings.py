@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from daskdl.errors import SettingsError
 from daskdl.names import nearest
-from nowcast.rain.wrong import wrong_setting
+from nowcast.rain.settings import load_yaml, wrong_setting
 
 
 def _minutes(value: Any) -> Any:
@@ -108,23 +108,6 @@ Settings = TypeVar("Settings", bound=BaseModel)
 def read_yaml(path: Path, model: type[Settings]) -> Settings:
     """Read settings from a YAML file; see `checked` for what is refused."""
     return checked(load_yaml(path), model, str(path))
-
-
-def load_yaml(path: Path) -> dict[str, Any]:
-    """Return the values of a YAML file, unchecked.
-
-    Raises SettingsError when it cannot be read, or has no names.
-    """
-    import yaml
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"{path}: expected settings in YAML, found: {reason}") from error
-    if not isinstance(values, dict):
-        raise SettingsError(f"{path}: expected lines 'name: value', found {values!r}")
-    return values
 
 
 def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settings:

@@ -15,9 +15,9 @@ from daskdl.errors import DataError
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, frames_ahead, split_by_rain, stretch
 from nowcast.rain.grid import mean_spacing
-from nowcast.rain.name import name_of
+from nowcast.rain.identity import name_of, path_of
 from nowcast.rain.resample import resampled
-from nowcast.rain.store import open_rain, path_of, time_step
+from nowcast.rain.store import open_rain, time_step
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,7 +73,7 @@ class Archive:
 
     @cached_property
     def name(self) -> str:
-        """Name by which a model remembers the store, see `nowcast.rain.name.name_of`."""
+        """Name by which a model remembers the store, see `nowcast.rain.identity.name_of`."""
         return name_of(self.store)
 
     @property

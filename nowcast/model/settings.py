@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daskdl.errors import SettingsError
-from nowcast.rain.wrong import wrong_setting
+from nowcast.rain.settings import load_yaml, wrong_setting
 
 
 class TrainSettings(BaseModel):
@@ -102,20 +102,8 @@ def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSetti
     """
     import yaml
 
-    values: dict[str, Any] = {}
-    if file is not None:
-        try:
-            values = yaml.safe_load(file.read_text()) or {}
-        except (OSError, yaml.YAMLError) as error:
-            raise SettingsError(
-                f"{file}: expected settings in YAML, found {error}; "
-                "check that line, or give settings by --set NAME=VALUE"
-            ) from error
-        if not isinstance(values, dict):
-            raise SettingsError(
-                f"{file}: expected lines 'name: value', found {values!r}; "
-                "write one setting a line, such as epochs: 5"
-            )
+    advice = "; write one setting a line, such as epochs: 5, or give them by --set NAME=VALUE"
+    values = {} if file is None else load_yaml(file, advice)
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:

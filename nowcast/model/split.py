@@ -41,7 +41,7 @@ NEAR = 0.1
 class Stretch:
     """A time range of a store; a window of frames belongs to it as a whole."""
 
-    store: str  #: Name of the rain store, see `nowcast.rain.name.name_of`.
+    store: str  #: Name of the rain store, see `nowcast.rain.identity.name_of`.
     #: Both inclusive.
     first: np.datetime64
     last: np.datetime64

@@ -18,7 +18,7 @@ from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.train import train_moving
 from nowcast.model.settings import TrainSettings, check_frame
 from nowcast.model.split import minutes
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot.figure import named_simulated
 from nowcast.plot.place import Place
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

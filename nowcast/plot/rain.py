@@ -22,7 +22,7 @@ from nowcast.plot.figure import (
 )
 from nowcast.plot.panels import edges
 from nowcast.plot.place import Place, draw_place
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

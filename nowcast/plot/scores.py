@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.plot.figure import FAINT, METHODS, named_simulated, new_figure, save
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,4 +1,4 @@
-"""Identity of a rain store: a reader is told when another takes its place, or it is damaged."""
+"""Identity of a rain store: its name, and whether another took its place or it is damaged."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from daskdl.errors import DataError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Place of the checksum in a group's metadata; zarr passes over what it does not know there.
 CHECKSUM = "sha256"
@@ -108,3 +112,39 @@ def checksum(group: dict[str, Any]) -> str:
     consolidated.pop(CHECKSUM, None)
     whole = group | {"consolidated_metadata": consolidated}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def path_of(dataset: xr.Dataset) -> str:
+    """Return the path of a rain store, for people; "rain store" if it was made in memory."""
+    return str(dataset.encoding.get("source", "rain store"))
+
+
+def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
+    """Tell whether a Dataset says of itself that it is simulated.
+
+    An attribute ``simulated`` decides; without one, whether the source, the title or the station
+    is called so, as in the scans that :func:`nowcast.simulate.simulate` writes.
+    """
+    said = str(data.attrs.get("simulated", "")).strip().lower()
+    if said:
+        return said not in {"0", "false", "no", "none"}
+    text = " ".join(str(data.attrs.get(name, "")) for name in ("source", "title", "station"))
+    return "simulated" in text.lower()
+
+
+def name_of(store: xr.Dataset) -> str:
+    """Return the title of a rain store with a digest of its grid, first time and first frame.
+
+    A model remembers by it which stores it was trained on. Titles alone are often the same: every
+    month of one radar has that of the radar. A store that grows keeps its name, and so does one
+    that was ingested anew from the same files.
+    """
+    digest = hashlib.sha256()
+    if "crs" in store.variables:
+        digest.update(str(store["crs"].attrs.get("crs_wkt", "")).encode())
+    for axis in ("y", "x"):
+        digest.update(np.round(store[axis].values).astype(np.int64).tobytes())
+    first = store["rain_rate"].isel(time=slice(0, 1))
+    digest.update(first["time"].values.astype("datetime64[s]").astype(np.int64).tobytes())
+    digest.update(np.nan_to_num(first.values.astype(np.float32), nan=-1).tobytes())
+    return f"{store.attrs.get('title', path_of(store))} [{digest.hexdigest()[:8]}]"

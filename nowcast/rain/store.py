@@ -14,7 +14,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
 from daskdl.files import address_of, replacing
-from nowcast.rain.identity import CHECKSUM, OneStore, checksum
+from nowcast.rain.identity import CHECKSUM, OneStore, checksum, path_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -171,11 +171,6 @@ def _check(dataset: xr.Dataset, path: Path | str) -> None:
             f"{path}: expected a frame of each time, found {counts[i]} of "
             f"{each[i].astype('datetime64[s]')}; leave one of each, or ingest the scans anew"
         )
-
-
-def path_of(dataset: xr.Dataset) -> str:
-    """Return the path of a rain store, for people; "rain store" if it was made in memory."""
-    return str(dataset.encoding.get("source", "rain store"))
 
 
 def time_step(dataset: xr.Dataset) -> np.timedelta64:

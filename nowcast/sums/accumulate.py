@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.rain.cf import describe, history_line
 from nowcast.rain.grid import Grid, mean_spacing
-from nowcast.rain.store import path_of, time_step
+from nowcast.rain.identity import path_of
+from nowcast.rain.store import time_step
 from nowcast.sums.areas import Areas
 from nowcast.sums.between import mean_between, motion_between
 from nowcast.sums.dataset import sums_dataset

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, SettingsError
 from nowcast.rain.cf import history_line
 from nowcast.rain.grid import Grid
-from nowcast.rain.store import path_of
+from nowcast.rain.identity import path_of
 from nowcast.sums.gauges import Gauges
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from nowcast.model.archives import Archive
 from nowcast.model.folder import Model
 from nowcast.model.model import NowcastModel
 from nowcast.model.split import minutes
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
 

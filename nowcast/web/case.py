@@ -19,7 +19,7 @@ from nowcast.forecasters.forecast import Forecast
 from nowcast.plot.bare import SCALES, indexed
 from nowcast.plot.place import Place
 from nowcast.rain.grid import Grid
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import in_order, open_stored
 from nowcast.rain.utc import utc_text
 from nowcast.sums.areas import Areas

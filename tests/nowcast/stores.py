@@ -14,7 +14,7 @@ from nowcast.model.model import NowcastModel, RainScale
 from nowcast.model.split import split_by_rain
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
-from nowcast.rain.name import name_of
+from nowcast.rain.identity import name_of
 from nowcast.rain.store import write_zarr
 from tests.nowcast.fields import translation
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 import nowcast
 from daskdl.console import run
 from daskdl.errors import SettingsError
-from nowcast.cells.ahead import arrivals, track_ahead
+from nowcast.cells.motion import arrivals, track_ahead
 from nowcast.cli import app
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_dataset

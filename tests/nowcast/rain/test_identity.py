@@ -13,8 +13,7 @@ import xarray as xr
 from daskdl.errors import DataError
 from daskdl.files import remove, replacing
 from nowcast.rain import writer
-from nowcast.rain.identity import OneStore
-from nowcast.rain.name import is_simulated, name_of
+from nowcast.rain.identity import OneStore, is_simulated, name_of
 from nowcast.rain.store import consolidate, open_rain, write_zarr
 from tests.nowcast.rain.series import frames
 from tests.nowcast.rain.test_late_frames import new_store

@@ -9,7 +9,7 @@ import pytest
 from daskdl.console import run
 from daskdl.errors import SettingsError
 from nowcast.cli import app
-from nowcast.rain.name import is_simulated
+from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import open_rain
 from nowcast.simulate import Radar, Weather, simulate
 from nowcast.simulate.archive import Days, simulate_archive

@@ -11,7 +11,7 @@ from nowcast.model.model import NowcastModel
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, network
 from nowcast.model.split import Split, Stretch
-from nowcast.rain.name import name_of
+from nowcast.rain.identity import name_of
 from nowcast.rain.store import write_zarr
 from nowcast.verification.gate import judge, verdict
 from tests.nowcast.stores import N_IN, N_OUT, moving_rain, small_model

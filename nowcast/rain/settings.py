@@ -1,8 +1,9 @@
-"""Wrong settings, which pydantic finds, in one sentence of the project's words."""
+"""Settings in YAML, and wrong ones, which pydantic finds, in one sentence of our words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from daskdl.errors import SettingsError
 
@@ -33,3 +34,22 @@ def wrong_setting(before: str, error: ValidationError, behind: str = "") -> Sett
         message = message.replace("Input should be", "expected", 1)
     value = "" if ", found " in message else f", found {first['input']!r}"
     return SettingsError(f"{before}{place}: {message}{value}{behind}")
+
+
+def load_yaml(path: Path, advice: str = "") -> dict[str, Any]:
+    """Return the values of a YAML file, unchecked.
+
+    Raises SettingsError, which ends in an advice, when it cannot be read, or has no names.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(
+            f"{path}: expected settings in YAML, found: {reason}{advice}"
+        ) from error
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected lines 'name: value', found {values!r}{advice}")
+    return values
