@@ -156,18 +156,16 @@ def _near(forecast: xr.Dataset, rain: xr.Dataset) -> xr.Dataset:
 def _shapes(rain: xr.Dataset) -> list[CellShape]:
     """Return the cells of all frames on the grid, with where they will be in 15 minutes."""
     import numpy as np
-    import pyproj
 
     from nowcast.cells.motion import track_ahead
     from nowcast.cells.track import track_cells
     from nowcast.plot.rain import CellShape
     from nowcast.rain.grid import Grid
 
-    projection = Grid.from_dataset(rain).projection
-    to_grid = pyproj.Transformer.from_crs("EPSG:4326", projection, always_xy=True)
+    to_grid = Grid.from_dataset(rain).from_degrees()
 
     def km(degrees: Any) -> Any:
-        return np.column_stack(to_grid.transform(*np.asarray(degrees).T)) / 1000
+        return np.column_stack(to_grid(*np.asarray(degrees).T)) / 1000
 
     shapes = []
     for cell in track_cells(rain):

@@ -319,7 +319,7 @@ def _check_long_enough(
     """Raise a DataError that names the stretch when no part has a run that is long enough."""
     import numpy as np
 
-    from nowcast.rain.store import path_of
+    from nowcast.rain.identity import path_of
     from nowcast.verification import valid_starts
 
     leads = 0

@@ -120,12 +120,13 @@ def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str 
     parts = iter(parts)
     first = next(parts)
     if first.nbytes * leads <= SMALL:
-        write_zarr(_whole(chain([first], parts), along), path)
+        write_zarr(concatenated(chain([first], parts), along), path)
     else:
         _write_zarr(first, parts, leads, path, along)
 
 
-def _whole(parts: Iterable[xr.Dataset], along: str) -> xr.Dataset:
+def concatenated(parts: Iterable[xr.Dataset], along: str) -> xr.Dataset:
+    """Return Datasets that follow each other along a dimension as one; the rest is the first's."""
     import xarray as xr
 
     return xr.concat(

@@ -172,8 +172,6 @@ def nearest_cells(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64],
       that meridian.
     - returns ``cells`` (row * column,): positions in a raveled field, -1 outside of the grid.
     """
-    import pyproj
-
     north, east = grid.latitude_longitude()
     middle = float(east[grid.ny // 2, grid.nx // 2])
     east = middle + (east - middle + 180) % 360 - 180  # without a jump
@@ -188,9 +186,7 @@ def nearest_cells(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64],
     # GRIB keeps millionths of a degree.
     latitude = (north.max() - steps[0] * np.arange(counts[0])).round(6)
     longitude = (east.min() + steps[1] * np.arange(counts[1])).round(6)
-    crs = grid.projection
-    to_grid = pyproj.Transformer.from_crs(crs.geodetic_crs, crs, always_xy=True)
-    x, y = to_grid.transform(*np.meshgrid(longitude, latitude))
+    x, y = grid.from_degrees(own_ellipsoid=True)(*np.meshgrid(longitude, latitude))
     row, column = np.rint((y - grid.y0) / grid.dy), np.rint((x - grid.x0) / grid.dx)
     inside = (row >= 0) & (row < grid.ny) & (column >= 0) & (column < grid.nx)
     cells = np.where(inside, row * grid.nx + column, -1).astype(np.intp)

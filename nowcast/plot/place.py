@@ -41,16 +41,12 @@ def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
     ----------
     Wessel and Smith (1996), J. Geophys. Res. 101 (B4), 8741-8743.
     """
-    import pyproj
-
     latitude, longitude = grid.latitude_longitude()
     middle = float(longitude[grid.ny // 2, grid.nx // 2])
     around = (longitude - middle + 180) % 360 - 180
     west, east = around.min() - MARGIN, around.max() + MARGIN
     south, north = latitude.min() - MARGIN, latitude.max() + MARGIN
-    to_grid = pyproj.Transformer.from_crs(
-        grid.projection.geodetic_crs, grid.projection, always_xy=True
-    )
+    to_grid = grid.from_degrees(own_ellipsoid=True)
     lines: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
     side = max(np.ptp(grid.x), np.ptp(grid.y)) / 1e3
     detail = "i" if side < LARGE else "l"
@@ -62,7 +58,7 @@ def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
             ends = np.flatnonzero(np.diff(np.r_[False, inside, False].astype(np.int8)))
             for first, stop in ends.reshape(-1, 2):
                 part = slice(first, stop)
-                x, y = to_grid.transform(degrees[part] + middle, line[part, 1])
+                x, y = to_grid(degrees[part] + middle, line[part, 1])
                 lines[kind].append(np.stack([x, y], axis=1))
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,13 @@ class Grid:
         import pyproj
 
         return pyproj.CRS(self.crs)
+
+    def from_degrees(self, *, own_ellipsoid: bool = False) -> Callable[..., tuple[Any, Any]]:
+        """Return a function from longitude and latitude, of WGS 84 by default, to metres."""
+        import pyproj
+
+        degrees = self.projection.geodetic_crs if own_ellipsoid else "EPSG:4326"
+        return pyproj.Transformer.from_crs(degrees, self.projection, always_xy=True).transform
 
     def latitude_longitude(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return latitude and longitude of the cell centres, each (ny, nx), degrees."""

@@ -74,14 +74,10 @@ def accumulate(
     SettingsError, DataError
         When a setting or the data are no such thing, or the frames span no window.
     """
-    import xarray as xr
+    from nowcast.forecasters.file import concatenated
 
     rules = Rules.of(over, every, amounts, bridge, observed)
-    parts = list(sums(rain, rules, areas))
-    return xr.concat(
-        parts, "time", data_vars="minimal", coords="minimal", compat="override", join="override",
-        combine_attrs="override",
-    )  # fmt: skip
+    return concatenated(sums(rain, rules, areas), "time")
 
 
 def sums(

@@ -57,8 +57,6 @@ def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
     ``window`` is the hours over which the gauges' amounts are. Raises DataError when the two have
     no window, time or place in common.
     """
-    import pyproj
-
     where = path_of(sums)
     if "rain_sum" not in sums or window not in sums["window"].values:
         have = sums["window"].values.tolist() if "window" in sums else "none"
@@ -67,8 +65,7 @@ def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
             f"nowcast accumulate --over {window:g}h"
         )
     grid = Grid.from_dataset(sums, where=where)
-    to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
-    x, y = to_grid.transform(gauges.longitude, gauges.latitude)
+    x, y = grid.from_degrees()(gauges.longitude, gauges.latitude)
     column = np.floor((x - grid.x0) / grid.dx + 0.5)
     row = np.floor((y - grid.y0) / grid.dy + 0.5)
     inside = (column >= 0) & (column < grid.nx) & (row >= 0) & (row < grid.ny)

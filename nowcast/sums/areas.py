@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.rain.grid import Grid
-
-if TYPE_CHECKING:
-    import pyproj
 
 #: Points along each side of a cell that tell which share of it lies in a polygon.
 POINTS = 4
@@ -40,9 +38,7 @@ class Areas:
         features' property ``name``, else their ``id``, else ``area 1`` and so on. Raises DataError
         when it is no such file, a name is there twice, or no area touches the grid.
         """
-        import pyproj
-
-        to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
+        to_grid = grid.from_degrees()
         names: list[str] = []
         cells, sizes, geometries = [], [], []
         for number, feature in enumerate(_features(Path(path)), 1):
@@ -123,7 +119,7 @@ def _features(path: Path) -> list[dict[str, Any]]:
 
 
 def _laid(
-    geometry: dict[str, Any], grid: Grid, to_grid: pyproj.Transformer
+    geometry: dict[str, Any], grid: Grid, to_grid: Callable[..., Any]
 ) -> tuple[NDArray[np.float64], float]:
     """Return a geometry's share of each cell (y, x), and its size in cells."""
     kind, coordinates = geometry["type"], geometry["coordinates"]
@@ -147,12 +143,12 @@ def _laid(
     return inside, size
 
 
-def _placed(ring: Any, grid: Grid, to_grid: pyproj.Transformer) -> NDArray[np.float64]:
+def _placed(ring: Any, grid: Grid, to_grid: Callable[..., Any]) -> NDArray[np.float64]:
     """Return the corners of a ring as (column, row) in cells, (n, 2)."""
     degrees = np.array([corner[:2] for corner in ring], np.float64)
     if not (np.abs(degrees) <= (360, 90)).all():
         raise ValueError("a coordinate beyond 360 or 90 degrees")
-    x, y = to_grid.transform(degrees[:, 0], degrees[:, 1])
+    x, y = to_grid(degrees[:, 0], degrees[:, 1])
     return np.column_stack([(x - grid.x0) / grid.dx, (y - grid.y0) / grid.dy])
 
 

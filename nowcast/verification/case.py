@@ -20,31 +20,21 @@ SUMS = ("probability", "power", "observed_power")
 
 
 class Totals:
-    """Running sums of all forecasters.
+    """Running sums of so many forecasters, leads and thresholds.
 
-    Parameters
-    ----------
-    forecasters, leads, thresholds : int
-        How many there are.
-    spectrum_leads : sequence of int
-        Positions on the lead axis at which spectra are taken; each costs a Fourier transform.
-
-    Attributes
-    ----------
-    probability : ndarray, (forecaster, lead, threshold, BINS, 5) float64
-        See `nowcast.verification.probability.probability_sums`; zero for yes and no forecasts.
-    ranks : list of (ndarray (lead, member + 1) float64 or None)
-        Rank histograms by forecaster.
-    power : ndarray, (forecaster, lead, band) float64
-        Power of the rain in dB by octave of wavelength; of an ensemble, that of its first member.
-    observed_power : ndarray, (lead, band) float64
+    Spectra are taken at positions on the lead axis, since each costs a Fourier transform.
     """
 
     def __init__(
         self, forecasters: int, leads: int, thresholds: int, spectrum_leads: Sequence[int]
     ) -> None:
+        #: See `nowcast.verification.probability.probability_sums`, (forecaster, lead, threshold,
+        #: BINS, 5); zero for yes and no forecasts.
         self.probability = np.zeros((forecasters, leads, thresholds, BINS, 5))
+        #: Rank histograms (lead, member + 1) by forecaster.
         self.ranks: list[NDArray[np.float64] | None] = [None] * forecasters
+        #: Power of the rain in dB by octave of wavelength, (forecaster, lead, band); of an
+        #: ensemble, that of its first member.
         self.power = np.zeros((forecasters, leads, len(BANDS) - 1))
         self.observed_power = np.zeros((leads, len(BANDS) - 1))
         self.spectrum_leads = tuple(spectrum_leads)
@@ -71,20 +61,6 @@ class Totals:
             setattr(self, name, arrays[name])
         self.ranks = [arrays.get(f"ranks{m}") for m in range(len(self.ranks))]
 
-    def add_probability(
-        self,
-        forecaster: int,
-        threshold: int,
-        probability: Float,
-        observed: NDArray[np.bool_],
-        scored: NDArray[np.bool_],
-    ) -> None:
-        """Add probabilities (lead, y, x) and whether there was an event."""
-        for lead in range(len(probability)):
-            self.probability[forecaster, lead, threshold] += probability_sums(
-                probability[lead], observed[lead], scored[lead]
-            )
-
     def add_ranks(self, forecaster: int, lead: int, ranks: NDArray[np.float64]) -> None:
         """Add the rank counts of one lead."""
         leads = self.probability.shape[1]
@@ -93,19 +69,15 @@ class Totals:
             counts = self.ranks[forecaster] = np.zeros((leads, len(ranks)))
         counts[lead] += ranks
 
-    def add_power(self, forecaster: int, forecast: Forecast, scored: NDArray[np.bool_]) -> None:
-        """Add the spectra of a forecast on the scored pixels, the others taken as dry."""
-        fields = forecast.rain if forecast.members is None else forecast.members[0]
-        for lead in self._with_pixels(scored):
-            self.power[forecaster, lead] += self._bands(fields[lead], scored[lead])
+    def add_power(self, forecaster: int | None, rain: Float, scored: NDArray[np.bool_]) -> None:
+        """Add the spectra of a forecast, or of what was observed (None), (lead, y, x).
 
-    def add_observed_power(self, observed: Float, scored: NDArray[np.bool_]) -> None:
-        """Add the spectra of what was observed."""
-        for lead in self._with_pixels(scored):
-            self.observed_power[lead] += self._bands(observed[lead], scored[lead])
-
-    def _with_pixels(self, scored: NDArray[np.bool_]) -> list[int]:
-        return [lead for lead in self.spectrum_leads if scored[lead].any()]
+        Pixels that are not scored are taken as dry.
+        """
+        sums = self.observed_power if forecaster is None else self.power[forecaster]
+        for lead in self.spectrum_leads:
+            if scored[lead].any():
+                sums[lead] += self._bands(rain[lead], scored[lead])
 
     def _bands(self, rain: Float, scored: NDArray[np.bool_]) -> NDArray[np.float64]:
         wavelength, power = radial_power(np.where(scored, rain, np.float32(0)), self.spacing_km)
@@ -195,12 +167,15 @@ def score_case(
             brier[m, :, t] = np.square(wrong, out=wrong).sum((1, 2), dtype=np.float64)
             more_than_yes = forecast.probability is not None or forecast.members is not None
             if totals is not None and more_than_yes:
-                totals.add_probability(m, t, probability, o, scored)
+                for lead in range(len(o)):
+                    sums = probability_sums(probability[lead], o[lead], scored[lead])
+                    totals.probability[m, lead, t] += sums
         crps[m] = _crps(forecast, observed, scored, m, totals)
         if totals is not None:
-            totals.add_power(m, forecast, scored)
+            rain = forecast.rain if forecast.members is None else forecast.members[0]
+            totals.add_power(m, rain, scored)
     if totals is not None:
-        totals.add_observed_power(observed, scored)
+        totals.add_power(None, observed, scored)
     pixels = np.count_nonzero(scored, axis=(1, 2)).astype(np.int64)
     grid_pixels = np.full(len(observed), observed[0].size, np.int64)
     if leads is not None:

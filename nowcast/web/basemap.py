@@ -18,7 +18,6 @@ from nowcast.rain.grid import Grid
 from nowcast.web.answers import iso
 
 if TYPE_CHECKING:
-    from nowcast.rain.grid import Grid
     from nowcast.web.case import Case
 
 
@@ -78,9 +77,7 @@ def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
 
 def outlines(grid: Grid, geometries: Sequence[dict[str, Any]]) -> list[list[list[float]]]:
     """Return the rings of each Polygon or MultiPolygon in degrees as x, y, x, y, ... in cells."""
-    import pyproj
-
-    to_grid = pyproj.Transformer.from_crs("EPSG:4326", grid.projection, always_xy=True)
+    to_grid = grid.from_degrees()
 
     def rings(geometry: dict[str, Any]) -> list[Any]:
         coordinates = geometry["coordinates"]
@@ -89,7 +86,7 @@ def outlines(grid: Grid, geometries: Sequence[dict[str, Any]]) -> list[list[list
 
     return [
         [
-            _cells(grid, np.column_stack(to_grid.transform(*np.array(ring)[:, :2].T)))
+            _cells(grid, np.column_stack(to_grid(*np.array(ring)[:, :2].T)))
             for ring in rings(geometry)
         ]
         for geometry in geometries
@@ -109,23 +106,19 @@ def _degrees(
     grid: Grid, latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> tuple[list[list[float]], list[dict[str, Any]]]:
     """Return parallels and meridians in cells, and a label for each, which has no place yet."""
-    import pyproj
-
     lines: list[list[float]] = []
     labels: list[dict[str, Any]] = []
     ends = [(float(d.min()), float(d.max())) for d in (latitude, longitude)]
     if min(latitude.shape) < 2 or ends[1][1] - ends[1][0] > 180:
         return lines, labels  # across the pole or the date line
-    to_grid = pyproj.Transformer.from_crs(
-        grid.projection.geodetic_crs, grid.projection, always_xy=True
-    )
+    to_grid = grid.from_degrees(own_ellipsoid=True)
     for axis, letters in ((0, "SN"), (1, "WE")):
         low, high = ends[1 - axis]
         beyond = 0.05 * (high - low)  # centres of cells do not reach the edge of the map
         along = np.linspace(low - beyond, high + beyond, POINTS)
         for level in degrees_between(*ends[axis]):
             there = np.full(POINTS, level)
-            x, y = to_grid.transform(*((along, there) if axis == 0 else (there, along)))
+            x, y = to_grid(*((along, there) if axis == 0 else (there, along)))
             lines.append(_cells(grid, np.stack([x, y], axis=1)))
             text = f"{abs(level):g}°{letters[int(level > 0)] if level else ''}"
             labels.append({"text": text, "kind": "NE"[axis]})

@@ -130,12 +130,7 @@ class Case:
 
         Raises DataError when the place is outside of the grid.
         """
-        import pyproj
-
-        crs = self.grid.projection
-        x, y = pyproj.Transformer.from_crs(crs.geodetic_crs, crs, always_xy=True).transform(
-            longitude, latitude
-        )
+        x, y = self.grid.from_degrees(own_ellipsoid=True)(longitude, latitude)
         row, column = (y - self.grid.y0) / self.grid.dy, (x - self.grid.x0) / self.grid.dx
         if not (-0.5 <= row < self.grid.ny - 0.5 and -0.5 <= column < self.grid.nx - 0.5):
             raise DataError(

@@ -8,14 +8,8 @@ import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.rain.grid import Grid
-from nowcast.rain.store import (
-    open_rain,
-    path_of,
-    time_step,
-    write_dataset,
-    write_netcdf,
-    write_zarr,
-)
+from nowcast.rain.identity import path_of
+from nowcast.rain.store import open_rain, time_step, write_dataset, write_netcdf, write_zarr
 from tests.nowcast.stores import rain_of
 
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
