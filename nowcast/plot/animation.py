@@ -68,6 +68,8 @@ def animate_forecast(
         When no forecast has the probability of a threshold.
     MissingExtraError
         When pillow is not installed.
+
+    The example of :func:`nowcast.plot.plot_forecast` writes a GIF too.
     """
     try:
         from PIL import Image

@@ -93,8 +93,10 @@ def plot_forecast(
     >>> forecast["forecast_reference_time"] = np.datetime64("2021-03-04T12:00", "ns")
     >>> forecast = forecast.set_coords("forecast_reference_time")
     >>> plot_forecast(forecast, Path("forecast.png"))
-    >>> Path("forecast.png").exists()
-    True
+    >>> from nowcast.plot import animate_forecast
+    >>> animate_forecast(forecast, Path("forecast.gif"))
+    >>> Path("forecast.png").exists(), Path("forecast.gif").exists()
+    (True, True)
     """
     panels = Panels.of(forecast, observed, before, thresholds, members)
     panels = panels if zoom_km is None else panels.zoomed(zoom_km)

@@ -27,7 +27,7 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     """Write a picture of verification scores as PNG.
 
     A column each threshold: CSI by lead time above, FSS by scale (half way) below; in the last
-    column the MAE and the frequency bias.
+    column the MAE and the frequency bias. The example of `nowcast.verification.verify` draws one.
 
     - ``scores``: from :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster,
       lead_time, threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time,

@@ -21,6 +21,7 @@ def findings(scores: xr.Dataset) -> list[str]:
     """Return sentences that a reader may quote, the warnings first.
 
     "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
+    The example of :func:`~nowcast.verification.verify` calls this function.
     """
     said = motion_faults(scores)
     reference = scores.attrs.get("reference")

@@ -61,7 +61,7 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
 
 
 def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write `to_json` to a file, which is there whole or not at all."""
+    """Write `to_json` to a file, whole or not at all, as the example of `verify` does."""
     text = json.dumps(to_json(scores), indent=1, allow_nan=False)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -69,6 +69,8 @@ def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None = None) -> Table:
     """Table for a terminal: leads from top to bottom, in each one line a forecaster.
+
+    The example of :func:`~nowcast.verification.verify` shows one.
 
     - ``scores``: from `nowcast.verification.verify`.
     - ``threshold``: which of its thresholds to show, in mm h-1.

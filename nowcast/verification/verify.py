@@ -116,13 +116,17 @@ def verify(
     >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
     >>> scores["csi"].values.tolist()
     [[[1.0], [1.0]]]
-    >>> from nowcast.verification import findings, score_table, to_json
+    >>> from pathlib import Path
+    >>> from nowcast.plot import plot_scores
+    >>> from nowcast.verification import findings, score_table, to_json, write_json
     >>> score_table(scores, threshold=0.5).row_count
     2
     >>> to_json(scores)["forecasters"]["persistence"]["10"]["thresholds"]["0.5"]["csi"]
     1.0
     >>> findings(scores)[0]
     'Too few independent cases for intervals: nothing can be said of who is better.'
+    >>> write_json(scores, "scores.json"), plot_scores(scores, Path("scores.png"))
+    (None, None)
     """
     import xarray as xr
 
