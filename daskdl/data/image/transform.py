@@ -52,6 +52,11 @@ class Transform(ABC):
     ...         images.replace([255 - image for image in images.pixels])
     >>> Invert()(np.zeros((1, 2, 1), np.uint8))[..., 0]
     array([[255, 255]], dtype=uint8)
+    >>> shape = Expand(fill=0.5) | Affine(degrees=(-5, 5)) | RandomResizedCrop(9) | RandomCrop(8)
+    >>> colours = ColorJitter(brightness=0.2) | Lighting() | ChannelOrder("random")
+    >>> rng = np.random.default_rng(0)
+    >>> (shape | colours | RandomErasing())(np.zeros((2, 20, 30, 3), np.uint8), rng=rng).shape
+    (2, 8, 8, 3)
     """
 
     #: Whether it draws at random, and so needs ``rng``.
