@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from daskdl.compat.dask_graph import Task, TaskRef
-from daskdl.data.functions import take
+from daskdl.data.functions import Function, take
 from daskdl.data.on_workers.tasks import Graph, graph_of
-from daskdl.data.partition import Partition
+from daskdl.data.partition import Batch, Partition
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
 
@@ -78,24 +78,19 @@ class Exports:
         )
 
 
-@dataclass(frozen=True)
-class Export:
-    """Take all samples of a partition as the functions of a set leave them."""
-
-    functions: Sequence[Callable[..., Any]]
-    finish: Callable[[dict[str, Any]], Any]
-
-    def __call__(self, partition: Partition, number: int) -> Any:
-        """Take them."""
-        everything = np.arange(len(partition))
-        return self.finish(take(partition, everything, self.functions, (0, "export", number)))
+def export(
+    functions: Sequence[Function], finish: Callable[[Batch], Any], partition: Partition, number: int
+) -> Any:
+    """Return all samples of a partition, as functions leave them, in another form."""
+    everything = np.arange(len(partition))
+    return finish(take(partition, everything, functions, (0, "export", number)))
 
 
 def _set(samples: Exports) -> SampleSet:
     return cast("SampleSet", samples)
 
 
-def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def delayed(samples: SampleSet, finish: Callable[[Batch], Any]) -> list[Any]:
     """Return a Delayed of ``finish(batch)`` for each partition."""
     from dask.delayed import Delayed
 
@@ -106,20 +101,20 @@ def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list
     tasks, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
     # A collection keeps what it stands on.
     behind |= {f.key: f for recipe in recipes.values() for f in recipe.futures}
-    export = Export(samples.functions, finish)
+    call = partial(export, samples.functions, finish)
     exports: Graph = {
-        (name, i): Task((name, i), export, TaskRef((f"load-{name}", i)), i) for i in recipes
+        (name, i): Task((name, i), call, TaskRef((f"load-{name}", i)), i) for i in recipes
     }
     whole = HighLevelGraph.from_collections("daskdl", {**behind, **tasks, **exports})
     return [Delayed(key, whole, layer="daskdl") for key in exports]
 
 
-def rows(batch: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(batch: Batch) -> list[dict[str, Any]]:
     """Return the samples of a batch one by one."""
     return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
 
 
-def frame(batch: dict[str, Any]) -> Any:
+def frame(batch: Batch) -> Any:
     """Return a batch as a pandas DataFrame: a column for each number of a sample's vector.
 
     Arrays of more axes, and ragged ones, are columns of arrays.

@@ -42,11 +42,6 @@ def in_stretches(
         yield take(partition, where, functions, (0, purpose, number, start))
 
 
-def plainly(functions: Sequence[Function], partition: Partition, indices: Indices) -> Batch:
-    """Return samples passed through functions that draw no random numbers."""
-    return take(partition, indices, functions, (0, "plain"))
-
-
 def checked(function: Function, batch: Any, count: int) -> Batch:
     """Return a function's result if it is a batch of so many samples, or raise a DataError."""
     batch = flat(batch) if isinstance(batch, dict) else batch

@@ -12,13 +12,13 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.data.constructors import Constructors
 from daskdl.data.exports import Exports
-from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
+from daskdl.data.functions import Plain, name_of, take, wants_rng
 from daskdl.data.lazy.blocks import all_in_blocks, refuse_blocks
 from daskdl.data.lazy.checks import Check
 from daskdl.data.lazy.counting import derived, left_out
 from daskdl.data.lazy.derived import part_of, select_from
 from daskdl.data.lazy.joined import cut, even_bounds, join
-from daskdl.data.lazy.transformations import SHUFFLED, Filter, MapBatches, Permuted
+from daskdl.data.lazy.transformations import SHUFFLED, MapBatches, Permuted, filtered
 from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
@@ -233,7 +233,7 @@ class SampleSet(Constructors, Exports):
                     f"drawn, found that {name_of(function)} draws random numbers; filter() before "
                     "it"
                 )
-        transform = Filter(predicate, partial(plainly, self.functions))
+        transform = partial(filtered, predicate, self.functions)
         return SampleSet(
             [derived(r, transform, same_length=False) for r in self._recipes], self.functions
         )

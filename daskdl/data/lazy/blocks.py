@@ -68,7 +68,7 @@ class PooledRecipe(Derived):
 
     def __init__(self, pool: Pool, start: int, stop: int) -> None:
         self.pool, self.start, self.stop = pool, start, stop
-        super().__init__([pool], DealBlocks(start, stop), stop - start, 0)
+        super().__init__([pool], partial(stretch_of, start, stop), stop - start, 0)
 
     @property
     def nbytes(self) -> int:
@@ -80,17 +80,9 @@ class PooledRecipe(Derived):
         return PooledRecipe(self.pool, self.start + start, self.start + stop)
 
 
-@dataclass(frozen=True)
-class DealBlocks:
-    """Make the partition of a stretch of a pool."""
-
-    start: int
-    stop: int
-
-    def __call__(self, pool: Pool) -> BlockPartition:
-        """Return the partition."""
-        blocks = pool.as_they_lie(self.start, self.stop)
-        return BlockPartition(blocks, partial(pool.dealt, self.start, self.stop))
+def stretch_of(start: int, stop: int, pool: Pool) -> BlockPartition:
+    """Return the partition of a stretch of a pool."""
+    return BlockPartition(pool.as_they_lie(start, stop), partial(pool.dealt, start, stop))
 
 
 def in_blocks(recipe: Recipe, held: int, growth: float = 1.0) -> BlockRecipe:

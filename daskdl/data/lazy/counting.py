@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from daskdl.data.lazy.derived import Derived
@@ -40,7 +40,8 @@ class Uncounted(Recipe):
     def learn(self, count: Count) -> None:
         """Remember a count."""
         self.left_out = count.bad
-        self._counted = Derived([self], SameLength(count.length), count.length, count.nbytes)
+        same = partial(same_length, count.length)
+        self._counted = Derived([self], same, count.length, count.nbytes)
 
     @property
     def is_counted(self) -> bool:
@@ -134,18 +135,12 @@ def left_out(recipes: Sequence[Recipe]) -> list[str]:
     return bad
 
 
-@dataclass(frozen=True)
-class SameLength:
-    """See that a partition still has as many samples as were counted."""
-
-    length: int
-
-    def __call__(self, partition: Partition) -> Partition:
-        """Return the partition if it has."""
-        if len(partition) != self.length:
-            raise DataError(
-                f"SampleSet: expected the {self.length:,} samples that were counted in a "
-                f"partition, found {len(partition):,} when it was loaded again; let its source "
-                "and its functions give the same each time, or persist() it before"
-            )
-        return partition
+def same_length(length: int, partition: Partition) -> Partition:
+    """Return a partition if it still has as many samples as were counted."""
+    if len(partition) != length:
+        raise DataError(
+            f"SampleSet: expected the {length:,} samples that were counted in a partition, found "
+            f"{len(partition):,} when it was loaded again; let its source and its functions give "
+            "the same each time, or persist() it before"
+        )
+    return partition

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.functions import checked, name_of
+from daskdl.data.functions import Function, checked, name_of, take
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import concatenated
 from daskdl.data.random import generator
@@ -91,26 +91,21 @@ class MapBatches:
         return Arrays(arrays, partition.bad)
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Keep the samples for which a predicate holds of the batch that ``take`` makes of them."""
-
-    predicate: Callable[[Batch], Any]
-    take: Callable[[Partition, Indices], Batch]
-
-    def __call__(self, partition: Partition) -> Partition:
-        """Return a partition of them."""
-        masks = [np.zeros(0, bool)]
-        for where in stretches(len(partition), 1024):
-            mask = np.asarray(self.predicate(self.take(partition, where)))
-            if mask.dtype != bool or mask.shape != (len(where),):
-                raise DataError(
-                    f"SampleSet.filter: expected {name_of(self.predicate)} to return "
-                    f"{len(where)} booleans, found {mask.dtype} {mask.shape}; compare, as in "
-                    "lambda batch: batch['y'] > 0"
-                )
-            masks.append(mask)
-        return partition.pick(np.flatnonzero(np.concatenate(masks)))
+def filtered(
+    predicate: Callable[[Batch], Any], functions: Sequence[Function], partition: Partition
+) -> Partition:
+    """Return a partition of the samples of which a predicate holds, as functions leave them."""
+    masks = [np.zeros(0, bool)]
+    for where in stretches(len(partition), 1024):
+        mask = np.asarray(predicate(take(partition, where, functions, (0, "plain"))))
+        if mask.dtype != bool or mask.shape != (len(where),):
+            raise DataError(
+                f"SampleSet.filter: expected {name_of(predicate)} to return {len(where)} "
+                f"booleans, found {mask.dtype} {mask.shape}; compare, as in "
+                "lambda batch: batch['y'] > 0"
+            )
+        masks.append(mask)
+    return partition.pick(np.flatnonzero(np.concatenate(masks)))
 
 
 def stretches(length: int, size: int) -> list[Indices]:

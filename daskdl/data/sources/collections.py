@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +133,7 @@ def from_delayed(
             if is_future(value)
             else next(iter(tasks_by_partition(value)))
         )
-        transform = ToPartition(function, f"delayed object {i}")
+        transform = partial(partition_of, function, f"delayed object {i}")
         if lengths is None:
             recipes.append(Uncounted(FromTasks(tasks, (key,), transform, None, 0)))
         else:
@@ -178,7 +177,7 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
         aligned[name] = array.rechunk(whole if unknown else {0: rows, **whole})
     parts = {name: tasks_by_partition(array) for name, array in aligned.items()}
     schema = {name: (a.shape[1:], a.dtype) for name, a in aligned.items()}
-    transform = ToArrays(tuple(aligned))
+    transform = partial(arrays_of, tuple(aligned))
     recipes: list[Recipe] = []
     for i, count in enumerate(rows):
         some = [part[i] for part in parts.values()]
@@ -195,45 +194,31 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
     return recipes
 
 
-@dataclass(frozen=True)
-class ToArrays:
-    """Make a partition of arrays, under these names."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, *arrays: Any) -> Arrays:
-        """Return the partition."""
-        by_name = {
-            name: np.asarray(unmasked(f"SampleSet, {name}", array))
-            for name, array in zip(self.names, arrays, strict=True)
-        }
-        if len({len(a) for a in by_name.values()}) > 1:
-            lengths = {name: len(a) for name, a in by_name.items()}
-            raise DataError(
-                f"SampleSet: expected arrays of one length, found {lengths}"
-                "; give one entry for each sample in every array"
-            )
-        return Arrays(by_name)
+def arrays_of(names: Sequence[str], *arrays: Any) -> Arrays:
+    """Return the partition of arrays, under these names."""
+    by_name = {
+        name: np.asarray(unmasked(f"SampleSet, {name}", array))
+        for name, array in zip(names, arrays, strict=True)
+    }
+    if len({len(a) for a in by_name.values()}) > 1:
+        raise DataError(
+            "SampleSet: expected arrays of one length, found "
+            f"{ {name: len(a) for name, a in by_name.items()} }"
+            "; give one entry for each sample in every array"
+        )
+    return Arrays(by_name)
 
 
-@dataclass(frozen=True)
-class ToPartition:
-    """Make a partition of a delayed object, a dict of columns; a partition stays as it is."""
-
-    function: Callable[[Any], Any] | None
-    name: str
-
-    def __call__(self, value: Any) -> Partition:
-        """Return the partition."""
-        if self.function is not None:
-            value = self.function(value)
-        if isinstance(value, dict):
-            value = flat(value)
-            return ToArrays(tuple(value))(*value.values())
-        if not isinstance(value, Partition):
-            raise DataError(
-                f"SampleSet.from_delayed: expected {self.name} to be a dict of arrays, found "
-                f"{type(value).__name__}"
-                "; give function= that makes one of it"
-            )
-        return value
+def partition_of(function: Callable[[Any], Any] | None, name: str, value: Any) -> Partition:
+    """Return the partition of a delayed dict of columns; a partition stays as it is."""
+    if function is not None:
+        value = function(value)
+    if isinstance(value, dict):
+        value = flat(value)
+        return arrays_of(tuple(value), *value.values())
+    if not isinstance(value, Partition):
+        raise DataError(
+            f"SampleSet.from_delayed: expected {name} to be a dict of arrays, found "
+            f"{type(value).__name__}; give function= that makes one of it"
+        )
+    return value

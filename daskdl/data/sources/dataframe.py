@@ -59,10 +59,6 @@ class Columns:
         """Every column that is used, once."""
         return columns_of(self.fields)
 
-    def called(self, name: str) -> Columns:
-        """Return the same for a DataFrame of another name."""
-        return replace(self, name=name)
-
     def check(self, names: Iterable[Any]) -> None:
         """Raise a DataError for columns that are not there, or there more than once."""
         missing = sorted(set(self.needed) - set(names))
@@ -145,10 +141,6 @@ class Encoded:
     name: str = "DataFrame"
     on_error: str = "raise"
 
-    def called(self, name: str) -> Encoded:
-        """Return the same for a DataFrame of another name."""
-        return replace(self, name=name)
-
     def __call__(self, frame: Any) -> Arrays:
         """Return the partition."""
         more = {} if self.columns is None else self.columns(frame).arrays
@@ -177,7 +169,7 @@ def from_dataframe(
         columns = Encoded(encoder, columns)
     if hasattr(frame, "__dask_graph__"):
         return [
-            Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
+            Uncounted(FromTasks(tasks, (key,), replace(columns, name=f"partition {i}"), None, 0))
             for i, (tasks, key) in enumerate(tasks_by_partition(frame))
         ]
     partition: Arrays = columns(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daskdl.data.arrays import Arrays
@@ -64,7 +64,7 @@ def from_parquet(
     parquet = parquet_module("SampleSet.from_parquet")
 
     def groups(url: str) -> list[Recipe]:
-        columns_of_file = columns.called(url)
+        columns_of_file = replace(columns, name=url)
         try:
             with opened(url, options) as file:
                 version = version_of(file, url)
@@ -86,7 +86,7 @@ def from_parquet(
                 if c.path_in_schema.split(".")[0] in columns_of_file.needed
             )
             rows = group.num_rows
-            named = columns_of_file.called(f"{url}, row group {g}")
+            named = replace(columns, name=f"{url}, row group {g}")
             recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), version, options)
             recipes.append(Uncounted(recipe) if columns_of_file.on_error == "skip" else recipe)
         return recipes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ def from_table(
     columns = Columns(fields, decode or {}, on_error, table)
     recipes: list[Recipe] = []
     for low, high, rows, nbytes, written in source.ranges(columns.needed, partitions):
-        named = columns.called(f"{table}, {key} from {low} to {high}")
+        named = replace(columns, name=f"{table}, {key} from {low} to {high}")
         recipe = KeyRange(source, named, low, high, 0, rows, rows, nbytes / rows, written)
         recipes.append(Uncounted(recipe) if on_error == "skip" else recipe)
     return SampleSet(recipes)

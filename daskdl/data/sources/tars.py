@@ -29,26 +29,14 @@ from daskdl.errors import DataError, SettingsError
 Decode = Callable[[bytes], Any]
 
 
-def as_bytes(data: bytes) -> NDArray[np.uint8]:
-    """Return a file as it is, uint8 (bytes,)."""
-    return np.frombuffer(data, np.uint8)
-
-
-def as_text(data: bytes) -> str:
-    """Return a file of text, without white space around it."""
-    return data.decode("utf-8").strip()
-
-
-def as_array(data: bytes) -> NDArray[Any]:
-    """Return a file of an array as numpy writes it."""
-    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    return array
-
-
-#: Functions that read files, by their ending; all others go to :func:`as_bytes`.
+#: Functions that read files, by their ending; all others stay bytes, uint8 (n,).
 DECODERS: dict[str, Decode] = {
-    "cls": int, "id": int, "index": int, "txt": as_text, "npy": as_array,
-}  # fmt: skip
+    "cls": int,
+    "id": int,
+    "index": int,
+    "txt": lambda data: data.decode("utf-8").strip(),
+    "npy": lambda data: np.load(io.BytesIO(data), allow_pickle=False),
+}
 
 
 @dataclass(frozen=True)
@@ -131,8 +119,9 @@ class Tar(Recipe):
                     "; name other endings, or on_error='skip'"
                 )
             ending = endings.lower().split(";")[which]
-            decode = self.fields.decode.get(name, DECODERS.get(ending, as_bytes))
-            values[name] = decode(_bytes(file, start, size))
+            decode = self.fields.decode.get(name, DECODERS.get(ending))
+            data = _bytes(file, start, size)
+            values[name] = np.frombuffer(data, np.uint8) if decode is None else decode(data)
         return values
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from daskdl.data import Ragged, SampleSet
 from daskdl.data.arrays import Arrays
-from daskdl.data.functions import Plain, checked, name_of, plainly, take, wants_rng
+from daskdl.data.functions import Plain, checked, name_of, take, wants_rng
 from daskdl.data.nested import flat, nested
 from daskdl.data.ragged import concatenated, stacked
 from daskdl.errors import DataError, ShapeError
@@ -162,7 +162,7 @@ def test_functions_are_called_in_turn():
     draws = [take(held, np.array([2, 0]), [add, add], (seed, "a"))["x"] for seed in (1, 1, 2)]
     assert draws[0].tolist() == draws[1].tolist() != draws[2].tolist()
     twice = [lambda batch: {"x": batch["x"] * 2}] * 2
-    assert plainly(twice, held, np.array([1]))["x"].tolist() == [4]
+    assert take(held, np.array([1]), twice, (0, "a"))["x"].tolist() == [4]
 
 
 def test_a_result_has_as_many_samples():
