@@ -3,11 +3,10 @@
 import importlib
 from typing import Any
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.batches import Batches
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.samples import SampleSet
 
 __all__ = ["Arrays", "Batches", "Partition", "Ragged", "Recipe", "SampleSet"]

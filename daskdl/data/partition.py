@@ -83,14 +83,7 @@ class Partition(ABC):
 
 @dataclass(frozen=True)
 class ColumnPartition(Partition):
-    """Named columns with a common first axis.
-
-    Parameters
-    ----------
-    arrays : dict of array or Ragged
-    bad : tuple of str
-        Names of records that were left out as they are no samples, each with the reason.
-    """
+    """Named columns with a common first axis; see :class:`~daskdl.data.Arrays`."""
 
     arrays: Batch
     bad: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.constructors import Constructors
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, take, wants_rng
@@ -22,7 +21,7 @@ from daskdl.data.lazy.transformations import SHUFFLED, MapBatches, Permuted, fil
 from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.records import check_on_error
 from daskdl.errors import DataError, SettingsError
 

@@ -9,20 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.pixels.resample import (
-    COLUMNS,
-    HEIGHT,
-    LEFT,
-    MIRRORED,
-    ROWS,
-    TOP,
-    UPSIDE_DOWN,
-    WIDTH,
-    H,
-    W,
-    X,
-    Y,
-)
+from daskdl.kernels.pixels import resample as at
 from daskdl.kernels.runtime.memory import empty
 
 Array = NDArray[Any]
@@ -111,10 +98,10 @@ def warped(mask: Array, inverse: Array, size: Ints) -> Array:
 
 
 def nearest(mask: Array, g: Ints) -> Array:
-    """Return a mask resized by its nearest pixels."""
+    """Return a mask resized by its nearest pixels, as a row ``g`` of the geometry has it."""
     axes = (
-        (TOP, HEIGHT, ROWS, Y, H, UPSIDE_DOWN),
-        (LEFT, WIDTH, COLUMNS, X, W, MIRRORED),
+        (at.TOP, at.HEIGHT, at.ROWS, at.Y, at.H, at.UPSIDE_DOWN),
+        (at.LEFT, at.WIDTH, at.COLUMNS, at.X, at.W, at.MIRRORED),
     )
     wheres = []
     for begin, length, resized, start, count, backwards in axes:

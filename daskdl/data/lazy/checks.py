@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.transformations import stretches
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError
 
 Shape = tuple[int | None, ...]

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.transformations import MapBatches, Range, Select, Transformation
 from daskdl.data.partition import Partition
-from daskdl.data.recipe import Loadable, Positions, Recipe
+from daskdl.data.recipe import Arrays, Loadable, Positions, Recipe
 
 
 class Derived(Recipe):

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.functions import Function, checked, name_of, take
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import concatenated
 from daskdl.data.random import generator
-from daskdl.data.recipe import Positions
+from daskdl.data.recipe import Arrays, Positions
 from daskdl.errors import DataError
 
 #: From loaded inputs to a partition; it pickles, and gives the same whenever it is called.

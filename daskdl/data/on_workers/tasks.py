@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskdl.cluster.current import current_client, is_future
 from daskdl.compat.dask_graph import Task, TaskRef
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted, count_of
 from daskdl.data.lazy.derived import Derived, Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
-from daskdl.data.recipe import Loadable, Recipe
+from daskdl.data.recipe import Arrays, Loadable, Recipe
 from daskdl.data.sources.records import warn
 from daskdl.errors import SettingsError
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from daskdl.cluster.current import is_future
 from daskdl.compat.dask_graph import Alias, Task, TaskRef
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.nested import flat
 from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.zarr import common_length, slice_recipes
 from daskdl.errors import DataError

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.derived import Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.ragged import stacked
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.tabular.encoder import TableEncoder

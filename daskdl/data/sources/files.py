@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.lazy.transformations import Range
 from daskdl.data.partition import Batch
-from daskdl.data.recipe import Positions, Recipe
+from daskdl.data.recipe import Arrays, Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_in, versions_at
 from daskdl.errors import DataError

@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
-from daskdl.data.recipe import Excerpt, Recipe
+from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.nested import flat
 from daskdl.data.ragged import stacked
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, SettingsError
 
 logger = logging.getLogger(__name__)

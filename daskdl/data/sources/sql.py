@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
-from daskdl.data.recipe import Excerpt, Recipe
+from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.samples import SampleSet
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error

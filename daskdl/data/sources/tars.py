@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.on_workers.tasks import on_each
-from daskdl.data.recipe import Loadable, Recipe
+from daskdl.data.recipe import Arrays, Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_of
 from daskdl.errors import DataError, SettingsError

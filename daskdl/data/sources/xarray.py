@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import from_dask_arrays
 from daskdl.data.sources.dataframe import Field, columns_of
 from daskdl.data.sources.urls import located

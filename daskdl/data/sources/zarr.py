@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.ragged import Ragged
-from daskdl.data.recipe import Excerpt, Recipe
+from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.urls import check_version, located, version_at, version_in
 from daskdl.errors import DataError, SettingsError
 

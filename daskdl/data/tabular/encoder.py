@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.data.tabular.columns import (
     Array,
     Category,

@@ -1,11 +1,30 @@
-"""Tokenizer: the words, numbers and marks of a text, in their order."""
+"""Tokens: the words, numbers and marks of a text, in their order, and how often each occurs."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from daskdl.errors import DataError
+import numpy as np
+
+from daskdl.cluster.current import current_client
+from daskdl.data.functions import in_stretches
+from daskdl.data.on_workers.tasks import on_each
+from daskdl.data.samples import SampleSet
+from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.partition import Partition
+
+
+Tokenize = Callable[[str], Sequence[str]]
+
+#: Counts that one task adds up.
+SPLIT_EVERY = 8
 
 _WORDS = re.compile(r"\w+(?:['’]\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -66,3 +85,81 @@ class Tokenizer:
 def clipped(text: str, most: int = 60) -> str:
     """Return a text of so many letters at most, for an error."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[str]:
+    """Count how often each token occurs in a dask Bag, a SampleSet's column, or a list.
+
+    They are texts, or sequences of tokens. They are counted on the workers of the current client;
+    without one a Bag by the scheduler that Dask is set to, otherwise in this process. A DataError
+    tells of what is neither a text nor tokens.
+    """
+    if isinstance(texts, SampleSet):
+        count = partial(_count_partition, functions=texts.functions, tokenize=tokenize, at=column)
+        return _merged(on_each(texts.recipes, count, None))
+    if hasattr(texts, "reduction"):
+        count = partial(count_in, tokenize=tokenize)
+        total = texts.reduction(count, _merged, split_every=SPLIT_EVERY)
+        result: Counter[str] = total.compute(**_scheduler())
+        return result
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise SettingsError(
+            "texts: expected a dask Bag, a SampleSet or a list of texts, found "
+            f"{type(texts).__name__}"
+            "; read files by dask.bag.read_text"
+        )
+    return count_in(texts, tokenize)
+
+
+def count_in(texts: Iterable[Any], tokenize: Tokenize) -> Counter[str]:
+    """Count how often each token occurs in texts, or sequences of tokens, in memory."""
+    counter: Counter[str] = Counter()
+    for i, text in enumerate(texts):
+        counter.update(tokens_of(text, tokenize, i))
+    return counter
+
+
+def tokens_of(text: Any, tokenize: Tokenize, number: int) -> Sequence[str]:
+    """Return the tokens of a text, or of a sequence that has them already."""
+    if isinstance(text, str):
+        return tokenize(text)
+    if isinstance(text, list | tuple | np.ndarray) and all(isinstance(t, str) for t in text):
+        return text  # type: ignore[return-value]
+    raise DataError(
+        f"text {number}: expected a text or a sequence of tokens, found {type(text).__name__} "
+        f"{clipped(repr(text))}"
+    )
+
+
+def _count_partition(
+    partition: Partition,
+    number: int,
+    *,
+    functions: Sequence[Callable[..., Any]],
+    tokenize: Tokenize,
+    at: str,
+) -> Counter[str]:
+    counter: Counter[str] = Counter()
+    for batch in in_stretches(partition, functions, "count", number) if len(partition) else ():
+        if at not in batch:
+            raise DataError(
+                f"texts: expected samples with {at!r}, found {sorted(batch)}"
+                "; give the texts' name by column="
+            )
+        counter.update(count_in(batch[at], tokenize))
+    return counter
+
+
+def _merged(counters: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def _scheduler() -> dict[str, str]:
+    """Return the scheduler for a Bag; not Dask's own default of a pool of processes."""
+    import dask
+
+    alone = current_client() is None and dask.config.get("scheduler", None) is None
+    return {"scheduler": "synchronous"} if alone else {}

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data.ragged import Ragged
-from daskdl.data.text.counts import Tokenize, count_words, tokens_of
-from daskdl.data.text.tokens import Tokenizer
+from daskdl.data.text.tokens import Tokenize, Tokenizer, count_words, tokens_of
 from daskdl.errors import DataError, SettingsError
 
 Ids = NDArray[np.int32]
@@ -68,7 +67,7 @@ class Vocabulary:
         ----------
         texts : dask Bag, SampleSet, or iterable
             Of texts or of sequences of tokens. They are counted where they are, see
-            :func:`daskdl.data.text.counts.count_words`; only the counts come here.
+            :func:`daskdl.data.text.tokens.count_words`; only the counts come here.
         tokenizer : callable, optional
             A :class:`Tokenizer` by default.
         minimum : int

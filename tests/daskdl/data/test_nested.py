@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.arrays import Arrays
 from daskdl.data.functions import Plain, checked, name_of, take, wants_rng
 from daskdl.data.nested import flat, nested
 from daskdl.data.ragged import concatenated, stacked
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, ShapeError
 
 AGE = np.arange(6, dtype=np.float32)

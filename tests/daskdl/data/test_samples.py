@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, SettingsError
 from tests.daskdl.data.epochs import epoch, everything
 

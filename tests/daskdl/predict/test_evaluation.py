@@ -12,7 +12,7 @@ from distributed.comm import CommClosedError
 
 from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.errors import SettingsError
 from daskdl.metrics import ROCAUC, MeanSquaredError
 from daskdl.nn import Linear, MSELoss

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, PredictionError, ShapeError
 from daskdl.nn import Linear, Module
 from daskdl.predict import Predictor

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.nn import Linear, Module, MSELoss
 from daskdl.optim import SGD
 from daskdl.train.engines.job import Job, Tools, pack

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.arrays import Arrays
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 
 _lock = threading.Lock()
 _alive = _most = 0

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.block_partition import MIXED, BlockPartition
 from daskdl.data.lazy.blocks import Pool, PooledRecipe, block_lengths, ordered
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Arrays, Recipe
 from daskdl.errors import SettingsError
 from tests.daskdl.data.epochs import epoch, everything
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.transformations import MapBatches, Permuted, Range, Select, stretches
+from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError
 from tests.daskdl.data.epochs import everything
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.compat.dask_graph import Task
-from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.derived import Derived, Loaded, part_of, select_from
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.lazy.joined import cut, even_bounds, join
 from daskdl.data.lazy.transformations import MapBatches, Range
 from daskdl.data.ragged import Ragged
+from daskdl.data.recipe import Arrays
 
 RAGGED = Ragged.of([[3, 4], []])
 LENGTHS = st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any)

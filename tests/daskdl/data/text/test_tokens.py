@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskdl.data import SampleSet
 from daskdl.data.ragged import Ragged
 from daskdl.data.text import Tokenizer, language_windows
-from daskdl.data.text.counts import count_words
+from daskdl.data.text.tokens import count_words
 from daskdl.errors import DataError, SettingsError
 
 

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from daskdl.data import SampleSet
-from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Arrays
 from daskdl.errors import TrainingError
 from daskdl.metrics import ROCAUC, MeanAbsoluteError
 from daskdl.nn import L1Loss, Linear, Module, MSELoss, Sequential
