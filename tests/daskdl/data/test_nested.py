@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.functions import Plain, checked, name_of, take, wants_rng
+from daskdl.data.functions import Plain, checked, name_of, wants_rng
 from daskdl.data.nested import flat, nested
 from daskdl.data.ragged import concatenated, stacked
-from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, ShapeError
 
 AGE = np.arange(6, dtype=np.float32)
@@ -155,14 +154,6 @@ def test_a_function_of_two_arguments_wants_numbers():
     assert not wants_rng(lambda batch: batch)
     assert not wants_rng(partial(add, rng=None))
     assert (name_of(add), name_of(Plain(add)), name_of(partial(add))) == ("add", "add", "partial")
-
-
-def test_functions_are_called_in_turn():
-    held = Arrays({"x": np.arange(3)})
-    draws = [take(held, np.array([2, 0]), [add, add], (seed, "a"))["x"] for seed in (1, 1, 2)]
-    assert draws[0].tolist() == draws[1].tolist() != draws[2].tolist()
-    twice = [lambda batch: {"x": batch["x"] * 2}] * 2
-    assert take(held, np.array([1]), twice, (0, "a"))["x"].tolist() == [4]
 
 
 def test_a_result_has_as_many_samples():

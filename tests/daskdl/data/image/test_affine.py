@@ -134,24 +134,6 @@ def test_an_image_without_such_a_window_is_cut_in_the_middle():
     assert crop(photos(), np.random.default_rng(0)).shape == (4, 8, 8, 3)
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: Affine(scale=0), "Affine: scale: .* at least 1e-06, found 0"),
-        (lambda: Rotate((10, -10)), "Affine: degrees"),
-        (lambda: VerticalFlip(2), "VerticalFlip: probability: .* found 2"),
-        (lambda: CenterCrop(-1), "CenterCrop: size"),
-        (lambda: FixedCrop(5, 0, 5, 9), "FixedCrop: expected left < right"),
-        (lambda: FixedCrop(0, 0, 2, 1, fractions=True), "FixedCrop"),
-        (lambda: RandomResizedCrop(8, area=(0, 1)), "area: expected more than 0"),
-        (lambda: RandomResizedCrop(8, aspect=(2, 1)), "aspect: expected a number or"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(make, says):
-    with pytest.raises(SettingsError, match=says):
-        make()
-
-
 def test_an_image_that_is_too_small_is_refused():
     for crop in (CenterCrop(76), RandomCrop(76), FixedCrop(0, 0, 101, 5)):
         with pytest.raises(ShapeError, match=rf"{type(crop).__name__}: .*image 0 of 75 x 100"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from daskdl import plot
+from daskdl.data import image
 from daskdl.data.image.arguments import below, one_of, pair, share, span
 from daskdl.data.image.decode import _decode
 from daskdl.data.image.pixels import nearest, room, rows_contiguous, stacked_images, warped
@@ -42,6 +43,56 @@ def test_fractions_and_choices():
     one_of("here", "a", ("a", "b"))
     with pytest.raises(SettingsError, match="here: expected one of 'a', 'b', found 'c'"):
         one_of("here", "c", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: image.Affine(scale=0), "Affine: scale: .* at least 1e-06, found 0"),
+        (lambda: image.Rotate((10, -10)), "Affine: degrees"),
+        (lambda: image.VerticalFlip(2), "VerticalFlip: probability: .* found 2"),
+        (lambda: image.CenterCrop(-1), "CenterCrop: size"),
+        (lambda: image.FixedCrop(5, 0, 5, 9), "FixedCrop: expected left < right"),
+        (lambda: image.FixedCrop(0, 0, 2, 1, fractions=True), "FixedCrop"),
+        (lambda: image.RandomResizedCrop(8, area=(0, 1)), "area: expected more than 0"),
+        (lambda: image.RandomResizedCrop(8, aspect=(2, 1)), "aspect: expected a number or"),
+        (lambda: image.RandomChoice([]), "RandomChoice: expected transforms to choose from"),
+        (lambda: image.RandomChoice([np.flipud]), "RandomChoice: expected transforms"),
+        (
+            lambda: image.RandomChoice([image.Resize(8)], [1, 2]),
+            "weights: expected 1 numbers",
+        ),
+        (lambda: image.RandomApply(image.Fill(0, 0, 1, 1), 1.5), "RandomApply: probability"),
+        (lambda: image.PerImage(3), "PerImage: expected a function, found 3"),
+        (lambda: image.Pad(0), "Pad: size"),
+        (lambda: image.Expand(0.5), "Expand: most"),
+        (lambda: image.Fill(0.5, 0, 0.2, 1), "Fill: expected 0 <= left < right"),
+        (lambda: image.RandomErasing(fill="black"), "RandomErasing: fill: .* found 'black'"),
+        (lambda: image.ColorJitter(brightness=(-1, 1)), "brightness: .* at least 0"),
+        (lambda: image.ColorJitter(hue=0.6), "hue: expected -0.5 to 0.5 turns"),
+        (lambda: image.ColorJitter(probability=2), "ColorJitter: probability"),
+        (lambda: image.Lighting(-1), "Lighting: std"),
+        (lambda: image.Lighting(variation=(1, 2)), r"Lighting: axes: expected \(2, 2\)"),
+        (lambda: image.ChannelOrder((0, 2)), "each of 0 to 1 once"),
+        (lambda: image.ChannelOrder("bgr"), "ChannelOrder: order: expected one of 'random'"),
+        (lambda: image.Resize(0), "Resize: size: expected a whole number from 1"),
+        (lambda: image.Resize((3, 4, 5)), r"found \(3, 4, 5\)"),
+        (lambda: image.Resize(8, filter="area"), "Resize: filter: expected one of 'nearest'"),
+        (lambda: image.ShortestSide(8.5), "ShortestSide: size: .* found 8.5"),
+        (lambda: image.ShortestSide(8, longest=0), "ShortestSide: longest"),
+        (lambda: image.RandomShortestSide([]), "RandomShortestSide: sizes: expected some"),
+        (lambda: image.RandomIoUCrop(scale=(0.5, 2)), r"RandomIoUCrop: scale: .* found \(0.5, 2\)"),
+        (lambda: image.RandomIoUCrop([1.5]), "RandomIoUCrop: overlaps"),
+        (lambda: image.RandomIoUCrop([], whole=False), "something to choose from"),
+        (lambda: image.Decode("BGR"), "Decode: mode: expected one of 'RGB'"),
+        (lambda: image.Decode(at_least=0), "Decode: at_least"),
+        (lambda: image.Normalize(0, 0), "std: expected one number above 0"),
+        (lambda: image.Normalize(np.zeros((2, 2)), 1), r"mean: expected .* found shape \(2, 2\)"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, says):
+    with pytest.raises(SettingsError, match=says):
+        make()
 
 
 def test_whole_numbers_up_to_limits():

@@ -20,7 +20,7 @@ from daskdl.data.image import (
     Resize,
     VerticalFlip,
 )
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import ShapeError
 from tests.daskdl.data.image.pictures import labelled, photo, photos, where
 
 
@@ -59,25 +59,6 @@ def test_functions_of_one_image_are_steps():
         PerImage(lambda image: image[:9])(labelled())
     with pytest.raises(ShapeError, match="PerImage: image 0: expected uint8 or float32"):
         PerImage(np.float64)(photos())
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: RandomChoice([]), "RandomChoice: expected transforms to choose from"),
-        (lambda: RandomChoice([np.flipud]), "RandomChoice: expected transforms"),
-        (lambda: RandomChoice([Fill(0, 0, 1, 1)], [1, 2]), "weights: expected 1 numbers"),
-        (lambda: RandomApply(Fill(0, 0, 1, 1), 1.5), "RandomApply: probability"),
-        (lambda: PerImage(3), "PerImage: expected a function, found 3"),
-        (lambda: Pad(0), "Pad: size"),
-        (lambda: Expand(0.5), "Expand: most"),
-        (lambda: Fill(0.5, 0, 0.2, 1), "Fill: expected 0 <= left < right"),
-        (lambda: RandomErasing(fill="black"), "RandomErasing: fill: .* found 'black'"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(make, says):
-    with pytest.raises(SettingsError, match=says):
-        make()
 
 
 def test_an_image_lies_in_the_middle_of_its_canvas():

@@ -135,29 +135,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: ColorJitter(brightness=(-1, 1)), "brightness: .* at least 0"),
-        (lambda: ColorJitter(hue=0.6), "hue: expected -0.5 to 0.5 turns"),
-        (lambda: ColorJitter(probability=2), "ColorJitter: probability"),
-        (lambda: Lighting(-1), "Lighting: std"),
-        (lambda: Lighting(variation=(1, 2)), r"Lighting: axes: expected \(2, 2\)"),
-        (lambda: ChannelOrder((0, 2)), "each of 0 to 1 once"),
-        (lambda: ChannelOrder("bgr"), "ChannelOrder: order: expected one of 'random'"),
-        (lambda: Resize(0), "Resize: size: expected a whole number from 1"),
-        (lambda: Resize((3, 4, 5)), r"found \(3, 4, 5\)"),
-        (lambda: Resize(8, filter="area"), "Resize: filter: expected one of 'nearest'"),
-        (lambda: ShortestSide(8.5), "ShortestSide: size: .* found 8.5"),
-        (lambda: ShortestSide(8, longest=0), "ShortestSide: longest"),
-        (lambda: RandomShortestSide([]), "RandomShortestSide: sizes: expected some"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(make, says):
-    with pytest.raises(SettingsError, match=says):
-        make()
-
-
 def test_levels_and_floats_have_the_same_mean():
     expected = (photos() / 255 - IMAGENET_MEAN) / IMAGENET_STD
     levels = Normalize()(photos())
@@ -202,8 +179,6 @@ def test_a_mean_image_is_taken_off_pixel_by_pixel():
             "mean: expected fractions of white, 0 to 1, found 123.7; divide",
         ),
         (0, (58, 57, 57), "std: expected fractions of white"),
-        (0, 0, "std: expected one number above 0"),
-        (np.zeros((2, 2)), 1, r"mean: expected .* found shape \(2, 2\)"),
     ],
 )
 def test_what_does_not_fit_levels_is_refused(mean, std, says):

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from daskdl.data.image import Decode, Resize, decode
-from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.errors import DataError, ShapeError
 from tests.daskdl.data.image.pictures import file, labelled, photo, photos
 
 
@@ -99,9 +99,5 @@ def test_the_record_of_a_batch_is_named():
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ShapeError, match="Decode: expected bytes, found images"):
         Decode()(photos())
-    with pytest.raises(SettingsError, match="Decode: mode: expected one of 'RGB'"):
-        Decode("BGR")
-    with pytest.raises(SettingsError, match="Decode: at_least"):
-        Decode(at_least=0)
     with pytest.raises(ShapeError, match=r"mask 0: expected the image's \(75, 100\)"):
         Decode()({**labelled(), "x": [file(photo())]})

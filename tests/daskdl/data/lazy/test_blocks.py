@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from daskdl.data import SampleSet
 from daskdl.data.lazy.block_partition import MIXED, BlockPartition
 from daskdl.data.lazy.blocks import Pool, PooledRecipe, block_lengths, ordered
+from daskdl.data.lazy.derived import Loaded
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.errors import SettingsError
 from tests.daskdl.data.epochs import epoch, everything
@@ -200,7 +201,7 @@ def streams(n, partitions, shards, held=1):
 )
 def test_every_sample_of_pooled_streams_once_per_epoch(n, partitions, shards, held, batch_size):
     samples = ordered(streams(n, partitions, shards, held), "global")
-    loaded = SampleSet([Kept(recipe.load()) for recipe in samples.recipes])
+    loaded = SampleSet([Loaded(recipe.load()) for recipe in samples.recipes])
     for number in (0, 1, 0):  # one set goes through all epochs, also back
         drawn = [batch["x"].tolist() for batch in epoch(loaded, batch_size, seed=1, number=number)]
         assert sorted(chain(*drawn)) == list(range(n))
@@ -208,19 +209,6 @@ def test_every_sample_of_pooled_streams_once_per_epoch(n, partitions, shards, he
         alone = epoch(samples, batch_size, seed=1, number=number)
         assert drawn == [batch["x"].tolist() for batch in alone]
     assert everything(samples)["x"].tolist() == list(range(n))
-
-
-class Kept(Recipe):
-    """Recipe of one partition object."""
-
-    def __init__(self, partition):
-        self.partition = partition
-
-    def __len__(self):
-        return len(self.partition)
-
-    def load(self):
-        return self.partition
 
 
 def test_samples_move_from_stream_to_stream_in_every_epoch():

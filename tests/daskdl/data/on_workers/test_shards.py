@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 from distributed import Client, Future, wait
 
 from daskdl.cluster.client import Cluster
@@ -62,11 +63,6 @@ def test_shards_move_to_the_workers_there_are(client_of: Callable[..., Client]) 
 
 
 def test_waiting_raises_what_went_wrong(client_of: Callable[..., Client], tmp_path) -> None:
-    import numpy as np
-    import xarray as xr
-
-    from daskdl.data import SampleSet
-
     cluster = Cluster(client_of(2))
     data = xr.Dataset({"r": (("time", "y"), np.ones((9, 4), np.float32))})
     data.to_zarr(tmp_path / "r.zarr", consolidated=False)

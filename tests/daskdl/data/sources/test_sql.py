@@ -16,6 +16,7 @@ from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
+from tests.daskdl.data.epochs import all_of
 from tests.daskdl.data.sources.postgres import PASSWORD, Server
 
 psycopg = pytest.importorskip("psycopg")
@@ -49,10 +50,6 @@ def fill(connection) -> None:
 def samples_of(server, **options):
     options = {"x": "image", "y": "label", "partitions": 3, **options}
     return from_table(server, "pixels", key="id", password=PASSWORD, **options)
-
-
-def all_of(samples):
-    return samples.head(len(samples))
 
 
 def decoded(data):

@@ -16,6 +16,7 @@ from daskdl.data.ragged import Ragged
 from daskdl.data.text import Tokenizer, language_windows
 from daskdl.data.text.tokens import count_words
 from daskdl.errors import DataError, SettingsError
+from tests.daskdl.data.epochs import all_of
 
 
 @pytest.mark.parametrize(
@@ -96,10 +97,6 @@ def test_says_what_it_counts():
         count_words("one text", Tokenizer())
     with pytest.raises(DataError, match=r"expected samples with 'text', found \['x'\]"):
         count_words(SampleSet.from_arrays(x=["a"]), Tokenizer(), "text")
-
-
-def all_of(samples):
-    return samples.head(len(samples))
 
 
 @given(st.integers(2, 60), st.integers(1, 8), st.integers(1, 8), st.integers(1, 5))

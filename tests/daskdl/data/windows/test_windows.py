@@ -17,14 +17,11 @@ from daskdl.data.recipe import version_of_all
 from daskdl.data.windows import grid
 from daskdl.errors import DataError, SettingsError
 from daskdl.optim import SGD
+from tests.daskdl.data.epochs import all_of
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.normal(size=(100, 80, 3)).astype(np.float32)
 MASK = (RNG.random((50, 40)) < 0.02).astype(np.uint8)  # of half the resolution
-
-
-def _all(samples):
-    return samples.head(len(samples))
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +62,7 @@ def test_windows_are_slices_whatever_holds_the_arrays(scene):
     )
     assert samples.partitions > 3
     assert samples.has_schema
-    batch, found = _all(samples), set()
+    batch, found = all_of(samples), set()
     of = 100 // len(mask)
     for x, y in zip(batch["x"], batch["y"], strict=True):
         (i,), (j,) = ({int(v) for v in np.argwhere(x[0, 0, 0] == IMAGE)[:, k]} for k in (0, 1))
@@ -74,13 +71,13 @@ def test_windows_are_slices_whatever_holds_the_arrays(scene):
         found.add((i, j))
     assert found == {(i, j) for i in range(0, 69, 16) for j in range(0, 65, 16)}
     again = samples.repartition(2).map_batches(lambda b: {"x": b["x"] + 1}).stream(held=40_000)
-    np.testing.assert_array_equal(_all(again)["x"], batch["x"] + 1)
+    np.testing.assert_array_equal(all_of(again)["x"], batch["x"] + 1)
 
 
 def test_an_axis_of_single_places_is_in_no_sample_and_other_arrays_may_lack_axes():
     data = {"x": RNG.normal(size=(5, 64, 64)), "y": xr.DataArray(np.arange(5), dims="t")}
     data["x"] = xr.DataArray(data["x"], dims=("t", "y", "x"))
-    batch = _all(SampleSet.from_windows(data, {"t": None, "y": 32, "x": 64}))
+    batch = all_of(SampleSet.from_windows(data, {"t": None, "y": 32, "x": 64}))
     assert batch["x"].shape == (10, 32, 64)
     assert sorted(batch["y"]) == np.repeat(np.arange(5), 2).tolist()
 
@@ -95,7 +92,7 @@ def test_windows_are_kept_where_something_is(lazy):
     other = SampleSet.from_windows(
         data, {0: 32, 1: 16}, step=16, where=lambda b: b["y"].any((1, 2))
     )
-    np.testing.assert_array_equal(_all(kept)["x"], _all(other)["x"])
+    np.testing.assert_array_equal(all_of(kept)["x"], all_of(other)["x"])
     assert len(kept) == 2
     with pytest.raises(DataError, match="at least one window of which it is true"):
         SampleSet.from_windows(data, {0: 32, 1: 16}, where=place & False)
@@ -108,10 +105,10 @@ def test_rare_classes_are_drawn_as_often_as_others():
         {"x": labels, "y": labels}, {0: 32, 1: 32}, weights="y", seed=3
     )
     assert len(samples) == 100
-    drawn = np.bincount(_all(samples)["y"].ravel(), minlength=3) / 32**2
+    drawn = np.bincount(all_of(samples)["y"].ravel(), minlength=3) / 32**2
     np.testing.assert_allclose(drawn, 100 / 3, atol=1)
     heavy = SampleSet.from_windows(labels, {0: 32, 1: 32}, weights=(labels == 2))
-    assert (_all(heavy)["x"] == 2).all()
+    assert (all_of(heavy)["x"] == 2).all()
 
 
 def _epoch(samples, epoch):
@@ -145,10 +142,10 @@ def test_windows_of_scenes_of_other_sizes_are_one_set(tmp_path):
     small = IMAGE[:50, :40] + 10
     samples = SampleSet.from_windows([{"x": IMAGE}, {"x": small}], {0: 20, 1: 20})
     assert len(samples) == 5 * 4 + 2 * 2
-    assert (_all(samples)["x"].min((1, 2, 3)) > 5).sum() == 4
+    assert (all_of(samples)["x"].min((1, 2, 3)) > 5).sum() == 4
     where = [IMAGE[..., 0] > 9, small[..., 0] < 9]
     kept = SampleSet.from_windows([IMAGE, small], {0: 20, 1: 20}, where=where)
-    assert (_all(kept)["x"] > 5).all()
+    assert (all_of(kept)["x"] > 5).all()
     with pytest.raises(DataError, match="windows have the same arrays"):
         SampleSet.from_windows([IMAGE, small.astype(float)], {0: 20, 1: 20})
     with pytest.raises(SettingsError, match="an array for each of 2 scenes, found 1"):
@@ -177,7 +174,7 @@ def test_sets_of_blocks_share_no_cell(step, block, seed):
         parts = samples.split((0.5, 0.5), seed=seed, blocks={0: block})
     except SettingsError:  # no window lies whole in the blocks of one
         reject()
-    one, other = ({*_all(part)["x"].ravel()} for part in parts)
+    one, other = ({*all_of(part)["x"].ravel()} for part in parts)
     assert not one & other
 
 
@@ -195,7 +192,7 @@ def test_an_augmentation_moves_image_and_mask_together():
     both = {"x": IMAGE, "y": (IMAGE[..., 0] > 0).astype(np.uint8)}
     flip = partial(HorizontalFlip(0.5), columns=Columns(masks="y"))
     samples = SampleSet.from_windows(both, {0: 20, 1: 16}).map(flip)
-    batch, plain = _all(samples), _all(SampleSet.from_windows(both, {0: 20, 1: 16}))
+    batch, plain = all_of(samples), all_of(SampleSet.from_windows(both, {0: 20, 1: 16}))
     np.testing.assert_array_equal(batch["y"], batch["x"][..., 0] > 0)
     assert (batch["x"] != plain["x"]).any()
 
