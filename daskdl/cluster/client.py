@@ -6,18 +6,18 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
 from daskdl.cluster.losses import IF_LOST, IF_NONE, told_losses
-from daskdl.cluster.plugins import installed
 from daskdl.cluster.settings import seconds
+from daskdl.cluster.starting.address import one_line
 from daskdl.cluster.tasks import Place, done, same_run
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
 from daskdl.compat.distributed_client import (
@@ -35,6 +35,10 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two questions for workers that send no heartbeats.
 HEARD_EVERY = 1.5
+#: How often workers are told of a plugin while one of them is lost meanwhile.
+ATTEMPTS = 5
+#: Exceptions of a request to a scheduler or worker whose connection is broken.
+UNREACHABLE = OSError, TimeoutError, AttributeError, RuntimeError, ValueError
 
 
 @cache
@@ -50,7 +54,7 @@ def lost() -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _leaving(what: str = "sending to workers") -> Iterator[None]:
+def _leaving(what: str) -> Iterator[None]:
     """Take a scheduler's error about a worker that has just left for the loss that it is."""
     try:
         with daskdl_there(what):
@@ -158,17 +162,8 @@ class Cluster:
     ) -> None:
         """Wait until all are done, and raise what the first failed one raised.
 
-        Parameters
-        ----------
-        futures : sequence of Future
-        what : str
-        addresses : sequence of str, optional
-            Of the workers that are to do it; without, those that have tasks of the same run.
-
-        Raises
-        ------
-        ConnectionError
-            When one of these has sent no heartbeat for ``daskdl.heartbeat-timeout``.
+        Raise a ConnectionError when a worker at one of the ``addresses``, by default one that has
+        tasks of the same run, has sent no heartbeat for ``daskdl.heartbeat-timeout``.
         """
         limit, began = seconds("stall-timeout"), time.monotonic()
         heard = began
@@ -233,57 +228,40 @@ class Cluster:
 
     def send(self, name: str, value: Any, address: str) -> Future:
         """Put a value on a worker, not through the scheduler."""
-        limit = seconds("transfer-timeout")
-
-        async def scatter() -> Any:
-            # scatter's own timeout is how long it waits for a worker that has gone to come back.
-            return await self._client.scatter(
-                {name: value},
-                workers=[address],
-                direct=self.direct,
-                timeout=1,
-                asynchronous=True,
-            )
-
-        with _leaving():
-            return self._client.sync(scatter, callback_timeout=limit)[name]
+        return self._scatter([({name: value}, [address])])[0]
 
     def broadcast(self, name: str, value: Any, what: str) -> Future:
         """Put a value on every worker that takes tasks: on one, and from worker to worker."""
         there = list(self.workers(what))  # or wait for the first
-        limit, silent = seconds("transfer-timeout"), self._heartbeats.silent
-
-        async def scatter() -> Any:
-            return await self._client.scatter(
-                {name: value},
-                workers=there if silent else None,
-                broadcast=True,
-                direct=self.direct,
-                timeout=1,
-                asynchronous=True,
-            )
-
-        with _leaving(what):
-            return self._client.sync(scatter, callback_timeout=limit)[name]
+        chosen = there if self._heartbeats.silent else None
+        return self._scatter([({name: value}, chosen)], what, broadcast=True)[0]
 
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
         """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
+        pairs = enumerate(zip(values, addresses, strict=True))
+        return self._scatter([({f"{name}-{i}": value}, [at]) for i, (value, at) in pairs])
+
+    def _scatter(
+        self,
+        sends: Iterable[tuple[dict[str, Any], list[str] | None]],
+        what: str = "sending to workers",
+        broadcast: bool = False,
+    ) -> list[Future]:
+        """Put values by their names on these workers, None for all, at the same time."""
 
         async def scatter() -> list[dict[str, Future]]:
+            # scatter's own timeout is how long it waits for a worker that has gone to come back.
             scattering = (
                 self._client.scatter(
-                    {f"{name}-{i}": value},
-                    workers=[address],
-                    direct=self.direct,
-                    timeout=1,
+                    named, workers=workers, broadcast=broadcast, direct=self.direct, timeout=1,
                     asynchronous=True,
                 )
-                for i, (value, address) in enumerate(zip(values, addresses, strict=True))
-            )
+                for named, workers in sends
+            )  # fmt: skip
             return await asyncio.gather(*scattering)
 
         limit = seconds("transfer-timeout")
-        with _leaving():
+        with _leaving(what):
             scattered = self._client.sync(scatter, callback_timeout=limit)
         return [future for futures in scattered for future in futures.values()]
 
@@ -340,14 +318,40 @@ class Cluster:
                 on_error="ignore",
                 callback_timeout=timeout,
             )
-        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+        except UNREACHABLE as error:
             logger.debug("%s was not told: %s", message, error)
             return {}
         return answers
 
     def install(self, plugin: WorkerPlugin, what: str) -> None:
-        """Have all workers, also those that come later, set up a plugin."""
-        installed(self._client, plugin, what, self.check_scheduler)
+        """Have all workers, also those that come later, set up a plugin.
+
+        The scheduler tells all workers, and hands on the broken connection of one that is lost
+        meanwhile. Those that are left are then told again, so that a plugin may be taken away and
+        set up again.
+
+        Raises
+        ------
+        ClusterError
+            When the scheduler is gone, a worker lacks daskdl, or workers are lost again and again.
+        """
+        with daskdl_there(what):
+            for _ in range(ATTEMPTS):
+                try:
+                    self._client.register_plugin(plugin)
+                    return
+                except Exception as error:
+                    if isinstance(error, UNREACHABLE):
+                        self.check_scheduler(what, error)
+                    with suppress(Exception):  # the scheduler would keep it, and not send it again
+                        self._client.unregister_worker_plugin(plugin.name)
+                    if not isinstance(error, UNREACHABLE):
+                        raise
+                    last = error
+            raise ClusterError(
+                f"{what}: expected workers to be there for a second, found that {ATTEMPTS} times "
+                f"one was lost ({one_line(last)}); see the workers' logs"
+            ) from last
 
     def lock(self, name: str) -> Any:
         """Return a lock that the scheduler keeps, and gives back when its holder is lost.
@@ -384,12 +388,9 @@ class Cluster:
             # first graph, which needs what this package imports, read from a slow file system.
             limit = seconds("transfer-timeout")
             answers: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
-        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
-            raise self._gone(what) from error
+        except UNREACHABLE as error:
+            raise ClusterError(
+                f"{what}: the scheduler at {self._address} does not answer any more; start the "
+                "cluster and run again, from the checkpoint if there is one"
+            ) from error
         return answers
-
-    def _gone(self, what: str) -> ClusterError:
-        return ClusterError(
-            f"{what}: the scheduler at {self._address} does not answer any more; start the "
-            "cluster and run again, from the checkpoint if there is one"
-        )

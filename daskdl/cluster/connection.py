@@ -253,14 +253,8 @@ def _environment_as_it_was() -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep what connections say when workers are ended, for instance by Ctrl-C, off the screen."""
-    names = (
-        "distributed.scheduler",
-        "distributed.nanny",
-        "distributed.comm",
-        "distributed.core",
-        "distributed.batched",
-    )
-    loggers = [logging.getLogger(name) for name in names]
+    names = "scheduler", "nanny", "comm", "core", "batched"
+    loggers = [logging.getLogger(f"distributed.{name}") for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Packages whose versions decide speed or results.
-PACKAGES = (
-    "daskdl",
-    "numpy",
-    "scipy",
-    "numba",
-    "dask",
-    "distributed",
-    "xarray",
-    "zarr",
-)
+PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
 #: Beginnings of the names of environment variables that decide speed or results.
 DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")

@@ -41,13 +41,8 @@ def users_line(error: BaseException) -> str:
 def _roots() -> tuple[str, ...]:
     package = str(Path(__file__).parent.parent)
     paths = sysconfig.get_paths()
-    folders = [
-        package,
-        paths["stdlib"],
-        paths["purelib"],
-        paths["platlib"],
-        *site.getsitepackages(),
-    ]
+    libraries = (paths[kind] for kind in ("stdlib", "purelib", "platlib"))
+    folders = [package, *libraries, *site.getsitepackages()]
     return tuple({str(Path(path)) + "/" for path in folders} | {sys.prefix + "/lib/"})
 
 

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,13 +29,8 @@ class Connection(AbstractContextManager["Client"]):
         # end, so that such blocks have to end in turn.
         return self.client
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return self._stack.__exit__(kind, error, trace) if self._end.detach() else None
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error) if self._end.detach() else None
 
     def close(self) -> None:
         """End what was started."""
@@ -57,12 +51,7 @@ class Connection(AbstractContextManager["Client"]):
 class Counted(AbstractContextManager[None]):
     """A context that begins with the first who enters it and ends with the last who leaves.
 
-    Connections need not end in the order in which they began.
-
-    Parameters
-    ----------
-    made : callable
-        Returns the context.
+    Connections need not end in the order in which they began. ``made`` returns the context.
     """
 
     def __init__(self, made: Callable[[], AbstractContextManager[None]]) -> None:

@@ -21,16 +21,7 @@ IF_LOST = (
 def told_losses(client: Client, addresses: Collection[str]) -> str:
     """Return a part of a sentence on those of these workers that have ended unasked.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    addresses : collection of str
-        Of workers that had work, now or before.
-
-    Returns
-    -------
-    str
-        Nothing if none ended, or if the scheduler cannot be asked.
+    It is empty if none ended, or if the scheduler cannot be asked.
     """
     try:
         # Each worker's own topic, since that of all may hold what the scheduler cannot send.

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 def precision_on(name: str, client: Client | None) -> str:
     """Return a precision with its order of sums: that of tiles if all workers have AMX.
 
-    Parameters
-    ----------
-    name : str
-        See :data:`daskdl.kernels.runtime.precision.PRECISIONS`; all but "bf16" stay as they are.
-    client : distributed.Client, optional
-        Without one this process computes.
+    See :data:`daskdl.kernels.runtime.precision.PRECISIONS`; all but "bf16" stay as they are.
     """
     if name != "bf16" or not client:
         return resolved(name)
@@ -34,14 +29,7 @@ def precision_on(name: str, client: Client | None) -> str:
 def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
     """Return ``daskdl.threads``, or those of a worker, or the cores shared out to so many tasks.
 
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        Without one the tasks are done in this process.
-    tasks : int
-        At work at a time in this process.
-    what : str
-        That is about to be done, for errors.
+    Without a client that many tasks are at work at a time in this process.
     """
     asked = setting("threads")
     if asked is not None:

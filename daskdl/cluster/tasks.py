@@ -19,18 +19,10 @@ if TYPE_CHECKING:
 def assign(holders: Sequence[str | None], workers: Mapping[str, int]) -> list[str]:
     """Give every shard a worker; a shard stays where it lies unless that overloads the worker.
 
-    Parameters
-    ----------
-    holders : sequence
-        Address of the worker that holds each shard, None for a shard that is not loaded.
-    workers : mapping of address to threads
-        Those that take part; not empty.
-
-    Returns
-    -------
-    list of address
-        No worker has more than its share by threads, rounded up. New shards go to the worker of
-        the shard before them while it has room, so that the lower sums are local.
+    ``holders`` are the addresses of the workers that hold each shard, None for one that is not
+    loaded; ``workers`` those that take part, and their threads. No worker gets more than its share
+    by threads, rounded up. New shards go to the worker of the shard before them while it has room,
+    so that the lower sums are local.
     """
     threads = sum(workers.values())
     room = {w: -(-len(holders) * n // threads) for w, n in sorted(workers.items())}

@@ -33,21 +33,8 @@ def client_of_other(
 ) -> Client:
     """Return a client of a cluster object, or the client that is given.
 
-    What was given stays as it is when the stack ends: who made it ends it.
-
-    Parameters
-    ----------
-    stack : ExitStack
-        Closes a client that is made here.
-    cluster : Client or Cluster
-        Such as ``LocalCluster``, ``SSHCluster``, dask-kubernetes' ``KubeCluster`` or
-        ``coiled.Cluster``.
-    workers : int, optional
-        To which a cluster object is scaled.
-    timeout : float
-        Seconds until a scheduler that does not answer is an error.
-    name : str
-        Of the cluster, for errors.
+    What was given stays as it is when the stack ends: who made it ends it. A cluster object is
+    scaled to so many workers; its ``name`` is for errors.
 
     Raises
     ------
@@ -93,21 +80,9 @@ def client_of_named(
 ) -> Client:  # fmt: skip
     """Make the cluster that ``module:Class`` names, and return a client of it.
 
-    Parameters
-    ----------
-    stack : ExitStack
-        Ends the cluster.
-    path : Path
-        Of the YAML, for errors.
-    system : str
-        A class, or a function that makes a cluster: ``"dask_kubernetes.operator:KubeCluster"``,
-        ``"distributed:SSHCluster"``, ``"coiled:Cluster"``.
-    options : mapping
-        Its keyword arguments.
-    jobs : int, optional
-        To how many workers it is scaled.
-    timeout : float
-        Seconds until a scheduler that does not answer is an error.
+    ``system`` is a class, or a function that makes a cluster, as
+    ``"dask_kubernetes.operator:KubeCluster"``; it is scaled to so many ``jobs``, and ends with the
+    stack. ``path`` is the YAML's, for errors.
 
     Raises
     ------

@@ -17,9 +17,6 @@ from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Settings of the gateway itself; all others in a YAML are options of the site for its clusters.
-OF_THE_GATEWAY = ("address", "proxy_address", "public_address", "auth")
-
 
 def gateway_client(
     stack: ExitStack, path: Path, options: Mapping[str, Any], workers: int
@@ -30,17 +27,10 @@ def gateway_client(
     the scheduler only, through the gateway's proxy, so that the engines of training hand weights
     through it.
 
-    Parameters
-    ----------
-    stack : ExitStack
-    path : Path
-        Of the YAML, for errors.
-    options : mapping
-        Its content: ``address`` and, where they differ, ``proxy_address`` and ``public_address`` of
-        the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; options of the cluster, such as
-        ``worker_cores``. What is left out is taken from Dask's configuration, under ``gateway``.
-    workers : int
-        How many.
+    ``options`` are the YAML's: ``address`` and, where they differ, ``proxy_address`` and
+    ``public_address`` of the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; options of the
+    cluster, such as ``worker_cores``. What is left out is taken from Dask's configuration, under
+    ``gateway``.
 
     Raises
     ------
@@ -57,18 +47,16 @@ def gateway_client(
             "pip install daskdl[gateway]"
         ) from error
     mistakes = OSError, ValueError, TypeError, RuntimeError
-    settings = {name: options[name] for name in OF_THE_GATEWAY if name in options}
-    more = {name: value for name, value in options.items() if name not in settings}
     try:
-        cluster = GatewayCluster(**settings, **more)
+        cluster = GatewayCluster(**options)
         stack.callback(cluster.shutdown)
         cluster.scale(workers)
         client: Client = stack.enter_context(closing(cluster.get_client()))
     except (*mistakes, GatewayClusterError, GatewayServerError) as error:
-        where = settings.get("address", "the address in Dask's configuration")
+        where = options.get("address", "the address in Dask's configuration")
         raise ClusterError(
             f"{path}: expected the gateway at {where} to start a cluster, found "
-            f"{type(error).__name__}: {' '.join(str(error).split())}; see whether "
+            f"{type(error).__name__}: {one_line(error)}; see whether "
             "it is up, and what options it offers"
         ) from error
     return client

@@ -19,14 +19,7 @@ CLOSING = 2.0
 
 
 class Looking:
-    """Looks for new partitions and their ends now and then, in a thread of its own.
-
-    Parameters
-    ----------
-    source : Source
-    partitions : list of Partition
-        Those that are known.
-    """
+    """Looks for new partitions and their ends now and then, in a thread of its own."""
 
     def __init__(self, source: Source, partitions: list[Partition]) -> None:
         self._source, self.partitions = source, partitions
@@ -65,13 +58,7 @@ def fair(
 ) -> dict[Partition, int]:
     """Give each session as many partitions as the others, one more or less; few change hands.
 
-    Parameters
-    ----------
-    partitions : sequence of Partition
-    owners : mapping of Partition to session
-        Who has it now.
-    sessions : collection of int
-        Those that can take some; not empty.
+    ``owners`` says which session has a partition now; ``sessions`` are not empty.
     """
     least, more = divmod(len(partitions), len(sessions))
     had = {s: [p for p in partitions if owners.get(p) == s] for s in sessions}

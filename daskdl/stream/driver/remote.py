@@ -21,15 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RemoteSession:
-    """One session on one worker.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    spec : Spec
-    model : str
-        sha256 of the model to begin with.
-    """
+    """One session on one worker; ``model`` is the sha256 of the one to begin with."""
 
     def __init__(self, cluster: Cluster, spec: Spec, model: str) -> None:
         self.spec, self._cluster = spec, cluster
@@ -39,7 +31,8 @@ class RemoteSession:
         self.heard = time.monotonic()
         self._asked: ConcurrentFuture[Any] | None = None
         self._sent: dict[str, ConcurrentFuture[Any]] = {}
-        key = f"stream-{spec.run}", spec.number, 0
+        self._place = {"run": spec.work.run, "number": spec.number}
+        key = f"stream-{spec.work.run}", spec.number, 0
         graph = {key: Task(key, run_session, spec)}
         (self._future,) = cluster.submit(graph, [key], Place([spec.address]))
 
@@ -75,10 +68,8 @@ class RemoteSession:
                     self.report, self.heard = Report(**answer), time.monotonic()
                 elif self.report is None:
                     self.heard = time.monotonic()
-        place = {"run": self.spec.run, "number": self.spec.number}
-        self._asked = self._cluster.ask(
-            self.spec.address, {"op": "daskdl_stream", **place, "orders": self.orders.message()}
-        )
+        message = {"op": "daskdl_stream", **self._place, "orders": self.orders.message()}
+        self._asked = self._cluster.ask(self.spec.address, message)
 
     def send(self, file: ModelFile) -> None:
         """Send a model, unless it is on its way or cannot be used there."""
@@ -86,8 +77,9 @@ class RemoteSession:
         rejected = self.report.rejected if self.report is not None else {}
         if (sent is not None and not sent.done()) or file.sha256 in rejected:
             return
-        message = {"run": self.spec.run, "number": self.spec.number}
-        message |= {"op": "daskdl_stream_model", "name": file.name, "data": file.data}
+        message = {
+            "op": "daskdl_stream_model", **self._place, "name": file.name, "data": file.data,
+        }  # fmt: skip
         self._sent[file.sha256] = self._cluster.ask(self.spec.address, message)
 
     def over(self) -> bool:
@@ -111,12 +103,7 @@ class RemoteSession:
         """Return how its task has ended."""
         if error := self.failure():
             return f"{type(error).__name__}: {error}"
-        if self.report is not None and self.report.state in (
-            "fenced",
-            "expired",
-            "stopped",
-            "aborted",
-        ):
+        if self.report is not None and self.report.state not in ("starting", "working"):
             return f"{self.report.state} {self.report.error}".strip()
         return str(self._future.status)
 

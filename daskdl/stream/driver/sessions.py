@@ -15,11 +15,9 @@ from daskdl.cluster.settings import seconds
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.stream.driver.partitions import Ownership
 from daskdl.stream.driver.remote import RemoteSession
-from daskdl.stream.queues.protocols import Sink, Source
 from daskdl.stream.queues.records import Partition
-from daskdl.stream.worker.inference import Inference
 from daskdl.stream.worker.model_file import ModelFile
-from daskdl.stream.worker.orders import Limits, Report, Spec
+from daskdl.stream.worker.orders import Report, Spec, Work
 
 logger = logging.getLogger(__name__)
 
@@ -33,59 +31,30 @@ FAILURES = 20
 
 @dataclass
 class HandOver:
-    """Partitions that have lost their session.
-
-    Attributes
-    ----------
-    session : int
-    worker : str
-    why : str
-    heard : float
-        When the session was last heard of (s, ``time.monotonic()``).
-    partitions : set of Partition
-        Those that nobody reads yet.
-    seconds : float
-        From ``heard`` to when the others read all of them; NaN before.
-    """
+    """Partitions that have lost their session."""
 
     session: int
     worker: str
     why: str
+    #: When the session was last heard of (s, ``time.monotonic()``).
     heard: float
+    #: Those that nobody reads yet.
     partitions: set[Partition]
+    #: From ``heard`` to when the others read all of them; NaN before.
     seconds: float = float("nan")
 
 
 class Sessions:
     """All sessions of a stream.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    what : str
-        Begins errors.
-    run : str
-    source, sink, inference, limits, silence :
-        Of the stream.
-    model : ModelFile
-        To begin with.
+    ``what`` begins errors, ``work`` is what a session does, and ``model`` the first that it uses.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        what: str,
-        run: str,
-        source: Source,
-        sink: Sink,
-        inference: Inference,
-        limits: Limits,
-        silence: float,
-        model: ModelFile,
+        self, cluster: Cluster, what: str, work: Work, silence: float, model: ModelFile
     ) -> None:
-        self._cluster, self._what, self._run = cluster, what, run
-        self._source, self._sink, self._inference = source, sink, inference
-        self._limits, self._silence = limits, silence
+        self._cluster, self._what, self._work = cluster, what, work
+        self._sink, self._silence = work.sink, silence
         self.model, self._before = model, model
         self.sessions: dict[int, RemoteSession] = {}
         #: Last reports of sessions that have ended.
@@ -215,10 +184,7 @@ class Sessions:
             if address in busy or not free or now < self._not_before.get(address, 0):
                 continue
             self._number += 1
-            spec = Spec(
-                self._run, self._number, free.pop(0), address, self._source, self._sink,
-                self._inference, self._limits,
-            )  # fmt: skip
+            spec = Spec(self._work, self._number, free.pop(0), address)
             self.sessions[self._number] = RemoteSession(self._cluster, spec, self.model.sha256)
 
     def _check_models(self) -> None:

@@ -23,7 +23,7 @@ from daskdl.stream.worker.host import Host
 from daskdl.stream.worker.inference import Inference
 from daskdl.stream.worker.messages import Decode, Routes, schema
 from daskdl.stream.worker.model_file import ModelFile, ServedModel
-from daskdl.stream.worker.orders import Limits
+from daskdl.stream.worker.orders import Limits, Work
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -170,10 +170,8 @@ class Stream:
         with ExitStack() as stack:
             looking = Looking(self.source, partitions)
             stack.callback(looking.close)
-            sessions = Sessions(
-                cluster, name, self._run, self.source, self.sink, self.inference, self.limits,
-                self.silence, self.model,
-            )  # fmt: skip
+            work = Work(self._run, self.source, self.sink, self.inference, self.limits)
+            sessions = Sessions(cluster, name, work, self.silence, self.model)
             stack.callback(sessions.close)
             sessions.fence_all(len(partitions))
             self.source.claim(self._run)
@@ -188,7 +186,8 @@ class Stream:
                         f"{looking.owner} has taken it over; stop one of the two, or give it "
                         "another group"
                     )
-                self._take_swaps(sessions)
+                while not self._swaps.empty():
+                    sessions.use(self._swaps.get())
                 sessions.look(partitions)
                 self.status.take(sessions)
                 if watch is not None:
@@ -201,10 +200,6 @@ class Stream:
             sessions.stop(self.stop_within)
             self.status.take(sessions)
         return self.status
-
-    def _take_swaps(self, sessions: Sessions) -> None:
-        while not self._swaps.empty():
-            sessions.use(self._swaps.get())
 
     def _end_others(self, cluster: Cluster) -> None:
         """End sessions of an earlier run of the group whose driver was lost."""

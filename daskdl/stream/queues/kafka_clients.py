@@ -15,13 +15,7 @@ OURS = (
 
 
 def confluent() -> Any:
-    """Return the module confluent_kafka.
-
-    Raises
-    ------
-    MissingExtraError
-        When it is not installed.
-    """
+    """Return the module confluent_kafka; a MissingExtraError where it is not installed."""
     try:
         import confluent_kafka
     except ImportError as error:
@@ -80,12 +74,9 @@ class Brokers:
             When librdkafka does not take a setting.
         """
         kafka = confluent()
-        if kind == "AdminClient":
-            from confluent_kafka.admin import AdminClient
+        import confluent_kafka.admin
 
-            made = AdminClient
-        else:
-            made = getattr(kafka, kind)
+        made = getattr(confluent_kafka.admin if kind == "AdminClient" else kafka, kind)
         chosen = {
             name if callable(value) else name.replace("_", "."): value
             for name, value in settings.items()

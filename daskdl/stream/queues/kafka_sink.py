@@ -129,14 +129,8 @@ class KafkaSink:
 class KafkaWriter:
     """Produces outputs to Kafka.
 
-    Parameters
-    ----------
-    producer : confluent_kafka.Producer
-    failed : list of str
-        To which the producer adds why a message was not delivered.
-    exactly_once : bool
-    patience : float
-        Seconds that a commit may take while brokers do not answer.
+    To ``failed`` the producer adds why a message was not delivered; ``patience`` are the seconds
+    that a commit may take while brokers do not answer.
     """
 
     def __init__(

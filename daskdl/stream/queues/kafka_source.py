@@ -149,15 +149,7 @@ class KafkaSource(Source):
 
 
 class KafkaReader(Places):
-    """Reads assigned partitions of Kafka.
-
-    Parameters
-    ----------
-    connect : callable
-        Returns a confluent_kafka.Consumer.
-    run : str
-        Metadata of the offsets that it commits.
-    """
+    """Reads assigned partitions of Kafka; ``run`` is the metadata of the offsets it commits."""
 
     def __init__(self, connect: Callable[[], Any], run: str) -> None:
         super().__init__()

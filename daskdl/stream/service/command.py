@@ -15,7 +15,7 @@ from daskdl.stream.queues.kafka_sink import KafkaSink
 from daskdl.stream.queues.kafka_source import KafkaSource
 from daskdl.stream.service.configuration import Configuration
 from daskdl.stream.service.live import shown
-from daskdl.stream.service.model_orders import ControlTopic, ModelOrders, WatchedFile, following
+from daskdl.stream.service.model_orders import ControlTopic, WatchedFile, following
 from daskdl.stream.worker.orders import Limits
 
 
@@ -37,7 +37,7 @@ def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
         silence=c.silence,
         stop_within=c.stop_within,
     )
-    orders: list[ModelOrders] = [WatchedFile(c.model)] if c.watch else []
+    orders: list[WatchedFile | ControlTopic] = [WatchedFile(c.model)] if c.watch else []
     if c.control is not None:
         orders.append(ControlTopic(brokers, c.control, c.group))
     # Settings, brokers and topics are looked at before a cluster is started for them.

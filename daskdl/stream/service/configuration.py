@@ -25,42 +25,11 @@ KINDS: list[tuple[Any, str, tuple[type, ...]]] = [
 
 @dataclass
 class Configuration:
-    """All that a stream from Kafka to Kafka needs; names are those of the options and the YAML.
+    """All that a stream from Kafka to Kafka needs; the options of the same names explain it.
 
-    Parameters
-    ----------
-    brokers : str
-        ``host:port``, several with commas.
-    topics : str
-        Of the messages, several with commas: ``--in``, and ``in`` in YAML.
-    out : str
-        Topic of the answers.
-    model : str
-        Path or URL of a model file.
-    dead_letter : str, optional
-        Topic of messages that cannot be decoded or predicted, by default ``<out>.dead-letter``.
-    group : str
-    cluster : str
-        As for :func:`daskdl.cluster.connect`.
-    workers : int, optional
-    exactly_once, echo, create_topics, watch, until_end : bool
-        ``watch``: use the model file again when it is replaced.
-    schema : str, optional
-        See :func:`daskdl.stream.worker.messages.schema`.
-    start : "earliest" or "latest"
-    control : str, optional
-        Topic of model orders.
-    batch : int
-    silence, stop_within : float
-        See :class:`daskdl.stream.Stream`.
-    seconds : float, optional
-        Stop after so many.
-    kafka : mapping
-        Settings of librdkafka, such as ``sasl.password``.
-    routes : mapping of str to str
-        Topics by label.
-    unsure : mapping
-        ``below``, a probability, and ``topic``, for answers below it.
+    In YAML alone stand ``silence`` and ``stop_within`` (s), see :class:`daskdl.stream.Stream`;
+    ``routes``, topics by label; and ``unsure``: ``below``, a probability, and ``topic``, for
+    answers below it. ``topics`` of the messages is ``in`` there.
     """
 
     brokers: str = ""
@@ -88,13 +57,7 @@ class Configuration:
     unsure: Mapping[str, Any] = field(default_factory=dict)
 
     def routing(self) -> Routes:
-        """Return the topics of answers.
-
-        Raises
-        ------
-        SettingsError
-            When ``unsure`` is not complete.
-        """
+        """Return the topics of answers; a SettingsError when ``unsure`` is not complete."""
         dead = self.dead_letter or f"{self.out}.dead-letter"
         if not self.unsure:
             return Routes(self.out, dead, self.routes)

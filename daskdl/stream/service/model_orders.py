@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from daskdl.errors import DaskdlError, SettingsError
 from daskdl.stream.queues.kafka_clients import Brokers, confluent
@@ -21,24 +21,8 @@ logger = logging.getLogger(__name__)
 EVERY = 0.5
 
 
-class ModelOrders(Protocol):
-    """Protocol of what says which model is to be used."""
-
-    def newest(self) -> ModelFile | None:
-        """Return the model that was ordered since the last call, None if there was none."""
-
-    def close(self) -> None:
-        """Close connections."""
-
-
 class WatchedFile:
-    """A model file that others replace.
-
-    Parameters
-    ----------
-    path : path
-        Of a local file.
-    """
+    """A local model file that others replace."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -130,7 +114,9 @@ def _ordered(value: bytes | None, topic: str) -> tuple[str, str | None]:
 
 
 @contextmanager
-def following(orders: list[ModelOrders], swap: Callable[[ModelFile], Any]) -> Iterator[None]:
+def following(
+    orders: Sequence[WatchedFile | ControlTopic], swap: Callable[[ModelFile], Any]
+) -> Iterator[None]:
     """Swap models as they are ordered, in a thread; one that cannot be used is told on the log."""
     ending = threading.Event()
 

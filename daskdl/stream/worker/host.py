@@ -43,7 +43,7 @@ class Host(WorkerPlugin):
         self._withdraw()
 
     def _reports(self) -> list[tuple[str, Report]]:
-        return [(s.spec.source.group, Report(**s.report())) for s in [*self.sessions.values()]]
+        return [(s.spec.work.source.group, Report(**s.report())) for s in [*self.sessions.values()]]
 
     def ask(self, run: str, number: int, orders: Mapping[str, Any]) -> dict[str, Any]:
         """Hand orders to a session, and return its report; empty if it has not begun."""
@@ -79,7 +79,7 @@ class Host(WorkerPlugin):
         others = [
             session
             for (of, _), session in self.sessions.items()
-            if of != run and session.spec.source.group == group
+            if of != run and session.spec.work.source.group == group
         ]
         for session in others:
             session.end()
@@ -93,10 +93,10 @@ def run_session(spec: Spec) -> dict[str, Any]:
         return {}  # its worker was lost, and it has no business here
     host: Host = worker.plugins[Host.name]
     session = Session(spec)
-    host.sessions[spec.run, spec.number] = session
+    host.sessions[spec.work.run, spec.number] = session
     try:
         return session.run()
     except Exception as error:
         raise TaskError(f"stream at worker {spec.address}", error) from error
     finally:
-        host.sessions.pop((spec.run, spec.number), None)
+        host.sessions.pop((spec.work.run, spec.number), None)

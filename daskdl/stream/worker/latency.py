@@ -49,18 +49,11 @@ class Histogram:
 
 
 class BatchLimit:
-    """The most records that the next batch may have.
+    """The most records that the next batch may have, never more than ``largest``.
 
-    It begins small, at most doubles from batch to batch, and follows the speed that was measured:
-    a slow model gets small batches, so that no answer waits long for others, a quick one large
-    batches, which cost fewer calls and transactions.
-
-    Parameters
-    ----------
-    largest : int
-        Never more records than this.
-    seconds : float
-        That a batch shall take.
+    It begins small, at most doubles from batch to batch, and follows the speed that was measured,
+    so that a batch takes about so many seconds: a slow model gets small batches, so that no answer
+    waits long for others, a quick one large batches, which cost fewer calls and transactions.
     """
 
     def __init__(self, largest: int, seconds: float) -> None:

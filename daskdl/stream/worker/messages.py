@@ -6,6 +6,7 @@ import importlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from daskdl.errors import DataError, SettingsError
@@ -14,48 +15,14 @@ from daskdl.errors import DataError, SettingsError
 Decode = Callable[[bytes], Any]
 
 
-class Text:
-    """The whole message is a text in UTF-8."""
-
-    def __call__(self, value: bytes) -> str:
-        """Return the text of a message."""
-        return value.decode()
-
-
-class Field:
-    """The message is a JSON object, and one of its fields is asked about.
-
-    Parameters
-    ----------
-    name : str
-        Of the field; inner ones with dots, ``call.text``.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name, self._path = name, name.split(".")
-
-    def __call__(self, value: bytes) -> Any:
-        """Return the field of a message.
-
-        Raises
-        ------
-        DataError
-            When there is none.
-        """
-        field = json.loads(value)
-        for step in self._path:
-            if not isinstance(field, dict) or step not in field:
-                raise DataError(f"expected a JSON object with the field {self.name}, found none")
-            field = field[step]
-        return field
-
-
-class Numbers:
-    """The message is a JSON list of numbers, nested for more axes."""
-
-    def __call__(self, value: bytes) -> Any:
-        """Return the list of a message."""
-        return json.loads(value)
+def field_of(name: str, value: bytes) -> Any:
+    """Return one field of a JSON object, inner ones with dots (``call.text``); or a DataError."""
+    content = json.loads(value)
+    for step in name.split("."):
+        if not isinstance(content, dict) or step not in content:
+            raise DataError(f"expected a JSON object with the field {name}, found none")
+        content = content[step]
+    return content
 
 
 def schema(spec: str | Decode) -> Decode:
@@ -64,7 +31,8 @@ def schema(spec: str | Decode) -> Decode:
     Parameters
     ----------
     spec : str or callable
-        ``text``, ``numbers``, ``json:<field>``, ``<module>:<function>``, or the function itself.
+        ``text``, the whole message in UTF-8; ``numbers``, a JSON list of them, nested for more
+        axes; ``json:<field>``, ``<module>:<function>``, or the function itself.
 
     Raises
     ------
@@ -75,9 +43,9 @@ def schema(spec: str | Decode) -> Decode:
         return spec
     kind, _, name = spec.partition(":")
     if kind in ("text", "numbers") and not name:
-        return Text() if kind == "text" else Numbers()
+        return bytes.decode if kind == "text" else json.loads
     if kind == "json" and name:
-        return Field(name)
+        return partial(field_of, name)
     if name:
         try:
             fields = getattr(importlib.import_module(kind), name)

@@ -13,13 +13,7 @@ STEP = 4
 
 
 class StreamMetrics:
-    """A collector of prometheus_client.
-
-    Parameters
-    ----------
-    reports : callable
-        Returns (group, report) of each session in this process.
-    """
+    """A collector of prometheus_client; ``reports`` gives those of all sessions in this process."""
 
     def __init__(self, reports: Callable[[], Iterable[tuple[str, Report]]]) -> None:
         self._reports = reports

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from daskdl.stream.queues.protocols import Sink, Source
 from daskdl.stream.queues.records import Partition
@@ -38,27 +38,10 @@ class Limits:
     lease: float = 5.0
 
 
-@dataclass(frozen=True)
-class Spec:
-    """The assignment with which a session begins.
-
-    Parameters
-    ----------
-    run : str
-    number : int
-        Of the session, in the order in which they began: its generation.
-    slot : int
-        The sink's writer that it is.
-    address : str
-        Of the worker.
-    source, sink, inference, limits :
-        Of the stream.
-    """
+class Work(NamedTuple):
+    """The work of all sessions of one run of a stream."""
 
     run: str
-    number: int
-    slot: int
-    address: str
     source: Source
     sink: Sink
     inference: Inference
@@ -66,26 +49,29 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Orders:
-    """Orders for a session from now on.
+class Spec:
+    """The assignment with which a session begins."""
 
-    Parameters
-    ----------
-    number : int
-        Grows whenever partitions or ``stop`` are others than before.
-    partitions : tuple of Partition
-        That it reads, and no others.
-    model : str
-        sha256 of the model that it uses once it has it.
-    stop : bool
-        Whether it finishes what is under way and ends.
-    within : float
-        Seconds that it has for that.
-    """
-
+    work: Work
+    #: Of the session, in the order in which they began: its generation.
     number: int
+    #: The sink's writer that it is.
+    slot: int
+    #: Of the worker.
+    address: str
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Orders for a session from now on."""
+
+    #: Grows whenever partitions or ``stop`` are others than before.
+    number: int
+    #: That it reads, and no others.
     partitions: tuple[Partition, ...]
+    #: sha256 of the model that it uses once it has it.
     model: str
+    #: Whether it finishes what is under way and ends, and the seconds that it has for that.
     stop: bool = False
     within: float = 30.0
 
@@ -102,48 +88,31 @@ class Orders:
 
 @dataclass
 class Report:
-    """The report of a session; counts are those since its beginning.
+    """The report of a session; counts are those since its beginning."""
 
-    Attributes
-    ----------
-    state : "starting", "working", "stopped", "aborted", "fenced" or "expired"
-        Aborted is one that could not commit what was under way when it was to stop.
-    applied : int
-        Number of the orders that it follows.
-    model : str
-        sha256 of the model at work.
-    models : list of str
-        sha256 of all that it has.
-    rejected : dict of str to str
-        Models that it cannot use, and why.
-    records, answers, dead, errors, missing : int
-        Records committed; answers and dead letters among their outputs; times that it had to read
-        again; offsets that the broker had not any more.
-    error : str
-        The last error.
-    milliseconds : float
-        Sum of all latencies.
-    latencies : list of (int, int)
-        See :meth:`daskdl.stream.worker.latency.Histogram.sparse`.
-    positions : list of (topic, partition, offset, at its end)
-    ended : bool
-        Whether it has read and committed all its partitions to their ends.
-    """
-
+    #: "starting", "working", "stopped", "aborted", "fenced" or "expired"; aborted is one that could
+    #: not commit what was under way when it was to stop.
     state: str = "starting"
+    #: Number of the orders that it follows.
     applied: int = 0
+    #: sha256 of the model at work, of all that it has, and of those it cannot use, with why.
     model: str = ""
     models: list[str] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
+    #: Records committed; answers and dead letters among their outputs.
     records: int = 0
     answers: int = 0
     dead: int = 0
+    #: Times that it had to read again; offsets that the broker had not any more; the last error.
     errors: int = 0
     missing: int = 0
     error: str = ""
+    #: Sum of all latencies, and :meth:`daskdl.stream.worker.latency.Histogram.sparse` of them.
     milliseconds: float = 0.0
     latencies: list[tuple[int, int]] = field(default_factory=list)
+    #: (topic, partition, offset, at its end) of each partition.
     positions: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    #: Whether it has read and committed all its partitions to their ends.
     ended: bool = False
 
     def histogram(self) -> Histogram:

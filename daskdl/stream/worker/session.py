@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,10 +60,10 @@ class Session:
         self._models: dict[str, ServedModel] = {}
         self._report, self._latencies = Report(), Histogram()
         self._reader: Reader | None = None
-        self._batches: queue.Queue[Batch] = queue.Queue(max(1, spec.limits.under_way))
+        self._batches: queue.Queue[Batch] = queue.Queue(max(1, spec.work.limits.under_way))
         self._trouble: Exception | None = None
         self._queued: dict[Partition, int] = {}  # positions that are committed or will be
-        self._limit = BatchLimit(spec.limits.batch, spec.limits.batch_seconds)
+        self._limit = BatchLimit(spec.work.limits.batch, spec.work.limits.batch_seconds)
         self._told = "", -math.inf  # the error that was logged last, and when it is again
         #: A message as the model gets it, for a trial of the next one.
         self.sample: Any = None
@@ -73,7 +73,7 @@ class Session:
     def order(self, orders: Orders) -> None:
         """Take orders, unless they come too late."""
         now = time.monotonic()
-        if now - self._asked > self.spec.limits.lease:
+        if now - self._asked > self.spec.work.limits.lease:
             self._expired = True  # the driver may have given its partitions to others
         if self._orders is None or orders.number >= self._orders.number:
             self._asked, self._orders = now, orders
@@ -118,17 +118,13 @@ class Session:
             if self._given_up():
                 return self._ended("expired")
             time.sleep(0.01)
+        work = self.spec.work
         try:
-            reader = self.spec.source.reader(self.spec.run)
-            try:
-                writer = self.spec.sink.writer(self.spec.slot)
-                try:
-                    return self._work(reader, writer)
-                finally:
-                    writer.close()
-            finally:
-                self._reader = None
-                reader.close()
+            with (
+                closing(work.source.reader(work.run)) as reader,
+                closing(work.sink.writer(self.spec.slot)) as writer,
+            ):
+                return self._work(reader, writer)
         except FencedError as error:
             self._report.error = str(error)
             return self._ended("fenced")
@@ -167,6 +163,7 @@ class Session:
             committing.join(LEFT)
             if committing.is_alive():
                 logger.warning("session %d leaves a call of its sink behind", self.spec.number)
+            self._reader = None
 
     def _given_up_as(self) -> dict[str, Any]:
         """Return the last report of a session that leaves what is under way."""
@@ -193,7 +190,7 @@ class Session:
     def _given_up(self) -> bool:
         """Return whether the driver is gone, or the time to finish is over."""
         now = time.monotonic()
-        self._expired = self._expired or now - self._asked > self.spec.limits.lease
+        self._expired = self._expired or now - self._asked > self.spec.work.limits.lease
         return self._expired or now > self._stop_by
 
     def _trying(self, step: Any, reader: Reader, orders: Orders) -> None:
@@ -218,11 +215,11 @@ class Session:
         if not positions:
             return
         began = time.perf_counter()
-        outputs, dead = self.spec.inference(model, records)
+        outputs, dead = self.spec.work.inference(model, records)
         self._limit.worked(len(records), time.perf_counter() - began)
         if records and self.sample is None and records[-1].value is not None:
             with suppress(Exception):
-                self.sample = self.spec.inference.decode(records[-1].value)
+                self.sample = self.spec.work.inference.decode(records[-1].value)
         self._put(Batch(outputs, dead, positions))
 
     def _put(self, batch: Batch) -> None:

@@ -1,16 +1,26 @@
-"""Small models of texts, and the streams that use them."""
+"""Small models of texts and numbers, and the streams that use them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ci.kafka import make_topics, offsets_of, produce, read_all
 from daskdl.data.text import Vocabulary
 from daskdl.models import TextClassifier
 from daskdl.nn import Linear, ReLU, Sequential
 from daskdl.nn.core.modelfile import save
-from daskdl.stream import ModelFile, text_metadata
+from daskdl.stream import (
+    Brokers,
+    KafkaSink,
+    KafkaSource,
+    ModelFile,
+    Routes,
+    Stream,
+    text_metadata,
+)
 
 LABELS = ["money", "health", "sports"]
 
@@ -38,3 +48,25 @@ def utterances(n: int, seed: int = 0) -> list[bytes]:
     """Return texts of five words."""
     rng = np.random.default_rng(seed)
     return [" ".join(f"w{i}" for i in row).encode() for row in rng.integers(0, 20, (n, 5))]
+
+
+def stream_of(
+    brokers: Brokers, name: str, model: ModelFile, exactly_once: bool = False, **options: Any
+) -> Stream:
+    """Return a stream from a topic to those of its answers and dead letters."""
+    sink = KafkaSink(brokers, name, exactly_once)
+    routes = Routes(f"{name}-out", f"{name}-dead")
+    return Stream(KafkaSource(brokers, [name], name), sink, model, routes, **options)
+
+
+def begun(real: Any, name: str, records: int) -> Brokers:
+    """Make a stream's topics at a broker, with so many utterances to answer."""
+    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
+    produce(real.servers, name, 4, utterances(records))
+    return Brokers(real.servers)
+
+
+def once_and_in_order(servers: str, name: str, records: int) -> None:
+    """Check that each of so many records, in four partitions, was answered once, in order."""
+    for number, messages in read_all(servers, f"{name}-out").items():
+        assert offsets_of(messages) == list(range(len(range(number, records, 4))))

@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from ci.kafka import make_topics, offsets_of, produce, read_all
+from ci.kafka import produce, read_all
 from daskdl.errors import ClusterError
-from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
-from tests.daskdl.stream.models import utterances
+from daskdl.stream import Limits, Stream
+from tests.daskdl.stream.models import begun, once_and_in_order, stream_of, utterances
 
 pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.kills
@@ -22,28 +22,12 @@ pytestmark = pytest.mark.kills
 #: Seconds in which partitions of a killed worker are read again, and what the machine may add.
 HAND_OVER, LEEWAY = 3.0, 10.0
 
-
-def topics_of(real, name, values) -> Brokers:
-    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
-    produce(real.servers, name, 4, values)
-    return Brokers(real.servers)
-
-
-def stream_of(brokers, name, model, **options) -> Stream:
-    return Stream(
-        KafkaSource(brokers, [name], name), KafkaSink(brokers, name, exactly_once=True), model,
-        Routes(f"{name}-out", f"{name}-dead"), limits=Limits(batch=8, lease=4.0), **options,
-    )  # fmt: skip
-
-
-def once_and_in_order(real, name, records: int) -> None:
-    for number, messages in read_all(real.servers, f"{name}-out").items():
-        assert offsets_of(messages) == list(range(len(range(number, records, 4))))
+ONCE = {"exactly_once": True, "limits": Limits(batch=8, lease=4.0)}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_lost_worker_hands_its_partitions_over(client, real, name, model, number):
-    brokers = topics_of(real, name, utterances(400))
+    brokers = begun(real, name, 400)
     pids = client.run(os.getpid)
     lost: list[int] = []
 
@@ -59,21 +43,23 @@ def test_a_lost_worker_hands_its_partitions_over(client, real, name, model, numb
             if all(r.ended for r in stream.status.workers.values()):
                 stream.stop()
 
-    status = stream_of(brokers, name, model, silence=5.0).run(client, watch=watch, seconds=100)
+    status = stream_of(brokers, name, model, **ONCE, silence=5.0).run(
+        client, watch=watch, seconds=100
+    )
     assert lost
     (first, *_) = status.hand_overs
     waited = 5.0 if number == signal.SIGSTOP else 0.0
     assert first.seconds < waited + HAND_OVER + LEEWAY
-    once_and_in_order(real, name, 800)
+    once_and_in_order(real.servers, name, 800)
 
 
 def test_a_second_driver_takes_the_group_over(client, real, name, model):
-    brokers = topics_of(real, name, utterances(40))
+    brokers = begun(real, name, 40)
     errors: list[BaseException] = []
 
     def first() -> None:
         try:
-            stream_of(brokers, name, model).run(client, seconds=60)
+            stream_of(brokers, name, model, **ONCE).run(client, seconds=60)
         except ClusterError as error:
             errors.append(error)
 
@@ -82,20 +68,20 @@ def test_a_second_driver_takes_the_group_over(client, real, name, model):
     limit = time.monotonic() + 60
     while sum(map(len, read_all(real.servers, f"{name}-out").values())) < 40:
         assert time.monotonic() < limit
-    second = stream_of(brokers, name, model)
+    second = stream_of(brokers, name, model, **ONCE)
     produce(real.servers, name, 4, utterances(40))
     second.run(client, seconds=60, watch=lambda s: errors and s.stop())
     thread.join(60)
     assert "has taken it over; stop one of the two" in str(errors[0])
-    stream_of(brokers, name, model).run(client, until_end=True, seconds=60)
-    once_and_in_order(real, name, 80)
+    stream_of(brokers, name, model, **ONCE).run(client, until_end=True, seconds=60)
+    once_and_in_order(real.servers, name, 80)
 
 
 @pytest.mark.long
 def test_sigterm_ends_the_command_with_all_committed(real, name, model, tmp_path):
     import json
 
-    topics_of(real, name, utterances(400))
+    begun(real, name, 400)
     (tmp_path / "m.safetensors").write_bytes(model.data)
     command = [
         sys.executable, "-m", "daskdl.cli", "stream", "--brokers", real.servers,

@@ -9,30 +9,14 @@ import ssl
 
 import pytest
 
-from ci.kafka import make_topics, offsets_of, produce, proxy, read_all
+from ci.kafka import proxy
 from daskdl.errors import ClusterError
-from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
-from tests.daskdl.stream.models import utterances
+from daskdl.stream import Brokers, KafkaSource, Limits, Stream
+from tests.daskdl.stream.models import begun, once_and_in_order, stream_of
 
 pytest.importorskip("confluent_kafka")
 
-
-def stream_of(brokers, name, model, **options) -> Stream:
-    return Stream(
-        KafkaSource(brokers, [name], name), KafkaSink(brokers, name, exactly_once=True), model,
-        Routes(f"{name}-out", f"{name}-dead"), limits=Limits(batch=8, lease=4.0), silence=5.0,
-        **options,
-    )  # fmt: skip
-
-
-def begun(real, name, records) -> None:
-    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
-    produce(real.servers, name, 4, utterances(records))
-
-
-def once_and_in_order(real, name, records) -> None:
-    for number, messages in read_all(real.servers, f"{name}-out").items():
-        assert offsets_of(messages) == list(range(len(range(number, records, 4))))
+ONCE = {"exactly_once": True, "limits": Limits(batch=8, lease=4.0), "silence": 5.0}
 
 
 @pytest.mark.slow
@@ -49,20 +33,19 @@ def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name,
             if len(cuts) == 4 and all(r.ended for r in stream.status.workers.values()):
                 stream.stop()
 
-        status = stream_of(Brokers(between.servers), name, model).run(
+        status = stream_of(Brokers(between.servers), name, model, **ONCE).run(
             client, watch=watch, seconds=60
         )
         assert sum(cuts) > 0
         assert between.taken > between.dropped > 0
     assert status.records >= 400
-    once_and_in_order(real, name, 400)
+    once_and_in_order(real.servers, name, 400)
 
 
 @pytest.mark.kills
 @pytest.mark.long
 def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real, name, model):
-    begun(real, name, 3000)
-    brokers = Brokers(real.servers)
+    brokers = begun(real, name, 3000)
 
     def watch(stream: Stream) -> None:
         if stream.status.records > 40:
@@ -71,12 +54,14 @@ def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real
 
     try:
         with pytest.raises(ClusterError, match="within 2 s, found"):
-            stream_of(brokers, name, model, stop_within=2.0).run(client, watch=watch, seconds=60)
+            stream_of(brokers, name, model, **ONCE, stop_within=2.0).run(
+                client, watch=watch, seconds=60
+            )
         assert client.submit(int, "7", pure=False).result(60) == 7  # its threads are free again
     finally:
         real.signal(signal.SIGCONT)
-    stream_of(brokers, name, model).run(client, until_end=True, seconds=60)
-    once_and_in_order(real, name, 3000)
+    stream_of(brokers, name, model, **ONCE).run(client, until_end=True, seconds=60)
+    once_and_in_order(real.servers, name, 3000)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +112,7 @@ def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, mo
         "security.protocol": "sasl_ssl",
         "ssl.ca.location": str(certificate / "cert.pem"),
     }
-    stream = stream_of(Brokers(secured.servers, settings), name, model)
+    stream = stream_of(Brokers(secured.servers, settings), name, model, **ONCE)
     status = stream.run(
         client,
         watch=lambda s: (
@@ -139,7 +124,7 @@ def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, mo
     )
     assert status.records == 80
     assert min(secured.bytes) > 0
-    once_and_in_order(real, name, 80)
+    once_and_in_order(real.servers, name, 80)
 
 
 PLAIN = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "s3cret"}

@@ -6,54 +6,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci.kafka import answers_of, make_topics, offsets_of, produce, read_all
+from ci.kafka import answers_of, produce, read_all
 from daskdl.errors import ModelFileError
-from daskdl.stream import (
-    Brokers,
-    KafkaSink,
-    KafkaSource,
-    Limits,
-    ModelFile,
-    Routes,
-    Stream,
-)
+from daskdl.stream import Limits, ModelFile, Stream
 from daskdl.stream.driver.partitions import Ownership, fair
 from daskdl.stream.queues.records import Partition
-from tests.daskdl.stream.models import number_model, text_model, utterances
+from tests.daskdl.stream.models import (
+    begun,
+    number_model,
+    once_and_in_order,
+    stream_of,
+    text_model,
+    utterances,
+)
 
 pytest.importorskip("confluent_kafka")
-
-
-def stream_of(brokers, name, model, exactly_once=False, **options) -> Stream:
-    sink = KafkaSink(brokers, name, exactly_once)
-    routes = Routes(f"{name}-out", f"{name}-dead")
-    return Stream(KafkaSource(brokers, [name], name), sink, model, routes, **options)
-
-
-def in_order(brokers, topic, records: int, partitions: int = 4) -> None:
-    found = read_all(brokers.servers, topic)
-    for number, messages in found.items():
-        expected = len(range(number, records, partitions))
-        assert offsets_of(messages) == list(range(expected))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exactly_once", [False, True])
 def test_every_record_is_answered_once_and_in_order(client, real, name, model, exactly_once):
-    brokers = Brokers(real.servers)
-    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
-    values = utterances(400)
-    produce(real.servers, name, 4, values)
+    brokers = begun(real, name, 400)
     status = stream_of(brokers, name, model, exactly_once).run(client, until_end=True, seconds=60)
     told = status.as_dict()
     assert (told["records"], told["answers"], told["dead_letters"]) == (400, 400, 0)
     assert told["latency_ms"]["p99"] > 0
-    in_order(brokers, f"{name}-out", 400)
+    once_and_in_order(real.servers, name, 400)
     # Another run begins where this has ended.
-    produce(real.servers, name, 4, values[:4])
+    produce(real.servers, name, 4, utterances(4))
     again = stream_of(brokers, name, model, exactly_once).run(client, until_end=True, seconds=60)
     assert again.records == 4
-    in_order(brokers, f"{name}-out", 404)
+    once_and_in_order(real.servers, name, 404)
 
 
 @pytest.mark.slow
@@ -160,7 +143,7 @@ def test_workers_that_come_and_go_get_and_leave_their_share(client_of, cluster, 
     assert shares[-1] == [2, 2]
     assert [1, 1, 2] in shares
     assert status.records == 40
-    in_order(mock, f"{name}-out", 40)
+    once_and_in_order(mock.servers, name, 40)
 
 
 def partitions(n: int) -> list[Partition]:

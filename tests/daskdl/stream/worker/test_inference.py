@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskdl
-from daskdl.errors import ModelFileError, SettingsError
+from daskdl.errors import DataError, ModelFileError, SettingsError
 from daskdl.nn import read_metadata
 from daskdl.stream import ModelFile, Routes
 from daskdl.stream.queues.records import Partition, Record
 from daskdl.stream.worker.inference import Inference
 from daskdl.stream.worker.latency import BatchLimit, Histogram
-from daskdl.stream.worker.messages import Field, Numbers, Text, schema
+from daskdl.stream.worker.messages import schema
 from daskdl.stream.worker.model_file import ServedModel
 from tests.daskdl.stream.models import LABELS, number_model, text_model, utterances
 
@@ -38,7 +39,7 @@ def numbers(tmp_path_factory):
 
 
 def test_an_answer_bears_label_probability_name_and_sha256(texts):
-    outputs, dead = Inference(Text(), ROUTES)(texts, records(*utterances(20)))
+    outputs, dead = Inference(bytes.decode, ROUTES)(texts, records(*utterances(20)))
     assert dead == 0
     for output in outputs:
         answer = json.loads(output.value)
@@ -57,7 +58,9 @@ def test_an_encoder_with_its_tokenizer_answers_texts(tmp_path):
     daskdl.save(model.network, tmp_path / "a.safetensors", model.metadata())
     served = ServedModel(ModelFile.read(tmp_path / "a.safetensors"))
     served.try_on("rain")
-    outputs, dead = Inference(Text(), ROUTES)(served, records(*(one.encode() for one in TEXTS)))
+    outputs, dead = Inference(bytes.decode, ROUTES)(
+        served, records(*(one.encode() for one in TEXTS))
+    )
     assert dead == 0
     scores = model(TEXTS)
     shares = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
@@ -78,7 +81,10 @@ def test_a_quantized_model_answers_nearly_the_same(texts, tmp_path):
     assert ModelFile.read(path).sha256 != file.sha256
     served, rows = ServedModel(ModelFile.read(path)), records(*utterances(20))
     answers = [
-        [json.loads(o.value)["probability"] for o in Inference(Text(), ROUTES)(model, rows)[0]]
+        [
+            json.loads(o.value)["probability"]
+            for o in Inference(bytes.decode, ROUTES)(model, rows)[0]
+        ]
         for model in (texts, served)
     ]
     np.testing.assert_allclose(*answers, atol=0.01)
@@ -86,7 +92,7 @@ def test_a_quantized_model_answers_nearly_the_same(texts, tmp_path):
 
 
 def test_answers_do_not_depend_on_the_batch(texts):
-    infer, all_of = Inference(Text(), ROUTES), records(*utterances(50))
+    infer, all_of = Inference(bytes.decode, ROUTES), records(*utterances(50))
     together = [o.value for o in infer(texts, all_of)[0]]
     alone = [infer(texts, [r])[0][0].value for r in all_of]
     assert [json.loads(v)["label"] for v in together] == [json.loads(v)["label"] for v in alone]
@@ -95,7 +101,7 @@ def test_answers_do_not_depend_on_the_batch(texts):
 def test_poison_is_set_aside_with_reason_place_and_bytes(texts):
     good = utterances(5)
     given = records(good[0], b"\xff\xfe", good[1], None, good[2])
-    outputs, dead = Inference(Text(), ROUTES)(texts, given)
+    outputs, dead = Inference(bytes.decode, ROUTES)(texts, given)
     assert dead == 2
     assert [o.topic for o in outputs] == ["routes", "dead", "routes", "dead", "routes"]
     headers = dict(outputs[1].headers)
@@ -109,11 +115,11 @@ def test_poison_is_set_aside_with_reason_place_and_bytes(texts):
 def test_one_message_that_cannot_be_predicted_spoils_no_other(numbers):
     values = [b"[1, 2, 3]", b"[1, 2]", b"[0.5, 0, 1]", b"[1, NaN, 3]", b'["a", 1, 2]']
     nested = [b"[[1, 2, 3]]", b"[[1, 2, 3], [4, 5, 6]]"]
-    outputs, dead = Inference(Numbers(), ROUTES)(numbers, records(*values, *nested))
+    outputs, dead = Inference(json.loads, ROUTES)(numbers, records(*values, *nested))
     assert [o.topic for o in outputs] == ["routes", "dead", "routes", *["dead"] * 4]
     assert dead == 5
     for value in nested:  # alone in a batch they spoil no others
-        assert Inference(Numbers(), ROUTES)(numbers, records(value))[1] == 1
+        assert Inference(json.loads, ROUTES)(numbers, records(value))[1] == 1
     assert b"finite" in dict(outputs[3].headers)["reason"]
 
 
@@ -132,13 +138,13 @@ ROWS = (ROW | st.lists(ROW, max_size=2)).map(lambda value: json.dumps(value).enc
 @given(st.lists(PAYLOADS | ROWS, max_size=5))
 def test_any_payload_is_answered_or_set_aside_and_stops_no_other(numbers, values):
     good = b"[1, 2, 3]"
-    outputs, dead = Inference(Numbers(), ROUTES)(numbers, records(good, *values, good))
+    outputs, dead = Inference(json.loads, ROUTES)(numbers, records(good, *values, good))
     assert [o.record.value for o in outputs] == [good, *values, good]
     assert (outputs[0].topic, outputs[-1].topic) == ("routes", "routes")
     assert outputs[0].value == outputs[-1].value
     assert dead == sum(o.topic == "dead" for o in outputs)
     for output in outputs[1:-1]:
-        alone, _ = Inference(Numbers(), ROUTES)(numbers, records(output.record.value))
+        alone, _ = Inference(json.loads, ROUTES)(numbers, records(output.record.value))
         assert alone[0].topic == output.topic
 
 
@@ -152,15 +158,18 @@ def test_routes_by_class_and_probability():
 
 def test_echo_has_the_message(texts):
     given = records('w1 "w2" ä'.encode())
-    answer = json.loads(Inference(Text(), ROUTES, echo=True)(texts, given)[0][0].value)
+    answer = json.loads(Inference(bytes.decode, ROUTES, echo=True)(texts, given)[0][0].value)
     assert answer["message"] == 'w1 "w2" ä'
 
 
 def test_schemas():
     assert schema("json:call.text")(b'{"call": {"text": "hello"}}') == "hello"
-
-    assert isinstance(schema("text"), Text)
-    assert schema(Field("x")).name == "x"
+    assert schema("text")("ä".encode()) == "ä"
+    assert schema("numbers")(b"[1, 2]") == [1, 2]
+    assert schema(len) is len
+    assert pickle.loads(pickle.dumps(schema("json:x")))(b'{"x": 7}') == 7
+    with pytest.raises(DataError, match="a JSON object with the field call"):
+        schema("json:call.text")(b'{"call": 1}')
     for wrong in ("words", "json:", "no_such_module:f"):
         with pytest.raises(SettingsError, match="schema: expected"):
             schema(wrong)

@@ -7,12 +7,12 @@ import urllib.request
 import numpy as np
 import pytest
 
+from ci.kafka import produce
 from daskdl.stream import Stream
 from daskdl.stream.worker.latency import Histogram
 from daskdl.stream.worker.metrics import served_by_dask
 from daskdl.stream.worker.orders import Report
-from tests.daskdl.stream.driver.test_stream import produce, stream_of
-from tests.daskdl.stream.models import utterances
+from tests.daskdl.stream.models import stream_of, utterances
 
 prometheus = pytest.importorskip("prometheus_client")
 

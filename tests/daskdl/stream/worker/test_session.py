@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from daskdl.stream import Limits
-from daskdl.stream.worker.orders import Orders, Spec
+from daskdl.stream.worker.orders import Orders, Spec, Work
 from daskdl.stream.worker.session import Session
 
 
 def session(lease: float) -> Session:
-    return Session(Spec("run", 1, 0, "tcp://a:1", None, None, None, Limits(lease=lease)))
+    return Session(Spec(Work("run", None, None, None, Limits(lease=lease)), 1, 0, "tcp://a:1"))
 
 
 @pytest.mark.timeout(20)
