@@ -129,7 +129,8 @@ class Exchange:
         if not (sends or receives):
             return {}
         assert self._transport is not None, "no peer was connected"
-        # What the rank is at is what the thread does that opened this.
+        # Errors say what the rank is at. That is what the thread does which opened this; another
+        # thread exchanges buckets meanwhile.
         known = self._rendezvous is not None and threading.get_ident() == self._thread
         at = self._rendezvous.at if known and self._rendezvous else {}
         before = at.get(self._run, "")
@@ -188,7 +189,7 @@ class Exchange:
         self._comms = self._in_loop(self._rendezvous.meet(*who, addresses, self._patience))
         for comm in self._comms.values():
             comm.allow_offload = False  # a hop between threads costs more than it gives
-        # A peer has the same kind of connection, and comes to the same conclusion.
+        # Both ends of a connection are of one kind, so that the peer decides alike.
         if plain and all(map(is_plain_tcp, self._comms.values())):
             sockets = self._in_loop(self._sockets(rank))
             self._transport = SocketTransport(sockets, self._patience, self._ended)
@@ -215,6 +216,7 @@ class Exchange:
                         raise self._broken(-1, "first words", PeerError(peer, None))
             return {peer: task.result() for peer, task in tasks.items()}
         except BaseException:
+            # Those that were made are in no transport yet, whose close would close them.
             for task in tasks.values():
                 if task.done() and not task.cancelled() and not task.exception():
                     task.result().close()

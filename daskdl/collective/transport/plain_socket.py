@@ -23,7 +23,8 @@ import numpy as np
 from daskdl.collective.transport.message import POLL, Array, Head, PeerError, Room, Sends, check
 from daskdl.collective.transport.shared_memory import WORTH, SharedMemory
 
-# Bytes of the text that follows, where the arrays are, and bytes of new shared memory that comes.
+# Bytes of the text that follows, where the arrays are, and bytes of new shared memory, 0 for none.
+# Lengths come first since the socket is a stream: it keeps no borders between messages.
 _START = struct.Struct("<QBQ")
 _INLINE, _SHARED, _SHARED_IS_READ = range(3)
 _READ = _START.pack(0, _SHARED_IS_READ, 0)
@@ -48,10 +49,10 @@ class PeerSocket:
         self._shares = self._unix
         self._queue: deque[tuple[memoryview, list[int]]] = deque()  # with descriptors
         # Waits until the peer has read what lies in the shared memory.
-        self._held: tuple[Head, Any, Sequence[Array]] | None = None
+        self._outgoing: tuple[Head, Any, Sequence[Array]] | None = None
         self._expected: tuple[Head, Room] | None = None
         self._out: SharedMemory | None = None
-        self._out_free = True
+        self._out_free = True  # the peer has read what was written there last
         self._in: SharedMemory | None = None
         self._reading = self._messages()
         self.note: Any = None  #: Of what was received last.
@@ -62,8 +63,8 @@ class PeerSocket:
 
     def send(self, head: Head, note: Any, arrays: Sequence[Array]) -> None:
         """Begin to send a message; its arrays must not change until it is sent."""
-        self._held = head, note, arrays
-        self._lay()
+        self._outgoing = head, note, arrays
+        self._hand_on()
 
     def receive(self, head: Head, room: Room) -> None:
         """Begin to receive a message, whose arrays are written where ``room(note)`` says."""
@@ -72,7 +73,7 @@ class PeerSocket:
     @property
     def sends(self) -> bool:
         """Whether something is to be sent yet."""
-        return bool(self._queue) or self._held is not None
+        return bool(self._queue) or self._outgoing is not None
 
     @property
     def receives(self) -> bool:
@@ -87,7 +88,7 @@ class PeerSocket:
     @property
     def reads(self) -> bool:
         """Whether :meth:`go_on` waits until something comes."""
-        return self._expected is not None or self._held is not None
+        return self._expected is not None or self._outgoing is not None
 
     def go_on(self) -> None:
         """Send and receive what can be without waiting.
@@ -101,8 +102,9 @@ class PeerSocket:
         """
         try:
             self._flush()
+            # What was read may say that the shared memory is free, or ask for an answer.
             while self.reads and next(self._reading):
-                self._lay()
+                self._hand_on()
             self._flush()
         except ConnectionError:
             next(self._reading, None)  # it may have said why
@@ -110,6 +112,7 @@ class PeerSocket:
 
     def end(self, run: str, attempt: int, why: str) -> None:
         """Tell the peer why the attempt ends, unless it would be in the middle of a message."""
+        # The peer would take these bytes for the rest of an array.
         if not self._queue:
             self._put(_INLINE, [(run, attempt, -1, "end"), why])
             with suppress(OSError):
@@ -120,23 +123,24 @@ class PeerSocket:
         self._reading.close()
         self._socket.close()
 
-    def _lay(self) -> None:
+    def _hand_on(self) -> None:
         """Hand the message on, if nothing that the peer has to read yet is in the way."""
-        if self._held is None:
+        if self._outgoing is None:
             return
-        head, note, arrays = self._held
+        head, note, arrays = self._outgoing
         total = sum(array.nbytes for array in arrays)
         made: list[int] = []
         if self._shares and total >= WORTH:
             if not self._out_free:
                 return
+            # The descriptor travels once; the peer keeps the memory mapped for later messages.
             if self._out is None or self._out.size < total:
                 try:
                     self._out, descriptor = SharedMemory.made(total)
                     made = [descriptor]
                 except OSError:  # no memory for it
                     self._shares = False
-        self._held = None
+        self._outgoing = None
         if self._shares and self._out is not None and total >= WORTH:
             self._out.write(arrays)
             self._out_free = False
@@ -190,6 +194,7 @@ class PeerSocket:
                 continue
             content = msgpack.unpackb(text)
             head_read, note = content
+            # A peer may be a step ahead: its message waits in the socket until it is expected here.
             while self._expected is None and head_read[3] != "end":
                 yield False
             head, room = self._expected or ((*head_read[:3], ""), lambda note: ())
@@ -209,6 +214,7 @@ class PeerSocket:
     def _fill(self, room: memoryview, descriptors: list[int] | None = None) -> Generator[bool]:
         while room:
             try:
+                # Descriptors arrive with the first byte of a start, and are lost if read otherwise.
                 if descriptors is None or not self._unix:
                     count = self._socket.recv_into(room)
                 else:
@@ -261,6 +267,7 @@ class SocketTransport:
             busy = {peer: s for peer, s in busy.items() if s.sends or s.receives}
             if not busy:
                 return {peer: self._sockets[peer].note for peer in receives}
+            # The poll is short, so that the end of the attempt is seen while all peers are silent.
             ready = _ready(busy, POLL)
             if ready:
                 limit = time.monotonic() + self._patience

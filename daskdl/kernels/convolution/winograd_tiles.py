@@ -101,6 +101,7 @@ def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origi
             many = min(part, channels - first)
             at, pixel, line = source + first * size, channels * size, breadth * channels * size
             if not inside:
+                # Transforms read whole vectors: at an edge these would lie outside of the image.
                 _set_aside(image, n, i, j, side, first, many, spare)
                 at, pixel, line = address(spare), CHUNK * size, side * CHUNK * size
                 many = -(-many // LANES) * LANES

@@ -67,6 +67,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         def write(value, place, half):
             store(builder, value, place, half * width, size, masks[half])
 
+        # Rows beyond the last repeat it: the same code serves any count, and writes equal results.
         final = builder.sub(count, whole(1))
         present = [builder.icmp_signed("<", whole(i), final) for i in range(rows)]
         numbers = [builder.select(there, whole(i), final) for i, there in enumerate(present)]
@@ -81,6 +82,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         after = builder.append_basic_block("result")
         builder.branch(inner)
 
+        # All sums stay in registers over the whole depth.
         builder.position_at_end(inner)
         k, at_b = builder.phi(whole(0).type), builder.phi(BYTE)
         totals = [builder.phi(vector) for _ in range(rows * halves)]

@@ -108,7 +108,7 @@ def _team(size: int) -> Team:
 
 
 def _forget_teams() -> None:
-    """In a forked child there are the teams of the parent but none of their threads."""
+    """Forget the parent's teams: a forked child has their memory, and none of their threads."""
     global _lock
     _lock = threading.RLock()  # another thread may have held it
     for team in _teams:
@@ -186,8 +186,10 @@ def post(slot, function, kernel, arguments, which, start, stop):
     atomic_store(slot, JOB + 3, which)
     atomic_store(slot, JOB + 4, start)
     atomic_store(slot, JOB + 5, stop)
+    # Only a thread that sleeps is woken on a core, which must not be this one's, see signals.
     if atomic_load(slot, IDLE):
         keep_off(slot)
+    # Last, since it publishes the job: a thread that sees the number sees all cells before it.
     tell(slot, POSTED, atomic_load(slot, POSTED) + 1, IDLE, AWAKE)
 
 
@@ -225,6 +227,7 @@ def _do_parts(function, kernel, arguments, slots, count, n_parts, n_items):
 @jit
 def do(slot):
     """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
+    # Of the slot's thread and the one that posted, the first to set the cell does the job.
     job = atomic_load(slot, POSTED)
     if not change(slot, BEGUN, job - 1, job):
         return True

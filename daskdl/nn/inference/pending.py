@@ -69,9 +69,9 @@ class Joined(NamedTuple):
 class Pending(Tensor):
     """A tensor whose shape is known and whose numbers are not computed yet.
 
-    What is made of it by :meth:`with_` takes its place, and is computed in its stead. Where
-    somebody else makes use of it too before that is computed, it is computed itself, once, and what
-    was made of it from that.
+    A layer asks for more steps by :meth:`with_`: the new tensor takes the place of this one, and
+    one kernel computes both. If another layer reads this one too, it is computed by itself, once,
+    and the new tensor is made of its numbers.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Pending(Tensor):
     """
 
     __slots__ = (
-        "_before", "_compute", "_extend", "_found", "_into", "_kind", "_origin", "_rounded",
+        "_array", "_before", "_compute", "_extend", "_into", "_kind", "_origin", "_rounded",
         "_uses", "axes", "gives_bytes", "joined", "memory_shape", "source", "takes_bias",
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ class Pending(Tensor):
     ) -> None:
         self._compute: Compute | None = compute
         self._extend, self._origin, self._before, self._uses = extend, origin, before, 0
-        self._found: Array | None = None
+        self._array: Array | None = None
         self._into: Scale | None = None
         self._rounded: Rounded | None = None
         self._kind = np.dtype(dtype)
@@ -128,14 +128,14 @@ class Pending(Tensor):
     def data(self) -> Array:  # type: ignore[override]
         """The numbers, computed when they are first asked for."""
         self._work()
-        if self._found is None:
+        if self._array is None:
             if self._origin is not None:
                 numbers, self._origin = self._origin._memory(), None
             else:
                 assert self._rounded is not None
                 numbers = self._extend(self._rounded, Joined())
-            self._found = numbers if self.axes is None else numbers.transpose(self.axes)
-        return self._found
+            self._array = numbers if self.axes is None else numbers.transpose(self.axes)
+        return self._array
 
     def _work(self) -> None:
         """Compute what is not computed yet."""
@@ -149,7 +149,7 @@ class Pending(Tensor):
         if self._into is not None:
             self._rounded = Rounded(numbers, self._into)
         else:
-            self._found = numbers if self.axes is None else numbers.transpose(self.axes)
+            self._array = numbers if self.axes is None else numbers.transpose(self.axes)
 
     def _numbers(self, compute: Compute) -> Array:
         """Return the numbers in memory's order, from those of a result before if others use it."""
@@ -186,6 +186,7 @@ class Pending(Tensor):
     def _replaced(self) -> Pending | None:
         """Return the last result that this takes the place of and that others use; maybe none."""
         before = self._before
+        # One use is that by its successor. A second one means that its own numbers are needed.
         while before is not None and before.waiting and before._uses < 2:
             before = before._before
         return before
@@ -265,5 +266,5 @@ def _computed(joined: Joined) -> Array:
 
 
 def used(value: Any) -> Any:
-    """Return a value that will be read later, and note it where it is not computed yet."""
+    """Return the value; mark it as needed if it is still pending."""
     return value.use() if isinstance(value, Pending) else value
