@@ -8,7 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from daskdl.data.lazy.from_tasks import FromTasks
-from daskdl.data.on_workers.tasks import client_of, itself
+from daskdl.data.lazy.transformations import itself
+from daskdl.data.on_workers.tasks import client_of
 from daskdl.data.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -136,12 +136,8 @@ def stacked(values: Sequence[Any]) -> Any:
     """Return one column of the values of many samples.
 
     Strings, if none is missing, become NumPy's variable-width strings, other objects stay as they
-    are; arrays of one shape are stacked, those that differ in their first axis alone are `Ragged`.
-
-    Raises
-    ------
-    ShapeError
-        For arrays that differ otherwise.
+    are; arrays of one shape are stacked, those that differ in their first axis alone are `Ragged`;
+    a ShapeError tells of others.
     """
     texts = [isinstance(value, str) for value in values]
     if all(texts):

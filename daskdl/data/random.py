@@ -12,22 +12,11 @@ from daskdl.errors import SettingsError
 
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
-    """Return the Generator of one draw.
+    """Return the Generator of one draw of a run, by its seed, at least 0.
 
-    Parameters
-    ----------
-    seed : int
-        Of the run, at least 0.
-    purpose : str
-        What is drawn; draws for different purposes are independent.
-    *numbers : int
-        What distinguishes draws of one purpose, such as (epoch, iteration, shard). Negative ones
-        count as their two's complement in 64 bits.
-
-    Raises
-    ------
-    SettingsError
-        When the seed is negative.
+    Draws for different purposes are independent, and those of one purpose by the numbers that
+    distinguish them, such as (epoch, iteration, shard). Negative ones count as their two's
+    complement in 64 bits.
     """
     if seed < 0:
         raise SettingsError(f"seed: expected at least 0, found {seed!r}")

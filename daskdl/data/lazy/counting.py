@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daskdl.data.lazy.derived import Derived
-from daskdl.data.lazy.transformations import Range, Select, Transformation
+from daskdl.data.lazy.transformations import Transformation, itself
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Loadable, Recipe, Schema
 from daskdl.errors import DataError
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 
 class Count(NamedTuple):
@@ -29,10 +26,11 @@ def count_of(partition: Partition, number: int) -> Count:
     return Count(len(partition), partition.nbytes, partition.bad)
 
 
-class Uncounted(Recipe):
+class Uncounted(Derived):
     """A recipe of which only loading tells how many samples it has, until they were counted."""
 
     def __init__(self, recipe: Recipe) -> None:
+        super().__init__([recipe], itself, None, recipe.nbytes)
         self._recipe = recipe
         self._counted: Recipe | None = None
         self.left_out: tuple[str, ...] = ()
@@ -40,7 +38,7 @@ class Uncounted(Recipe):
     def learn(self, count: Count) -> None:
         """Remember a count."""
         self.left_out = count.bad
-        same = partial(same_length, count.length)
+        same = partial(as_counted, count.length)
         self._counted = Derived([self], same, count.length, count.nbytes)
 
     @property
@@ -59,56 +57,13 @@ class Uncounted(Recipe):
         return self._recipe.underlying
 
     @property
-    def inputs(self) -> Sequence[Loadable]:
-        """Inputs of the recipe."""
-        return self._recipe.inputs
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the recipe carries its data."""
-        return self._recipe.in_memory
-
-    @property
-    def futures(self) -> tuple[Future, ...]:
-        """Data on workers that the recipe needs."""
-        return self._recipe.futures
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether tasks of Dask's have to be computed for the recipe."""
-        return self._recipe.is_lazy
-
-    @property
     def schema(self) -> Schema | None:
         """Shape and dtype of each array, if the recipe tells."""
         return self._recipe.schema
 
-    @property
-    def decodes(self) -> bool:
-        """Whether a function makes the recipe's samples."""
-        return self._recipe.decodes
-
-    @property
-    def is_shuffled(self) -> bool:
-        """Whether the recipe stands on a shuffle."""
-        return self._recipe.is_shuffled
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes, at a guess."""
-        return self._recipe.nbytes
-
     def __len__(self) -> int:
         assert self._counted is not None, "samples that are not counted yet"
         return len(self._counted)
-
-    def part(self, start: int, stop: int) -> Recipe:
-        """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return Derived([self._recipe], Select(Range(start, stop)), stop - start, self.nbytes)
-
-    def load(self) -> Partition:
-        """Load the recipe."""
-        return self._recipe.load()
 
 
 def derived(recipe: Recipe, transform: Transformation, same_length: bool = True) -> Recipe:
@@ -135,7 +90,7 @@ def left_out(recipes: Sequence[Recipe]) -> list[str]:
     return bad
 
 
-def same_length(length: int, partition: Partition) -> Partition:
+def as_counted(length: int, partition: Partition) -> Partition:
     """Return a partition if it still has as many samples as were counted."""
     if len(partition) != length:
         raise DataError(

@@ -107,6 +107,11 @@ def filtered(
     return partition.pick(np.flatnonzero(np.concatenate(masks)))
 
 
+def itself(value: Any) -> Any:
+    """Return the value."""
+    return value
+
+
 def stretches(length: int, size: int) -> list[Indices]:
     """Return the positions 0 up to ``length`` in stretches of ``size``."""
     return [np.arange(a, min(a + size, length)) for a in range(0, length, size)]

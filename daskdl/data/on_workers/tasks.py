@@ -14,6 +14,7 @@ from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data.lazy.counting import Uncounted, count_of
 from daskdl.data.lazy.derived import Derived, Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.lazy.transformations import itself
 from daskdl.data.recipe import Arrays, Loadable, Recipe
 from daskdl.data.sources.records import warn
 from daskdl.errors import SettingsError
@@ -176,11 +177,6 @@ def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
         one = FromTasks({key: at[i]}, (key,), itself, length, recipe.nbytes)
         result.append(one if recipe.is_counted else Uncounted(one))
     return result
-
-
-def itself(value: Any) -> Any:
-    """Return the value."""
-    return value
 
 
 def submitted(

@@ -12,8 +12,8 @@ from daskdl.cluster.current import is_future
 from daskdl.compat.dask_graph import Alias, Task, TaskRef
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.lazy.transformations import itself
 from daskdl.data.nested import flat
-from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Arrays, Recipe
