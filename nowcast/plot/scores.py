@@ -29,9 +29,13 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     A column each threshold: CSI by lead time above, FSS by scale (half way) below; in the last
     column the MAE and the frequency bias. The example of `nowcast.verification.verify` draws one.
 
-    - ``scores``: from :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster,
-      lead_time, threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time,
-      threshold, scale).
+    Parameters
+    ----------
+    scores : Dataset
+        From :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster, lead_time,
+        threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time, threshold,
+        scale).
+    path : path
     """
     minutes = scores["lead_time"].values / np.timedelta64(60, "s")
     thresholds = _with_events(scores)[:COLUMNS]

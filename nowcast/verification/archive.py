@@ -139,17 +139,32 @@ def valid_starts(
     ``s ... s + n_out - 1`` are compared. All of them have to follow each other by ``step``,
     but for the seconds that scans start early or late; a gap is never bridged.
 
-    - ``time`` (time,): times of the frames, increasing.
-    - ``n_in``, ``n_out``: number of frames that go in and that are forecast.
-    - ``step``: time step of the frames.
-    - ``stride``: least distance between two starts in frames. ``n_in + n_out`` makes cases that
-      share no frame; 1 takes every start there is.
-    - ``tolerance``: largest difference of two frames' distance from ``step``, as a fraction of it;
-      up to 0.5.
-    - returns (starts,): indices, increasing; empty when no run of frames is long enough.
-    - raises DataError if the times do not increase.
-    - raises SettingsError if ``n_in``, ``n_out``, ``step`` or ``stride`` is not positive, or
-      ``tolerance`` is not from 0 to 0.5.
+    Parameters
+    ----------
+    time : ndarray, (time,) datetime64
+        Times of the frames, increasing.
+    n_in, n_out : int
+        Number of frames that go in and that are forecast.
+    step : timedelta64
+        Time step of the frames.
+    stride : int
+        Least distance between two starts in frames. ``n_in + n_out`` makes cases that share no
+        frame; 1 takes every start.
+    tolerance : float
+        Largest difference of two frames' distance from ``step``, as a fraction of it; up to 0.5.
+
+    Returns
+    -------
+    ndarray, (starts,) intp
+        Indices, increasing; empty when no run of frames is long enough.
+
+    Raises
+    ------
+    DataError
+        If the times do not increase.
+    SettingsError
+        If ``n_in``, ``n_out``, ``step`` or ``stride`` is not positive, or ``tolerance`` is not from
+        0 to 0.5.
 
     Examples
     --------

@@ -72,10 +72,19 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
 
     The example of :func:`~nowcast.verification.verify` shows one.
 
-    - ``scores``: from `nowcast.verification.verify`.
-    - ``threshold``: which of its thresholds to show, in mm h-1.
-    - ``scale``: which of its scales to show the FSS of, in km; the middle one by default.
-    - raises SettingsError if the scores were not made for this threshold or scale.
+    Parameters
+    ----------
+    scores : Dataset
+        From `nowcast.verification.verify`.
+    threshold : float
+        Which of its thresholds to show, in mm h-1.
+    scale : float, optional
+        Which of its scales to show the FSS of, in km; the middle one by default.
+
+    Raises
+    ------
+    SettingsError
+        If the scores were not made for this threshold or scale.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
