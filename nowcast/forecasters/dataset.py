@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import Forecast
@@ -12,9 +13,6 @@ from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
 from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import lead_step
 from nowcast.rain.utc import utc_text
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def forecast_dataset(
@@ -35,8 +33,6 @@ def forecast_dataset(
       ``exceedance_probability (threshold, lead_time, y, x)``, ``event_probability (threshold,
       lead_time)`` and ``rain_rate_members (realization, lead_time, y, x)``.
     """
-    import xarray as xr
-
     if not isinstance(forecast, Forecast):
         forecast = Forecast(forecast)
     step = lead_step(rain)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import xarray as xr
 
 from daskdl.errors import DataError, SettingsError
 from daskdl.files import replacing
@@ -19,9 +20,6 @@ from nowcast.rain.store import (
     zarr_encoding,
 )
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 def open_forecast(path: Path) -> xr.Dataset:
     """Open a forecast that ``nowcast predict`` wrote, zarr or netCDF.
@@ -30,8 +28,6 @@ def open_forecast(path: Path) -> xr.Dataset:
       valid ``time`` of each lead time.
     - raises DataError when there is nothing, or something else.
     """
-    import xarray as xr
-
     if not path.exists():
         raise DataError(f"{path}: expected a forecast, found nothing; run nowcast predict first")
     try:
@@ -127,8 +123,6 @@ def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str 
 
 def concatenated(parts: Iterable[xr.Dataset], along: str) -> xr.Dataset:
     """Return Datasets that follow each other along a dimension as one; the rest is the first's."""
-    import xarray as xr
-
     return xr.concat(
         parts, along, data_vars="minimal", coords="minimal", compat="override", join="override",
         combine_attrs="override",

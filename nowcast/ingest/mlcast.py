@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
@@ -90,8 +91,6 @@ def write_mlcast(
 
     Numbers stay what they are: 1 mm of rain is 1 kg m-2. A store that is there is replaced.
     """
-    import xarray as xr
-
     with open_rain(rain) as dataset:
         dataset = dataset.drop_vars(
             [name for name in dataset.data_vars if name not in ("rain_rate", "crs")]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.ingest.rain_map import clean_sweeps, combine, map_sweeps, placed
@@ -13,9 +14,6 @@ from nowcast.radar.header import Format
 from nowcast.radar.polar.cuts import lowest_sweeps
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: dBZ of what readers give for "no echo".
 NO_ECHO = -31.0
@@ -44,8 +42,6 @@ def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Da
     DataError
         When there is no sweep with reflectivity or no site, or the radar reaches no cell.
     """
-    import xarray as xr
-
     rules = IngestSettings.of(**settings)
     if isinstance(volume, xr.Dataset):
         volume = xr.DataTree(volume, children={"sweep_0": xr.DataTree(volume)})

@@ -6,18 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot.figure import named_simulated
 from nowcast.plot.place import Place
 from nowcast.rain.identity import is_simulated
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 OBSERVED = "observed"
 #: Name of the row of a forecast without a name.
@@ -70,8 +68,6 @@ class Panels:
           than the first.
         - raises SettingsError when no forecast has the probability of a threshold.
         """
-        import xarray as xr
-
         forecasts = _by_name(forecast)
         if not forecasts:
             raise DataError("pictures: expected a forecast at least, found none")
@@ -186,8 +182,6 @@ def edges(middles: NDArray[Any]) -> tuple[float, float]:
 
 
 def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
-    import xarray as xr
-
     # A Dataset is a mapping too.
     if isinstance(forecast, Mapping) and not isinstance(forecast, xr.Dataset):
         return {str(name): field for name, field in forecast.items()}
@@ -195,8 +189,6 @@ def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
 
 
 def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
-    import xarray as xr
-
     return {
         name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
         for name, field in _given(forecast).items()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.cluster.current import current_client
@@ -16,9 +17,6 @@ from daskdl.data.sources.xarray import open_zarr
 from daskdl.errors import ClusterError, DataError
 from daskdl.files import address_of
 from nowcast.rain.store import damage_named, in_order
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Bytes of frames that are counted at once.
 BLOCK_BYTES = 64_000_000
@@ -44,8 +42,6 @@ class FrameSource:
     @classmethod
     def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
         """Check that these are frames (time, y, x) of numbers, times increasing."""
-        import xarray as xr
-
         path, name, store = None, "data", ""
         if isinstance(data, str | os.PathLike):
             name = path = address_of(data) or os.fspath(data)

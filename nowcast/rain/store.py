@@ -8,16 +8,14 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from daskdl.errors import DaskdlError, DataError
 from daskdl.files import address_of, replacing
 from nowcast.rain.identity import CHECKSUM, OneStore, checksum, path_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -61,8 +59,6 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
 
     As :func:`open_rain`, but read when it is indexed, without Dask.
     """
-    import xarray as xr
-
     if (address := address_of(path)) is not None:
         return _open_remote(address)
     path = Path(path)
@@ -90,7 +86,6 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
 def _open_remote(address: str) -> xr.Dataset:
     """Open and check a rain store at an address; what reads it is fsspec, by its configuration."""
     import fsspec
-    import xarray as xr
 
     try:
         files = fsspec.filesystem(address.partition("://")[0])

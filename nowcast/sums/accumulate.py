@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -23,9 +24,6 @@ from nowcast.sums.areas import Areas
 from nowcast.sums.between import mean_between, motion_between
 from nowcast.sums.dataset import sums_dataset
 from nowcast.sums.rules import MINUTE, Rules, length_text
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Float = NDArray[np.float32]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nowcast.rain.cf import TIME, TIME_ENCODING
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from nowcast.sums.areas import Areas
     from nowcast.sums.rules import Rules
 
@@ -40,8 +39,6 @@ def sums_dataset(
     Totals, mm of each member, NaN where missing, and shares that are observed: (window, field, y,
     x).
     """
-    import xarray as xr
-
     mapped = {"grid_mapping": "crs"}
     fields: dict[str, Any] = {"": (totals, shares.min(1), ("y", "x"), mapped)}
     coordinates: dict[str, Any] = {name: rain[name] for name in ("y", "x", "latitude", "longitude")}

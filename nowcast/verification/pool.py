@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval, independent_runs
 from nowcast.verification.case import BANDS, CaseSums, Totals
 from nowcast.verification.probability import brier_parts, crps, reliability_curve, roc_curve
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Bootstrap samples of an interval, and its probability.
 DRAWS = 1000
@@ -47,7 +44,6 @@ def pool(
     - ``block``: number of consecutive cases that are not independent, see `bootstrap_weights`.
     - returns: as `nowcast.verification.verify` describes it, without its attributes.
     """
-    import xarray as xr
 
     def cell(values: NDArray[np.generic], long_name: str) -> xr.DataArray:
         return xr.DataArray(values, dims=CELL, attrs={"long_name": long_name, "units": "1"})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
@@ -19,7 +20,6 @@ from nowcast.verification.pool import DRAWS, LEVEL, add_totals, pool
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import xarray as xr
     from distributed import Client
 
 
@@ -128,8 +128,6 @@ def verify(
     >>> write_json(scores, "scores.json"), plot_scores(scores, Path("scores.png"))
     (None, None)
     """
-    import xarray as xr
-
     if not forecasters:
         raise SettingsError("verify: expected one forecaster at least, found none.")
     if not len(thresholds) or min(thresholds) <= 0:
