@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
@@ -15,9 +15,6 @@ from nowcast.cells.outline import label_cells, rings
 from nowcast.rain.grid import Grid, mean_spacing
 from nowcast.rain.identity import path_of
 from nowcast.sums.between import motion_between
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Float = NDArray[np.float32]
 Labels = NDArray[np.int32]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -24,9 +25,6 @@ from nowcast.rain.grid import mean_spacing
 from nowcast.rain.identity import path_of
 from nowcast.rain.store import lead_step, time_step
 from nowcast.rain.utc import parse_utc, utc_text
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 LATEST = "latest"
 #: How far in the future a clock may set a frame for it to be the latest one.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
@@ -14,9 +15,6 @@ from daskdl.files import replacing
 from nowcast.radar.maps.grib import load_eccodes
 from nowcast.rain.grid import Grid
 from nowcast.rain.utc import utc_text
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def require_rasterio() -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nowcast.forecasters.file import open_forecast
@@ -22,9 +23,6 @@ from nowcast.live.status import iso, now, read, write
 from nowcast.rain.grid import Grid
 from nowcast.rain.identity import is_simulated
 from nowcast.sums.areas import Areas
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 log = logging.getLogger("nowcast.watch")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from daskdl.files import remove
 from nowcast.cells.write import write_cells
@@ -19,10 +20,6 @@ from nowcast.rain import writer
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_zarr
 from nowcast.web.basemap import follow
-
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 Name = Literal["cog", "grib", "pictures", "cells"]
 #: Observed hours and frames before a forecast at most in which cells are followed.

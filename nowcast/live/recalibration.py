@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Floats = NDArray[np.float64]
 

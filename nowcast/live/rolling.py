@@ -9,9 +9,10 @@ import json
 import logging
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DaskdlError, DataError
@@ -28,9 +29,6 @@ from nowcast.verification.findings import findings, lead_texts
 from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool
 from nowcast.verification.probability import BINS, probability_sums
 from nowcast.verification.report import write_json
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 log = logging.getLogger("nowcast.watch")
 

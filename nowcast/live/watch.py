@@ -11,9 +11,10 @@ import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from daskdl.errors import DaskdlError, DataError
 from daskdl.files import remove
@@ -35,9 +36,6 @@ from nowcast.live.settings import minutes_of
 from nowcast.live.status import iso, now
 from nowcast.radar.header import ENDINGS
 from nowcast.rain.store import lead_step, open_rain, opened_rain
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 log = logging.getLogger("nowcast.watch")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
@@ -17,9 +18,6 @@ from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
 from nowcast.plot.rain import draw_outline, masked
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Milliseconds for which the last image stays.
 LAST = 1800

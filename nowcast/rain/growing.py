@@ -7,17 +7,15 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.files import replacing
 from daskdl.kernels.runtime.threads import threads
 from nowcast.rain.store import DEFLATE, netcdf_encoding, without_encoding
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Where a chunk begins in a dataset of a file, and its bytes to come.
 Chunk = tuple[Any, list[int], Future[bytes]]

@@ -6,17 +6,15 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from daskdl.errors import DataError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Place of the checksum in a group's metadata; zarr passes over what it does not know there.
 CHECKSUM = "sha256"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from daskdl.errors import DataError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Spacings that differ by less than this part are the same.
 SAME = 0.02

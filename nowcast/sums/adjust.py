@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
@@ -12,9 +13,6 @@ from nowcast.rain.cf import history_line
 from nowcast.rain.grid import Grid
 from nowcast.rain.identity import path_of
 from nowcast.sums.gauges import Gauges
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Array = NDArray[np.float64]
 

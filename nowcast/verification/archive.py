@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
-
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
 

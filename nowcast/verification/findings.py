@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Threshold in mm h-1 at which a fault of the motion is looked for.
 RAIN = 1.0

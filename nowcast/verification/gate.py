@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.forecasters import forecaster
@@ -20,9 +21,6 @@ from nowcast.model.split import minutes
 from nowcast.rain.identity import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Reference that a network has to beat, and rain rates in mm h-1, of which `RAIN` decides.
 AGAINST = "sprog"

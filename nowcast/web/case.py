@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -23,9 +24,6 @@ from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import in_order, open_stored
 from nowcast.rain.utc import utc_text
 from nowcast.sums.areas import Areas
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: How much of what was observed is shown before the forecast: hours, and frames at most.
 PAST, FRAMES = np.timedelta64(2, "h"), 24
