@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from nowcast.rain.utc import utc_text
@@ -102,8 +103,6 @@ def track_ahead(cell: Cell) -> tuple[Ahead, ...]:
     """Return the points of a cell's track at `LEADS`; none of one without a motion."""
     if cell.speed_m_s is None or cell.direction_deg is None:
         return ()
-    import pyproj
-
     metres = 60.0 * cell.speed_m_s * np.array(LEADS)
     same = np.ones(len(LEADS))
     longitude, latitude, _ = pyproj.Geod(ellps="WGS84").fwd(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyproj
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -225,8 +226,6 @@ class _Describer:
     """Makes the cells of a grid from the pixels that they cover."""
 
     def __init__(self, grid: Grid) -> None:
-        import pyproj
-
         self.grid = grid
         self.to_degrees = pyproj.Transformer.from_crs(grid.projection, "EPSG:4326", always_xy=True)
         self.ellipsoid = pyproj.Geod(ellps="WGS84")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 import typer
 
 from nowcast.commands.arguments import Cluster, Workers
 from nowcast.commands.talk import progress_bar, say
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: Metres between the cells of the demo's grid, and cells along its sides.
 SPACING, SIZE = 2000.0, 120
@@ -83,8 +81,6 @@ def _rainiest(
     n_out: int,
 ) -> int:  # fmt: skip
     """Return the index of the last input frame whose next ``n_out`` frames have the most rain."""
-    import numpy as np
-
     totals = np.nansum(rain, axis=(1, 2))
     inside = np.flatnonzero((times >= part[0]) & (times <= part[1]))
     candidates = range(inside[0] + n_in - 1, inside[-1] - n_out + 1)

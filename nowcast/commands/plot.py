@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from daskdl.errors import DataError, SettingsError
@@ -147,16 +148,12 @@ def _plot_cleaning(
 
 def _near(forecast: xr.Dataset, rain: xr.Dataset) -> xr.Dataset:
     """Return the frames of a rain store from half an hour before a forecast to its end."""
-    import numpy as np
-
     first = forecast["forecast_reference_time"].values - np.timedelta64(30, "m")
     return rain.sel(time=slice(first, forecast["time"].values[-1]))
 
 
 def _shapes(rain: xr.Dataset) -> list[CellShape]:
     """Return the cells of all frames on the grid, with where they will be in 15 minutes."""
-    import numpy as np
-
     from nowcast.cells.motion import track_ahead
     from nowcast.cells.track import track_cells
     from nowcast.plot.rain import CellShape
@@ -208,8 +205,6 @@ def _around(
 
     Either is None when the rain store has nothing of it, as of a forecast that was made just now.
     """
-    import numpy as np
-
     from nowcast.rain.grid import Grid
     from nowcast.rain.utc import utc_text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from daskdl.errors import DataError, SettingsError
@@ -133,8 +134,6 @@ def _predict_each(
     cluster: str | None, workers: int | None, **settings: Any,
 ) -> None:  # fmt: skip
     """Write a forecast from each frame of a stretch into a folder."""
-    import numpy as np
-
     from nowcast.forecasters.series import predict_each
     from nowcast.rain.utc import parse_utc
 

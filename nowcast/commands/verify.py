@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from daskdl.errors import DataError, SettingsError
@@ -26,7 +27,6 @@ from nowcast.commands.talk import print_json, progress_bar, say
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import xarray as xr
     from distributed import Client
 
@@ -184,7 +184,6 @@ def score(
       frames that is long enough.
     - raises SettingsError when a time, lead, threshold or scale makes no sense.
     """
-    import numpy as np
     from dask.base import tokenize
 
     from nowcast.model.archives import grid_spacing
@@ -299,7 +298,6 @@ def write(
 
 def show(scores: xr.Dataset) -> None:
     """Print the table of the threshold nearest to 1 mm h-1, and what the scores say."""
-    import numpy as np
     from rich.console import Console
 
     from nowcast.verification import findings, score_table
@@ -317,8 +315,6 @@ def _check_long_enough(
     start: str | None, stop: str | None,
 ) -> None:  # fmt: skip
     """Raise a DataError that names the stretch when no part has a run that is long enough."""
-    import numpy as np
-
     from nowcast.rain.identity import path_of
     from nowcast.verification import valid_starts
 

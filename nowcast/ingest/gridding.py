@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
@@ -113,8 +114,6 @@ def _from_radar(
     x, y = grid.x[cells % grid.nx], grid.y[cells // grid.nx]
     plane = _radar_plane(site)
     if plane != grid.crs:
-        import pyproj
-
         x, y = pyproj.Transformer.from_crs(grid.projection, plane, always_xy=True).transform(x, y)
     return x, y
 
@@ -146,8 +145,6 @@ def _gates_in_cells(
     x, y = ground * np.sin(angle), ground * np.cos(angle)
     plane = _radar_plane(geometry.site)
     if plane != grid.crs:
-        import pyproj
-
         x, y = pyproj.Transformer.from_crs(plane, grid.projection, always_xy=True).transform(x, y)
     column = np.floor((x - grid.x0) / grid.dx + 0.5)
     row = np.floor((y - grid.y0) / grid.dy + 0.5)

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -130,7 +131,6 @@ class Place:
 
 def _lines(data: xr.Dataset | xr.DataArray) -> tuple[NDArray[np.float64], ...]:
     """Return the coastlines and borders of a map whose projection is known."""
-    import pyproj
     import xarray as xr
 
     from nowcast.rain.grid import Grid

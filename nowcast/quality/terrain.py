@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
@@ -59,7 +60,6 @@ def _sampled(
     path: Path, geometry: Geometry, x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the terrain's height at places in metres east and north of a radar; NaN outside."""
-    import pyproj
     import xarray as xr
 
     site = geometry.site
@@ -93,7 +93,6 @@ def _around(axis: xr.DataArray, places: NDArray[np.float64]) -> slice:
 
 def _from_cf(path: Path) -> tuple[xr.DataArray, object]:
     """Return heights (y, x) and projection of a netCDF file or zarr store."""
-    import pyproj
     import xarray as xr
 
     opened = (

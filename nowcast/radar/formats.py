@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
+
 from daskdl.errors import DataError
 from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
@@ -97,8 +99,6 @@ def recognise(path: Path) -> Format:
 
 
 def _recognise_hdf5(path: Path) -> Format:
-    import h5py
-
     with foreign_file(path, "HDF5") as plain, h5py.File(plain, "r") as file:
         conventions = text(file, "Conventions")
         names = {text_of(name) for name in file}

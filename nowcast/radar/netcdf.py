@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h5py
+
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
     Units of time may have a zone without a sign: UDUNITS reads "2024-06-01 15:00:06 0:00", as all
     files of ARM have it, as UTC; xarray drops the hours before such a zone without a word.
     """
-    import h5py
     import xarray as xr
 
     options: dict[str, Any] = {"engine": engine_of(path)}

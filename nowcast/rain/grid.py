@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    import pyproj
     import xarray as xr
 
 
@@ -94,8 +94,6 @@ class Grid:
         else:
             crs = f"+proj=aeqd +lat_0={latitude:.6f} +lon_0={longitude:.6f} +datum=WGS84 +units=m"
         if centre is not None:
-            import pyproj
-
             to_grid = pyproj.Transformer.from_crs("EPSG:4326", crs, always_xy=True)
             middle_x, middle_y = to_grid.transform(centre[1], centre[0])
             if not np.isfinite([middle_x, middle_y]).all():
@@ -157,14 +155,10 @@ class Grid:
     @cached_property
     def projection(self) -> pyproj.CRS:
         """The projection as a pyproj object."""
-        import pyproj
-
         return pyproj.CRS(self.crs)
 
     def from_degrees(self, *, own_ellipsoid: bool = False) -> Callable[..., tuple[Any, Any]]:
         """Return a function from longitude and latitude, of WGS 84 by default, to metres."""
-        import pyproj
-
         degrees = self.projection.geodetic_crs if own_ellipsoid else "EPSG:4326"
         return pyproj.Transformer.from_crs(degrees, self.projection, always_xy=True).transform
 
@@ -175,8 +169,6 @@ class Grid:
     def _geographic(
         self, x: NDArray[Any], y: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        import pyproj
-
         transformer = pyproj.Transformer.from_crs(
             self.projection, self.projection.geodetic_crs, always_xy=True
         )
@@ -209,8 +201,6 @@ class Grid:
 
 def _in_metres(crs: str) -> str:
     """Return a projection as WKT, or raise a SettingsError for one that is not in metres."""
-    import pyproj
-
     try:
         projection = pyproj.CRS(crs)
     except pyproj.exceptions.CRSError as error:

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ def write_parts(parts: Iterable[xr.Dataset], path: Path, along: str) -> None:
     is needed only until the next one is asked for; what does not have the dimension is taken from
     the first. The dimension is unlimited in the file.
     """
-    import h5py
     from xarray.conventions import encode_cf_variable
 
     parts = iter(parts)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from nowcast.cells import Cell, track_cells
@@ -135,8 +136,6 @@ def cells(case: Case) -> dict[str, Any]:
     Those that ``nowcast watch --also cells`` wrote beside the forecast, where they are; otherwise
     they are tracked here, a second or two for a frame of 700 x 700.
     """
-    import pyproj
-
     if case.cells is not None and case.cells.exists():
         tracked = read_cells(case.cells)
     else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -216,8 +217,6 @@ def _geographic(axes: list[xr.DataArray]) -> Grid:
 
 
 def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
-    import pyproj
-
     _compare_bounds(dataset, _axes(dataset, rain))
     degrees = _in_degrees(dataset, rain)
     if degrees is not None:
@@ -270,8 +269,6 @@ def _compare_places(
     y: NDArray[np.float64],
 ) -> None:
     """Compare the corners with the latitudes and longitudes of cells, where a file has both."""
-    import pyproj
-
     dims = [_axis(dataset, rain, axis).name for axis in "yx"]
     places = {
         str(variable.attrs.get("standard_name", name)): variable
@@ -298,8 +295,6 @@ def _compare_places(
 @lru_cache(maxsize=32)
 def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
     """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
-    import pyproj
-
     mapping = dict(attributes)
     crs = pyproj.CRS.from_cf(mapping)
     check_metres(crs)

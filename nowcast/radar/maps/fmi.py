@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -72,8 +73,6 @@ def _parse(content: bytes) -> tuple[str, int, int, int, int]:
 
 
 def _grid(fields: dict[str, str], width: int, height: int) -> Grid:
-    import pyproj
-
     if fields.get("type") != "stereographic":
         raise DataError(
             f"expected a stereographic projection, found {fields.get('type')!r}"

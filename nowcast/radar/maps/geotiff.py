@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
@@ -189,8 +190,6 @@ def _size(page: Any) -> tuple[int, int]:
 
 
 def _grid(page: Any) -> Grid:
-    import pyproj
-
     ny, nx = _size(page)
     tags = page.geotiff_tags or {}
     code, scale = tags.get("ProjectedCSTypeGeoKey"), tags.get("ModelPixelScale")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
@@ -298,8 +299,6 @@ def _south(latitude: list[float], step: float, count: int) -> float:
 
 
 def _in_metres(key: Key, projection: str, nx: int, ny: int) -> Grid:
-    import pyproj
-
     if key("earthIsOblate", int):
         axes = [float(key(f"earth{name}AxisInMetres", float)) for name in ("Major", "Minor")]
         earth = f"+a={axes[0]} +b={axes[1]}"

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -20,8 +22,6 @@ MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the composite at ``path``; its time is the end of the accumulation."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         overview, image = file["overview"], file["image1"]
         quantity = text(image, "image_geo_parameter").upper()
@@ -58,8 +58,6 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     Of reflectivity, the lowest number is no echo, whatever else it is called: files have one code
     for missing and for no echo, and another for what is out of the image.
     """
-    import h5py
-
     with h5py.File(path, "r") as file:
         raw = file["image1/image_data"][:]
         calibration = file["image1/calibration"]
@@ -99,8 +97,6 @@ def _time(text: str) -> np.datetime64:
 
 def _grid(geographic: Any) -> Grid:
     """Return the grid; the file counts in kilometres and rows from the north."""
-    import pyproj
-
     units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
         raise DataError(f"expected pixels in KM, found {units!r}")

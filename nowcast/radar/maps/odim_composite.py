@@ -11,7 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import h5py
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -42,8 +44,6 @@ QUANTITIES = (RATE, ACCUMULATION, *REFLECTIVITY)
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the composite at ``path``; of accumulations the time is their end."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         check_measured(file)
         dataset, data = _find(file)
@@ -73,8 +73,6 @@ def read_header(path: Path, name: str) -> Header:
 
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return mm h-1, or dBZ, (ny, nx) with y and x increasing."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         dataset, data = _find(file)
         values = read_data(data, dataset, MOST_CELLS)
@@ -122,8 +120,6 @@ def _find(file: Any) -> tuple[Any, Any]:
 
 def _grid(where: Any) -> Grid:
     """Return the grid; corners are those of the outer cells, or their centres where these fit."""
-    import pyproj
-
     projection = text(where, "projdef")
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")

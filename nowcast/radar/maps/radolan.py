@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyproj
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -137,8 +138,6 @@ def _product_and_time(line: bytes) -> tuple[str, np.datetime64]:
 
 
 def _grid(line: bytes) -> Grid:
-    import pyproj
-
     match = re.search(rb"GP *(\d+)x *(\d+)", line)
     shape = (int(match[1]), int(match[2])) if match else (0, 0)
     if shape not in SHAPES:

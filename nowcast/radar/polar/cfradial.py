@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,8 +69,6 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 def _first_ray(path: Path, root: xr.Dataset) -> tuple[np.datetime64, int]:
     """Return the time of the first ray of a volume, and the number of its sweeps."""
-    import h5py
-
     if STARTS in root.variables:
         if "time" not in root.variables or not root["time"].size:
             raise DataError("expected the rays' times in a variable 'time', found none")

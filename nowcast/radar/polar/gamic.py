@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +24,6 @@ SCAN = re.compile(r"scan\d+")
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         scans = [file[key] for key in file if SCAN.fullmatch(key) and "how" in file[key]]
         told = [text(scan["how"], "timestamp").removesuffix("Z") for scan in scans]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,8 +45,6 @@ FARTHEST_START = 50_000.0
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the ODIM_H5 file at ``path``, called ``name`` in it."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
         if not times:
@@ -66,8 +65,6 @@ def read_header(path: Path, name: str) -> Header:
 
 def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
     """Return the sweeps of the ``cuts`` lowest elevations."""
-    import h5py
-
     with h5py.File(path, "r") as file:
         # A vertical section has another angle, and is no map.
         turns = [
