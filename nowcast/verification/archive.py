@@ -15,6 +15,8 @@ from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
 
 Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
+#: Part of a step that scans may start early or late.
+TOLERANCE = 0.5
 
 
 def schedule(
@@ -24,7 +26,6 @@ def schedule(
     step: np.timedelta64,
     *,
     every: int = 1,
-    tolerance: float = 0.1,
 ) -> Schedule:
     """Choose starts, and the valid times at which every lead is scored.
 
@@ -37,7 +38,6 @@ def schedule(
     - ``leads``: leads that are scored, in frames, increasing.
     - ``step``: of the frames.
     - ``every``: frames between two starts. It has to divide all leads for common valid times.
-    - ``tolerance``: see `valid_starts`.
     - returns ``starts`` (start,): index of the first frame to be forecast.
     - returns ``scored`` (start, lead): whether the start is scored at each lead; no start without
       any.
@@ -65,32 +65,23 @@ def schedule(
             f"schedule: expected a number of frames between starts that divides the leads "
             f"{list(leads)}, found {every!r}."
         )
-    ahead = np.asarray(leads)
+    ahead, last = np.asarray(leads), len(time) - 1
+    first = valid_starts(time, n_in, 1, step, tolerance=TOLERANCE)
     chosen = np.zeros(len(time), bool)
-    run_of = np.zeros(len(time), np.intp)
-    for number, frames in enumerate(_runs(time, n_in, step, tolerance)):
+    run_of = np.zeros(len(time), np.intp)  # from 1 on
+    runs = np.split(first, np.flatnonzero(np.diff(first) > 1) + 1)
+    for number, frames in enumerate(runs, start=1):
         chosen[frames[::every]] = True
-        run_of[frames] = number + 1
+        run_of[frames] = number
     # A valid time is common when each lead reaches it from a start of its own run.
-    common = np.ones(len(time), bool)
-    for lead in ahead:
-        before = np.arange(len(time)) - lead + 1
-        inside = before >= 0
-        reached = np.zeros(len(time), bool)
-        reached[inside] = chosen[before[inside]] & (
-            run_of[before[inside]] == run_of[np.flatnonzero(inside)]
-        )
-        common &= reached & (run_of > 0)
+    before = np.arange(len(time))[:, np.newaxis] - ahead + 1
+    start = np.maximum(before, 0)
+    reached = (before >= 0) & chosen[start] & (run_of[start] == run_of[:, np.newaxis])
+    common = reached.all(1) & (run_of > 0)
     starts = np.flatnonzero(chosen)
     valid = starts[:, np.newaxis] + ahead - 1
-    scored = np.zeros(valid.shape, bool)
-    inside = valid < len(time)
-    scored[inside] = common[valid[inside]]
-    same_run = np.zeros(valid.shape, bool)
-    same_run[inside] = (
-        run_of[valid[inside]] == np.broadcast_to(run_of[starts][:, np.newaxis], valid.shape)[inside]
-    )
-    scored &= same_run
+    at = np.minimum(valid, last)
+    scored = (valid <= last) & common[at] & (run_of[at] == run_of[starts][:, np.newaxis])
     used = scored.any(1)
     return starts[used], scored[used]
 
@@ -102,23 +93,14 @@ def own_times(
     step: np.timedelta64,
     *,
     every: int,
-    tolerance: float = 0.1,
 ) -> Schedule:
     """Choose starts that are each scored at all leads, so that valid times differ by lead.
 
     What is left when starts are so far apart that no valid time is common; parameters and result
     as of `schedule`.
     """
-    starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=tolerance)
+    starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=TOLERANCE)
     return starts, np.ones((len(starts), len(leads)), bool)
-
-
-def _runs(
-    time: NDArray[np.datetime64], n_in: int, step: np.timedelta64, tolerance: float
-) -> list[NDArray[np.intp]]:
-    """Frames with ``n_in`` before them, in runs without a gap."""
-    starts = valid_starts(time, n_in, 1, step, tolerance=tolerance)
-    return np.split(starts, np.flatnonzero(np.diff(starts) > 1) + 1) if len(starts) else []
 
 
 def valid_starts(
@@ -250,9 +232,7 @@ class Archive:
             time = array["time"].to_numpy()
             plan = schedule if common else own_times
             read = n_in(minutes(step))
-            starts, scored = plan(
-                time, read, ahead, step, every=every * round(times), tolerance=0.5
-            )
+            starts, scored = plan(time, read, ahead, step, every=every * round(times))
             if len(starts):
                 windows = _windows(scales, spacing, array.shape[1:])
                 made.append(
