@@ -75,30 +75,23 @@ def pool(
 
     observed = (hits + misses).isel(forecaster=0)
     scores["events"] = observed.assign_attrs(long_name="observed events (pixels)", units="1")
-    scores["scored_fraction"] = (
-        "lead_time",
-        _ratio(pixels, total["grid_pixels"]),
-        {"long_name": "fraction of the grid's pixels that was scored", "units": "1"},
+    part, mm_h = _ratio(pixels, total["grid_pixels"]), "mm h-1"
+    _put(
+        scores,
+        "scored_fraction",
+        ("lead_time",),
+        part,
+        "fraction of the grid's pixels that was scored",
     )
-    scores["mae"] = (
-        CELL[:2],
-        _ratio(total["absolute_error"], pixels),
-        {"long_name": "mean absolute error", "units": "mm h-1"},
-    )
+    mae = _ratio(total["absolute_error"], pixels)
+    _put(scores, "mae", CELL[:2], mae, "mean absolute error", mm_h)
     forecast_squares, observed_squares, difference = np.moveaxis(total["fractions"], -1, 0)
-    scores["fss"] = (
-        (*CELL, "scale"),
-        1 - _ratio(difference, forecast_squares + observed_squares),
-        {"long_name": "fractions skill score", "units": "1"},
-    )
-    scores["brier"] = cell(
-        _ratio(total["brier"], pixels[:, np.newaxis]), "Brier score; of yes and no, the wrong share"
-    )
-    scores["crps"] = (
-        CELL[:2],
-        np.array([[crps(sums) for sums in of_method] for of_method in total["crps"]]),
-        {"long_name": "continuous ranked probability score", "units": "mm h-1"},
-    )
+    fss = 1 - _ratio(difference, forecast_squares + observed_squares)
+    _put(scores, "fss", (*CELL, "scale"), fss, "fractions skill score")
+    brier = _ratio(total["brier"], pixels[:, np.newaxis])
+    _put(scores, "brier", CELL, brier, "Brier score; of yes and no, the wrong share")
+    ranked = np.array([[crps(sums) for sums in of_method] for of_method in total["crps"]])
+    _put(scores, "crps", CELL[:2], ranked, "continuous ranked probability score", mm_h)
     # Without an event there is nothing to hit: no score rather than a bad one.
     for name in ("csi", "pod", "bias", "fss"):
         scores[name] = scores[name].where(observed > 0)
@@ -125,44 +118,37 @@ def add_totals(scores: xr.Dataset, totals: Totals) -> None:
         if not sums.any():
             continue
         brier = brier_parts(sums, RELIABILITY_BINS)
-        parts[(slice(None), *cell)] = (
-            brier.reliability,
-            brier.resolution,
-            brier.uncertainty,
-            roc_curve(sums)[2],
-        )
+        of_cell = (brier.reliability, brier.resolution, brier.uncertainty, roc_curve(sums)[2])
+        parts[(slice(None), *cell)] = of_cell
         curves[(slice(None), *cell)] = reliability_curve(sums, RELIABILITY_BINS)
     of_brier = ("brier_reliability", "brier_resolution", "brier_uncertainty", "roc_area")
     for name, values in zip(of_brier, parts, strict=True):
-        scores[name] = (CELL, values, {"long_name": name.replace("_", " "), "units": "1"})
+        _put(scores, name, CELL, values, name.replace("_", " "))
     of_curve = ("forecast_probability", "observed_frequency", "forecasts")
     for name, values in zip(of_curve, curves, strict=True):
-        scores[name] = (
-            (*CELL, "probability_bin"),
-            values,
-            {"long_name": name.replace("_", " "), "units": "1"},
-        )
+        _put(scores, name, (*CELL, "probability_bin"), values, name.replace("_", " "))
     members = max((counts.shape[1] for counts in totals.ranks if counts is not None), default=0)
     if members:
         ranks = np.full((*shape[:2], members), np.nan)
         for m, counts in enumerate(totals.ranks):
             if counts is not None and counts.shape[1] == members:
                 ranks[m] = _ratio(counts, counts.sum(1, keepdims=True))
-        scores["rank_histogram"] = (
-            (*CELL[:2], "rank"),
-            ranks,
-            {"long_name": "how often so many members were below what was observed", "units": "1"},
-        )
-    scores["power_ratio"] = (
-        (*CELL[:2], "wavelength"),
-        _ratio(totals.power, np.broadcast_to(totals.observed_power, totals.power.shape)),
-        {"long_name": "power of the forecast over that observed, in dB rain", "units": "1"},
-    )
-    scores.coords["wavelength"] = (
-        "wavelength",
-        np.sqrt(np.multiply(BANDS[1:], BANDS[:-1])),
-        {"long_name": "middle of an octave of wavelengths", "units": "km"},
-    )
+        below = "how often so many members were below what was observed"
+        _put(scores, "rank_histogram", (*CELL[:2], "rank"), ranks, below)
+    power = _ratio(totals.power, np.broadcast_to(totals.observed_power, totals.power.shape))
+    over = "power of the forecast over that observed, in dB rain"
+    _put(scores, "power_ratio", (*CELL[:2], "wavelength"), power, over)
+    middle = {"long_name": "middle of an octave of wavelengths", "units": "km"}
+    wavelength = np.sqrt(np.multiply(BANDS[1:], BANDS[:-1]))
+    scores.coords["wavelength"] = "wavelength", wavelength, middle
+
+
+def _put(
+    scores: xr.Dataset, name: str, dims: tuple[str, ...], values: NDArray[np.generic],
+    long_name: str, units: str = "1",
+) -> None:  # fmt: skip
+    """Add a score with its attributes."""
+    scores[name] = dims, values, {"long_name": long_name, "units": units}
 
 
 def _add_differences(
@@ -176,16 +162,12 @@ def _add_differences(
     at = scores["forecaster"].to_numpy().tolist().index(reference)
     squares = stacked["fractions"]
     pixels = stacked["pixels"][:, np.newaxis]
-    ensembles = stacked["crps"]
+    ensembles, brier = stacked["crps"], stacked["brier"]
     # 1 - FSS is what is a quotient; its difference has the other sign.
     quotients = {
         "csi": (1, stacked["hits"], stacked["hits"] + stacked["misses"] + stacked["false_alarms"]),
         "fss": (-1, squares[..., 2], squares[..., 0] + squares[..., 1]),
-        "brier": (
-            1,
-            stacked["brier"],
-            np.broadcast_to(pixels[..., np.newaxis], stacked["brier"].shape),
-        ),
+        "brier": (1, brier, np.broadcast_to(pixels[..., np.newaxis], brier.shape)),
         "crps": (1, ensembles[..., 1] - ensembles[..., 2] / 2, ensembles[..., 0]),
     }
     enough = independent_runs(events, block) >= FEWEST_BLOCKS
@@ -203,11 +185,8 @@ def _add_differences(
             ("_high", np.where(known, ends[1], np.nan), f"upper end of the {LEVEL:.0%} interval"),
         )
         for suffix, data, text in parts:
-            scores[f"{name}_difference{suffix}"] = (
-                values.dims,
-                data,
-                {"long_name": text, "units": values.attrs["units"]},
-            )
+            attributes = {"long_name": text, "units": values.attrs["units"]}
+            scores[f"{name}_difference{suffix}"] = values.dims, data, attributes
 
 
 def _add_ratios(scores: xr.Dataset) -> None:
