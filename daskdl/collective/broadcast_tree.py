@@ -1,7 +1,7 @@
 """Broadcast tree: rank 0 above all others, over the connections that a plan needs anyway.
 
 The driver speaks to rank 0 alone, so that a request costs it as much with 256 ranks as with two.
-Notes go down the tree, and results come up: each rank hands on its own and those of its subtree.
+Notes go down the tree. Results come up: each rank passes on its own and its subtree's.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Codec: how numbers are sent between ranks: as float32, or the first of them as bfloat16.
 
 bfloat16 halves the bytes, and costs precision: a number keeps 8 bits before each addition of the
-tree, which is made in float32, and gradients are those of weights rounded in the same way; each
-rank updates its own weights in float32. So that nobody has to ask who adds and who sends, both
-operands of every sum are rounded, and so are numbers that never leave their rank: the result is
-the same bits on any number of workers.
+tree, which is made in float32, and gradients are computed from weights rounded in the same way.
+Each rank updates its own weights in float32. Both operands of every sum are rounded, even if they
+never leave their rank: so the result has the same bits on any number of workers.
 
 Buffers of a model, such as running means, lie behind its parameters and stay float32.
 """
@@ -116,12 +115,12 @@ class BFloat16:
 
 
 def codec_of(rounded: int) -> Codec:
-    """Return the codec that rounds the first so many numbers, none for 0."""
+    """Return the codec that rounds the first ``rounded`` numbers; for 0 it rounds none."""
     return BFloat16(rounded) if rounded else Float32()
 
 
 def encoded_size(size: int, rounded: int) -> int:
-    """Return how many 16-bit words ``size`` numbers take of which the first are rounded."""
+    """Return the 16-bit words of ``size`` numbers whose first ``rounded`` are bfloat16."""
     return 2 * size - max(0, min(rounded, size))
 
 

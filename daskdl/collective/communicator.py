@@ -26,8 +26,8 @@ Array = NDArray[Any]
 class Communicator:
     """Computes with the other ranks of a group; every rank makes the same calls.
 
-    Sums are those of one binary tree over the shards, so that they have the same bits on any number
-    of ranks. A step's number is part of each message: a rank that is elsewhere is found out.
+    Sums follow one binary tree over the shards, so that they have the same bits on any number of
+    ranks. Each message has the step's number, which shows a rank that is at another step.
 
     Parameters
     ----------
@@ -77,15 +77,15 @@ class Communicator:
         Parameters
         ----------
         reduction : Reduction
-            Of this rank's plan or of one of its buckets, with the payloads of its own shards put
-            in.
+            By this rank's plan, or that of one of its buckets; it holds the payloads of the rank's
+            shards.
         step, kind : int, str
             For messages and errors.
 
         Raises
         ------
         BrokenGangError
-            As all that goes over an exchange.
+            When a peer is lost, late, or ends the attempt.
         """
         for i, round_ in enumerate(reduction.plan.reduce):
             reduction.begin_round()
@@ -103,7 +103,7 @@ class Communicator:
         place: Callable[[Span], slice] | None = None,
         rows: Sequence[Rows] = (),
     ) -> list[Rows]:
-        """Fill a vector, of which every rank has its own parts, with the parts of all.
+        """Fill a vector with the parts of all ranks; each rank has its own parts already.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Communicator:
         step, kind : int, str
             For messages and errors.
         codec : Codec, optional
-            How its numbers are sent, by default as they are; not for other dtypes than float32.
+            How numbers are sent, by default unchanged; for float32 only.
         place : callable, optional
             From a span of the plan to the slice of the vector, by default :func:`slice_of`.
         rows : sequence of Rows
@@ -167,8 +167,8 @@ class Communicator:
         Parameters
         ----------
         arrays : mapping of shard to array, or an array
-            One array for each shard of this rank, all of one shape; an array by itself is that of
-            the only shard. A shard may be left out: it adds nothing then.
+            One array for each shard of this rank, all of one shape; a single array belongs to the
+            only shard. A shard that is left out adds nothing.
 
         Examples
         --------
@@ -228,7 +228,7 @@ class Communicator:
         ----------
         note : plain data
         arrays : sequence of (n,)
-            As many on every rank, of the same dtypes; lengths may differ.
+            The same number and dtypes on every rank; lengths may differ.
         step : int, optional
         """
         step, tree = self._next(step), self.group.tree
@@ -271,15 +271,15 @@ class Communicator:
 
     @property
     def interruptible(self) -> bool:
-        """Whether :meth:`interrupt` ends what another thread waits for."""
+        """Whether :meth:`interrupt` ends another thread's wait."""
         return self._exchange.interruptible
 
     def interrupt(self, why: str) -> None:
-        """Let another thread wait no longer for what peers have not sent; it gets an error."""
+        """End another thread's wait for peers by an error."""
         self._exchange.interrupt(why)
 
     def close(self, why: str | None = None) -> None:
-        """End the attempt on this rank; peers that still wait are told ``why``."""
+        """End the attempt on this rank; peers that still wait get ``why``."""
         self._exchange.close(why)
 
     @property

@@ -31,13 +31,13 @@ class Exchange:
     run, attempt : str, int
         A message of another run or attempt is refused.
     names : mapping of peer to str
-        As errors call them.
+        Names for errors.
     transport : Transport, optional
         None if there are no peers.
     patience : float
-        Seconds to wait for a peer, which errors tell.
+        Seconds to wait for a peer; errors say how many.
     rendezvous : Rendezvous, optional
-        By which the peers were found, and which tells when the attempt was ended.
+        Found the peers, and knows whether the attempt was ended.
     comms : mapping of peer to Comm
         Connections that :meth:`close` closes.
     """
@@ -75,16 +75,16 @@ class Exchange:
     ) -> Exchange:
         """Connect to peers.
 
-        What goes over plain TCP is taken from the event loop, see
-        :class:`~daskdl.collective.transport.plain_socket.SocketTransport`; other connections, such
-        as those with TLS, are used as they are.
+        Plain TCP connections are taken from the event loop, see
+        :class:`~daskdl.collective.transport.plain_socket.SocketTransport`; others, for instance
+        with TLS, are used by the loop.
 
         Parameters
         ----------
         rendezvous : Rendezvous
             The worker's.
         run, attempt, rank : str, int, int
-            Who speaks.
+            Identify this end in messages.
         addresses, names : mapping of peer to str
         patience : float
             Seconds to wait for a peer.
@@ -110,16 +110,16 @@ class Exchange:
     ) -> dict[int, Any]:
         """Send a note and arrays to some peers, and return the notes of others.
 
-        What is sent must not change until something has come from all who depend on it.
+        Arrays that are sent must not change until every receiver has sent something later.
 
         Parameters
         ----------
         step, kind : int, str
-            What is sent and must be received.
+            Identify the message; the received ones must have the same.
         sends : mapping of peer to (note, arrays)
             A note is plain data that msgpack takes.
         receives : mapping of peer to callable
-            From the peer's note to the arrays that are filled.
+            Given the peer's note, returns the arrays to fill.
 
         Raises
         ------
@@ -148,11 +148,11 @@ class Exchange:
         return isinstance(self._transport, SocketTransport)
 
     def interrupt(self, why: str) -> None:
-        """Let :meth:`swap` in another thread wait no longer for a peer that sends nothing."""
+        """End the wait of :meth:`swap` in another thread."""
         self._interrupted = why
 
     def close(self, why: str | None = None) -> None:
-        """End the attempt here; peers that still wait for something are told ``why``."""
+        """End the attempt here; peers that still wait get ``why``."""
         if self._transport is not None:
             if why is not None:
                 self._transport.end((self._run, self._attempt, -1, "end"), why)

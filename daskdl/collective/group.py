@@ -19,13 +19,13 @@ class Group:
     id : str
         Unique.
     addresses : tuple of str
-        Of the workers, by rank.
+        Addresses of the workers, by rank.
     owners : tuple of int
         The rank that holds each shard; each rank has a shard.
     patience : float
         Seconds that a rank waits for another.
     buckets : int
-        Equal parts of a vector, each of which is shared out among the ranks.
+        Number of equal parts of a vector; each part is divided among the ranks.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Group:
         return (self.addresses, self.owners) == (addresses, owners)
 
     def name(self, rank: int) -> str:
-        """Return how errors call a rank."""
+        """Return a rank's name for errors."""
         shards = self.shards(rank)
         some = ", ".join(map(str, shards[:8])) + (", ..." if len(shards) > 8 else "")
         return f"worker {self.addresses[rank]} (shard{'s' * (len(shards) > 1)} {some})"

@@ -38,30 +38,30 @@ def run(
 ) -> list[Any]:
     """Run a function on all workers at once, or on none; return its results by rank.
 
-    The function is called as ``function(comm, *args)``, or ``function(comm, parts, *args)`` where
-    ``shards`` are data. Its communicator adds up, gathers and hands round arrays between the calls
-    (:class:`~daskdl.collective.communicator.Communicator`). Sums are made along a tree over the
-    shards, so that they are the same bits on any number of workers. When a worker is lost the calls
-    on all others end, and the function is run again on the workers that are there.
+    The function is called as ``function(comm, *args)``, or as ``function(comm, parts, *args)`` if
+    ``shards`` are data. Its communicator sums, gathers and broadcasts arrays between the calls
+    (:class:`~daskdl.collective.communicator.Communicator`). Sums follow a tree over the shards, so
+    that they have the same bits on any number of workers. When a worker is lost, the calls on all
+    others end, and the function runs again on the remaining workers.
 
     Parameters
     ----------
     client : distributed.Client
     function : callable
-        It pickles, and has no effect that must happen only once.
+        It must pickle. It may run more than once, so it has no effects that must not repeat.
     *args : object
-        Handed to every call.
+        Arguments of every call.
     shards : int, or sequence of Delayed or Future
-        How many shards there are, by default one for each worker; or the data of each, such as
-        ``list(array.to_delayed().ravel())``. Data that are on a worker are used there. The calls
-        get ``parts``, a dict of the own shards' data by shard.
+        Number of shards, by default one for each worker; or the data of each shard, such as
+        ``list(array.to_delayed().ravel())``. Data on a worker are used there. Each call gets
+        ``parts``: the data of its own shards, by shard.
     timeout : float, optional
         Seconds that one attempt may take, by default ``daskdl.stall-timeout``.
 
     Returns
     -------
     list
-        The results, one for each rank; there are as many ranks as workers that have a shard.
+        One result for each rank. A worker with a shard is a rank.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class _Call:
         self._lock = self.cluster.lock(TURN)
 
     def attempt(self) -> list[Any]:
-        """Run the function once on the workers that are there."""
+        """Run the function once on the current workers."""
         self._attempt += 1
         workers = self.cluster.workers(self.what)
         if self._data is not None and not self._held:
@@ -151,7 +151,7 @@ class _Call:
             self._lock.release()
 
     def after_loss(self) -> None:
-        """Compute data anew that may be lost."""
+        """Compute data again that may be lost."""
         self._held = []
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Mailbox:
-    """Stands between the worker's event loop, which speaks to the driver, and the rank's thread."""
+    """Passes requests from the worker's event loop, which hears the driver, to the rank."""
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -25,7 +25,7 @@ class Mailbox:
             return not self._left
 
     def take(self, seconds: float) -> Any:
-        """Wait for the next request; leave, and return None, if none comes in time."""
+        """Wait for the next request; if none comes in time, leave and return None."""
         with suppress(queue.Empty):
             return self._requests.get(timeout=seconds)
         with self._lock:
@@ -33,7 +33,7 @@ class Mailbox:
             return None if self._left else self._requests.get()
 
     def give(self, first: int, answer: Any) -> None:
-        """Answer request ``first``, unless nobody waits any more."""
+        """Answer request ``first``, unless the driver no longer waits."""
         with suppress(InvalidStateError):
             self.answer(first).set_result(answer)
 

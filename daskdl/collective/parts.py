@@ -39,7 +39,7 @@ def slice_of(span: Span, size: int, unit: int = UNIT) -> slice:
 
 
 def rows_of(span: Span, rows: int) -> tuple[int, int]:
-    """Return the rows (first, end) of a table of so many rows that belong to a span."""
+    """Return the range (first, end) of a table's ``rows`` that belongs to a span."""
     return int(rows * span[0]), int(rows * span[1])
 
 
@@ -56,7 +56,7 @@ def join(vector: Array, slices: Sequence[slice]) -> Array:
 
 
 def split(values: Array, vector: Array, slices: Sequence[slice]) -> None:
-    """Undo :func:`join`: write numbers that lie side by side to their slices of ``vector``."""
+    """Undo :func:`join`: write adjacent numbers to their slices of ``vector``."""
     start = 0
     for s in slices:
         stop = start + s.stop - s.start

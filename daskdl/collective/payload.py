@@ -1,4 +1,4 @@
-"""Payload: what is added up over shards: numbers, rows of tables, and a few sums and maxima."""
+"""Payload: the data that shards add up: numbers, rows of tables, and a few sums and maxima."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Header = tuple[list[float], list[float], list[int]]
 
 @dataclass
 class Payload:
-    """A shard's contribution to a reduction, or a sum of such.
+    """A shard's contribution to a reduction, or a sum of contributions.
 
     Parameters
     ----------
     vector : float32 (n,)
-        It may become the place of the sum, and change.
+        The sum may be written into it.
     rows : tuple of Rows
         One for each table, in the order of the reduction's ``tables``.
     sums : tuple of float
         Added up in float64.
     maxima : tuple of float
-        Of which the largest is kept.
+        A sum keeps the largest of each.
     """
 
     vector: Vector = field(repr=False)
@@ -39,7 +39,7 @@ class Payload:
 
 
 def add_headers(a: Any, b: Any) -> Any:
-    """Return the header of a sum without its numbers of rows; either header may be None."""
+    """Add two headers, without numbers of rows; either may be None."""
     if a is None or b is None:
         return b if a is None else a
     sums = [x + y for x, y in zip(a[0], b[0], strict=True)]

@@ -1,9 +1,9 @@
 """Plan: which part of which partial sum each rank sends to whom, along the canonical tree.
 
-A node of the tree (see :mod:`daskdl.collective.tree`) is a sum over the shards below it, and lies
-in pieces with the ranks that hold these shards. Where two nodes are added, each piece of one
-meets the piece of the other over the same numbers: one of the two ranks sends, the other adds.
-What is added is the tree's whatever the ranks; they only decide where.
+A node of the tree (see :mod:`daskdl.collective.tree`) is a sum over the shards below it. The ranks
+of these shards hold it in pieces. To add two nodes, each piece of one meets the piece of the other
+over the same numbers: one of the two ranks sends, the other adds. The tree decides what is added,
+the ranks only where.
 
 Positions in the vector are exact fractions, from 0 to 1: a piece of a small vector may be empty,
 and its message is sent all the same, since it carries loss and counts.
@@ -41,7 +41,7 @@ class ReduceRound:
     sends, receives : mapping of peer to (node, span)
         One message to, and from, each peer.
     adds : list of (left, right, result, span)
-        In this order, once all has come.
+        Additions in order, after all messages have come.
     """
 
     sends: dict[int, list[tuple[Node, Span]]] = field(default_factory=dict)
@@ -66,13 +66,13 @@ class Plan:
     local : list of (left, right, result)
         Sums of its own shards, in the order of the tree.
     reduce : list of ReduceRound
-        At their end it has the sum over all shards of its :attr:`owned` parts.
+        Rounds after which the rank has the sum over all shards of its :attr:`owned` parts.
     root : Node
         The sum over all shards.
     owned : list of Span
-        The parts of the vector of which it gets the sum.
+        Parts of the vector whose sum the rank gets.
     gather : list of GatherRound
-        At their end it has the whole vector.
+        Rounds after which the rank has the whole vector.
     span : Span
         The part of the vector that is added up.
     """
@@ -86,12 +86,12 @@ class Plan:
 
     @property
     def peers(self) -> list[int]:
-        """Ranks with which it speaks."""
+        """Ranks that this rank exchanges messages with."""
         steps: list[ReduceRound | GatherRound] = [*self.reduce, *self.gather]
         return sorted({peer for step in steps for peer in (*step.sends, *step.receives)})
 
     def within(self, span: Span) -> Plan:
-        """Return the plan by which a part of the vector is shared out as here the whole is."""
+        """Return the plan that divides a part of the vector as this one divides the whole."""
         start, length = span[0], span[1] - span[0]
 
         def at(inner: Span) -> Span:
@@ -118,7 +118,7 @@ class Plan:
         return Plan(self.local, reduce, self.root, list(map(at, self.owned)), gather, at(self.span))
 
     def in_buckets(self, count: int) -> Plan:
-        """Return the plan by which as many equal parts are shared out, all in the same rounds."""
+        """Return the plan that divides ``count`` equal parts, all in the same rounds."""
         each = [self.within((Fraction(k, count), Fraction(k + 1, count))) for k in range(count)]
         reduce = [
             ReduceRound(
@@ -164,15 +164,15 @@ def additions(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:
 def plans(owners: Sequence[int]) -> list[Plan]:
     """Return every rank's plan by recursive halving, and doubling on the way back.
 
-    At each level of the tree the ranks below its left and right node share the sum out among
-    them: a round each way for every level, and messages to the one or two ranks across.
+    At each level of the tree the ranks below the left and the right node divide the sum among
+    them: a round each way for every level, with messages to the one or two ranks across.
 
     R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in
     MPICH (2005); here the nearest shards come first, which is the canonical tree, and their number
-    need not be a power of two. A mesh, in which each sends each its part at once, moves as many
+    need not be a power of two. A mesh, in which each rank sends every other its part, moves as many
     bytes in 2 (n - 1) messages a rank instead of 2 log2 n. With 4 ranks on two cores and 0.01,
     1 and 28 MB it took 1.5, 1.2 and 1.04 times as long through shared memory, and over TCP 0.93,
-    0.95 and 0.9; with more ranks it has more messages, each of which costs both sides CPU.
+    0.95 and 0.9; with more ranks it has more messages, and each costs both sides CPU.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def plans(owners: Sequence[int]) -> list[Plan]:
 
 
 def joined(spans: Sequence[Span]) -> list[Span]:
-    """Return the same parts, neighbours as one."""
+    """Return the same parts with neighbours joined."""
     result: list[Span] = []
     for a, b in sorted(spans):
         if result and result[-1][1] == a:
@@ -232,7 +232,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _alone(owners: Sequence[int], steps: Sequence[tuple[Node, Node, Node]]) -> dict[Node, int]:
-    """Return the sums whose shards all lie with one rank, and that rank."""
+    """Return the sums whose shards all belong to one rank, and that rank."""
     alone = {(0, s): m for s, m in enumerate(owners)}
     for left, right, result in steps:
         if left in alone and alone[left] == alone.get(right):
@@ -241,7 +241,7 @@ def _alone(owners: Sequence[int], steps: Sequence[tuple[Node, Node, Node]]) -> d
 
 
 def _overlaps(left: Holders, right: Holders) -> Iterator[tuple[Fraction, Fraction, int, int]]:
-    """Yield (start, stop, holder on the left, holder on the right) of parts with one of each."""
+    """Yield (start, stop, left rank, right rank) for each part with one holder on both sides."""
     i = j = 0
     for a, b in pairwise(sorted({p for start, stop, _ in (*left, *right) for p in (start, stop)})):
         while left[i][1] <= a:
@@ -252,7 +252,7 @@ def _overlaps(left: Holders, right: Holders) -> Iterator[tuple[Fraction, Fractio
 
 
 def _backwards(reduce: list[list[ReduceRound]], root: Holders) -> list[list[GatherRound]]:
-    """Return the all-gather's rounds: the reduction's messages backwards, without what is known."""
+    """Return the all-gather's rounds: the reduction's messages reversed, without known parts."""
     cuts = sorted({p for a, b, _ in root for p in (a, b)})
     place = {p: i for i, p in enumerate(cuts)}
     known = [{place[a] for a, _, holder in root if holder == m} for m in range(len(reduce))]

@@ -27,7 +27,7 @@ UNDER_WAY = ("pending", "finished")
 
 
 class RankTasks:
-    """The tasks of all ranks, of which the loss of one ends all.
+    """The tasks of all ranks; if one is lost, all end.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RankTasks:
 
     @property
     def over(self) -> bool:
-        """Whether some ranks have come to an end."""
+        """Whether some ranks have ended."""
         return any(future.status != "pending" for future in self._futures)
 
     @property
@@ -57,7 +57,7 @@ class RankTasks:
         return any(future.status not in UNDER_WAY for future in self._futures)
 
     def wait(self, what: str, limit: float) -> None:
-        """Wait until all ranks have come to an end.
+        """Wait until all ranks have ended.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class RankTasks:
         ClusterError
             When it takes longer than ``limit`` seconds.
         Exception
-            What a task raised.
+            The error of a task.
         """
         self._wait(None, what, limit)
         self._raise(what)
@@ -76,11 +76,11 @@ class RankTasks:
         return self._cluster.fetch(self._futures)
 
     def end(self, why: str) -> dict[str, str]:
-        """End the attempt on all workers, and return what each is at."""
+        """End the attempt on all workers; return what each was doing."""
         return self._cluster.tell({"op": "daskdl_gang_end", "why": why, **self._where})
 
     def close(self) -> dict[str, Future]:
-        """Release the tasks; return those that have not come to an end, by worker."""
+        """Release the tasks; return those that have not ended, by worker."""
         late = {}
         for future, address in zip(self._futures, self._group.addresses, strict=True):
             if future.status == "pending":
@@ -148,7 +148,7 @@ class RankTasks:
         return self._cluster.ended(self._futures, timeout)
 
     def _raise(self, what: str) -> None:
-        """Raise the error that tells most of those ranks that have not come to a good end."""
+        """Raise the most informative error of the ranks that failed."""
         errors = [
             self._error(future, rank, what)
             for rank, future in enumerate(self._futures)
@@ -162,7 +162,7 @@ class RankTasks:
         return f"{self._group.name(rank)} has sent no heartbeat for {since:.0f} s"
 
     def _error(self, future: Future, rank: int, what: str) -> BaseException:
-        """Return why a rank has not come to a good end."""
+        """Return why a rank failed."""
         name = self._group.name(rank)
         if future.status == "pending" and self._group.addresses[rank] in self._silent:
             return BrokenGangError(f"{what}: {self._quiet(rank)}")

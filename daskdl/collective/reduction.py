@@ -29,9 +29,9 @@ class Partial:
     header : Header, optional
         None if no shard below has samples.
     summed : bool
-        Whether two sums were added here, not one handed on.
+        Whether two sums were added here; False if one was passed on.
     pieces, rows : list
-        (slice, numbers) and (span, rows of each table); no two meet.
+        (slice, numbers) and (span, rows of each table); they do not overlap.
     """
 
     header: Any
@@ -47,29 +47,29 @@ class Partial:
         return None
 
     def rows_in(self, span: Span) -> list[Rows]:
-        """Return the rows of each table that belong to a span, all of which are here."""
+        """Return the rows of each table that belong to a span; all of them are on this rank."""
         return rows_in(self.rows, span)
 
 
 class Reduction:
-    """Sum of which one rank makes its part, in memory kept from one reduction to the next.
+    """One rank's part of a sum, in memory that the next reductions use again.
 
-    Shards' payloads are put in; along the tree each rank sends parts of its partial sums and adds
-    what it receives, until it has the sum over all shards of the parts that it owns. Every addition
-    is that of the canonical tree, whoever makes it.
+    Shards put their payloads in. Along the tree each rank sends parts of its partial sums and adds
+    the parts that it receives, until it has the sum over all shards of the parts that it owns. The
+    additions are those of the canonical tree on any number of ranks.
 
     Parameters
     ----------
     plan : Plan
-        This rank's, of the whole vector or of a part of it.
+        This rank's plan of the whole vector, or of a part of it.
     size : int
-        Of the vector.
+        Length of the vector.
     codec : Codec
         How numbers are sent, and rounded before they are added.
     tables : sequence of (rows, C)
-        Shapes of the tables of which payloads bring rows.
+        Shapes of the tables whose rows payloads contain.
     unit : int
-        Parts of the vector begin at whole multiples of it.
+        Parts of the vector begin at multiples of it.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Reduction:
         self._total = np.empty(sum(map(_length, self.owned)), np.float32)
 
     def begin(self) -> None:
-        """Forget the reduction before."""
+        """Forget the previous reduction."""
         self._held.clear()
 
     def put(self, shard: int, payload: Payload | None) -> None:
@@ -140,11 +140,11 @@ class Reduction:
         return arrays + arrays_of(rows)
 
     def begin_round(self) -> None:
-        """Forget the rows of the round before."""
+        """Forget the rows of the previous round."""
         self._rows: dict[int, list[Rows]] = {}
 
     def take(self, index: int, headers: Mapping[int, Sequence[Any]]) -> None:
-        """Add what has come in a round."""
+        """Add the messages of a round."""
         step = self.plan.reduce[index]
         for peer, parts in step.receives.items():
             rows = iter(self._rows[peer])
@@ -250,7 +250,7 @@ def rows_in(held: Sequence[tuple[Span, Sequence[Rows]]], span: Span) -> list[Row
 def empty_rows(
     lengths: Sequence[int], tables: Sequence[Shape], dtype: DTypeLike = np.float32
 ) -> list[Rows]:
-    """Return rows to be filled: so many of each table."""
+    """Return empty rows: ``lengths`` of each table."""
     return [
         Rows(np.empty(n, np.int64), np.empty((n, shape[1]), dtype), shape)
         for n, shape in zip(lengths, tables, strict=True)
@@ -258,7 +258,7 @@ def empty_rows(
 
 
 def arrays_of(rows: Sequence[Rows]) -> list[Array]:
-    """Return ids and values of rows, as they are sent."""
+    """Return the ids and values of rows, in the order of a message."""
     return [array for each in rows for array in (each.ids, each.values)]
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Rendezvous(WorkerPlugin):
-    """Hands connections between workers to the ranks of collectives that run there.
+    """Gives connections between workers to the ranks of collectives on them.
 
-    Ranks meet at the address that the worker has anyway, so that no port is opened and whatever
-    the cluster uses (TCP, TLS, UCX) is used. A connection belongs to one attempt of one run, and
-    one that comes after the attempt has ended is closed: no message of an old attempt is read.
+    Ranks meet at the worker's own address: no port is opened, and the cluster's protocol (TCP, TLS,
+    UCX) is used. A connection belongs to one attempt of one run. If it comes after the attempt has
+    ended, it is closed: no message of an old attempt is read.
     """
 
     name = "daskdl-gang"
@@ -35,7 +35,7 @@ class Rendezvous(WorkerPlugin):
     runs = 2
 
     def setup(self, worker: Worker) -> None:
-        """Begin on a worker."""
+        """Start on a worker."""
         self.worker = worker
         #: State that a rank of each run keeps here from one task to the next.
         self.kept: OrderedDict[str, Any] = OrderedDict()
@@ -69,7 +69,7 @@ class Rendezvous(WorkerPlugin):
     async def meet(
         self, run: str, attempt: int, rank: int, addresses: Mapping[int, str], patience: float
     ) -> dict[int, Comm]:
-        """Return a connection to each peer: the higher rank connects.
+        """Return a connection to each peer; the higher rank connects.
 
         Raises
         ------
@@ -117,14 +117,14 @@ class Rendezvous(WorkerPlugin):
             give_up(None)
 
     async def ask(self, run: str, attempt: int, first: int, word: Any = None) -> Any:
-        """Post a request to rank 0, which is here, and wait for its answer.
+        """Post a request to rank 0, on this worker, and wait for its answer.
 
         Parameters
         ----------
         run, attempt, first : str, int, int
-            The answer's number is ``first``, for a fit the group's first iteration.
+            ``first`` is the answer's number, for a fit the group's first iteration.
         word : sequence, optional
-            The request; without one rank 0 has it already, and an empty one ends the attempt.
+            The request. None if rank 0 has it already; an empty one ends the attempt.
 
         Returns
         -------
@@ -144,12 +144,12 @@ class Rendezvous(WorkerPlugin):
         return self._mailboxes.setdefault((run, attempt), Mailbox())
 
     async def end(self, run: str, attempt: int, why: str) -> str:
-        """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``.
+        """End an attempt that is not over; ranks that wait for a peer in it get ``why``.
 
         Returns
         -------
         str
-            What the rank here is at; empty if it is at nothing.
+            What the rank here is doing; empty if nothing.
         """
         at = self.at.get(run, "")
         if self._over(run, attempt):
@@ -170,7 +170,7 @@ class Rendezvous(WorkerPlugin):
         return at
 
     async def forget(self, run: str) -> None:
-        """End all attempts of a run and drop what it keeps here."""
+        """End all attempts of a run and drop its state here."""
         await self.end(run, 1 << 62, "the run has ended")
         self.kept.pop(run, None)
 

@@ -1,4 +1,4 @@
-"""The canonical order of sums: a binary tree over the shard index, whoever adds."""
+"""The canonical order of sums: a binary tree over the shard index, for any number of ranks."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ T = TypeVar("T")
 def fold(leaves: Sequence[T | None], combine: Callable[[int, int, T, T], T]) -> list[T]:
     """Combine neighbours level by level until at most two are left.
 
-    The shape depends on ``len(leaves)`` and on which are None alone, so that floating-point sums
-    are the same bits on any number of workers. It is the pairing of recursive halving.
+    The shape depends only on ``len(leaves)`` and on which leaves are None, so that floating-point
+    sums have the same bits on any number of workers. It is the pairing of recursive halving.
 
     Parameters
     ----------
     leaves : sequence
-        One for each shard, None where a shard has nothing to add.
+        One leaf for each shard; None if the shard has nothing to add.
     combine : callable
-        ``combine(level, shard, left, right)``; level counts from 1 and ``shard`` is the first that
-        is below ``left``.
+        ``combine(level, shard, left, right)``; ``level`` counts from 1, and ``shard`` is the first
+        one below ``left``.
 
     Returns
     -------
     list
-        The operands of the last sum, two or one; none where all leaves are None.
+        The operands of the last sum, one or two; none if all leaves are None.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class CommTransport:
     ----------
     comms : mapping of peer to Comm
     loop : asyncio event loop
-        The worker's, which reads and writes.
+        The worker's loop, which reads and writes.
     patience : float
         Seconds that a message may take.
     """
@@ -43,7 +43,7 @@ class CommTransport:
         self._wait(self._end(head, why))
 
     def close(self) -> None:
-        """Do nothing: the connections are closed by whoever opened them."""
+        """Do nothing: the exchange that opened the connections closes them."""
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -22,12 +22,12 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 async def plain_socket(comm: Comm, connects: bool) -> PeerSocket:
-    """Return the socket that takes a connection's place; whoever connected has ``connects``.
+    """Return the socket that replaces a connection; ``connects`` at the end that connected.
 
-    Both ends call this. The one that connected listens on a Unix socket whose name it tells the
-    other, which tries to reach it: that succeeds on the same machine and in the same network
-    namespace only, and the kernel tells each who the other is. Otherwise it is that of the TCP
-    connection, taken from the event loop.
+    Both ends call this. The one that connected listens on a Unix socket and sends its name to the
+    other, which tries to connect. That succeeds only on the same machine and in the same network
+    namespace, and the kernel tells each end who the other is. Otherwise the socket of the TCP
+    connection is taken from the event loop.
 
     Raises
     ------

@@ -26,7 +26,7 @@ POLL = 0.1
 
 
 class PeerError(Exception):
-    """A peer is lost by an exception, or late if that is None."""
+    """A peer is lost by an exception; it is late if the exception is None."""
 
     def __init__(self, peer: int, error: BaseException | None) -> None:
         super().__init__(peer, error)
@@ -48,7 +48,7 @@ class Transport(Protocol):
         """Tell the peers why the attempt ends."""
 
     def close(self) -> None:
-        """Close the connections; what was sent arrives all the same."""
+        """Close the connections; messages that were sent still arrive."""
 
 
 def check(found: Sequence[Any], head: Head, note: Any) -> None:

@@ -1,8 +1,8 @@
 """Plain sockets to peers, read and written by the task's own thread, without an event loop.
 
-A rank has nothing to do but to wait for its peers: handing messages to the worker's event loop and
-back took longer than 1 MB on its way. Between processes of one machine the socket is a Unix socket,
-and arrays go through :mod:`~daskdl.collective.transport.shared_memory`.
+A rank only waits for its peers: passing messages to the worker's event loop and back took longer
+than sending 1 MB. Between processes of one machine the socket is a Unix socket, and arrays go
+through :mod:`~daskdl.collective.transport.shared_memory`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _READ = _START.pack(0, _SHARED_IS_READ, 0)
 class PeerSocket:
     """One end of a connection.
 
-    It has one message to send and one to receive at a time, which :meth:`go_on` carries as far as
-    they go without waiting.
+    It has one message to send and one to receive at a time; :meth:`go_on` moves both as far as
+    possible without waiting.
 
     Parameters
     ----------
     connection : socket
-        That nobody else uses.
+        A socket that nothing else uses.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -67,38 +67,38 @@ class PeerSocket:
         self._hand_on()
 
     def receive(self, head: Head, room: Room) -> None:
-        """Begin to receive a message, whose arrays are written where ``room(note)`` says."""
+        """Begin to receive a message; its arrays are written into those of ``room(note)``."""
         self._expected = head, room
 
     @property
     def sends(self) -> bool:
-        """Whether something is to be sent yet."""
+        """Whether something is still to be sent."""
         return bool(self._queue) or self._outgoing is not None
 
     @property
     def receives(self) -> bool:
-        """Whether something is to be received yet."""
+        """Whether something is still to be received."""
         return self._expected is not None
 
     @property
     def writes(self) -> bool:
-        """Whether :meth:`go_on` waits until the socket takes something."""
+        """Whether :meth:`go_on` waits to write."""
         return bool(self._queue)
 
     @property
     def reads(self) -> bool:
-        """Whether :meth:`go_on` waits until something comes."""
+        """Whether :meth:`go_on` waits to read."""
         return self._expected is not None or self._outgoing is not None
 
     def go_on(self) -> None:
-        """Send and receive what can be without waiting.
+        """Send and receive as much as possible without waiting.
 
         Raises
         ------
         OSError
             When the peer is lost.
         BrokenGangError
-            When it ends the attempt, or sends something else.
+            When the peer ends the attempt, or sends another message than expected.
         """
         try:
             self._flush()
@@ -111,7 +111,7 @@ class PeerSocket:
             raise
 
     def end(self, run: str, attempt: int, why: str) -> None:
-        """Tell the peer why the attempt ends, unless it would be in the middle of a message."""
+        """Tell the peer why the attempt ends, unless a message is only sent in part."""
         # The peer would take these bytes for the rest of an array.
         if not self._queue:
             self._put(_INLINE, [(run, attempt, -1, "end"), why])
@@ -119,12 +119,12 @@ class PeerSocket:
                 self._flush()
 
     def close(self) -> None:
-        """Close the socket; what was sent arrives all the same."""
+        """Close the socket; messages that were sent still arrive."""
         self._reading.close()
         self._socket.close()
 
     def _hand_on(self) -> None:
-        """Hand the message on, if nothing that the peer has to read yet is in the way."""
+        """Queue the message, unless the peer still has to read the shared memory."""
         if self._outgoing is None:
             return
         head, note, arrays = self._outgoing
@@ -179,7 +179,7 @@ class PeerSocket:
                 self._queue[0] = data[count:], []
 
     def _messages(self) -> Generator[bool]:
-        """Read one after the other: yield True after each, False where it has to be waited."""
+        """Read messages: yield True after each, False when there is nothing to read yet."""
         while True:
             start, descriptors = bytearray(_START.size), list[int]()
             yield from self._fill(memoryview(start), descriptors)
@@ -281,13 +281,13 @@ class SocketTransport:
             each.end(head[0], head[1], why)
 
     def close(self) -> None:
-        """Close the sockets; what was sent arrives all the same."""
+        """Close the sockets; messages that were sent still arrive."""
         for each in self._sockets.values():
             each.close()
 
 
 def _ready(sockets: Mapping[int, PeerSocket], seconds: float) -> set[int]:
-    """Wait until some sockets can go on, and return whose; none if that takes too long."""
+    """Wait until some sockets can go on; return their peers, none after so many seconds."""
     poll, peers = select.poll(), {}
     for peer, each in sockets.items():
         peers[each.fileno()] = peer

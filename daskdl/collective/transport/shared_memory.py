@@ -1,8 +1,7 @@
 """Shared memory of two processes of one machine, written by one and read by the other.
 
-It has no name: the file lives in memory and its descriptor travels over a Unix socket. So nothing
-is left behind by a process that is killed, and the size of /dev/shm, 64 MB in many containers, does
-not matter.
+It has no name: the file lives in memory, and its descriptor travels over a Unix socket. So a killed
+process leaves nothing behind, and the size of /dev/shm, 64 MB in many containers, does not matter.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class SharedMemory:
     Parameters
     ----------
     descriptor : int
-        Of the file; it is closed here.
+        Descriptor of the file; it is closed here.
     size : int
         Bytes.
     """
@@ -40,12 +39,12 @@ class SharedMemory:
 
     @classmethod
     def made(cls, size: int) -> tuple[SharedMemory, int]:
-        """Make one, and return it with a descriptor to hand to the other process and close then.
+        """Return new memory, and a descriptor to send to the other process and then close.
 
         Raises
         ------
         OSError
-            When there is no memory for it, or no such files on this system.
+            When there is not enough memory, or the system has no such files.
         """
         if not hasattr(os, "memfd_create"):
             raise OSError("no files in memory on this system")
@@ -71,7 +70,7 @@ class SharedMemory:
             start = stop
 
     def read(self, arrays: Sequence[NDArray[np.generic]]) -> None:
-        """Fill arrays with what lies side by side."""
+        """Read arrays that lie side by side."""
         start = 0
         for array in arrays:
             stop = start + array.nbytes
