@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import make_dataclass
+from typing import Any, ClassVar, dataclass_transform
 
 from daskdl.nn.core.module import Module
 from daskdl.tensor import Tensor
 
 
+@dataclass_transform(eq_default=False)
 class _OfOperation(Module, pure=True):
     """Base of layers that are one operation; it takes what the constructor keeps as attributes.
 
-    A subclass names the operation, or defines ``forward``, and says the ``values`` that it gives
-    at some numbers: they become the example in its docstring.
+    A constructor that does nothing else is written as the fields of the class. A subclass names the
+    operation, or defines ``forward``, and says the ``values`` that it gives at some numbers: they
+    become the example in its docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
@@ -30,7 +33,7 @@ class _OfOperation(Module, pure=True):
     ) -> None:
         super().__init_subclass__(**kwargs)
         if operation is not None:
-            cls._operation, cls._settings = staticmethod(operation), arguments_of(cls)
+            cls._operation, cls._settings = staticmethod(operation), keep_fields(cls)
         if values:
             call = f"nn.{cls.__name__}()(np.array([[{at}]], np.float32)).data.round(3)"
             add_example(cls, f">>> {call}\narray([[{values}]], dtype=float32)")
@@ -41,8 +44,12 @@ class _OfOperation(Module, pure=True):
         return type(self)._operation(x, **settings)
 
 
-def arguments_of(cls: type) -> tuple[str, ...]:
-    """Return the names of a constructor's arguments."""
+def keep_fields(cls: type) -> tuple[str, ...]:
+    """Give a class of fields a constructor that keeps them; return its arguments' names."""
+    kinds = inspect.get_annotations(cls)
+    if kinds:
+        made: Any = make_dataclass(cls.__name__, [(n, k, vars(cls)[n]) for n, k in kinds.items()])
+        setattr(cls, "__init__", made.__init__)  # noqa: B010
     return tuple(inspect.signature(cls.__init__).parameters)[1:]  # type: ignore[misc]
 
 

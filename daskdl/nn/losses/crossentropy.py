@@ -35,15 +35,9 @@ class CrossEntropyLoss(OperationLoss, operation=ops.cross_entropy, value=2.2832)
         Positions with this label are left out of their sample's mean.
     """
 
-    def __init__(
-        self,
-        weight: Sequence[float] | None = None,
-        smoothing: float = 0.0,
-        ignore_index: int | None = None,
-    ) -> None:
-        self.weight = weight
-        self.smoothing = smoothing
-        self.ignore_index = ignore_index
+    weight: Sequence[float] | None = None
+    smoothing: float = 0.0
+    ignore_index: int | None = None
 
 
 class FocalLoss(OperationLoss, operation=ops.focal):
@@ -65,9 +59,8 @@ class FocalLoss(OperationLoss, operation=ops.focal):
     0.0018
     """
 
-    def __init__(self, gamma: float = 2.0, weight: Sequence[float] | None = None) -> None:
-        self.gamma = gamma
-        self.weight = weight
+    gamma: float = 2.0
+    weight: Sequence[float] | None = None
 
 
 class NLLLoss(OperationLoss, operation=ops.nll):
@@ -89,11 +82,8 @@ class NLLLoss(OperationLoss, operation=ops.nll):
     -2.0
     """
 
-    def __init__(
-        self, weight: Sequence[float] | None = None, ignore_index: int | None = None
-    ) -> None:
-        self.weight = weight
-        self.ignore_index = ignore_index
+    weight: Sequence[float] | None = None
+    ignore_index: int | None = None
 
 
 class CTCLoss(Loss):
@@ -150,8 +140,7 @@ class BCELoss(OperationLoss, operation=ops.binary_cross_entropy):
     0.1643
     """
 
-    def __init__(self, weight: Sequence[float] | None = None) -> None:
-        self.weight = weight
+    weight: Sequence[float] | None = None
 
 
 class BCEWithLogitsLoss(
@@ -167,11 +156,8 @@ class BCEWithLogitsLoss(
         Of what is true: above 1 it raises recall, below 1 precision.
     """
 
-    def __init__(
-        self, weight: Sequence[float] | None = None, pos_weight: Sequence[float] | None = None
-    ) -> None:
-        self.weight = weight
-        self.pos_weight = pos_weight
+    weight: Sequence[float] | None = None
+    pos_weight: Sequence[float] | None = None
 
 
 class MultiLabelSoftMarginLoss(
@@ -185,5 +171,4 @@ class MultiLabelSoftMarginLoss(
         Of each class.
     """
 
-    def __init__(self, weight: Sequence[float] | None = None) -> None:
-        self.weight = weight
+    weight: Sequence[float] | None = None

@@ -47,9 +47,8 @@ class DiceLoss(OperationLoss, operation=ops.dice):
     0.0
     """
 
-    def __init__(self, smooth: float = 1.0, squared: bool = False) -> None:
-        self.smooth = smooth
-        self.squared = squared
+    smooth: float = 1.0
+    squared: bool = False
 
 
 class PrecipitationLoss(OperationLoss, operation=ops.precipitation, value=1.375):
@@ -107,7 +106,6 @@ class SSIMLoss(OperationLoss, operation=ops.ssim):
     0.0
     """
 
-    def __init__(self, data_range: float = 1.0, window: int = 11, sigma: float = 1.5) -> None:
-        self.data_range = data_range
-        self.window = window
-        self.sigma = sigma
+    data_range: float = 1.0
+    window: int = 11
+    sigma: float = 1.5

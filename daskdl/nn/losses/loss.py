@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.core.module import Module
-from daskdl.nn.core.operation import add_example, arguments_of
+from daskdl.nn.core.operation import add_example, keep_fields
 from daskdl.tensor import Tensor
 
 __all__ = ["Loss", "MultiLoss"]
@@ -46,13 +46,14 @@ class Loss(Module):
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
 
 
+@dataclass_transform(eq_default=False)
 class OperationLoss(Loss):
     """Base of the losses that are one operation of :mod:`daskdl.ops.losses`.
 
     Prediction and target have one shape, unless a loss says something else. Subclasses name the
-    operation, whose settings are the constructor's arguments, kept as attributes, and say how many
-    predictions it compares, which come as a tuple; 0 is one alone. The ``value`` of the loss of two
-    small arrays becomes the example in the docstring.
+    operation, whose settings are the constructor's arguments, kept as attributes (or fields of the
+    class, which become such), and say how many predictions it compares, which come as a tuple; 0 is
+    one alone. The ``value`` of the loss of two small arrays becomes the example in the docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
@@ -70,7 +71,7 @@ class OperationLoss(Loss):
         super().__init_subclass__(**kwargs)
         if operation is not None:
             cls._operation, cls._several = staticmethod(operation), several
-            cls._settings = arguments_of(cls)
+            cls._settings = keep_fields(cls)
         if value is not None:
             prediction = "np.array([[1.0, 2.0]], np.float32)"
             target = "np.array([[1.5, 1.0]], np.float32)"

@@ -47,12 +47,9 @@ class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
     0.1667
     """
 
-    def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Sequence[float] | None = None
-    ) -> None:
-        self.p = p
-        self.margin = margin
-        self.weight = weight
+    p: int = 1
+    margin: float = 1.0
+    weight: Sequence[float] | None = None
 
 
 class MultiLabelMarginLoss(OperationLoss, operation=ops.multilabel_margin):
@@ -78,9 +75,8 @@ class HingeLoss(OperationLoss, operation=ops.hinge):
     0.45
     """
 
-    def __init__(self, margin: float = 1.0, squared: bool = False) -> None:
-        self.margin = margin
-        self.squared = squared
+    margin: float = 1.0
+    squared: bool = False
 
 
 class SoftMarginLoss(OperationLoss, operation=ops.soft_margin):
@@ -104,8 +100,7 @@ class HingeEmbeddingLoss(OperationLoss, operation=ops.hinge_embedding):
     1.05
     """
 
-    def __init__(self, margin: float = 1.0) -> None:
-        self.margin = margin
+    margin: float = 1.0
 
 
 class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
@@ -120,8 +115,7 @@ class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
     0.5
     """
 
-    def __init__(self, margin: float = 0.0) -> None:
-        self.margin = margin
+    margin: float = 0.0
 
 
 class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several=2):
@@ -138,8 +132,7 @@ class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several
     1.0
     """
 
-    def __init__(self, margin: float = 0.0) -> None:
-        self.margin = margin
+    margin: float = 0.0
 
 
 class TripletMarginLoss(Loss):

@@ -33,15 +33,13 @@ class L1Loss(OperationLoss, operation=ops.absolute_error, value=0.75):
 class HuberLoss(OperationLoss, operation=ops.huber, value=0.3125):
     """Half the squared error up to ``delta``, from there a straight line."""
 
-    def __init__(self, delta: float = 1.0) -> None:
-        self.delta = delta
+    delta: float = 1.0
 
 
 class SmoothL1Loss(OperationLoss, operation=ops.smooth_l1, value=0.3125):
     """Absolute error whose corner is rounded within ``beta``."""
 
-    def __init__(self, beta: float = 1.0) -> None:
-        self.beta = beta
+    beta: float = 1.0
 
 
 class MAPELoss(OperationLoss, operation=ops.percentage_error, value=66.6667):
@@ -65,10 +63,9 @@ class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
         Added to a rate before its logarithm is taken.
     """
 
-    def __init__(self, log: bool = True, full: bool = False, eps: float = 1e-8) -> None:
-        self.log = log
-        self.full = full
-        self.eps = eps
+    log: bool = True
+    full: bool = False
+    eps: float = 1e-8
 
 
 class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
@@ -88,8 +85,7 @@ class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
     0.5
     """
 
-    def __init__(self, eps: float = 1e-6) -> None:
-        self.eps = eps
+    eps: float = 1e-6
 
 
 class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
@@ -103,8 +99,7 @@ class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
         Whether the target is log(p).
     """
 
-    def __init__(self, log_target: bool = False) -> None:
-        self.log_target = log_target
+    log_target: bool = False
 
 
 class GaussianKLLoss(Loss):

@@ -60,15 +60,13 @@ class ReLU6(_OfOperation, operation=ops.relu6, values="0. , 0.5, 2. "):
 class LeakyReLU(_OfOperation, operation=ops.leaky_relu, values="-0.2,  0.5,  2. "):
     """x where positive, ``slope * x`` elsewhere."""
 
-    def __init__(self, slope: float = 0.2) -> None:
-        self.slope = slope
+    slope: float = 0.2
 
 
 class ELU(_OfOperation, operation=ops.elu, values="-0.632,  0.5  ,  2.   "):
     """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289)."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
+    alpha: float = 1.0
 
 
 class SELU(_OfOperation, values="-1.111,  0.525,  2.101"):
@@ -82,8 +80,7 @@ class SELU(_OfOperation, values="-1.111,  0.525,  2.101"):
 class GELU(_OfOperation, operation=ops.gelu, values="-0.159,  0.346,  1.954"):
     """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula."""
 
-    def __init__(self, approximate: str = "none") -> None:
-        self.approximate = approximate
+    approximate: str = "none"
 
 
 class SiLU(_OfOperation, operation=ops.silu, values="-0.269,  0.311,  1.762"):
@@ -281,15 +278,13 @@ class Highway(Module, pure=True):
 class Softmax(_OfOperation, operation=ops.softmax, values="0.039, 0.175, 0.786"):
     """exp(x) / sum(exp(x)) along ``axis``."""
 
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
+    axis: int = -1
 
 
 class LogSoftmax(_OfOperation, operation=ops.log_softmax, values="-3.241, -1.741, -0.241"):
     """x - log(sum(exp(x))) along ``axis``."""
 
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
+    axis: int = -1
 
 
 class Softmin(_OfOperation, values="0.786, 0.175, 0.039"):
@@ -306,8 +301,8 @@ class Softmin(_OfOperation, values="0.786, 0.175, 0.039"):
 class Threshold(_OfOperation, operation=ops.threshold, values="0. , 0.5, 2. "):
     """x where above ``threshold``, ``value`` elsewhere."""
 
-    def __init__(self, threshold: float = 1e-6, value: float = 0.0) -> None:
-        self.threshold, self.value = threshold, value
+    threshold: float = 1e-6
+    value: float = 0.0
 
 
 class BinaryThreshold(_OfOperation, pure=False, values="0., 1., 1."):
@@ -325,19 +320,17 @@ class BinaryThreshold(_OfOperation, pure=False, values="0., 1., 1."):
 class HardTanh(_OfOperation, operation=ops.hard_tanh, values="-1. ,  0.5,  1. "):
     """x from ``low`` to ``high``."""
 
-    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
-        self.low, self.high = low, high
+    low: float = -1.0
+    high: float = 1.0
 
 
 class HardShrink(_OfOperation, operation=ops.hard_shrink, values="-1.,  0.,  2."):
     """x where further than ``edge`` from 0, 0 elsewhere."""
 
-    def __init__(self, edge: float = 0.5) -> None:
-        self.edge = edge
+    edge: float = 0.5
 
 
 class SoftShrink(_OfOperation, operation=ops.soft_shrink, values="-0.5,  0. ,  1.5"):
     """x moved by ``edge`` towards 0, and 0 where it would pass it."""
 
-    def __init__(self, edge: float = 0.5) -> None:
-        self.edge = edge
+    edge: float = 0.5

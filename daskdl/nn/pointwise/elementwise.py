@@ -130,5 +130,4 @@ def _reversed(x: Any, *, scale: float) -> Any:
 class GradientReversal(_OfOperation, operation=_reversed, values="-1. ,  0.5,  2. "):
     """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818)."""
 
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
+    scale: float = 1.0

@@ -206,5 +206,4 @@ class NegativeEntropyPenalty(_OfOperation, operation=_negative_entropy):
     beta : float
     """
 
-    def __init__(self, beta: float = 0.01) -> None:
-        self.beta = beta
+    beta: float = 0.01

@@ -140,8 +140,8 @@ class Mean(Sum, operation=ops.mean):
 class Max(_OfOperation, operation=ops.amax):
     """The largest number along an axis, which goes away unless ``keepdims``."""
 
-    def __init__(self, axis: int = -1, keepdims: bool = False) -> None:
-        self.axis, self.keepdims = axis, keepdims
+    axis: int = -1
+    keepdims: bool = False
 
 
 class Min(Max, operation=ops.amin):
