@@ -1,4 +1,8 @@
-"""Differentiable operations: one plain function each, arrays in, arrays out."""
+"""Differentiable operations: one plain function each, arrays in, arrays out.
+
+Arrays that do not fit what a docstring says of their shapes and dtypes, or each other, raise a
+ShapeError that names them; settings that are none a SettingsError.
+"""
 
 from types import ModuleType as _ModuleType
 

@@ -30,11 +30,6 @@ def linear(x: Array, weight: Array, bias: Array | None):
     pixels: a product of two kinds of numbers takes several times as long, and so does all that
     follows in float64.
 
-    Raises
-    ------
-    ShapeError
-        When ``x`` holds something else than numbers.
-
     Examples
     --------
     >>> ops.linear(np.ones((2, 3)), np.ones((4, 3)), None).data
@@ -125,11 +120,6 @@ def einsum(*arrays: Array, equation: str):
         Letters for the axes of each array, after the arrow those of the result. Without an arrow
         the result has, in the order of the alphabet, the letters that occur once. ``...`` stands
         for the axes that have no letters.
-
-    Raises
-    ------
-    ShapeError
-        When the equation does not fit the arrays.
     """
     inputs, output = _subscripts(equation, arrays)
     full = f"{','.join(inputs)}->{output}"

@@ -133,13 +133,6 @@ def embedding(table: Array, ids: Array, *, padding: int | None = None):
     The gradient to the table is the :class:`~daskdl.rows.Rows` that were taken. Tensors add it into
     an array of their shape, but for parameters that keep it, see :class:`daskdl.nn.Parameter`.
 
-    Raises
-    ------
-    ShapeError
-        When the table is not a matrix, the ids are not integers, or one is not in the table.
-    SettingsError
-        When the padding is not in the table.
-
     Examples
     --------
     >>> ops.embedding(np.eye(3), np.array([2, 0])).data

@@ -52,14 +52,6 @@ def conv1d(
     Returns
     -------
     array (N, steps, out)
-
-    Raises
-    ------
-    SettingsError
-        When stride or dilation is below 1, or pad below 0.
-    ShapeError
-        When an array's shape or dtype does not fit the others, or the sequence is shorter than the
-        kernel's window.
     """
     if x.ndim != 3 or weight.ndim != 3:
         raise ShapeError(
@@ -115,14 +107,6 @@ def conv2d(
     Returns
     -------
     array (N, rows, columns, out)
-
-    Raises
-    ------
-    SettingsError
-        When stride or dilation is below 1, or pad below 0.
-    ShapeError
-        When an array's shape or dtype does not fit the others, or the image is smaller than the
-        kernel's window.
     """
     geometry = Geometry((weight.shape[1], weight.shape[2]), stride, pad, dilation, groups)
     check("conv2d", x, weight, bias, geometry)

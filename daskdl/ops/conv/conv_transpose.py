@@ -48,13 +48,6 @@ def conv_transpose2d(
     -------
     array (N, rows, columns, out)
         ``rows = (H - 1) * stride - above - below + (kh - 1) * dilation + 1 + output_pad``.
-
-    Raises
-    ------
-    SettingsError
-        When stride or dilation is below 1, or pad below 0.
-    ShapeError
-        When an array's shape or dtype does not fit the others.
     """
     name = "conv_transpose2d"
     check_steps(name, stride, dilation, pad)

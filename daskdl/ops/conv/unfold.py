@@ -33,11 +33,6 @@ def unfold(
     pad : (before, behind)
         Zeros around the axis.
 
-    Raises
-    ------
-    ShapeError
-        When the axis is shorter than a window.
-
     Examples
     --------
     >>> ops.unfold(np.arange(5.0), axis=0, size=3).data

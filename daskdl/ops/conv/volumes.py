@@ -53,13 +53,6 @@ def conv3d(
     Returns
     -------
     array (N, depths, rows, columns, out)
-
-    Raises
-    ------
-    SettingsError
-        When stride or dilation is below 1, or pad below 0.
-    ShapeError
-        When arguments do not fit each other.
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or weight.shape[4] * groups != x.shape[4]:
         raise ShapeError(
@@ -114,11 +107,6 @@ def conv_transpose3d(
     Returns
     -------
     array (N, depths, rows, columns, out)
-
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or len(weight) != x.shape[4]:
         raise ShapeError(

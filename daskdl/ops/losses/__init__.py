@@ -1,4 +1,8 @@
-"""Losses: one number, the mean over the samples of a batch."""
+"""Losses: one number, the mean over the samples of a batch.
+
+They raise as all operations do, and a DataError where a target, or a probability, holds a number
+that its docstring does not allow.
+"""
 
 from types import ModuleType as _ModuleType
 

@@ -28,11 +28,6 @@ def binary_cross_entropy(prediction: Array, target: Array, *, weight: Any = None
     target : array of the same shape, from 0 to 1
     weight : array that broadcasts with them, optional
         Of each element, for instance (C,) for classes along the last axis.
-
-    Raises
-    ------
-    DataError
-        When a prediction is not from 0 to 1.
     """
     target = pair("binary_cross_entropy", prediction, target)
     wrong = prediction[(prediction < 0) | (prediction > 1)]

@@ -48,13 +48,6 @@ def cross_entropy(
         Positions with this label are left out of their sample's mean; a sample that has no other
         adds 0. Not for probabilities.
 
-    Raises
-    ------
-    ShapeError
-        When the labels are not integers of the logits' leading shape, or one is not a class.
-    SettingsError
-        When ``smoothing`` is not from 0 to 1, or probabilities have an ``ignore_index``.
-
     Examples
     --------
     >>> ops.cross_entropy(np.array([[2.0, 0.0]]), np.array([0])).data.round(4)
@@ -164,11 +157,6 @@ def focal(logits: Array, labels: Array, *, gamma: float = 2.0, weight: Any = Non
     weight : array (C,), optional
         Of each class.
 
-    Raises
-    ------
-    ShapeError
-        When the labels are not integers of the logits' leading shape, or one is not a class.
-
     Examples
     --------
     >>> float(ops.losses.focal(np.array([[2.0, 0.0]]), np.array([0]), gamma=0.0).data.round(4))
@@ -212,11 +200,6 @@ def nll(
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean; a sample that has no other
         adds 0.
-
-    Raises
-    ------
-    ShapeError
-        When the labels are not integers of the leading shape, or one is not a class.
     """
     x = log_probabilities
     labels = integer_labels("nll", labels, x)

@@ -44,13 +44,6 @@ def ctc(
         The class that stands for no label.
     zero_infinity : bool
         Whether a sample with too few steps for its labels adds 0 and not infinity.
-
-    Raises
-    ------
-    ShapeError
-        When shapes or dtypes do not fit.
-    DataError
-        When a label follows the padding or is the blank, or a length is not from 0 to T.
     """
     if logits.ndim != 3:
         raise ShapeError(

@@ -46,11 +46,6 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
         What makes the loss of an empty target finite.
     squared : bool
         Whether the sums below the line are of squares.
-
-    Raises
-    ------
-    ShapeError
-        When the shapes differ, or have fewer than three axes.
     """
     target = pair("dice", prediction, target)
     if prediction.ndim < 3:
@@ -91,8 +86,6 @@ def boundary(logits: Array, labels: Array) -> Parts:
 
     Raises
     ------
-    ShapeError
-        When the labels are not integers of the logits' leading shape, or one is not a class.
     MissingExtraError
         Without SciPy, which computes distances.
     """
@@ -203,11 +196,6 @@ def multibox(
         Offsets.
     ratio : float
         Negatives for each positive: those with the largest loss.
-
-    Raises
-    ------
-    ShapeError
-        When the arrays do not fit together.
     """
     classes, target = np.asarray(classes), np.asarray(target)
     shape = logits.shape[:-1]

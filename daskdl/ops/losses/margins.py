@@ -37,13 +37,6 @@ def multi_margin(
     p : 1 or 2
     weight : array (C,), optional
         Of each label.
-
-    Raises
-    ------
-    ShapeError
-        When the labels do not fit.
-    SettingsError
-        When ``p`` is another.
     """
     if p not in (1, 2):
         raise SettingsError(f"multi_margin: expected p 1 or 2, found {p}")
@@ -76,11 +69,6 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
     prediction : array (N, C)
     labels : integer array (N, K), K <= C
         The classes that are right, up to the first -1.
-
-    Raises
-    ------
-    ShapeError
-        When the labels do not fit.
     """
     _matrix("multilabel_margin", prediction)
     n, classes = prediction.shape
@@ -113,11 +101,6 @@ def hinge(prediction: Array, target: Array, *, margin: float = 1.0, squared: boo
     ----------
     prediction : array (N, ...)
     target : array of the same shape, of -1 and 1
-
-    Raises
-    ------
-    DataError
-        When a target is neither -1 nor 1.
     """
     target = signs("hinge", target, prediction.shape, prediction.dtype)
     short = np.maximum(margin - target * prediction, 0)
@@ -134,11 +117,6 @@ def soft_margin(prediction: Array, target: Array) -> Parts:
     ----------
     prediction : array (N, ...)
     target : array of the same shape, of -1 and 1
-
-    Raises
-    ------
-    DataError
-        When a target is neither -1 nor 1.
     """
     target = signs("soft_margin", target, prediction.shape, prediction.dtype)
     product = -target * prediction
@@ -154,11 +132,6 @@ def hinge_embedding(prediction: Array, target: Array, *, margin: float = 1.0) ->
     ----------
     prediction : array (N, ...)
     target : array of the same shape, of -1 and 1
-
-    Raises
-    ------
-    DataError
-        When a target is neither -1 nor 1.
     """
     target = signs("hinge_embedding", target, prediction.shape, prediction.dtype)
     short = margin - prediction

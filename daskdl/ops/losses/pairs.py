@@ -27,11 +27,6 @@ def margin_ranking(first: Array, second: Array, target: Array, *, margin: float 
     ----------
     first, second : arrays of one shape, (N, ...)
     target : array of the same shape, of -1 and 1
-
-    Raises
-    ------
-    DataError
-        When a target is neither -1 nor 1.
     """
     second = pair("margin_ranking", first, second)
     target = signs("margin_ranking", target, first.shape, first.dtype)
@@ -49,11 +44,6 @@ def cosine_embedding(first: Array, second: Array, target: Array, *, margin: floa
     first, second : arrays (N, ..., D)
         cos is that of the angle between them along the last axis.
     target : array (N, ...), of -1 and 1
-
-    Raises
-    ------
-    DataError
-        When a target is neither -1 nor 1.
     """
     second = pair("cosine_embedding", first, second)
     target = signs("cosine_embedding", target, first.shape[:-1], first.dtype)
@@ -93,13 +83,9 @@ def triplet(
     Parameters
     ----------
     anchor, positive, negative : arrays of one shape, (N, ..., D)
+    p : float, at least 1
     swap : bool
         Whether the negative's distance is that to the anchor or to the positive, whichever is less.
-
-    Raises
-    ------
-    SettingsError
-        When ``p`` is less than 1.
     """
     if not 1 <= p < math.inf:
         raise SettingsError(f"triplet: expected p >= 1 and finite, found {p}")

@@ -146,15 +146,7 @@ def pair(name: str, prediction: Array, target: Any) -> Array:
 
 
 def signs(name: str, target: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return a target of -1 and 1 in a dtype.
-
-    Raises
-    ------
-    ShapeError
-        When its shape is another.
-    DataError
-        When there is any other number in it.
-    """
+    """Return a target of -1 and 1 in a dtype."""
     target = np.asarray(target)
     if target.shape != shape:
         raise ShapeError(f"{name}: expected a target of shape {shape}, found {target.shape}")

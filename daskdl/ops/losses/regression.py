@@ -70,14 +70,9 @@ def absolute_error(prediction: Array, target: Array) -> Parts:
 
 @loss
 def huber(prediction: Array, target: Array, *, delta: float = 1.0) -> Parts:
-    """Half the squared error up to ``delta``, from there a straight line with its slope.
+    """Half the squared error up to ``delta``, above 0, then a straight line with its slope.
 
     P. J. Huber, Robust Estimation of a Location Parameter, Ann. Math. Statist. 35 (1964).
-
-    Raises
-    ------
-    SettingsError
-        When ``delta`` is not positive.
     """
     if not delta > 0:
         raise SettingsError(f"huber: expected delta > 0, found {delta}")
@@ -89,11 +84,6 @@ def smooth_l1(prediction: Array, target: Array, *, beta: float = 1.0) -> Parts:
     """Absolute error whose corner is rounded within ``beta``: Huber's with delta = beta, over beta.
 
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
-
-    Raises
-    ------
-    SettingsError
-        When ``beta`` is negative.
     """
     if not beta >= 0:
         raise SettingsError(f"smooth_l1: expected beta >= 0, found {beta}")

@@ -40,13 +40,6 @@ def ssim(
         Odd number of pixels across.
     sigma : float
         Standard deviation of the Gaussian, in pixels.
-
-    Raises
-    ------
-    ShapeError
-        When the shapes differ, or an image is smaller than the window.
-    SettingsError
-        When a setting is not positive, or the window not odd.
     """
     target = pair("ssim", prediction, target)
     if window < 1 or window % 2 != 1 or not sigma > 0 or not data_range > 0:

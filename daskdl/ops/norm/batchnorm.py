@@ -79,11 +79,6 @@ def batch_norm(
     statistics : Statistics
         What a layer averages for inference.
 
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
-
     References
     ----------
     S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.

@@ -47,11 +47,6 @@ def layer_norm(
     -------
     array of x's shape
 
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
-
     References
     ----------
     J. Ba et al., Layer Normalization, arXiv 1607.06450.
@@ -146,11 +141,6 @@ def normalize(x: Array, *, eps: float = 1e-12):
     -------
     array (..., C)
 
-    Raises
-    ------
-    ShapeError
-        When x is a scalar or holds no float32 or float64.
-
     Examples
     --------
     >>> ops.normalize(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
@@ -185,13 +175,6 @@ def local_response_norm(
     Returns
     -------
     array (..., C)
-
-    Raises
-    ------
-    ShapeError
-        When x is a scalar or holds no float32 or float64.
-    SettingsError
-        When size is below 1.
 
     References
     ----------

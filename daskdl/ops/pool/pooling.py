@@ -31,7 +31,7 @@ def max_pool2d(
     stride : (down, across), optional
         The kernel's size without.
     pad : (above, below, left, right)
-        Cells that are in no maximum.
+        Cells that are in no maximum; no window may lie in them alone.
     ceil_mode : bool
         Whether a last window may reach beyond image and padding, as PyTorch's.
 
@@ -39,13 +39,6 @@ def max_pool2d(
     -------
     array (N, rows, columns, C)
         NaN where a window holds one.
-
-    Raises
-    ------
-    ShapeError
-        When x is no image in float32 or float64, or smaller than a window.
-    SettingsError
-        When a window or a stride is below 1, or a window could lie in the padding alone.
     """
     windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y, places = kernel.maxima(x, windows)
@@ -77,11 +70,6 @@ def avg_pool2d(
     Returns
     -------
     array (N, rows, columns, C)
-
-    Raises
-    ------
-    ShapeError, SettingsError
-        As :func:`max_pool2d`.
     """
     windows = windows_of("avg_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y = kernel.means(x, windows, count_include_pad)

@@ -64,11 +64,6 @@ def convlstm(
     outputs : array (N, T, H, W, C)
     h, c : arrays (N, H, W, C)
         After the last step.
-
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
     """
     return compute(kernel, x, h, c, weight_input, weight_state, bias, steps=steps)
 

@@ -58,11 +58,6 @@ def lstm(
     h, c : arrays (N, C)
         After the last step that each sample has.
 
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
-
     References
     ----------
     S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997); F. Gers

@@ -60,13 +60,6 @@ def rnn(
     h : array (N, C)
         After the last step that each sample has.
 
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
-    SettingsError
-        For another nonlinearity.
-
     References
     ----------
     J. Elman, Finding Structure in Time, Cognitive Science 14 (1990).
@@ -147,11 +140,6 @@ def gru(
         Zeros beyond a sample's length, as from PyTorch's packed sequences.
     h : array (N, C)
         After the last step that each sample has.
-
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
 
     References
     ----------

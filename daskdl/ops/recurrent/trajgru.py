@@ -75,11 +75,6 @@ def trajgru(
     h : array (N, H, W, C)
         After the last step.
 
-    Raises
-    ------
-    ShapeError
-        When arguments do not fit each other.
-
     Examples
     --------
     >>> f32, links = np.float32, 2
