@@ -28,6 +28,37 @@ def arguments(
     return [normal(n, steps, features), *states, *weights, *last[operation]]
 
 
+def convlstm_arguments(n=2, steps=3, size=(5, 6), inputs=3, channels=2, kernel=3):
+    """Return x, h, c, weight_input, weight_state, bias in float64."""
+    k = (kernel, kernel)
+    return (
+        normal(n, steps, *size, inputs) if inputs else None,
+        normal(n, *size, channels, seed=1) / 2,
+        normal(n, *size, channels, seed=2) / 2,
+        normal(4 * channels, *k, inputs, seed=3) / 4 if inputs else None,
+        normal(4 * channels, *k, channels, seed=4) / 4,
+        normal(4 * channels, seed=5),
+    )
+
+
+def trajgru_arguments(
+    n=2, steps=3, size=(5, 6), inputs=3, channels=2, n_links=3, hidden=4, kernel=3
+):
+    """Return all arguments in float64, flows of about a pixel."""
+    k = (kernel, kernel)
+    shapes = [
+        *((n, steps, *size, inputs), (n, *size, channels), (3 * channels, *k, inputs)),
+        *((3 * channels, n_links * channels), (3 * channels,), (3 * channels,)),
+        *((hidden, *k, inputs), (hidden, *k, channels), (hidden,)),
+        *((2 * n_links, *k, hidden), (2 * n_links,)),
+    ]
+    arrays = [normal(*shape, seed=i) / 4 for i, shape in enumerate(shapes)]
+    arrays[-1] *= 4
+    if not inputs:
+        arrays[0] = arrays[2] = arrays[6] = None
+    return arrays
+
+
 def lstm_step(x, h, c, wi, ws, bias, peepholes):
     """Return output and state."""
     i, f, g, o = np.split(x @ wi.T + h @ ws.T + bias, 4)

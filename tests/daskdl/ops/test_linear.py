@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import nn, ops
-from daskdl.errors import ShapeError
 from daskdl.kernels.attention import attention
 from daskdl.kernels.products import packed
 from daskdl.kernels.runtime.precision import computing_in, permitted
@@ -50,11 +49,6 @@ def test_numbers_of_another_kind_are_taken_in_the_dtype_of_the_weight(dtype):
     np.testing.assert_allclose(weight.grad, np.tile(x.astype("f4").sum((0, 1)), (4, 1)), rtol=1e-5)
 
 
-def test_objects_are_refused():
-    with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(2, 5\)"):
-        ops.linear(np.ones((2, 5), object), normal(4, 5), None)
-
-
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_products(axis, keepdims):
@@ -76,8 +70,6 @@ def test_determinants(torch):
     x = normal(2, 3, 3)
     check_gradient(ops.det, x)
     check_agreement(torch, ops.det, torch.linalg.det, x)
-    with pytest.raises(ShapeError, match=r"det: expected x of shape \(..., M, M\)"):
-        ops.det(np.ones((2, 3)))
 
 
 CASES = [
@@ -103,14 +95,6 @@ def test_sums(equation, shapes, torch):
         lambda *a: torch.einsum(equation, *a),
         *arrays,
     )
-
-
-def test_what_does_not_fit_is_said():
-    x = np.ones((3, 4))
-    with pytest.raises(ShapeError, match="expected 2 arrays for 'ij,jk->ik', found 1"):
-        ops.einsum(x, equation="ij,jk->ik")
-    with pytest.raises(ShapeError, match="does not fit shapes"):
-        ops.einsum(x, x, equation="ij,jk->ik")
 
 
 LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {

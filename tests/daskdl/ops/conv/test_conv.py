@@ -8,7 +8,6 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution import conv2d as kernel_of
 from daskdl.tensor import Tensor
@@ -30,13 +29,6 @@ def test_gradient(kernel, stride, dilation, groups, before, behind, with_bias):
         normal(filters, kernel, 3, seed=1),
         normal(filters, seed=2) if with_bias else None,
     )
-
-
-def test_what_does_not_fit_is_named():
-    with pytest.raises(ShapeError, match=r"conv1d: expected x of shape .* found \(2, 3, 4, 5\)"):
-        ops.conv1d(normal(2, 3, 4, 5), normal(1, 3, 5), None)
-    with pytest.raises(ShapeError, match=r"conv1d: expected an image of at least \(1, 5\)"):
-        ops.conv1d(normal(2, 4, 5), normal(1, 5, 5), None)
 
 
 @pytest.mark.slow
@@ -62,38 +54,6 @@ def test_gradient_that_is_a_view_is_taken_as_it_is():
         normal(2, 5, 6, 8),
         normal(8, 3, 3, 8),
     )
-
-
-@pytest.mark.parametrize(
-    "change", ["channels", "dtype", "levels", "bias", "groups", "size", "axes"]
-)
-def test_what_does_not_fit_is_named_conv2d(change):
-    x, weight, bias, settings = normal(1, 6, 6, 4), normal(8, 3, 3, 4), normal(8), {}
-    words = {
-        "channels": r"conv2d: expected x with 4 channels, .* found \(1, 6, 6, 3\)",
-        "dtype": r"expected x and weight both float32 or both float64, found float32 and float64",
-        "levels": r"found uint8 and float64; daskdl\.data\.image\.Normalize makes numbers",
-        "bias": r"expected bias of shape \(8,\), found \(7,\)",
-        "groups": r"expected groups that divide the 8 filters, found 3",
-        "size": r"expected an image of at least \(7, 7\) after padding, found \(6, 6\)",
-        "axes": r"expected x of shape \(N, H, W, in\), found \(6, 6, 4\)",
-    }[change]
-    if change == "channels":
-        x = x[..., :3]
-    elif change == "levels":
-        x = x.astype(np.uint8)
-    elif change == "dtype":
-        x = x.astype("f4")
-    elif change == "bias":
-        bias = bias[:7]
-    elif change == "groups":
-        settings["groups"] = 3
-    elif change == "size":
-        settings["dilation"] = (3, 3)
-    else:
-        x = x[0]
-    with pytest.raises(ShapeError, match=words):
-        ops.conv2d(x, weight, bias, **settings)
 
 
 @pytest.mark.parametrize("settings", [{}, {"stride": (2, 2)}, {"groups": 8}])
@@ -123,16 +83,6 @@ def test_of_no_images_come_none(channels, filters, kernel, stride):
     assert y.shape == (0, *[(12 - kernel) // stride + 1] * 2, filters)
     y.backward(y.data)
     assert (x.grad.shape, np.count_nonzero(w.grad)) == (x.shape, 0)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"stride": (0, 1)}, {"dilation": (1, 0)}, {"pad": (-1, 0, 0, 0)}]
-)
-def test_steps_below_one_are_refused(wrong):
-    message = "expected stride and dilation of at least 1 and pad of at least 0"
-    for operation in (ops.conv2d, ops.conv_transpose2d):
-        with pytest.raises(SettingsError, match=message):
-            operation(normal(1, 4, 4, 2), normal(2, 3, 3, 2), None, **wrong)
 
 
 triples = st.tuples(*[st.integers(1, 2)] * 3)
@@ -165,16 +115,6 @@ def test_gradients_and_adjoints(kernel, stride, dilation, pad, groups):
     )
 
 
-def test_what_does_not_fit_is_said():
-    x, w = np.ones((1, 2, 3, 3, 2)), np.ones((4, 1, 2, 2, 2))
-    with pytest.raises(ShapeError, match=r"conv3d: expected .* found \(1, 2, 3, 3, 2\) and \(4, 1"):
-        ops.conv3d(x, w[..., :1], None)
-    with pytest.raises(ShapeError, match="conv_transpose3d: expected x"):
-        ops.conv_transpose3d(x, w, None)
-    with pytest.raises(ShapeError, match="leaves nothing of the result"):
-        ops.conv_transpose3d(np.ones((1, 2, 3, 3, 4)), w, None, pad=(1, 1, 0, 0, 0, 0))
-
-
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
 def test_gradients(name):
     check_gradient(
@@ -198,13 +138,6 @@ def test_of_equals_the_first_of_the_window_gets_the_gradient(torch):
     result.backward(np.ones_like(result.data))
     np.testing.assert_array_equal(result.data, channels_last(torch, y).detach())
     np.testing.assert_array_equal(ours.grad, theirs.grad)
-
-
-def test_what_does_not_fit_is_said_volumes():
-    with pytest.raises(ShapeError, match=r"expected x of shape \(N, T, C\), found \(2, 3\)"):
-        ops.max_pool1d(np.ones((2, 3)), kernel_size=2)
-    with pytest.raises(ShapeError, match=r"expected x of shape \(N, D, H, W, C\), found \(2, 3\)"):
-        ops.avg_pool3d(np.ones((2, 3)), kernel_size=(2, 2, 2))
 
 
 @settings(max_examples=40)
@@ -233,13 +166,6 @@ def test_windows(axis, length, size, stride, dilation, pad):
     back = ops.fold(dy, axis=axis, length=length, **given_).data
     np.testing.assert_allclose((x * back).sum(), (y * dy).sum(), atol=1e-9)
     check_gradient(lambda t: ops.fold(t, axis=axis, length=length, **given_), dy)
-
-
-def test_what_does_not_fit_is_said_unfold():
-    with pytest.raises(ShapeError, match=r"unfold: expected at least 3 elements along axis 1"):
-        ops.unfold(np.ones((3, 2)), axis=1, size=3)
-    with pytest.raises(ShapeError, match=r"fold: expected windows of an axis of 5, found \(2, 3\)"):
-        ops.fold(np.ones((2, 3)), axis=0, length=5)
 
 
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -284,18 +210,3 @@ def test_no_gradient_to_an_input_that_wants_none(monkeypatch):
     monkeypatch.setattr(kernel_of, "forward", None)
     ops.mean(y).backward()
     assert weight.grad is not None
-
-
-def test_what_does_not_fit_is_named_of_transposed():
-    x, w = normal(1, 3, 3, 8), normal(8, 2, 2, 3)
-    for settings_, words in [
-        ({"output_pad": (1, 0)}, r"output_pad .* less than stride \(1, 1\), found \(1, 0\)"),
-        ({"pad": (2, 2, 0, 0)}, r"pad \(2, 2, 0, 0\) leaves nothing"),
-        ({"groups": 3}, r"groups that divide the 8 channels of x, found 3"),
-    ]:
-        with pytest.raises(ShapeError, match=words):
-            ops.conv_transpose2d(x, w, None, **settings_)
-    with pytest.raises(ShapeError, match=r"found \(1, 3, 3, 7\) and \(8, 2, 2, 3\)"):
-        ops.conv_transpose2d(x[..., 1:], w, None)
-    with pytest.raises(ShapeError, match=r"bias of shape \(3,\), found \(2,\)"):
-        ops.conv_transpose2d(x, w, np.ones(2))

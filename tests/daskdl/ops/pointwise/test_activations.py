@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis.extra import numpy as hnp
 from scipy import special
 
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.memory import LARGE
 from daskdl.tensor import Tensor
 from tests.daskdl.budgets import same_bits
@@ -160,15 +158,6 @@ def test_prelu_gradient(shape):
     check_gradient(ops.prelu, x, normal(1, seed=1))
 
 
-def test_mistakes_are_told():
-    with pytest.raises(ShapeError, match=re.escape("expected slope of shape (3,), the channels")):
-        ops.prelu(np.ones((2, 3)), np.ones(2))
-    with pytest.raises(ShapeError, match="x of float32 or float64, found int64"):
-        ops.relu(np.ones(3, int))
-    with pytest.raises(SettingsError, match="expected approximate 'none' or 'tanh', found 'erf'"):
-        ops.gelu(np.ones(3), approximate="erf")
-
-
 each_softmax = pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 
 
@@ -191,9 +180,3 @@ def test_agrees_with_pytorch_softmax(name, axis, torch):
     y.backward(dy)
     np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=2e-6, atol=1e-6)
     np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=2e-5, atol=5e-6)
-
-
-@each_softmax
-def test_an_axis_that_is_not_there_is_told(name):
-    with pytest.raises(ShapeError, match=rf"{name}: expected an axis of x, .* \(2, 3\), found 2"):
-        getattr(ops, name)(np.ones((2, 3)), axis=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.nn.beside_pytorch import check_agreement
@@ -53,8 +53,6 @@ def test_clip(low, high, torch):
     right.backward(torch.tensor(x))
     np.testing.assert_array_equal(y.data, right.detach())
     np.testing.assert_array_equal(ours.grad, theirs.grad)
-    with pytest.raises(SettingsError, match="expected low <= high, found 1 and 0"):
-        ops.clip(x, low=1, high=0)
 
 
 @settings(max_examples=10)
@@ -114,8 +112,6 @@ def test_gradient_and_edges(name, torch):
     finite = np.isfinite(x)
     np.testing.assert_allclose(found[finite], expected[finite])
     assert np.isnan(found[-1]) == np.isnan(expected[-1])
-    with pytest.raises(ShapeError, match=f"{name}: expected x of float32 or float64"):
-        getattr(ops, name)(np.arange(3), **settings)
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 4, 5), (50, 60)])
@@ -137,17 +133,6 @@ def test_layout_does_not_change_the_draws():
     np.testing.assert_array_equal(
         ops.dropout(np.asfortranarray(x), rate=0.5, seed=1).data, expected
     )
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
-def test_impossible_rates_are_refused(rate):
-    with pytest.raises(SettingsError, match=f"dropout: expected 0 <= rate <= 1, found {rate}"):
-        ops.dropout(np.ones(3), rate=rate, seed=0)
-
-
-def test_integers_are_refused():
-    with pytest.raises(ShapeError, match="dropout: expected x of float32 or float64, found int64"):
-        ops.dropout(np.ones(3, int), rate=0.5, seed=0)
 
 
 @pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4))])
@@ -192,12 +177,6 @@ def test_matmul_broadcasts_its_leading_axes(shapes):
     a, b = (normal(*shape, seed=i) for i, shape in enumerate(shapes.input_shapes))
     np.testing.assert_array_equal((Tensor(a) @ Tensor(b)).data, a @ b)
     check_gradient(operator.matmul, a, b)
-
-
-@pytest.mark.parametrize(("a", "b"), [((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (2, 3))])
-def test_matmul_says_which_shapes_it_expects(a, b):
-    with pytest.raises(ShapeError, match=r"expected shapes \(\.\.\., M, K\) and \(\.\.\., K, N\)"):
-        Tensor(np.ones(a)) @ Tensor(np.ones(b))
 
 
 @pytest.mark.parametrize("operation", OPERATORS, ids=lambda o: o.__name__)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.ops.pool.resample import bins, linear_weights
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -92,31 +91,6 @@ def test_align_point_by_point(samples, aligned):
     check_gradient(lambda t: ops.roi_align(t, REGIONS, **settings_), x)
 
 
-@pytest.mark.parametrize("operation", [ops.roi_pool, ops.roi_align])
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"size": (0, 3)}, "size: expected at least 1"),
-        ({"size": (2, 3), "scale": math.nan}, "scale: expected a number above 0, found nan"),
-        ({"size": (2, 3), "scale": -1.0}, "scale: expected a number above 0, found -1.0"),
-    ],
-)
-def test_settings_that_make_no_boxes_are_told(operation, wrong, sentence):
-    with pytest.raises(SettingsError, match=f"{operation.__name__}: {sentence}"):
-        operation(normal(2, 7, 6, 3), REGIONS, **wrong)
-
-
-def test_what_does_not_fit_is_said():
-    x = np.ones((2, 3, 3, 1))
-    for function in (ops.roi_pool, ops.roi_align):
-        with pytest.raises(
-            ShapeError, match=r"regions: expected shape \(R, 5\), .* found \(2, 4\)"
-        ):
-            function(x, np.ones((2, 4)), size=(1, 1))
-        with pytest.raises(ShapeError, match="regions: expected images 0 to 1, found 2"):
-            function(x, np.array([[2.0, 0, 0, 1, 1]]), size=(1, 1))
-
-
 def test_a_missing_pixel_is_seen_by_regions_that_touch_it():
     image = np.ones((1, 8, 8, 1))
     image[0, 0, 0] = np.nan
@@ -124,13 +98,6 @@ def test_a_missing_pixel_is_seen_by_regions_that_touch_it():
     found = ops.roi_align(image, regions, size=(1, 1)).data.ravel()
     assert found[0] == 1
     assert np.isnan(found[1])
-
-
-@pytest.mark.parametrize("operation", [ops.roi_align, ops.roi_pool])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_corners_have_to_be_finite(operation, bad):
-    with pytest.raises(ShapeError, match="regions: expected finite numbers"):
-        operation(normal(1, 8, 8, 1), np.array([[0, 1, 1, bad, 3.0]]), size=(2, 2))
 
 
 pairs = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -190,18 +157,6 @@ def test_a_missing_pixel_spoils_what_it_is_part_of_and_nothing_else(bad):
     np.testing.assert_allclose(means[np.isfinite(means)], 1)
 
 
-def test_sizes_that_give_no_image_are_refused():
-    x = normal(1, 4, 4, 2)
-    for operation in (ops.resize_bilinear, ops.adaptive_avg_pool2d, ops.adaptive_max_pool2d):
-        with pytest.raises(SettingsError, match=r"size: expected at least 1, found \(0, 1\)"):
-            operation(x, size=(0, 1))
-        with pytest.raises(ShapeError, match="expected images with pixels"):
-            operation(x[:, :0], size=(1, 1))
-    for scale in ((1.5, 1), (2, 2, 2)):
-        with pytest.raises(SettingsError, match="expected 2 whole numbers of at least 1, found"):
-            ops.upsample_nearest(x, scale=scale)
-
-
 def points(lengths, sizes):
     """Return where the pixels of the result lie, edges on edges."""
     return [
@@ -235,8 +190,3 @@ def test_images(mode, sizes, antialias, torch):
     if mode == "nearest":
         given["nearest"] = "round_prefer_ceil"
     np.testing.assert_allclose(ops.interpolate(x, **given).data, right.movedim(1, -1), atol=1e-9)
-
-
-def test_unknown_modes_are_said():
-    with pytest.raises(SettingsError, match="expected nearest, linear or cubic, found 'area'"):
-        ops.interpolate(np.ones((1, 2, 2, 1)), points=points((2, 2), (3, 3)), mode="area")

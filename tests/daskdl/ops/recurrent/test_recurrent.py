@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 
 from ci.bench import peers
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.recurrence import arguments
-
-
-def test_another_nonlinearity_is_refused():
-    with pytest.raises(SettingsError, match="expected 'tanh' or 'relu', found 'sigmoid'"):
-        ops.rnn(*arguments("rnn"), nonlinearity="sigmoid")
+from tests.daskdl.recurrence import arguments, convlstm_arguments, trajgru_arguments
 
 
 def test_backward_direction_is_forward_of_the_turned_sequence():
@@ -51,19 +46,6 @@ def test_zero_peepholes_are_none():
         ops.lstm(*rest, 0 * peepholes), ops.lstm(*rest, None), strict=True
     ):
         np.testing.assert_allclose(with_zeros.data, without.data, atol=1e-15)
-
-
-def convlstm_arguments(n=2, steps=3, size=(5, 6), inputs=3, channels=2, kernel=3):
-    """Return x, h, c, weight_input, weight_state, bias in float64."""
-    k = (kernel, kernel)
-    return (
-        normal(n, steps, *size, inputs) if inputs else None,
-        normal(n, *size, channels, seed=1) / 2,
-        normal(n, *size, channels, seed=2) / 2,
-        normal(4 * channels, *k, inputs, seed=3) / 4 if inputs else None,
-        normal(4 * channels, *k, channels, seed=4) / 4,
-        normal(4 * channels, seed=5),
-    )
 
 
 @pytest.mark.slow
@@ -140,18 +122,6 @@ def test_agrees_with_pytorch(inputs, channels, kernel, torch):
             np.testing.assert_allclose(mine.grad, right, atol=2e-5 * np.abs(right).max() + 1e-9)
 
 
-def test_mistakes_of_convlstm():
-    right = list(convlstm_arguments())
-    with pytest.raises(ShapeError, match="convlstm: c: expected float64 as h has, found float32"):
-        ops.convlstm(*right[:2], right[2].astype("f4"), *right[3:])
-    with pytest.raises(ShapeError, match="weight_input: expected an array as x is one, found None"):
-        ops.convlstm(*right[:3], None, *right[4:])
-    with pytest.raises(ShapeError, match=r"weight_state: expected an odd, square kernel"):
-        ops.convlstm(*right[:4], right[4][:, :2], right[5])
-    with pytest.raises(SettingsError, match="steps: expected at least 1 without x, found 0"):
-        ops.convlstm(None, *right[1:3], None, *right[4:], steps=0)
-
-
 @pytest.mark.parametrize("where", ["state", "gradient to the last state"])
 def test_memory_may_lie_in_another_order(where):
     x, h, c, *weights = convlstm_arguments()
@@ -171,24 +141,6 @@ def test_memory_may_lie_in_another_order(where):
         results.append([w.grad for w in tensors])
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
-
-
-def trajgru_arguments(
-    n=2, steps=3, size=(5, 6), inputs=3, channels=2, n_links=3, hidden=4, kernel=3
-):
-    """Return all arguments in float64, flows of about a pixel."""
-    k = (kernel, kernel)
-    shapes = [
-        *((n, steps, *size, inputs), (n, *size, channels), (3 * channels, *k, inputs)),
-        *((3 * channels, n_links * channels), (3 * channels,), (3 * channels,)),
-        *((hidden, *k, inputs), (hidden, *k, channels), (hidden,)),
-        *((2 * n_links, *k, hidden), (2 * n_links,)),
-    ]
-    arrays = [normal(*shape, seed=i) / 4 for i, shape in enumerate(shapes)]
-    arrays[-1] *= 4
-    if not inputs:
-        arrays[0] = arrays[2] = arrays[6] = None
-    return arrays
 
 
 IMAGES = {"convlstm": convlstm_arguments, "trajgru": trajgru_arguments}
@@ -285,22 +237,3 @@ def test_no_argument_is_changed_and_no_layout_matters(operation):
         results.append([*kept, *(t.grad for t in tensors)])
     for one, two in zip(*results, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-12)
-
-
-def test_mistakes_of_trajgru():
-    right = trajgru_arguments()
-    even = right.copy()
-    even[2] = even[2][:, :2, :2]
-    with pytest.raises(
-        ShapeError, match=r"weight_input: expected an odd, square kernel, found \(2, 2\)"
-    ):
-        ops.trajgru(*even)
-    with pytest.raises(ShapeError, match="trajgru: weight_input: expected an array as x is one"):
-        ops.trajgru(*right[:2], None, *right[3:])
-    with pytest.raises(ShapeError, match="weight_flow_input: expected None exactly if x is None"):
-        ops.trajgru(*right[:6], None, *right[7:])
-    without = trajgru_arguments(inputs=0)
-    with pytest.raises(SettingsError, match="steps: expected at least 1 without x, found None"):
-        ops.trajgru(*without)
-    with pytest.raises(SettingsError, match="slope: expected at least 0, found -1"):
-        ops.trajgru(*right, slope=-1)

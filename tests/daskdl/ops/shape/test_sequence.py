@@ -164,25 +164,6 @@ def test_a_wrong_shape_is_named(operation):
         assert re.fullmatch(words, str(raised.value))
 
 
-def test_errors_quote_what_was_found():
-    x, *rest = arguments("rnn", 2, 3)
-    for wrong, words in [
-        ((x.astype(int), *rest), "rnn: x: expected float32 or float64, found int64"),
-        ((x.astype("f4"), *rest), "rnn: weight_state: expected float32 as x has, found float64"),
-        ((x[0], *rest), r"rnn: x: expected shape \(any, any, any\), found \(3, 3\)"),
-    ]:
-        with pytest.raises(ShapeError, match=words):
-            ops.rnn(*wrong)
-    for lengths, words in [
-        ([1], r"rnn: lengths: expected 2 whole numbers, one a sample, found int64 of shape \(1,\)"),
-        ([1.0, 2.0], r"whole numbers, one a sample, found float64 of shape \(2,\)"),
-        ([1, 4], "rnn: lengths: expected 0 to 3, the steps of x, found 4"),
-        ([-1, 2], "found -1"),
-    ]:
-        with pytest.raises(ShapeError, match=words):
-            ops.rnn(x, *rest, lengths=lengths)
-
-
 @every
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_sequence_in_two_halves_is_the_whole(operation, reverse):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -88,8 +85,6 @@ def test_split_undoes_concatenate(axis, lengths):
         np.testing.assert_array_equal(piece.data, array)
     check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis), joined)
     check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis)[0], joined)  # the others unused
-    with pytest.raises(ShapeError, match="split: expected sizes that add up to"):
-        ops.split(joined, sizes=[*lengths, 1], axis=axis)
 
 
 widths = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), min_size=2, max_size=2)
@@ -106,15 +101,6 @@ def test_pad(widths, mode):
     found = ops.pad(x, widths=widths, value=1.5, mode=mode)
     np.testing.assert_array_equal(found.data, expected)
     check_gradient(lambda t: ops.pad(t, widths=widths, value=1.5, mode=mode), x)
-
-
-def test_impossible_paddings():
-    with pytest.raises(SettingsError, match="constant, reflect or edge, found 'wrap'"):
-        ops.pad(np.ones(3), widths=[(1, 1)], mode="wrap")
-    with pytest.raises(ShapeError, match=r"pad: expected 2 pairs of widths for shape \(3, 3\)"):
-        ops.pad(np.ones((3, 3)), widths=[(1, 1)])
-    with pytest.raises(ShapeError, match="expected to reflect less than x has"):
-        ops.pad(np.ones(3), widths=[(3, 1)], mode="reflect")
 
 
 def test_a_tuple_inside_an_index_takes_a_number_twice():
@@ -147,8 +133,6 @@ def test_transforms(parts, length, inverse, one_sided):
 def test_single_precision_stays():
     x = normal(2, 7, 1).astype("f4")
     assert ops.dft(x, axis=1).dtype == np.float32
-    with pytest.raises(ShapeError, match="an axis before its last"):
-        ops.dft(x, axis=-1)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
@@ -171,8 +155,6 @@ def test_reductions(reduction, torch):
 def test_a_place_that_comes_twice_is_added_twice():
     found = ops.scatter(np.zeros(3), np.ones(4), index=(np.array([1, 1, 2, 1]),), reduction="add")
     np.testing.assert_array_equal(found.data, [0, 3, 1])
-    with pytest.raises(SettingsError, match="expected reduction none, add, mul, max, min, found"):
-        ops.scatter(np.zeros(3), np.ones(1), index=(np.array([1]),), reduction="mean")
 
 
 AXES = [None, 0, -1, (0, 1), (0, 2), (2, 0), (0, 1, 2), ()]
@@ -210,13 +192,6 @@ def test_gradient_can_be_added_to():
     np.testing.assert_array_equal(x.grad, [[2, 2, 2], [4, 4, 4]])
 
 
-@pytest.mark.parametrize("axis", [2, -3, (0, 0), "channels"])
-def test_axes_that_are_not_there_are_told(axis):
-    sentence = f"mean: expected axes of x, whose shape is (2, 3), each once, found {axis}"
-    with pytest.raises(ShapeError, match=re.escape(sentence)):
-        ops.mean(np.ones((2, 3)), axis=axis)
-
-
 @settings(max_examples=15)
 @given(axis=st.integers(-3, 2), keepdims=st.booleans(), name=st.sampled_from(["amax", "amin"]))
 def test_along_any_axis(axis, keepdims, name):
@@ -230,12 +205,6 @@ def test_the_first_of_equals_gets_the_gradient():
     x = Tensor(np.array([[1.0, 2, 2], [0, 0, 0]]), requires_grad=True)
     ops.amax(x).backward([1.0, 1.0])
     np.testing.assert_array_equal(x.grad, [[0, 1, 0], [1, 0, 0]])
-
-
-def test_an_axis_without_elements_is_refused():
-    for axis, shape in ((2, (2, 3)), (1, (2, 0))):
-        with pytest.raises(ShapeError, match=rf"amax: .* found axis {axis} of shape"):
-            ops.amax(np.ones(shape), axis=axis)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -256,8 +225,6 @@ def test_an_exclusive_sum_starts_at_nothing():
     np.testing.assert_array_equal(
         ops.cumprod(x, axis=0, exclusive=True, reverse=True).data, [6, 3, 1]
     )
-    with pytest.raises(ShapeError, match=r"cumsum: expected an axis of x, whose shape is \(3,\)"):
-        ops.cumsum(x, axis=1)
 
 
 @pytest.mark.parametrize("largest", [False, True])
@@ -276,5 +243,3 @@ def test_of_equals_the_first_comes_first():
     x = np.array([1.0, 3, 3, 2, 3])
     np.testing.assert_array_equal(ops.topk(x, k=3)[1].data, [1, 2, 4])
     np.testing.assert_array_equal(ops.topk(-x, k=3, largest=False)[1].data, [1, 2, 4])
-    with pytest.raises(ShapeError, match="found k=6, axis=-1"):
-        ops.topk(x, k=6)
