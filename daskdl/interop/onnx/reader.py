@@ -98,8 +98,8 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
             f"{path}: expected less than 2 GB, protobuf's limit; larger models keep their weights "
             "in files beside it"
         )
-    data = path.read_bytes()
-    return read(data, str(path), path.parent, channels_last).eval()
+    # Not under a name here: read() drops the bytes as soon as they are parsed.
+    return read(path.read_bytes(), str(path), path.parent, channels_last).eval()
 
 
 def read(data: bytes, where: str, folder: Path | None = None, channels_last: bool = False) -> Graph:

@@ -70,7 +70,10 @@ def _read(path: Path) -> dict[str, Array]:
         return _shards(path)
     if path.suffix == ".safetensors" or beginning[8:] == b"{":
         return read_safetensors(path)
-    return _zip(path) if beginning.startswith(b"PK\x03\x04") else _old(path)
+    if beginning.startswith(b"PK\x03\x04"):
+        return _zip(path)
+    with reading(path, "file of torch.save", DataError):
+        return _old(path)
 
 
 def _shards(path: Path) -> dict[str, Array]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.daskdl.interop.caffe import files as caffe
+from tests.daskdl.interop.checks import sentences
 from tests.daskdl.interop.keras import files as keras
 from tests.daskdl.interop.keras import test_layers as keras_files
 from tests.daskdl.interop.tensorflow import files as tensorflow
@@ -18,51 +16,6 @@ from tests.daskdl.interop.tensorflow import test_reader as hostile
 from tests.daskdl.interop.torch7 import files as torch7
 from tests.daskdl.interop.torch7 import test_reader as torch7_files
 from tests.daskdl.interop.torch_weights.test_reader import saved_pickle
-
-#: What is read, in one process: starting one takes longer than all the reading.
-MEASURE = """
-import json, os, sys
-import daskdl
-from daskdl.errors import DaskdlError
-
-def memory(name):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
-
-def attempt(path):
-    try:
-        (daskdl.interop.read if path.endswith(".pt") else daskdl.load)(path)
-        return "read"
-    except DaskdlError as error:
-        return str(error)
-
-small, large = json.loads(sys.argv[1])
-for path in small:
-    attempt(path)  # all that is imported and compiled is there
-for path in large:
-    if not os.fork():  # each with the memory that a process has which has read nothing large
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        before = memory("VmRSS")
-        sentence = attempt(path)
-        print(json.dumps([path, sentence, memory("VmHWM") - before]), flush=True)
-        os._exit(0)
-    os.wait()
-"""
-
-
-def sentences(small, sizes):
-    """Return what is said of large files by their paths; none takes more than it may."""
-    paths = json.dumps([list(map(str, small)), list(map(str, sizes))])
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, paths], capture_output=True, text=True, check=True
-    )
-    peaks = [json.loads(line) for line in run.stdout.splitlines()]
-    limits = {str(path): 4 * size + 50_000_000 for path, size in sizes.items()}
-    assert {path for path, *_ in peaks} == limits.keys()
-    for path, sentence, taken in peaks:
-        assert taken <= limits[path], (path, sentence)
-    return {path: sentence for path, sentence, _ in peaks}
 
 
 def prototxts():

@@ -10,6 +10,7 @@ from daskdl.interop.caffe.layers import TABLE
 from daskdl.nn.core.parameter import Parameter
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network
+from tests.daskdl.interop.checks import opencv
 
 ONE = ((2, 3, 9, 8),)
 TWO = ((2, 3, 9, 8),) * 2
@@ -242,12 +243,10 @@ def inputs(shapes):
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - FORMULAS.keys()))
 def test_numbers_of_opencv(name):
-    cv2 = pytest.importorskip("cv2")
-    if not hasattr(cv2.dnn, "readNetFromCaffe"):
-        pytest.skip("OpenCV 5 reads no Caffe")
+    reader = opencv("Caffe")
     text, weights, shapes = CASES[name]
     text, given = network(text, shapes), inputs(shapes)
-    net = cv2.dnn.readNetFromCaffe(
+    net = reader(
         np.frombuffer(text.encode(), np.uint8), np.frombuffer(caffemodel(weights), np.uint8)
     )
     for key, array in zip("xyz", given, strict=False):

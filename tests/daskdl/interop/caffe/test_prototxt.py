@@ -7,10 +7,8 @@ import pytest
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.caffe.files import Message, parse, read_blobs
-from daskdl.interop.caffe.reader import read
 from tests.daskdl.interop.caffe.files import caffemodel, field, graph, layer, network, varint
 from tests.daskdl.interop.caffe.test_layers import ONE, inputs, w
-from tests.daskdl.interop.hostile import survived
 
 EVERYTHING = """
 # a comment
@@ -82,26 +80,6 @@ WEIGHTS = caffemodel(
     {"l": [np.ones((4, 3, 3, 3)), np.ones(4)], "n": [np.ones(4), np.ones(4), [1.0]],
      "s": [np.ones(4), np.ones(4)], "i": [np.ones((2, 36)), np.ones(2)]}
 )  # fmt: skip
-
-
-def attempt(text, weights):
-    net = read(text, weights, "n.prototxt", "n.caffemodel").eval()
-    net(*[np.zeros([1, *(n or 9 for n in s[1:])], "f4") for _, _, s in net.inputs])
-
-
-@pytest.mark.slow
-def test_the_file_itself_is_read():
-    attempt(TEXT.encode(), WEIGHTS)
-
-
-@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_damaged_weights(count):
-    assert len(survived(lambda data: attempt(TEXT.encode(), data), WEIGHTS, count)) > 5
-
-
-@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_damaged_texts(count):
-    assert len(survived(lambda data: attempt(data, WEIGHTS), TEXT.encode(), count)) > 20
 
 
 def test_lengths_beyond_the_file():

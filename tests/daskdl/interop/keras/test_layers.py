@@ -14,7 +14,6 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.keras.layers import TABLE
 from daskdl.interop.keras.reader import weights_of
 from tests.daskdl.gradients import normal
-from tests.daskdl.interop.hostile import mutants, survived
 from tests.daskdl.interop.keras.files import graph, h5, keras, sequential
 
 IMAGES, STEPS = (9, 8, 3), (7, 3)
@@ -167,39 +166,6 @@ def test_every_layer_has_a_case():
 
 H5 = h5(*parts("pictures to classes")[:2])
 KERAS = keras(*parts("pictures to classes")[:2])
-
-
-def attempt(data):
-    net = graph(data)
-    net(*[np.zeros([n or 2 for n in s], d) for _, d, s in net.inputs])
-
-
-def test_the_files_themselves_are_read():
-    attempt(H5)
-    attempt(KERAS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("data", [H5, KERAS], ids=["h5", "keras"])
-def test_damaged_files(data, count):
-    assert len(survived(attempt, data, count)) > 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_damaged_configurations(count):
-    config, weights, _ = parts("pictures to classes")
-    text = json.dumps(config).encode()
-    damaged = iter(mutants(text, count))
-
-    def read(_):
-        data = h5({}, weights)
-        with h5py.File(file := io.BytesIO(data), "r+") as out:
-            out.attrs["model_config"] = next(damaged).replace(b"\0", b"").decode("latin-1")
-        attempt(file.getvalue())
-
-    assert len(survived(read, text, count)) > 10
 
 
 def file_with(write):

@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.errors import ModelFileError
 from daskdl.interop.onnx import load
 from daskdl.interop.onnx.reader import check_bytes, from_proto, read
 from tests.daskdl.interop.caffe.files import field, varint
+from tests.daskdl.interop.checks import sentences
 from tests.daskdl.interop.onnx.models import picture_model
-
-
-def attempt(data):
-    """Read and run a file; return the sentence, the only thing that may come of damage."""
-    try:
-        graph = read(data, "m.onnx").eval()
-        graph(*[np.zeros([n or 1 for n in s or ()], d or "f4") for _, d, s in graph.inputs])
-    except DaskdlError as error:
-        return str(error)
-    return "read and run"
 
 
 def test_files_cut_short():
     data = picture_model().SerializeToString()
-    for end in range(0, len(data), 7):
-        attempt(data[:end])
-    assert "beyond" in attempt(data[: len(data) // 2])
-    assert "no graph" in attempt(b"")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_bits_flipped():
-    data = np.frombuffer(picture_model().SerializeToString(), np.uint8)
-    rng = np.random.default_rng(0)
-    sentences = set()
-    for _ in range(400):
-        damaged = data.copy()
-        at = rng.integers(0, len(data), 3)
-        damaged[at] ^= np.uint8(1) << rng.integers(0, 8, 3).astype(np.uint8)
-        sentences.add(attempt(damaged.tobytes())[:40])
-    assert len(sentences) > 10
+    for part, sentence in ((data[: len(data) // 2], "beyond"), (b"", "no graph")):
+        with pytest.raises(ModelFileError, match=sentence):
+            read(part, "m.onnx")
 
 
 def test_lengths_beyond_the_file():
@@ -95,20 +69,6 @@ def test_nothing_of_a_file_is_run_or_written(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["m.onnx"]
 
 
-MEASURE = """
-import resource, sys
-from daskdl.interop.onnx import load
-from daskdl.errors import ModelFileError
-load(sys.argv[2])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-try:
-    load(sys.argv[1])
-except ModelFileError as error:
-    print(error, file=sys.stderr)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
-"""
-
-
 def hostile(kind):
     if kind == "weights":
         big = np.zeros((3000, 8000), "f4")
@@ -140,13 +100,9 @@ def hostile(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["weights", "integers", "nodes", "constants"])
-def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path, kind):
-    data = hostile(kind)
-    (tmp_path / "m.onnx").write_bytes(data)
+def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     (tmp_path / "small.onnx").write_bytes(picture_model().SerializeToString())
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, tmp_path / "m.onnx", tmp_path / "small.onnx"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert int(run.stdout) <= 4 * len(data) + 50_000_000
+    sizes = {}
+    for kind in ("weights", "integers", "nodes", "constants"):
+        sizes[tmp_path / f"{kind}.onnx"] = (tmp_path / f"{kind}.onnx").write_bytes(hostile(kind))
+    sentences([tmp_path / "small.onnx"], sizes)

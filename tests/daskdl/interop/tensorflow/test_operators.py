@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.daskdl.gradients import normal
+from tests.daskdl.interop.checks import opencv
 from tests.daskdl.interop.tensorflow.files import F4, const, graph, network, node, placeholder
 
 IMAGES = (2, 9, 8, 3)
@@ -194,11 +195,8 @@ def test_numbers_of_tensorflow(name):
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - UNKNOWN_TO_OPENCV))
 def test_numbers_of_opencv(name):
-    cv2 = pytest.importorskip("cv2")
-    if not hasattr(cv2.dnn, "readNetFromTensorflow"):
-        pytest.skip("this OpenCV reads no frozen graphs")
     x = w(*IMAGES)
-    net = cv2.dnn.readNetFromTensorflow(np.frombuffer(CASES[name], np.uint8))
+    net = opencv("Tensorflow")(np.frombuffer(CASES[name], np.uint8))
     net.setInput(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
     right, found = net.forward(), run(CASES[name], x)
     if found.ndim == 4 and right.shape != found.shape:

@@ -10,6 +10,7 @@ from daskdl import nn as ours
 from daskdl.errors import ModelFileError
 from daskdl.interop.torch7.net import TABLE
 from tests.daskdl.gradients import normal
+from tests.daskdl.interop.checks import opencv
 from tests.daskdl.interop.torch7.files import Made, Size, container, graph, nn, t7
 
 IMAGES, ROWS = (2, 3, 9, 8), (2, 6)
@@ -166,14 +167,12 @@ def test_numbers_of_pytorch(name, torch):
 @pytest.mark.parametrize("name", ["conv", "linear", "batch norm", "max pool", "mean pool", "view",
                                   "residual", "concat", "log softmax", "lrn"])  # fmt: skip
 def test_numbers_of_opencv(tmp_path, name):
-    cv2 = pytest.importorskip("cv2")
-    if not hasattr(cv2.dnn, "readNetFromTorch"):
-        pytest.skip("this OpenCV reads no Torch7")
+    reader = opencv("Torch")
     module, shape, _ = CASES[name]
     module = module if "modules" in module.fields else container("Sequential", module)
     (tmp_path / "n.t7").write_bytes(t7(module))
     x = w(*shape)
-    net = cv2.dnn.readNetFromTorch(str(tmp_path / "n.t7"), True)
+    net = reader(str(tmp_path / "n.t7"), True)
     net.setInput(x)
     found = daskdl.load(tmp_path / "n.t7").eval()(x).data
     np.testing.assert_allclose(found, net.forward().reshape(found.shape), atol=2e-5, rtol=1e-5)
