@@ -26,7 +26,7 @@ class Adagrad(Elementwise):
         In iteration t, counted from 0, the rate is divided by ``1 + t * rate_decay``.
     weight_decay : float
     initial : float
-        What the sums of squares begin with.
+        First value of the sums of squares.
     epsilon : float
 
     Examples
@@ -77,7 +77,7 @@ class Adadelta(Elementwise):
     smoothing : float
         Decay of both mean squares, 0 <= smoothing < 1.
     epsilon : float
-        Added to both below the root; without it nothing ever moves.
+        Added to both under the root; without it no weight moves.
     weight_decay : float
 
     Examples
@@ -127,7 +127,7 @@ class RMSprop(Elementwise):
     weight_decay : float
     momentum : float
     centered : bool
-        Scale by the gradient's standard deviation: the square of its mean is taken off.
+        Scale by the gradient's standard deviation: subtract the square of its mean.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class RMSprop(Elementwise):
         return squares.rmsprop
 
     def starts(self) -> dict[str, float | None]:
-        """Return the mean square, and the mean and the velocity where they are wanted."""
+        """Return the mean square, and the mean and the velocity if they are used."""
         mean, velocity = (0.0 if used else None for used in (self.centered, self.momentum))
         return {"square": 0.0, "mean": mean, "velocity": velocity}
 
@@ -168,22 +168,22 @@ class Ftrl(Elementwise):
     """FTRL-Proximal: weights whose accumulated gradient stays within ``l1`` are exactly 0.
 
     H. B. McMahan et al., Ad Click Prediction: a View from the Trenches, KDD (2013), algorithm 1.
-    The first weights count as if they were 0, where the paper begins: it is a method for linear
-    models and embeddings, and draws the weights of other models far towards 0 in its first steps.
+    The paper begins at 0, and first weights count as 0. So use it for linear models and embeddings;
+    in other models the first steps pull weights far towards 0.
 
     Parameters
     ----------
     learning_rate : float or Schedule
         The paper's alpha, above 0.
     beta : float
-        The paper's; slows the first steps down.
+        The paper's beta; it shortens the first steps.
     l1, l2 : float
         Strength of the penalties.
     initial : float
-        What the sums of squares begin with.
+        First value of the sums of squares.
     weight_decay : float
         ``weight_decay * w`` is added to the gradient (the "shrinkage" of other implementations),
-        beside ``l2``, which is part of what the leader minimises.
+        in addition to ``l2``, which is part of the leader's objective.
 
     Examples
     --------

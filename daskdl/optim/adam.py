@@ -92,7 +92,7 @@ class Adam(_Moments):
 
 @dataclass(frozen=True)
 class AdamW(Adam):
-    """Adam; beside its step the weights shrink by ``rate * weight_decay`` of themselves.
+    """Adam; besides its step, weights shrink by ``rate * weight_decay`` of themselves.
 
     I. Loshchilov and F. Hutter, arXiv 1711.05101. Parameters as :class:`Adam` has them.
 
@@ -121,9 +121,9 @@ class Adamax(_Moments):
     ----------
     learning_rate : float or Schedule
     beta1, beta2 : float
-        Decay of the mean and of the largest.
+        Decay of the mean and of the maximum.
     epsilon : float
-        Above 0, or a weight whose gradient was never another than 0 becomes not a number.
+        Above 0; else a weight whose gradient was always 0 becomes NaN.
     weight_decay : float
 
     Examples
@@ -139,7 +139,7 @@ class Adamax(_Moments):
         return moments.adamax
 
     def starts(self) -> dict[str, float | None]:
-        """Return the mean and the largest, zeros."""
+        """Return the mean and the maximum, zeros."""
         return {"mean": 0.0, "largest": 0.0}
 
     def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
@@ -150,7 +150,7 @@ class Adamax(_Moments):
 
 @dataclass(frozen=True)
 class Nadam(_Moments):
-    """Adam that steps along the mean of the gradients and the gradient itself.
+    """Adam with Nesterov momentum: it steps along the mean of the gradients and the gradient.
 
     T. Dozat, Incorporating Nesterov Momentum into Adam, ICLR workshop (2016). The momentum of
     iteration t, counted from 1, is ``beta1 * (1 - 0.96 ** (t * momentum_decay) / 2)``.

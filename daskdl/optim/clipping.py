@@ -22,10 +22,10 @@ from daskdl.rows import Rows
 class ClipNorm(Wrapper):
     """Gradient clipping by norm: a longer gradient, over all parameters, is scaled down to it.
 
-    The rows of tables count like all else.
+    The norm includes the rows of tables.
 
-    R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. Whoever owns slices of the vector can
-    step them after a small exchange: of a number for each :attr:`unit` of the vector.
+    R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. A worker can step its
+    slices of the vector after a small exchange: a number for each :attr:`unit` of the vector.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class ClipNorm(Wrapper):
     def knowing(
         self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
     ) -> Self:
-        """Return the same with the sum of squares of the whole gradient."""
+        """Return the method with the sum of squares of the whole gradient."""
         total = float(np.ascontiguousarray(terms[:, 0]).sum())
         return replace(self, known=total + sum(float(of.sum()) for of in row_terms))
 
@@ -93,7 +93,7 @@ class ClipNorm(Wrapper):
         return self.method.update(weights, gradient, state, at.iteration, share, at.overwrite)
 
     def init_rows(self, size: int) -> State:
-        """Return the state of the one inside."""
+        """Return the inner method's state."""
         return self.rows_of(size)
 
     def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
@@ -103,7 +103,7 @@ class ClipNorm(Wrapper):
         self.method.update_rows(name, table, rows, state, at.iteration, share)
 
     def _share(self, total: float) -> float:
-        """Return the factor for a gradient of this sum of squares."""
+        """Return the factor for a gradient whose sum of squares is ``total``."""
         norm = math.sqrt(total)
         return self.norm / norm if norm > self.norm else 1.0
 
@@ -137,7 +137,7 @@ class ClipValue(Wrapper):
         return self.method.update(weights, clipped, state, at.iteration, overwrite=at.overwrite)
 
     def init_rows(self, size: int) -> State:
-        """Return the state of the one inside."""
+        """Return the inner method's state."""
         return self.rows_of(size)
 
     def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:

@@ -1,4 +1,4 @@
-"""Methods that step each number by itself: one kernel, a few vectors of state, a few factors."""
+"""Methods that step each number alone: one kernel, a few vectors of state, a few factors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daskdl.rows import Rows
 
 
 class Elementwise(Grouped):
-    """Base of these methods: a subclass says its kernel, its state and its factors.
+    """Base of these methods; a subclass defines its kernel, its state and its factors.
 
     Examples
     --------
@@ -27,11 +27,11 @@ class Elementwise(Grouped):
 
     @property
     def by_element(self) -> bool:
-        """Any slice of the vector may be stepped by itself."""
+        """Any slice of the vector may be stepped alone."""
         return True
 
     def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the same: it does for any slices."""
+        """Return the method itself, which steps any slices."""
         return self if self.by_element else None
 
     @abstractmethod
@@ -42,14 +42,14 @@ class Elementwise(Grouped):
     def starts(self) -> dict[str, float | None]:
         """Return the first value of each vector of the state, in the kernel's order.
 
-        None stands for a vector that these settings do without.
+        None stands for a vector that these settings do not need.
         """
 
     @abstractmethod
     def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
         """Return the kernel's factors after the gradient's scale, in an iteration from 0.
 
-        Learning rate and weight decay are those of a group if there are groups.
+        With groups, ``rate`` and ``decay`` are the group's.
         """
 
     def slots(self, size: int) -> State:
@@ -61,7 +61,7 @@ class Elementwise(Grouped):
         }
 
     def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
-        """Return new weights and state, where ranges differ in learning rate and decay."""
+        """Return new weights and state; ranges may differ in learning rate and decay."""
         rate, groups = self.rate_at(at.iteration, state), at.groups
         rows: list[Any] = []  # of what has a rate; the rest stays as it is
         numbers: list[int] = []

@@ -26,14 +26,13 @@ class Group:
     Parameters
     ----------
     pattern : str
-        Of their names, such as ``"encoder.*"`` or ``"*.bias"`` (fnmatch).
+        Pattern of names, such as ``"encoder.*"`` or ``"*.bias"`` (fnmatch).
     rate : float
-        What the learning rate is multiplied with; 0 leaves the parameters as they are.
+        Factor of the learning rate; 0 leaves the parameters unchanged.
     weight_decay : float, optional
-        None for the method's.
+        By default the method's.
     most_axes : int, optional
-        Only parameters of at most so many axes: 1 for biases and the gains of norms, whatever their
-        names.
+        Largest number of axes of the group's parameters: 1 for biases and gains of norms.
 
     Examples
     --------
@@ -54,7 +53,7 @@ class Group:
             in_range(self, "weight_decay", self.weight_decay, 0, inf)
 
     def places(self, layout: Layout) -> list[int]:
-        """Return the places in a layout of the parameters that it means."""
+        """Return the places of the group's parameters in a layout."""
         most = inf if self.most_axes is None else self.most_axes
         places = [i for i in layout.find(self.pattern) if len(layout.shapes[i]) <= most]
         if not places:
@@ -75,22 +74,22 @@ NO_DECAY_OF_VECTORS = Group(most_axes=1, weight_decay=0.0)
 class Grouped(Scheduled):
     """Base of the methods whose learning rate and weight decay may differ by group of parameters.
 
-    Their field ``weight_decay`` is what groups may have their own of.
+    Groups may override their field ``weight_decay``.
     """
 
     weight_decay: float
 
     def on(self, layout: Layout) -> Method:
-        """Return the method for a model's parameters; with groups if some of them are frozen."""
+        """Return the method for a model's parameters; frozen ones become a group."""
         return Groups(self, ()).on(layout) if layout.frozen else self.bound(layout)
 
     def bound(self, layout: Layout) -> Self:
-        """Return the method for a model's parameters, all of which are trained."""
+        """Return the method for a model's parameters without frozen ones."""
         return self
 
     @abstractmethod
     def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the method for slices side by side, None if there is none."""
+        """Return the method for adjacent slices; None if it cannot step slices."""
 
     def step_rows_of_group(
         self, table: Vector, rows: Rows, state: State, at: Step, kind: int = 0
@@ -106,14 +105,14 @@ class Grouped(Scheduled):
 
 @dataclass(frozen=True)
 class Groups(Method):
-    """A method with groups of parameters; one that is in several has what the first of them says.
+    """A method with groups of parameters; the first group that matches a parameter counts.
 
-    What wraps a method, such as :class:`ClipNorm`, goes around this and not inside.
+    A wrapper such as :class:`ClipNorm` goes around this method, not inside.
 
     Parameters
     ----------
     method : Method
-        One with a weight decay of its own: all but LBFGS.
+        Any method with a weight decay: all but LBFGS.
     groups : tuple of Group
 
     Examples
@@ -144,7 +143,7 @@ class Groups(Method):
                 )
 
     def on(self, layout: Layout) -> Self:
-        """Return the same for a model's parameters, of which what is frozen is a group more."""
+        """Return the method for a model's parameters; frozen ones become one more group."""
         kinds = [0] * len(layout.names)
         for number in range(len(self.groups), 0, -1):  # the first one last, so that it stays
             for place in self.groups[number - 1].places(layout):
@@ -161,33 +160,33 @@ class Groups(Method):
 
     @property
     def joint(self) -> bool:
-        """The value of the method inside."""
+        """The inner method's value."""
         return self.method.joint
 
     @property
     def unit(self) -> int:  # type: ignore[override]
-        """The value of the method inside."""
+        """The inner method's value."""
         return self.method.unit
 
     def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the same for slices side by side."""
+        """Return the method for adjacent slices."""
         inner = self.method.part(slices)
         if inner is None:
             return None
         return replace(self, method=inner, ranges=self._ranges().part(slices))
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return the sums of the method inside."""
+        """Return the inner method's first indices of terms."""
         return self.method.term_starts(size)
 
     def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Terms:
-        """Return the terms that the method inside needs."""
+        """Return the terms that the inner method needs."""
         return self.method.terms_at(weights, gradient, state, self._at(at))
 
     def knowing(
         self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
     ) -> Self:
-        """Return the same for one step, with the terms of the whole vector."""
+        """Return the method for one step, with the terms of the whole vector."""
         return replace(self, method=self.method.knowing(terms, row_terms))
 
     def init(self, size: int) -> State:

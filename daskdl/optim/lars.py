@@ -1,4 +1,4 @@
-"""LARS and LAMB: steps as long as the norm of each parameter says."""
+"""LARS and LAMB: the norm of each parameter decides the length of its step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LARS(Layerwise):
         return {"velocity": np.zeros(size, np.float32)}
 
     def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
-        """Return the sums of squares of the weights beside those of the gradient."""
+        """Return the sums of squares of the weights and of the gradient."""
         of_gradient = at.scale * at.scale * self.squares_of(gradient)
         return np.stack([self.squares_of(weights), of_gradient], 1)
 
@@ -93,7 +93,7 @@ class LAMB(Layerwise):
     epsilon : float
     weight_decay : float
     most : float
-        A parameter's norm counts as no more than this.
+        Largest norm of a parameter; a larger one counts as this.
     vectors : bool
         False: parameters of one axis have a ratio of 1, and step as by AdamW.
 
@@ -123,7 +123,7 @@ class LAMB(Layerwise):
         return {"mean": np.zeros(size, np.float32), "square": np.zeros(size, np.float32)}
 
     def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
-        """Return the sums of squares of the weights beside those of r."""
+        """Return the sums of squares of the weights and of r."""
         back, *_ = self._back(weights, gradient, state, at)
         return np.stack([self.squares_of(weights), self.squares_of(back)], 1)
 

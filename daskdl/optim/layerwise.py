@@ -1,4 +1,4 @@
-"""Methods whose steps go by the norms of each parameter, so that they have to know the layout."""
+"""Methods whose steps depend on the norm of each parameter, so that they need the layout."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Norms = NDArray[np.float64]
 class Layerwise(Grouped):
     """Base of these methods.
 
-    Who owns slices of the vector can make its part of a step after a small exchange: of two numbers
-    for each :attr:`unit` of each parameter, see :class:`Method`. ``layout``, ``ranges`` and
-    ``known`` come of :meth:`on`, :meth:`part` and :meth:`knowing`.
+    A worker can step its slices of the vector after a small exchange: two numbers for each
+    :attr:`unit` of each parameter, see :class:`Method`. :meth:`on`, :meth:`part` and
+    :meth:`knowing` set ``layout``, ``ranges`` and ``known``.
     """
 
     vectors: bool = True
@@ -40,11 +40,11 @@ class Layerwise(Grouped):
 
     @property
     def joint(self) -> bool:
-        """Norms are those of whole parameters."""
+        """Norms are of whole parameters."""
         return True
 
     def bound(self, layout: Layout) -> Self:
-        """Return the method for a model's parameters, all of which are trained."""
+        """Return the method for a model's parameters without frozen ones."""
         return replace(self, layout=layout, ranges=layout.ranges)
 
     def init(self, size: int) -> State:
@@ -59,11 +59,11 @@ class Layerwise(Grouped):
         return super().init(size)
 
     def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the same for slices side by side."""
+        """Return the method for adjacent slices."""
         return replace(self, ranges=self._bound()[1].part(slices))
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return the first index of each stretch of one parameter and one block."""
+        """Return the first index of each stretch within one parameter and one block."""
         return self._bound()[0].ranges.cut(BLOCK)[0]
 
     def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
@@ -71,7 +71,7 @@ class Layerwise(Grouped):
         return self.squares(weights, gradient, state, at)
 
     def knowing(self, terms: Norms, row_terms: Sequence[Norms] = ()) -> Self:
-        """Return the same with the squared norms of all parameters."""
+        """Return the method with the squared norms of all parameters."""
         layout = self._bound()[0]
         return replace(self, known=tuple(self._by_parameter(terms, layout.ranges).tolist()))
 
@@ -80,12 +80,12 @@ class Layerwise(Grouped):
         """Return the terms (G, 2)."""
 
     def squares_of(self, vector: Vector) -> Norms:
-        """Return the sum of squares of each stretch of one parameter and one block, (G,)."""
+        """Return the sum of squares of each stretch within one parameter and one block, (G,)."""
         starts, stops, _ = self._bound()[1].cut(BLOCK)
         return squares_between(vector, starts, stops)
 
     def _norms(self, terms: Norms | None) -> tuple[Norms, Norms]:
-        """Return the two norms of each parameter, of the terms of all or of what is known."""
+        """Return the two norms of each parameter, from all terms or from ``known``."""
         if self.known is None:
             assert terms is not None
             sums = self._by_parameter(terms, self._bound()[1])

@@ -12,7 +12,7 @@ from daskdl.optim.ranges import Ranges
 
 
 class HasParameters(Protocol):
-    """A model, as far as its layout is concerned."""
+    """A model with named parameters."""
 
     def named_parameters(self) -> Iterable[tuple[str, Any]]:
         """Yield (name, parameter with shape and requires_grad), in the flat vector's order."""
@@ -22,16 +22,16 @@ class HasParameters(Protocol):
 class Layout:
     """Names and shapes of a model's parameters, in the order in which they lie in its vector.
 
-    Behind them are those of the tables that are trained by rows, which are not in the vector.
+    Tables that are trained by rows come last; they are not in the vector.
 
     Parameters
     ----------
     names : tuple of str
     shapes : tuple of tuple of int
     frozen : tuple of str
-        Names of those that stay as they are, whatever a method's decay or momentum.
+        Names of parameters that do not change, whatever a method's decay or momentum.
     tables : int
-        How many of them, the last, are tables.
+        Number of tables, at the end.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Layout:
 
     @property
     def ranges(self) -> Ranges:
-        """Range of each parameter; its kind is its place among the parameters."""
+        """Range of each parameter; its kind is the parameter's place."""
         stops, total = [], 0
         for shape in self._in_vector:
             total += math.prod(shape)

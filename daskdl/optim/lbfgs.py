@@ -17,23 +17,23 @@ LEAST_CURVATURE = 1e-10
 
 @dataclass(frozen=True)
 class LBFGS(Scheduled):
-    """Steps along the gradient times an inverse Hessian made of the last steps.
+    """Steps along the gradient times an inverse Hessian, made of the last steps.
 
-    J. Nocedal and S. Wright, Numerical Optimization (2006), algorithm 7.4; steps of a fixed length
-    as PyTorch's without a line search makes them, one for each gradient. It takes differences of
-    gradients for curvature: each iteration has to have all samples. Its dot products are of the
-    whole vector, so that slices cannot be stepped by themselves.
+    J. Nocedal and S. Wright, Numerical Optimization (2006), algorithm 7.4. As PyTorch's without a
+    line search it makes one step of a fixed length for each gradient. Differences of gradients are
+    its curvature: each iteration must have all samples. Its dot products are of the whole vector,
+    so that slices cannot be stepped alone.
 
     Parameters
     ----------
     learning_rate : float or Schedule
-        Length of a step; the first one is no longer than 1 by the sum of its absolute values.
+        Length of a step; the absolute values of the first step sum to 1 at most.
     history : int
-        Pairs of steps and differences of gradients that are kept, each two vectors of state.
+        Number of pairs (step, difference of gradients) to keep; each is two vectors of state.
     smallest_gradient : float
-        No step while no number of the gradient is larger.
+        There is no step if no number of the gradient is larger.
     smallest_change : float
-        No step that would, at its first order, lower the loss by no more.
+        There is no step if it would lower the loss by no more, at first order.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class LBFGS(Scheduled):
         return {name: np.zeros(size, np.float32) for name in ("gradient", "step", *names)}
 
     def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
-        """Return new weights and state; vectors of the history are handed on."""
+        """Return new weights and state; the history's vectors are not copied."""
         g = gradient * gradient.dtype.type(at.scale)
         if np.abs(g).max(initial=0) <= self.smallest_gradient:
             return weights.copy(), state
@@ -85,7 +85,7 @@ class LBFGS(Scheduled):
 
 
 def _newton(g: Vector, pairs: list[tuple[Vector, Vector]]) -> Vector:
-    """Return the negative gradient times the inverse Hessian that the pairs stand for."""
+    """Return the negative gradient times the inverse Hessian of the pairs."""
     known = [(s, y, dot(y, s)) for s, y in pairs]
     known = [pair for pair in known if pair[2] > LEAST_CURVATURE]  # others are not there yet
     q, shares = -g, []

@@ -28,9 +28,9 @@ Terms = NDArray[np.float64]
 
 
 class Step(NamedTuple):
-    """The settings of a step beside its arrays, as :meth:`Method.update` takes them.
+    """The settings of a step, as :meth:`Method.update` takes them.
 
-    The groups say where ranges of the vector differ in learning rate and weight decay.
+    ``groups`` says which ranges of the vector differ in learning rate and weight decay.
     """
 
     iteration: int
@@ -42,13 +42,13 @@ class Step(NamedTuple):
 class Method(Named, ABC):
     """An optim method: settings that do not change, and pure functions.
 
-    It changes none of its inputs, since a task's result may be used again, unless it is told that
-    it may; an array that a step leaves as it is may be handed on. Methods are frozen dataclasses:
-    they pickle and compare by value. Around a method there may be others, which :class:`ClipNorm`,
-    :class:`EMA` and such are: each has the state of the inner one and its own beside it, under
-    names with its own prefix.
+    It does not change its inputs, since a task's result may be used again, unless ``overwrite``
+    allows it; an array that a step does not change may be returned itself. Methods are frozen
+    dataclasses: they pickle and compare by value. Methods such as :class:`ClipNorm` and
+    :class:`EMA` wrap another one: their state is the inner method's and their own, whose names have
+    a prefix.
 
-    What an engine does with one::
+    An engine uses a method so::
 
         method = method.on(Layout.of(model))       # once, before it is sent anywhere
         state = method.init(size)
@@ -56,9 +56,9 @@ class Method(Named, ABC):
         state = method.observe(state, loss)        # after each validation
 
     An engine that cuts the vector into slices, which begin at whole multiples of :attr:`unit`,
-    asks ``method.part(slices)`` for the method of a member's slices; None says that only the whole
-    vector can be stepped. A step of a :attr:`joint` method needs sums over the whole vector, whose
-    terms members compute of their own slices::
+    asks ``method.part(slices)`` for the method of a member's slices; None means that only the whole
+    vector can be stepped. A step of a :attr:`joint` method needs sums over the whole vector; each
+    member computes the terms of its own slices::
 
         mine = method.part(slices)
         if mine.joint:
@@ -66,16 +66,16 @@ class Method(Named, ABC):
             mine = mine.knowing(terms_of_all_slices_in_order(terms))
         weights, state = mine.update(weights, gradient, state, iteration)
 
-    State that belongs to no number of the vector, a schedule's, has the shape (): every member has
-    all of it.
+    A schedule's state belongs to no number of the vector. It has the shape (), and every member has
+    it.
 
-    Tables that are trained by rows are stepped one by one beside the vector, in place, at a cost of
-    what a batch has touched::
+    Tables that are trained by rows are stepped apart from the vector, one by one and in place; a
+    step costs what a batch has touched::
 
         state = method.init_rows(table.size)                    # shaped like the table then
         method.update_rows(name, table, rows, state, iteration)
 
-    where a joint method is told the terms of the vector and :meth:`row_terms` together.
+    A joint method gets the terms of the vector and :meth:`row_terms` together.
     """
 
     #: Numbers of which a slice takes whole multiples: each term is of one such stretch at most.
@@ -83,15 +83,15 @@ class Method(Named, ABC):
 
     @property
     def joint(self) -> bool:
-        """Whether a step needs a sum over the whole vector, as one that clips its norm does."""
+        """Whether a step needs a sum over the whole vector, for instance to clip its norm."""
         return False
 
     @property
     def by_element(self) -> bool:
-        """Whether this very method may step any slice of the vector by itself.
+        """Whether this method may step any slice of the vector alone.
 
-        Each number's step depends on its own weight, gradient and state alone then, and slices get
-        the bits of the whole.
+        Then a number's step depends only on its own weight, gradient and state, and slices get the
+        bits of the whole.
         """
         return False
 
@@ -113,25 +113,25 @@ class Method(Named, ABC):
         Parameters
         ----------
         weights, gradient : float32 (size,)
-            Or float64, then the results are float64 too.
+            Or float64; then the results are float64 too.
         state : mapping of str to array
         iteration : int
             From 0.
         scale : float
-            What the gradient is multiplied with first. A fit hands over the sum over all samples
-            of an iteration and one over their number.
+            Factor of the gradient. A fit passes the sum over the samples of an iteration, and one
+            over their number.
         overwrite : bool
-            Whether weights and state may be changed, and returned, where their arrays are writable.
-            They are nobody else's then, and a step needs no other memory.
+            Whether writable arrays of weights and state may be changed and returned. Nothing else
+            uses them then, and a step needs no other memory.
         """
         return self.stepped(weights, gradient, state, Step(iteration, scale, overwrite))
 
     def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
-        """Return new weights and state: what a method defines, unless it defines :meth:`update`."""
+        """Return new weights and state. A method defines this or :meth:`update`."""
         raise NotImplementedError(f"{type(self).__name__} has to define stepped() or update()")
 
     def on(self, layout: Layout) -> Method:
-        """Return the method for a model's parameters, which leaves those that are frozen.
+        """Return the method for a model's parameters; it does not change frozen ones.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Method(Named, ABC):
         return self
 
     def part(self, slices: Sequence[slice]) -> Method | None:
-        """Return the method for the vector of these slices side by side, None if there is none."""
+        """Return the method for adjacent slices of the vector; None if it cannot step slices."""
         return self if self.by_element else None
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
@@ -156,31 +156,31 @@ class Method(Named, ABC):
         Returns
         -------
         float64 (G, c)
-            Whoever cuts the vector where, all terms together are the same bits.
+            All terms together have the same bits for any cuts of the vector.
         """
         return self.terms_at(weights, gradient, state, Step(iteration, scale))
 
     def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Terms:
-        """Return :meth:`terms`: what a joint method defines."""
+        """Return :meth:`terms`. A joint method defines this."""
         return np.zeros((0, 1))
 
     def row_terms(self, gradients: Sequence[Rows]) -> list[NDArray[np.float64]]:
-        """Return the terms of the gradients of tables, (U,) for the U rows of each."""
+        """Return the terms of the tables' gradients, (U,) for the U rows of each."""
         return [np.zeros(0) for _ in gradients]
 
     def knowing(
         self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
     ) -> Self:
-        """Return the same for one step, with the terms of the whole vector and of all rows."""
+        """Return the method for one step, with the terms of the whole vector and of all rows."""
         return self
 
     def init_rows(self, size: int) -> State:
-        """Return the state of so many numbers of tables: arrays (size,) of the names of `init`'s.
+        """Return the state of ``size`` numbers of tables: arrays (size,) with `init`'s names.
 
         Raises
         ------
         SettingsError
-            When there is no step by rows.
+            When the method has no step by rows.
         """
         raise SettingsError(
             f"{type(self).__name__}: expected parameters that are trained as a whole, found tables "
@@ -199,33 +199,32 @@ class Method(Named, ABC):
     ) -> None:
         """Step the rows of a table that have a gradient, in place.
 
-        What these settings do in an iteration to a weight without a gradient, such as decay, the
-        other rows are spared.
+        Rows without a gradient do not change, not even by weight decay.
 
         Parameters
         ----------
         name : str
-            The parameter's, by which groups go.
+            The parameter's name, for groups.
         table : float32 (N, C)
         gradient : Rows
-            Of that shape.
+            Gradient in the table's shape.
         state : mapping of str to array
-            Of :meth:`init_rows` in the table's shape, changed too; and the scalars of
-            :meth:`init`'s.
+            The state of :meth:`init_rows` in the table's shape, changed in place; and the scalars
+            of :meth:`init`.
         iteration : int
-            From 0, of the run: not how often a row was touched.
+            Iteration of the run from 0, not how often a row was touched.
         scale : float
-            What the gradient is multiplied with first.
+            Factor of the gradient.
         """
         self.step_rows(name, table, gradient, state, Step(iteration, scale))
 
     def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
-        """Step some rows of a table in place: what a method with a step by rows defines."""
+        """Step some rows of a table in place. A method with a step by rows defines this."""
         self.init_rows(0)  # which raises
         raise NotImplementedError(f"{type(self).__name__} has to define step_rows()")
 
     def observe(self, state: State, metric: float) -> State:
-        """Return the state after a validation, by which a schedule such as Plateau decides."""
+        """Return the state after a validation, for schedules such as Plateau."""
         return state
 
     def rate_at(self, iteration: int, state: State | None = None) -> float:

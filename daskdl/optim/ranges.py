@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 class Ranges:
     """Consecutive ranges of a vector, each of a kind: a parameter, or a group of them.
 
-    ``stops`` says where each ends, which is where the next one begins.
+    ``stops`` has the end of each range, where the next one begins.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Ranges:
         return np.array(self.stops, np.int64), np.array(self.kinds, np.int64)
 
     def cut(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return (starts, stops, kinds) of the ranges, cut at whole multiples of ``block`` too.
+        """Return (starts, stops, kinds) of the ranges, cut also at multiples of ``block``.
 
         Empty ranges are left out.
 
@@ -58,7 +58,7 @@ class Ranges:
         return starts, stops, kinds[np.searchsorted(ends, stops, "left")]
 
     def joined(self) -> Ranges:
-        """Return the same with neighbours of one kind as one range, and without empty ones."""
+        """Return the ranges with neighbours of one kind joined, without empty ones."""
         stops: list[int] = []
         kinds: list[int] = []
         for here, kind in self:
@@ -72,7 +72,7 @@ class Ranges:
         return Ranges(tuple(stops), tuple(kinds))
 
     def part(self, slices: Sequence[slice]) -> Ranges:
-        """Return the ranges of the vector that has these slices of this one side by side."""
+        """Return the ranges of the vector that consists of these slices."""
         stops, kinds, total = [], [], 0
         for piece in slices:
             for here, kind in self:
@@ -88,9 +88,8 @@ class Ranges:
 class Grouping:
     """Settings by group of parameters.
 
-    The ranges say which group each number is of; None if there is one. Rates are what the learning
-    rate is multiplied with in each group; decays are each group's weight decay, None for the
-    method's.
+    ``ranges`` says which group a number belongs to; None if there is one group. ``rates`` are
+    factors of the learning rate in each group. ``decays`` are weight decays; None is the method's.
     """
 
     ranges: Ranges | None = None

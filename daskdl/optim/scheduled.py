@@ -41,7 +41,7 @@ class Scheduled(Method):
 
     @abstractmethod
     def slots(self, size: int) -> State:
-        """Return the state before the first step without the schedule's."""
+        """Return the state before the first step, without the schedule's state."""
 
     def init(self, size: int) -> State:
         """Return the state before the first step."""
@@ -50,7 +50,7 @@ class Scheduled(Method):
         return self.slots(size) | {PREFIX + name: value for name, value in of_rate.items()}
 
     def observe(self, state: State, metric: float) -> State:
-        """Return the state with the schedule's, after it saw a metric."""
+        """Return the state after the schedule saw a metric."""
         if not isinstance(self.learning_rate, Schedule):
             return state
         after = self.learning_rate.observe(_schedules(state), metric)

@@ -80,7 +80,7 @@ class InverseTime(Schedule):
 
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Half a cosine from ``rate`` to ``end``; there it stays, or it begins again.
+    """Half a cosine from ``rate`` to ``end``; then the rate stays, or restarts.
 
     I. Loshchilov and F. Hutter, SGDR, arXiv 1608.03983.
 
@@ -93,9 +93,9 @@ class Cosine(Schedule):
     end : float
         The last learning rate.
     restarts : bool
-        Begin again after each.
+        Whether to begin again after each half cosine.
     stretch : int
-        How many times as long as the one before each half cosine is.
+        Length of each half cosine, relative to the one before.
 
     Examples
     --------

@@ -17,17 +17,17 @@ from daskdl.optim.schedules.schedule import Schedule, whole
 
 @dataclass(frozen=True)
 class Warmup(Schedule):
-    """A straight line up to the first rate of ``then``, which begins when it is reached.
+    """A straight line up to the first rate of ``then``, which then begins.
 
-    Iteration i has ``start + (1 - start) * (i + 1) / iterations`` of that rate, so that none is
-    lost on a rate of zero. P. Goyal et al., arXiv 1706.02677.
+    Iteration i has ``start + (1 - start) * (i + 1) / iterations`` of that rate, so that no
+    iteration has a rate of zero. P. Goyal et al., arXiv 1706.02677.
 
     Parameters
     ----------
     then : Schedule or float
-        Its iteration 0 comes after the last of the rise.
+        Schedule after the rise; it begins with its iteration 0.
     iterations : int
-        Of the rise.
+        Length of the rise.
     start : float
         0 <= start < 1.
 
@@ -79,7 +79,7 @@ class Sequence(Schedule):
     Parameters
     ----------
     schedules : tuple of Schedule
-        Of the iteration alone: none that goes by a metric, as Plateau does.
+        Schedules that depend on the iteration only, not on a metric, as Plateau does.
     milestones : tuple of int
         The iterations at which the second schedule begins, the third, and so on.
 
@@ -129,15 +129,16 @@ class OneCycle(Schedule):
     rate : float
         The highest learning rate.
     over : int
-        Iterations of the whole; it stays at its last value then.
+        Iterations of rise and fall; after them the rate keeps its last value.
     rise : float
-        Part of them until the highest rate.
+        Share of the iterations up to the highest rate.
     first, last : float
         The first learning rate is ``rate / first``, and the last one is the ``last``-th of that.
     linear : bool
-        Along straight lines and not half cosines.
+        Straight lines in place of half cosines.
     three_phases : bool
-        Fall as quickly as it rose to the first rate, and in what is left to the last one.
+        Fall to the first rate as fast as the rise, then to the last rate in the remaining
+        iterations.
 
     Examples
     --------

@@ -15,10 +15,10 @@ from daskdl.optim.schedules.schedule import Schedule, whole
 
 @dataclass(frozen=True)
 class Plateau(Schedule):
-    """``rate`` times ``factor`` for each time that the metric stood still.
+    """``rate`` times ``factor`` for each time that the metric stopped improving.
 
-    Whoever trains measures the metric, after each epoch or however often, and hands it to the
-    method's ``observe``; the rate of an iteration follows from the state, not from its number.
+    The training loop measures the metric, for instance after each epoch, and passes it to the
+    method's ``observe``. The learning rate follows from the state, not from the iteration.
 
     Parameters
     ----------
@@ -27,17 +27,16 @@ class Plateau(Schedule):
     factor : float
         0 <= factor < 1.
     patience : int
-        So many times the metric may be no better than its best; then the rate falls.
+        Number of measurements without improvement before the rate falls.
     threshold : float
-        What counts as better: by more than this part of the best, or by more than this itself if
-        not ``relative``.
+        Least improvement, as a share of the best; an absolute difference if not ``relative``.
     relative : bool
     cooldown : int
-        So many measurements after a fall are not counted as bad.
+        Number of measurements after a fall that do not count.
     lowest : float
-        The rate falls no lower.
+        Lowest rate.
     higher_is_better : bool
-        Of the metric; a loss is better when it is lower.
+        Whether a higher metric is better; a lower loss is.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Plateau(Schedule):
         whole(self, "cooldown", 0)
 
     def __call__(self, iteration: int) -> float:
-        """Return the first learning rate, which is the one before anything was observed."""
+        """Return the first learning rate, before any metric was measured."""
         return float(self.rate)
 
     def init(self) -> dict[str, NDArray[Any]]:
@@ -76,7 +75,7 @@ class Plateau(Schedule):
         return float(state["rate"])
 
     def observe(self, state: dict[str, NDArray[Any]], metric: float) -> dict[str, NDArray[Any]]:
-        """Return the state after a metric was measured; one that is not a number is no better."""
+        """Return the state after a measurement; NaN does not improve."""
         rate, best, bad, rest = (float(state[name]) for name in ("rate", "best", "bad", "rest"))
         if self._better(metric, best):
             best, bad = float(metric), 0.0

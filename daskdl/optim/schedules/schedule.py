@@ -12,10 +12,10 @@ from daskdl.names import Named
 
 
 class Schedule(Named, ABC):
-    """Called with an iteration, from 0, it returns the learning rate of that iteration.
+    """A function that returns the learning rate of an iteration, from 0.
 
-    Schedules are frozen dataclasses: they pickle and compare by value. One that goes by more than
-    the iteration, as Plateau does, keeps that in a state which goes in and comes out.
+    Schedules are frozen dataclasses: they pickle and compare by value. A schedule that depends on
+    more than the iteration, as Plateau does, takes and returns a state.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Schedule(Named, ABC):
         """Return the learning rate of an iteration."""
 
     def init(self) -> dict[str, NDArray[Any]]:
-        """Return the state before anything was observed: scalars by name."""
+        """Return the state before any measurement: scalars by name."""
         return {}
 
     def observe(self, state: dict[str, NDArray[Any]], metric: float) -> dict[str, NDArray[Any]]:
@@ -42,7 +42,7 @@ class Schedule(Named, ABC):
         return state
 
     def at(self, iteration: int, state: dict[str, NDArray[Any]]) -> float:
-        """Return the learning rate of an iteration with what was observed before."""
+        """Return the learning rate of an iteration, with the state of earlier measurements."""
         return self(iteration)
 
 
