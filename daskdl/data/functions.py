@@ -54,8 +54,7 @@ def checked(function: Function, batch: Any, count: int) -> Batch:
     )
     raise DataError(
         f"SampleSet.map: expected {name_of(function)} to return a dict of arrays of {count} "
-        f"samples, found {described}"
-        "; return one row for each sample, or drop samples by filter()"
+        f"samples, found {described}; return one row for each sample, or drop samples by filter()"
     )
 
 

@@ -128,8 +128,7 @@ def _parts_of(results: Any) -> tuple[int, Compute]:
         return len(parts), partial(_write_delayed, parts)
     raise SettingsError(
         "write_results: expected a SampleSet, a dask Bag, Array or DataFrame, or a list, found "
-        f"{type(results).__name__}"
-        "; wrap arrays by SampleSet.from_arrays"
+        f"{type(results).__name__}; wrap arrays by SampleSet.from_arrays"
     )
 
 

@@ -228,9 +228,8 @@ class SampleSet(Constructors, Exports):
         for function in self.functions:
             if wants_rng(function):
                 raise SettingsError(
-                    f"SampleSet.filter: expected samples that are the same whenever they are "
-                    f"drawn, found that {name_of(function)} draws random numbers; filter() before "
-                    "it"
+                    "SampleSet.filter: expected samples that are the same whenever they are drawn, "
+                    f"found that {name_of(function)} draws random numbers; filter() before it"
                 )
         transform = partial(filtered, predicate, self.functions)
         return SampleSet(

@@ -59,9 +59,8 @@ class Boxes:
             if not np.array_equal(values.lengths, ragged.lengths):
                 i = int(np.argmax(values.lengths != ragged.lengths))
                 raise ShapeError(
-                    f"{name}: {key}: expected one for each box, image {i} has "
-                    f"{ragged.lengths[i]} boxes and {values.lengths[i]} {key}"
-                    "; give as many, or none of the column"
+                    f"{name}: {key}: expected one for each box, image {i} has {ragged.lengths[i]} "
+                    f"boxes and {values.lengths[i]} {key}; give as many, or none of the column"
                 )
             self.columns[key] = values.values
 

@@ -215,8 +215,7 @@ def _luma(images: Images, colours: bool) -> Array:
     if colours:
         raise ShapeError(
             f"{images.name}: expected images of 3 channels for saturation and hue, found "
-            f"{images.channels}"
-            "; leave saturation and hue at 0, or convert the images to RGB"
+            f"{images.channels}; leave saturation and hue at 0, or convert the images to RGB"
         )
     return np.full(images.channels, 1 / images.channels)
 

@@ -60,8 +60,8 @@ def decode(
     >>> from PIL import Image
     >>> file = io.BytesIO()
     >>> Image.new("RGB", (8, 6), "red").save(file, "PNG")
-    >>> decode(file.getvalue()).shape
-    (6, 8, 3)
+    >>> decode(file.getvalue()).shape, Decode("L")(file.getvalue()).shape
+    ((6, 8, 3), (6, 8, 1))
     """
     pixels, _ = _decode(record, mode, at_least, upright, name)
     return pixels
@@ -80,17 +80,6 @@ class Decode(Transform):
     names : str, optional
         The column of the batch that has the records' names, for errors; by default they are
         numbered.
-
-    Examples
-    --------
-    >>> import io
-    >>> from PIL import Image
-    >>> from daskdl.data.image import Resize
-    >>> file = io.BytesIO()
-    >>> Image.new("RGB", (8, 6), "red").save(file, "PNG")
-    >>> steps = Decode() | Resize((4, 4))
-    >>> steps(file.getvalue()).shape
-    (4, 4, 3)
     """
 
     mode: str = "RGB"
@@ -116,8 +105,7 @@ class Decode(Transform):
         else:
             raise ShapeError(
                 f"Decode: names: expected the records' names in column {self.names!r}, found "
-                f"columns {', '.join(map(repr, images.columns))}"
-                "; name a column that there is"
+                f"columns {', '.join(map(repr, images.columns))}; name a column that there is"
             )
         decoded = [
             _decode(record, self.mode, at_least, self.upright, name)

@@ -34,12 +34,6 @@ class Pad(Sized):
         In fractions of white.
     centre : bool
         Otherwise the image lies in the canvas's first rows and columns.
-
-    Examples
-    --------
-    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
-    >>> Pad((40, 40))(x).shape
-    (2, 40, 40, 3)
     """
 
     fill: Colour = 0.0

@@ -82,8 +82,7 @@ class Images:
             if np.ndim(mask) not in (2, 3) or np.shape(mask)[:2] != image.shape[:2]:
                 raise ShapeError(
                     f"{self.name}: mask {i}: expected the image's {image.shape[:2]} first, found "
-                    f"{np.shape(mask)}"
-                    "; give each mask the height and width of its image"
+                    f"{np.shape(mask)}; give each mask the height and width of its image"
                 )
 
     def __len__(self) -> int:

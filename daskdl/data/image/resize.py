@@ -180,8 +180,7 @@ class Normalize(Transform):
             if value.ndim and value.shape[-1] not in (1, channels):
                 raise ShapeError(
                     f"Normalize: {name}: expected {channels} channels as the images have, found "
-                    f"{value.shape[-1]}"
-                    "; give one number for each channel, or one for all"
+                    f"{value.shape[-1]}; give one number for each channel, or one for all"
                 )
             if images.dtype == np.uint8 and value.max() > 1:
                 raise SettingsError(

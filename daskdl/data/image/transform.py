@@ -54,9 +54,9 @@ class Transform(ABC):
     array([[255, 255]], dtype=uint8)
     >>> shape = Expand(fill=0.5) | Affine(degrees=(-5, 5)) | RandomResizedCrop(9) | RandomCrop(8)
     >>> colours = ColorJitter(brightness=0.2) | Lighting() | ChannelOrder("random")
-    >>> rng = np.random.default_rng(0)
-    >>> (shape | colours | RandomErasing())(np.zeros((2, 20, 30, 3), np.uint8), rng=rng).shape
-    (2, 8, 8, 3)
+    >>> last, rng = RandomErasing() | Pad(9), np.random.default_rng(0)
+    >>> (shape | colours | last)(np.zeros((2, 20, 30, 3), np.uint8), rng=rng).shape
+    (2, 9, 9, 3)
     """
 
     #: Whether it draws at random, and so needs ``rng``.
@@ -147,8 +147,7 @@ class Transform(ABC):
         if columns.images not in batch:
             raise ShapeError(
                 f"{self.name}: expected the images in column {columns.images!r}, found columns "
-                f"{', '.join(map(repr, batch))}"
-                "; tell the names by Columns(images=...)"
+                f"{', '.join(map(repr, batch))}; tell the names by Columns(images=...)"
             )
         pixels, boxes, masks = batch[columns.images], None, batch.get(columns.masks)
         if not len(pixels):
@@ -157,8 +156,7 @@ class Transform(ABC):
             if column is not None and len(column) != len(pixels):
                 raise ShapeError(
                     f"{self.name}: {key}: expected those of {len(pixels)} images, found "
-                    f"{len(column)}"
-                    "; give one entry for each image"
+                    f"{len(column)}; give one entry for each image"
                 )
         if columns.boxes in batch:
             more = {key: batch[key] for key in columns.of_boxes if key in batch}

@@ -99,9 +99,8 @@ def filtered(
         mask = np.asarray(predicate(take(partition, where, functions, (0, "plain"))))
         if mask.dtype != bool or mask.shape != (len(where),):
             raise DataError(
-                f"SampleSet.filter: expected {name_of(predicate)} to return {len(where)} "
-                f"booleans, found {mask.dtype} {mask.shape}; compare, as in "
-                "lambda batch: batch['y'] > 0"
+                f"SampleSet.filter: expected {name_of(predicate)} to return {len(where)} booleans, "
+                f"found {mask.dtype} {mask.shape}; compare, as in lambda batch: batch['y'] > 0"
             )
         masks.append(mask)
     return partition.pick(np.flatnonzero(np.concatenate(masks)))

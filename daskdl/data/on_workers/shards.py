@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.client import Cluster
@@ -113,9 +114,7 @@ def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recip
     for i, future in zip(here, futures, strict=True):
         length = len(recipes[i]) if recipes[i].is_counted else None
         nbytes = recipes[i].nbytes
-        result[i] = FromTasks({future.key: future}, (future.key,), _loaded, length, nbytes)
+        result[i] = FromTasks(
+            {future.key: future}, (future.key,), methodcaller("load"), length, nbytes
+        )
     return result
-
-
-def _loaded(recipe: Recipe) -> Partition:
-    return recipe.load()

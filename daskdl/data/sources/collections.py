@@ -47,16 +47,12 @@ def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
     graphs = {id(graph): graph for graph in (part.__dask_graph__() for part in parts)}
     tasks: dict[Key, Any] = {key: one for graph in graphs.values() for key, one in graph.items()}
     keys = [part.key for part in parts]
-    if any(key not in tasks for key in [*keys, *_dependencies(tasks)]):
+    needed = {key for one in tasks.values() for key in getattr(one, "dependencies", ())}
+    if any(key not in tasks for key in [*keys, *needed]):
         # What is computed already is a Future, which optimizing an array leaves out.
         raw = collection.__dask_graph__()
         tasks |= {key: one for key, one in raw.items() if is_future(one)}
     return [(_behind(key, tasks), key) for key in keys]
-
-
-def _dependencies(tasks: dict[Key, Any]) -> set[Key]:
-    """Return the keys that tasks refer to as dependencies, there or not."""
-    return {key for one in tasks.values() for key in getattr(one, "dependencies", ())}
 
 
 def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:

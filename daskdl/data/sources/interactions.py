@@ -107,8 +107,7 @@ class Interactions:
         if not which.any():
             raise DataError(
                 "Interactions.leave_one_out: expected users with more than one interaction, found "
-                "none"
-                "; take another split than leave_one_out"
+                "none; take another split than leave_one_out"
             )
         return Interactions(
             self.users[which], self.items[which], self.times[which], self.user_count,

@@ -61,7 +61,8 @@ class Records:
                 said = str(error)
                 reason = said if isinstance(error, DataError) else f"{type(error).__name__}: {said}"
                 bad.append(_refused(name, reason, self.on_error, error))
-        usual = _usual(samples)
+        counts = Counter(map(_form, samples))
+        usual = max(counts, key=counts.__getitem__, default=())
         for sample, name in zip(samples, names, strict=True):
             if _form(sample) != usual:
                 reason = f"expected {_words(usual)}, found {_words(_form(sample))}"
@@ -97,11 +98,6 @@ def _refused(name: str, reason: str, on_error: str, cause: BaseException | None 
 def _form(sample: Sample) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
     """Return the form of a sample, alike in a partition: names, axes, all lengths but the first."""
     return tuple((name, np.ndim(value), np.shape(value)[1:]) for name, value in sample.items())
-
-
-def _usual(samples: Sequence[Sample]) -> Any:
-    counts = Counter(map(_form, samples))
-    return max(counts, key=counts.__getitem__, default=())
 
 
 def _words(form: Any) -> str:

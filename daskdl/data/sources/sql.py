@@ -194,11 +194,10 @@ class Table:
             )
             key = sql.Identifier(self.key)
             query = sql.SQL(
-                "SELECT min({key}), max({key}), count(*), sum(size)::bigint, sum(written)::numeric,"
-                " count(DISTINCT {key})"
-                " FROM (SELECT {key}, {size} AS size, {written} AS written,"
-                " ntile({n}) OVER (ORDER BY {key}) AS part"
-                " {rows}) AS counted GROUP BY part ORDER BY part"
+                "SELECT min({key}), max({key}), count(*), sum(size)::bigint, "
+                "sum(written)::numeric, count(DISTINCT {key}) FROM (SELECT {key}, {size} AS size, "
+                "{written} AS written, ntile({n}) OVER (ORDER BY {key}) AS part {rows}) AS counted "
+                "GROUP BY part ORDER BY part"
             ).format(
                 key=key, size=size, n=sql.Literal(partitions or RANGES), rows=self._from(),
                 written=written,

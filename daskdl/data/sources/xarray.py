@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,10 @@ def from_xarray(
 
     if isinstance(data, str | os.PathLike):
         path = located(data)
-        return slice_recipes(StoredVariables(path, dim, dict(fields)).known(), partitions, path)
+        stored = ZarrArrays(path, {name: name for name in columns_of(fields)})
+        source = StoredVariables(stored, dim, dict(fields))
+        source()  # whatever else it is, is told
+        return slice_recipes(replace(source, stored=stored.known()), partitions, path)
     if isinstance(data, xr.DataArray):
         only = str(data.name or "x")
         data = data.to_dataset(name=only)
@@ -41,8 +44,7 @@ def from_xarray(
     if not isinstance(data, xr.Dataset):
         raise DataError(
             "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
-            f"{type(data).__name__}"
-            "; give arrays to SampleSet.from_arrays"
+            f"{type(data).__name__}; give arrays to SampleSet.from_arrays"
         )
     variables(data.isel({dim: slice(0, 0)}) if dim in data.dims else data, dim, fields, "data")
     used = map(data.variables.__getitem__, columns_of(fields))
@@ -102,26 +104,20 @@ def sliced(data: Any, dim: str, fields: Mapping[str, Field]) -> dict[str, Sliced
 class StoredVariables:
     """The variables of a zarr store as xarray decodes them, opened where they are read."""
 
-    path: str
+    stored: ZarrArrays
     dim: str
     fields: Mapping[str, Field]
-    versions: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def known(self) -> StoredVariables:
-        """Return the same with the versions of its variables, as they are now."""
-        self()  # whatever else it is, is told
-        return replace(self, versions=self._stored.known().versions)
 
     @property
-    def _stored(self) -> ZarrArrays:
-        names = {name: name for name in columns_of(self.fields)}
-        return ZarrArrays(self.path, names, versions=self.versions)
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the variables, once they are known."""
+        return self.stored.versions
 
     def __call__(self) -> dict[str, Sliced]:
         """Return the arrays by name."""
-        arrays = sliced(open_zarr(self.path), self.dim, self.fields)
+        arrays = sliced(open_zarr(self.stored.url), self.dim, self.fields)
         if self.versions:
-            self._stored()
+            self.stored()  # looks at them
         return arrays
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -139,7 +139,8 @@ class TableEncoder:
             return cls(columns)
         of_target = by_column[target]
         if isinstance(of_target, Values):
-            return cls(columns, target, tuple(_sorted(of_target.counts)))
+            labels = sorted(of_target.counts, key=lambda v: (isinstance(v, str), v))
+            return cls(columns, target, tuple(labels))
         return cls(columns, target, (), of_target.mean, of_target.scale)
 
     @property
@@ -272,10 +273,6 @@ def _column(name: str, kind: str, found: Moments | Values, rare: int, most: int)
     if kind == "date":
         return Date(name, found.mean, found.scale, found.missing > 0, found.hours)
     return Number(name, found.mean, found.scale, found.missing > 0)
-
-
-def _sorted(counts: Mapping[Value, int]) -> list[Value]:
-    return sorted(counts, key=lambda v: (isinstance(v, str), v))
 
 
 def _some(values: Sequence[Value]) -> str:

@@ -105,8 +105,7 @@ def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[st
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise SettingsError(
             "texts: expected a dask Bag, a SampleSet or a list of texts, found "
-            f"{type(texts).__name__}"
-            "; read files by dask.bag.read_text"
+            f"{type(texts).__name__}; read files by dask.bag.read_text"
         )
     return count_in(texts, tokenize)
 

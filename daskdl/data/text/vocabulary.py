@@ -92,9 +92,8 @@ class Vocabulary:
         words = [word for word, n in counts.items() if n >= minimum]
         if not words:
             raise DataError(
-                f"Vocabulary.build: expected words that occur at least {minimum} times, found "
-                f"none among {len(counts)}"
-                "; lower minimum"
+                f"Vocabulary.build: expected words that occur at least {minimum} times, found none "
+                f"among {len(counts)}; lower minimum"
             )
         words.sort(key=lambda word: (-counts[word], word))
         return cls(words[:size], tokenizer)

@@ -76,8 +76,7 @@ def language_windows(
     if count < 1:
         raise DataError(
             f"language_windows: expected at least {steps + 1} tokens for a window of {steps} and "
-            f"the one after it, found {tokens.shape[0]}"
-            "; give more tokens, or fewer steps"
+            f"the one after it, found {tokens.shape[0]}; give more tokens, or fewer steps"
         )
     bounds = even_bounds(count, min(partitions, count))
     whole = TokenWindowRecipe(tokens, 0, count, steps, stride)

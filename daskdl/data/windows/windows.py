@@ -58,8 +58,9 @@ class Windowed:
         """Return the least part of an array in which windows at these origins (n, axes) lie."""
         low = origins.min(axis=0, initial=0 if not len(origins) else np.iinfo(np.int64).max)
         high = origins.max(axis=0, initial=0) + [axis.size for axis in self.axes]
+        ends = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
         return tuple(
-            slice(None) if scale is None else slice(*_span(low, high, *scale))
+            slice(None) if scale is None else slice(*(int(n * scale[1]) for n in ends[scale[0]]))
             for scale in self.scales[name]
         )
 
@@ -261,10 +262,6 @@ class DaskWindows(Windows, FromTasks):
     def keys(self) -> tuple[Any, ...]:  # type: ignore[override]
         """Keys of the parts of the arrays."""
         return tuple(key for _, key in self._parts)
-
-
-def _span(low: Ints, high: Ints, i: int, of: Fraction) -> tuple[int, int]:
-    return int(int(low[i]) * of), int(int(high[i]) * of)
 
 
 def _from_zero(origins: Ints) -> Ints:
