@@ -112,13 +112,7 @@ class Predictor:
         return sum(tensor.data.nbytes for tensor in _tensors(self.model))
 
     def snapshot(self) -> Predictor:
-        """Return a predictor for sending, with a model that later changes do not reach.
-
-        Raises
-        ------
-        SettingsError
-            When the model cannot be pickled.
-        """
+        """Return a predictor for sending, with a model that later changes do not reach."""
         try:
             payload = cloudpickle.dumps(self.model)
         except Exception as error:
@@ -286,13 +280,7 @@ def _one(results: dict[Any, Array]) -> Any:
 
 
 def rows(x: Any) -> int:
-    """Return the number of samples of inputs.
-
-    Raises
-    ------
-    DataError
-        When several inputs differ in it.
-    """
+    """Return the number of samples of inputs, a DataError if several differ in it."""
     lengths = [len(part) for part in parts_of(x)]
     if len(set(lengths)) != 1:
         raise DataError(
@@ -306,11 +294,6 @@ def prepared(x: Any, wide: bool = False) -> Any:
     """Return inputs as models take them: an array, or a tuple or dict of several.
 
     Floats become float32 unless the model is ``wide`` and takes float64.
-
-    Raises
-    ------
-    DataError
-        When they are not numbers.
     """
     if is_nested(x):
         return each(lambda part: prepared(part, wide), x)

@@ -53,10 +53,7 @@ class Padding:
     def of(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the zeros before and behind each axis, for an input of these lengths.
 
-        Raises
-        ------
-        ShapeError
-            When the kernel does not fit into the padded input.
+        A ShapeError if the kernel does not fit into the padded input.
         """
         pads: tuple[int, ...]
         if self.mode == "causal":

@@ -173,13 +173,7 @@ class Graph(Module):
     ) -> Graph:
         """Return a graph of other nodes, with copies of the weights of this one that they read.
 
-        Parameters
-        ----------
-        nodes : sequence of Node
-            Those that no result is made of are left out.
-        outputs : sequence of str
-        constants : mapping of str to array
-            Those that no node reads are left out.
+        Nodes that no result is made of, and constants that no node reads, are left out.
         """
         read, kept = set(outputs), []
         for node in reversed(nodes):

@@ -147,13 +147,8 @@ def steps_of(
 class _Steps:
     """Steps while they are made.
 
-    Attributes
-    ----------
-    same : dict of str to str
-        Names of which another has the numbers.
-    bytes : dict of str to (scale, zero)
-        What bytes stand for that hold a value.
-    weights : dict of str to Weights
+    By names: in ``same`` the one that has the numbers, in ``bytes`` the (scale, zero) of the bytes
+    that hold a value, and the ``weights``.
     """
 
     def __init__(

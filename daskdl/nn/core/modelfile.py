@@ -158,13 +158,7 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
 
 
 def checked_target(path: str | Path, example: str) -> Path:
-    """Return the path of a file to write.
-
-    Raises
-    ------
-    ModelFileError
-        When its folder does not exist, or it is a folder itself.
-    """
+    """Return the path of a file to write, a ModelFileError if it cannot be there."""
     path = Path(path)
     if not path.parent.is_dir():
         raise ModelFileError(
@@ -316,13 +310,7 @@ def store_of(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def fetched(url: str) -> Iterator[Path]:
-    """Give a local copy of a file for as long as the block lasts.
-
-    Raises
-    ------
-    ModelFileError
-        When there is no such file, or its store cannot be reached.
-    """
+    """Give a local copy of a file for as long as the block lasts."""
     file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         copy = Path(folder) / "model.safetensors"
@@ -339,13 +327,7 @@ def fetched(url: str) -> Iterator[Path]:
 
 @contextmanager
 def sent(url: str) -> Iterator[Path]:
-    """Give the name of a local file that is sent to a URL when the block has ended well.
-
-    Raises
-    ------
-    ModelFileError
-        When its store cannot be reached or written.
-    """
+    """Give the name of a local file that is sent to a URL when the block has ended well."""
     file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         local = Path(folder) / "model.safetensors"

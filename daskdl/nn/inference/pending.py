@@ -73,22 +73,11 @@ class Pending(Tensor):
     one kernel computes both. If another layer reads this one too, it is computed by itself, once,
     and the new tensor is made of its numbers.
 
-    Parameters
-    ----------
-    compute : callable
-        Given what has joined, returns the array of ``shape``; called once at most.
-    extend : callable
-        Joins more to what was computed.
-    shape : tuple of int
-        In the order of the memory, channels last.
-    dtype : numpy.dtype
-    joined : Joined
-    axes : tuple of int, optional
-        Order in which the tensor shows the axes of its memory.
-    origin : Pending, optional
-        The same result with its axes in another order: it is computed once for both.
-    before : Pending, optional
-        The result that this takes the place of.
+    Given what has ``joined``, ``compute`` returns the array of a ``shape`` in the order of the
+    memory, channels last; it is called once at most, and ``extend`` joins more to what it computed.
+    The tensor shows the axes of its memory in the order ``axes``; ``origin`` is the same result
+    with its axes in another order, computed once for both, ``before`` the one whose place this
+    takes.
     """
 
     __slots__ = (

@@ -19,15 +19,10 @@ MOST_BYTES = 64_000_000
 
 
 class Prepared:
-    """Weights of one model, by what they are prepared for.
+    """Weights of one model, of all its ``arrays``, by what they are prepared for.
 
     Only what lies in the model's own memory is kept: a weight that is computed in a pass may lie
     where another one lay before. The weights must not change while this is used.
-
-    Parameters
-    ----------
-    arrays : iterable of arrays
-        The model's parameters, buffers and constants.
     """
 
     def __init__(self, arrays: Iterable[Array]) -> None:
@@ -88,19 +83,13 @@ def rows_of(table: Array, ids: Array, padding: int | None) -> Array:
 
 
 class Folded:
-    """Products of rows with weights (out, in), of the same bits however they come about.
+    """Products of a table's rows (rows, in) with weights, the same bits however they come about.
 
     Rows are multiplied as they are taken, until as many were as the table has. Then the whole table
     is, once, and its products are looked up from there on: a text of a few hundred words costs what
     reading them takes. All of it together is twice the least work at most, whenever rows end to
-    come. Tables whose products would take more than :data:`MOST_BYTES` stay as they are.
-
-    Parameters
-    ----------
-    table : array (rows, in)
-    affine : Affine
-    padding : int, optional
-        A row that counts as zeros.
+    come. Tables whose products would take more than :data:`MOST_BYTES` stay as they are. The row
+    ``padding`` counts as zeros.
     """
 
     def __init__(self, table: Array, affine: Affine, padding: int | None) -> None:

@@ -65,14 +65,8 @@ class Work(NamedTuple):
 class Layout:
     """Places of a program's arrays in one room: its first run learns them, later ones use them.
 
-    Attributes
-    ----------
-    room : array of uint8
-        At least the program's ``n_bytes`` that nobody else uses meanwhile.
-    works : dict of int to Work
-        By the steps' numbers.
-    slots : set of int
-        Of results that lay at their places in the room.
+    The room are at least the program's ``n_bytes``, uint8, that nobody else uses meanwhile; works
+    are by the steps' numbers, slots those of results that lay at their places in the room.
     """
 
     def __init__(self, room: Array) -> None:
@@ -102,12 +96,7 @@ class Program:
     """Steps for one shape of input, with a place for each result but the last ones.
 
     Results that are not needed at the same time share places, so that a pass writes where it has
-    just read: memory that left the caches takes twice as long.
-
-    Attributes
-    ----------
-    n_bytes : int
-        What the places take together.
+    just read: memory that left the caches takes twice as long. Together they take ``n_bytes``.
     """
 
     def __init__(
@@ -176,14 +165,9 @@ def _at(held: list[Any], view: View) -> Array:
 
 
 class Recorder:
-    """Writes a program down while a pass runs.
+    """Writes a program down while a pass over x, C-contiguous, runs.
 
-    Parameters
-    ----------
-    prepared : Prepared
-        Knows what is the model's own memory.
-    x : array
-        The input, C-contiguous.
+    ``prepared`` knows what is the model's own memory.
     """
 
     def __init__(self, prepared: Prepared, x: Array) -> None:

@@ -25,12 +25,8 @@ SHAPES = 16
 class Inference:
     """Prepared weights and a program for each shape of input, which all passes of a model share.
 
-    Several threads may use it at a time. The weights must not change while they do.
-
-    Parameters
-    ----------
-    model : Structure
-        Its copies may run, whose parameters and buffers are the same arrays.
+    Several threads may use it at a time. The weights must not change while they do. Copies of the
+    model may run, too, whose parameters and buffers are the same arrays.
     """
 
     def __init__(self, model: Structure) -> None:

@@ -222,13 +222,7 @@ class Quantized(Module, pure=True):
 
 
 def float_precision(where: str, model: Module, precision: str) -> str:
-    """Return the precision of a model's float32 layers; of "int8", which has others, float32.
-
-    Raises
-    ------
-    SettingsError
-        When there is no such precision, or the model has no int8 layers that are asked for.
-    """
+    """Return the precision of a model's float32 layers; of "int8", which has others, float32."""
     if precision != "int8":
         check_precision(where, precision)
         return precision

@@ -19,13 +19,9 @@ Place = tuple[int, ...]
 
 
 class Chunked:
-    """A scene on disk or elsewhere, of which a process keeps the chunks that it used last.
+    """A scene on disk, such as a zarr Array, of which a process keeps the chunks it used last.
 
-    Parameters
-    ----------
-    cells : array with chunks, such as a zarr Array
-    most : int
-        Bytes of these chunks.
+    ``most`` is how many bytes of them.
     """
 
     def __init__(self, cells: Any, most: int) -> None:

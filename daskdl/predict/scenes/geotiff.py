@@ -25,39 +25,23 @@ BLOCK = 512
 
 
 class Georeference(NamedTuple):
-    """Place of a raster on the earth.
+    """Place of a raster on the earth."""
 
-    Attributes
-    ----------
-    transform : affine.Affine
-        From (column, row) to coordinates.
-    crs : str or None
-        Well-known text of the reference system.
-    """
-
+    #: From (column, row) to coordinates.
     transform: Any
+    #: Well-known text of the reference system.
     crs: str | None
 
 
 @dataclass(frozen=True)
 class Raster:
-    """A GeoTIFF as an array (rows, columns, bands), of which slices are read from the file.
+    """A GeoTIFF as an array (rows, columns, bands), of which slices are read from the file."""
 
-    Parameters
-    ----------
-    path : str
-        Of a file, or a URL as GDAL takes it.
-    shape : (int, int, int)
-    dtype : numpy.dtype
-    chunks : (int, int, int)
-        Cells of a block of the file.
-    nodata : float or None
-    place : Georeference
-    """
-
+    #: Of a file, or a URL as GDAL takes it.
     path: str
     shape: tuple[int, int, int]
     dtype: np.dtype[Any]
+    #: Cells of a block of the file.
     chunks: tuple[int, int, int]
     nodata: float | None
     place: Georeference
@@ -65,13 +49,7 @@ class Raster:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Raster:
-        """Open a file for what there is to know of it.
-
-        Raises
-        ------
-        DataError
-            When it is no file that GDAL reads.
-        """
+        """Open a file for what there is to know of it."""
         rasterio = _rasterio()
         try:
             with rasterio.open(path) as file:
@@ -98,12 +76,8 @@ def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
     """Return the place of a scene's result, of so many cells each, None if it is not known.
 
     That of a DataArray with even coordinates y and x, or xc and yc (y, x) as rioxarray has them
-    where the grid is turned or sheared, and a crs as an attribute or as rioxarray has it.
-
-    Raises
-    ------
-    SettingsError
-        When there are coordinates, or a reference of them, but no even ones.
+    where the grid is turned or sheared, and a crs as an attribute or as rioxarray has it. Other
+    coordinates, or a reference of none, raise a SettingsError.
     """
     coords = {*getattr(scene, "coords", ())}
     if isinstance(scene, Raster):
@@ -143,11 +117,6 @@ def written(
 
     Its tiles are kept in a zarr array beside it, ``<out>.zarr``, until all are there: a call that
     was cut off goes on with them.
-
-    Raises
-    ------
-    SettingsError
-        When the result has other axes, or there is a file already.
     """
     layout, rasterio = tiling.layout, _rasterio()
     order = layout.order(tiling.common.channels)

@@ -36,18 +36,12 @@ class Objects(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Facts of one chunk about its objects.
+    """Facts of one chunk about its objects."""
 
-    Attributes
-    ----------
-    sizes, first : int64 (k,)
-        Cells of each, and the place of the first of them in the scene, counted row by row.
-    faces : dict of (axis, side) to (int64 labels, values)
-        Of the slices at its borders.
-    """
-
+    #: (k,): cells of each, and the place of the first of them in the scene, counted row by row.
     sizes: Ints
     first: Ints
+    #: By (axis, side), labels and values of the slices at its borders.
     faces: dict[tuple[int, int], tuple[Ints, Array]]
 
 

@@ -31,19 +31,11 @@ MEASURED = 65_536
 
 
 class Projection(NamedTuple):
-    """Bytes of one worker.
+    """Bytes of one worker."""
 
-    Attributes
-    ----------
-    before : int
-        Held beside tasks: what was there before, the network's weights, chunks that are kept.
-    task : int
-        Of each thread: cells read, numbers between layers, result.
-    threads : int
-    limit : int
-    """
-
+    #: Held beside tasks: what was there before, the network's weights, chunks that are kept.
     before: int
+    #: Of each thread: cells read, numbers between layers, result.
     task: int
     threads: int
     limit: int

@@ -19,27 +19,18 @@ Array = NDArray[Any]
 
 
 class Reach(NamedTuple):
-    """Cells along one axis that result q sees: from ``scale * q + low`` to ``scale * q + high``.
+    """Cells along one axis that result q sees: from ``scale * q + low`` to ``scale * q + high``."""
 
-    Attributes
-    ----------
-    scale : Fraction
-        Cells of the input from one result to the next.
-    low, high : Fraction
-        In cells of the input, both included.
-    step : int
-        A window must start at a multiple of it, and differ from the whole by one.
-    least : int
-        Cells from which on a window's length has no say in how its kernels add up.
-    length : int
-        Of the result.
-    """
-
+    #: Cells of the input from one result to the next.
     scale: Fraction
+    #: In cells of the input, both included.
     low: Fraction
     high: Fraction
+    #: A window must start at a multiple of it, and differ from the whole by one.
     step: int
+    #: Cells from which on a window's length has no say in how its kernels add up.
     least: int
+    #: Of the result.
     length: int
 
     @property

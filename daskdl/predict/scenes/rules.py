@@ -294,21 +294,9 @@ def reach_of(
 ) -> tuple[Reach, ...]:
     """Return the reach of a network's result along each axis of an image.
 
-    Parameters
-    ----------
-    predictor : Predictor
-    lengths : tuple of int
-        Of the image's axes, which are the model's between those of samples and channels.
-    channels : int
-    dtype : numpy.dtype
-    exact : bool
-        Whether the bits have to be those of the whole image; the network's own receptive field
-        with no regard to rounding is much smaller.
-
-    Raises
-    ------
-    SettingsError
-        When the network has an operation that sees more than a window.
+    The axes, of these ``lengths``, are the model's between those of samples and channels. If not
+    ``exact`` it is the network's own receptive field with no regard to rounding, which is much
+    smaller. An operation that sees more than a window raises a SettingsError.
     """
     image = np.zeros((predictor.few, *lengths, channels), np.result_type(dtype, np.float32))
     image = image.astype(np.float32)

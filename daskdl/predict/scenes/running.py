@@ -33,13 +33,7 @@ def run_tiles(
 ) -> None:
     """Compute tiles and tell of each, by its place, what its task returned.
 
-    Parameters
-    ----------
-    tiling : Tiling
-    targets : mapping of place to Target, optional
-        Where tiles are written to; without it all tiles are returned.
-    client : distributed.Client, optional
-    tell : callable
+    They are written to ``targets``; without these all tiles are returned.
     """
     name = f"scene-{uuid.uuid4().hex}"
     sent = bool(client) and isinstance(tiling.cells, np.ndarray)
@@ -151,12 +145,7 @@ def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
 class Meter:
     """Writes to standard error how many tiles are done, pixels per second and the time left.
 
-    Parameters
-    ----------
-    total : int
-        Tiles.
-    cells : float
-        Numbers of all tiles of the result.
+    Of ``total`` tiles with so many ``cells``, numbers of the result, together.
     """
 
     def __init__(self, total: int, cells: float) -> None:

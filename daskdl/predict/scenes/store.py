@@ -27,20 +27,8 @@ def stored(tiling: Tiling, out: str, token: str, dims: list[str] | None, client:
     A chunk of the array is a tile. Each is written whole, by the task that computes it. Of those
     that are there the cells are read again, and are computed where they have changed.
 
-    Parameters
-    ----------
-    tiling : Tiling
-    out : str
-        A path or a URL; it is made if there is nothing.
-    token : str
-        Of the model, the tiles and the scene's shape.
-    dims : list of str, optional
-    client : distributed.Client, optional
-
-    Raises
-    ------
-    SettingsError
-        When ``out`` is the result of something else.
+    ``out`` is a path or a URL, and made if there is nothing; a SettingsError if it is the result of
+    something else than ``token`` says, which is of the model, the tiles and the scene's shape.
     """
     array = _array(tiling, out, token, dims)
     digests, there = dict(array.attrs.get(DIGESTS, {})), _done(array)

@@ -55,25 +55,16 @@ class Layout(NamedTuple):
 
 
 class Common(NamedTuple):
-    """Properties that all tiles of a result share.
-
-    Attributes
-    ----------
-    layout : Layout
-    channels : bool
-        Whether the result has an axis of them.
-    nodata : float or None
-        Of the scene.
-    like : array (1, ...)
-        Result of one window.
-    scales : tuple of Fraction
-        Cells of the scene from one result to the next, along the axes of the tiles.
-    """
+    """Properties that all tiles of a result share."""
 
     layout: Layout
+    #: Whether the result has an axis of them.
     channels: bool
+    #: Of the scene.
     nodata: float | None
+    #: Result (1, ...) of one window.
     like: Array
+    #: Cells of the scene from one result to the next, along the axes of the tiles.
     scales: tuple[Fraction, ...]
 
 

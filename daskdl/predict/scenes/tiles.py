@@ -39,19 +39,7 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Tiling:
-    """Tiles of a scene's result.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    cells : array of numpy, Dask or zarr
-    layout : Layout
-    axes : list of Axis
-    blend : str
-    nodata : float or None
-    room : float
-        Bytes of the scene's chunks that a worker may keep.
-    """
+    """Tiles of a scene's result."""
 
     predictor: Predictor
     cells: Any
@@ -59,6 +47,7 @@ class Tiling:
     axes: list[Axis]
     blend: str
     nodata: float | None
+    #: Bytes of the scene's chunks that a worker may keep.
     room: float = 0
 
     @cached_property
@@ -97,18 +86,10 @@ class Tiling:
     ) -> tuple[dict[Any, Task], dict[Any, Any]]:
         """Return the task of each tile by its key, and the tasks behind them.
 
-        Parameters
-        ----------
-        name : str
-            Of the keys, which end with a tile's place among the result's chunks.
-        model : Predictor or TaskRef
-        to : mapping of place to Target, optional
-            Only these tiles, which are written, and of which the tasks return digests.
-        sent : bool
-            Whether windows of a scene in memory travel with their tasks, and not the scene.
-        ranked : bool
-            Whether keys have a tile's number in the order of reading before its place; they are in
-            that order then, and Dask, which compares them as text, keeps it.
+        Keys end with a tile's place among the result's chunks; ``ranked`` ones have its number in
+        the order of reading before that, and Dask, which compares them as text, keeps the order.
+        With ``to`` there are only these tiles, which are written, and of which the tasks return
+        digests. Of a scene in memory only windows travel with their tasks if it is ``sent`` so.
         """
         cells, layout, axes, common = self.cells, self.layout, self.axes, self.common
         lazy = hasattr(cells, "__dask_graph__")

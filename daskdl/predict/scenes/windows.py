@@ -21,41 +21,25 @@ PROBE = 192
 
 
 class Window(NamedTuple):
-    """One tile along one axis: its results, the cells that are read for it, and where it lies.
-
-    Attributes
-    ----------
-    results : (start, stop) of the scene's result
-    cells : (start, stop) of the scene
-    skipped : int
-        Results of the window before the tile's first.
-    """
+    """One tile along one axis: its results, and the cells that are read for it, (start, stop)."""
 
     results: tuple[int, int]
     cells: tuple[int, int]
+    #: Results of the window before the tile's first.
     skipped: int
 
 
 class Axis(NamedTuple):
-    """All windows along one axis.
-
-    Attributes
-    ----------
-    windows : list of Window
-    length : int
-        Of the scene's result.
-    scale : Fraction
-        Cells of the scene from one result to the next.
-    tile : int
-        Results of a tile but the last.
-    shared : int
-        Results that a tile shares with its neighbours when they are blended.
-    """
+    """All windows along one axis."""
 
     windows: list[Window]
+    #: Of the scene's result.
     length: int
+    #: Cells of the scene from one result to the next.
     scale: Fraction
+    #: Results of a tile but the last.
     tile: int
+    #: Results that a tile shares with its neighbours when they are blended.
     shared: int = 0
 
     def weights(self, of: int, at: int, blend: str) -> Array:
@@ -96,25 +80,9 @@ def exact_axes(
 ) -> tuple[list[Axis], list[int]]:
     """Return windows whose tiles are what the whole scene gives, as wide as the network sees.
 
-    Parameters
-    ----------
-    predictor : Predictor
-    lengths : tuple of int
-        Of the scene along the axes that are tiled.
-    tiles : dict of int
-        Cells of a tile by the names of these axes.
-    channels : int
-    dtype : numpy.dtype
-    exact : bool
-        Whether to the last bit, or but for rounding.
-    padded : bool
-        Whether windows are of the scene with margins around it, of which there are no results.
-
-    Returns
-    -------
-    list of Axis
-    list of int
-        Cells of the margin along each axis.
+    ``lengths`` are the scene's along the axes that are tiled, ``tiles`` cells of a tile by their
+    names; ``exact`` means to the last bit. Of a ``padded`` scene windows are of it with margins
+    around it, of which there are no results; their cells along each axis come second.
     """
     # Twice: the steps decide how long an image is of which the borders are those of the scene. And
     # never of the scene's own length, or what is resized to one size would not be noticed.
