@@ -1,4 +1,4 @@
-"""Forecast files: what they are checked for when they are opened, and before they are replaced."""
+"""Forecast files: checks before they are opened and before they are replaced, and writing."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def open_fields(path: Path) -> xr.Dataset:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise a SettingsError when something else than a forecast is where one is to be written.
+    """Raise a SettingsError when something other than a forecast lies at a forecast's path.
 
-    Writing a forecast replaces what is there, a folder with all that is in it.
+    Writing a forecast replaces the file or the whole folder at the path.
     """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
@@ -102,7 +102,7 @@ CHUNKS = 2
 
 
 def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str = LEAD) -> None:
-    """Write forecasts of one lead time each as one forecast, at one stroke.
+    """Write forecasts of one lead time each as one forecast, whole or not at all.
 
     - ``parts``: from `nowcast.forecasters.dataset.forecast_dataset`, in the order of lead times;
       each is needed only until the next one is asked for.
@@ -122,7 +122,7 @@ def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path, along: str 
 
 
 def concatenated(parts: Iterable[xr.Dataset], along: str) -> xr.Dataset:
-    """Return Datasets that follow each other along a dimension as one; the rest is the first's."""
+    """Join Datasets along a dimension; everything else is the first one's."""
     return xr.concat(
         parts, along, data_vars="minimal", coords="minimal", compat="override", join="override",
         combine_attrs="override",

@@ -18,7 +18,7 @@ Float = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Forecast:
-    """Answer of a forecaster: one field a lead time, and probabilities and members if it can.
+    """Result of a forecaster: a field for each lead time, maybe probabilities and members.
 
     Attributes
     ----------
@@ -32,9 +32,8 @@ class Forecast:
     members : ndarray, (member, lead, y, x) float32, optional
         Equally likely fields of rain rate in mm h-1.
     event_probability : ndarray, (threshold, lead) float32, optional
-        The probability from which on a yes/no forecast of each threshold says yes: the one that
-        maximises the CSI that the forecast expects of itself, with hardly more area than it
-        expects to be hit.
+        The probability from which on a yes/no forecast of each threshold says yes: it maximises
+        the CSI that the forecast expects, with hardly more area than it expects to have rain.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class Forecast:
     def exceedance(self, threshold: float) -> Float:
         """Return the probability (lead, y, x) that the rain rate reaches a threshold.
 
-        From the forecaster's own probabilities, else the fraction of members, else 0 or 1 from the
+        It is the forecaster's own probability, else the fraction of members, else 0 or 1 by the
         single field.
 
         - raises SettingsError if the forecaster gave probabilities, but not of this threshold.
@@ -80,8 +79,8 @@ class Forecast:
     def quantiles(self, levels: tuple[float, ...]) -> Float:
         """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1.
 
-        Of the members where there are some, else from the probabilities: log-linear in the rain
-        rate between thresholds, 0 below the lowest, the highest threshold above it.
+        They are those of the members, if there are any, else from the probabilities: log-linear in
+        the rain rate between thresholds, 0 below the lowest, the highest threshold above it.
 
         - raises SettingsError if a level is not between 0 and 1, or the forecast has neither
           members nor probabilities.
@@ -112,7 +111,7 @@ class Forecast:
 
 
 def joined(parts: Iterable[Forecast], leads: int) -> Forecast:
-    """Put forecasts of one lead time each, in their order, into one of all ``leads``.
+    """Join forecasts of one lead time each, in order, into one of all ``leads``.
 
     - ``parts``: each is needed only until the next one is asked for.
     """
@@ -133,6 +132,6 @@ def joined(parts: Iterable[Forecast], leads: int) -> Forecast:
 
 
 def divided(forecast: Forecast) -> Iterator[Forecast]:
-    """Give the forecast of one lead time after the other: what `joined` puts together."""
+    """Yield the forecast of each lead time; `joined` puts them together again."""
     for lead in range(len(forecast.rain)):
         yield forecast.at(slice(lead, lead + 1))

@@ -22,10 +22,10 @@ class Forecaster(Protocol):
     Attributes
     ----------
     n_in : int
-        Number of frames that it reads; it uses fewer when fewer are given. A method with an
-        attribute ``baseline``, in minutes, reads frames so far apart, others the last ones.
+        Number of frames that it reads, or fewer if there are fewer. If a method has an attribute
+        ``baseline`` in minutes, the frames are that far apart; else they are the last ones.
     least : int
-        Number of frames below which it raises ShapeError.
+        Least number of frames; with fewer it raises ShapeError.
 
     Examples
     --------
@@ -73,14 +73,15 @@ class Forecaster(Protocol):
         step_minutes : float
             Time between the frames of the forecast.
         thresholds : sequence of float
-            Rain rates in mm h-1 whose exceedance is forecast by methods that can; none saves time.
+            Rain rates in mm h-1 for probabilities, of methods that have them; without any it is
+            faster.
         members : int
-            Number of members of methods that can give them.
+            Number of members, of methods that have them.
         seed : int
-            Decides all that is random: the same seed gives the same bits on any number of threads.
+            Seed of random numbers; the same seed gives the same bits on any number of threads.
         ages : sequence of float, optional
             Minutes from each frame to the start of the forecast; by default frames are one step
-            apart and the last one is the start. It may also be a little later than the start.
+            apart and the last one is the start. It may be a little later than the start.
 
         Raises
         ------
@@ -160,13 +161,13 @@ def frames_read(forecaster: Forecaster, step_minutes: float) -> int:
 
 @runtime_checkable
 class EachLead(Protocol):
-    """A forecaster that gives lead times one by one: large grids have no memory for all.
+    """A forecaster that yields lead times one by one, so that large grids fit into memory.
 
-    A class that is derived from it has `forecast` by its ``each_lead``.
+    A subclass defines ``each_lead``, and gets `forecast` from it.
     """
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
-        """Give `Forecaster.forecast`'s result, as a forecast of each lead time by itself."""
+        """Yield `Forecaster.forecast`'s result, one lead time after the other."""
         ...
 
     def forecast(self, rain: Float, leads: int, **settings: Any) -> Forecast:

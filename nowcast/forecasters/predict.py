@@ -36,7 +36,7 @@ LEAD_MINUTES = 60.0
 def find_time(rain: xr.Dataset, at: str) -> int:
     """Return the index of a time in a rain store.
 
-    - ``at``: ISO 8601, UTC unless it says otherwise, or "latest".
+    - ``at``: ISO 8601, UTC unless it has a zone, or "latest".
     - raises SettingsError when it is not a time.
     - raises DataError when the store has no frame of that time.
     """
@@ -57,9 +57,9 @@ def find_time(rain: xr.Dataset, at: str) -> int:
 
 
 def latest_of(times: NDArray[np.datetime64]) -> int:
-    """Return the index of the newest of sorted times that no wrong clock set years ahead.
+    """Return the index of the newest of sorted times, without times of a wrong clock.
 
-    A time more than an hour in the future is passed over, unless all are.
+    A time more than an hour in the future does not count, unless all are.
     """
     past = np.flatnonzero(times <= np.datetime64("now") + AHEAD)
     return int(past[-1]) if len(past) else len(times) - 1
@@ -107,7 +107,7 @@ def predict(
     - ``method``: how the forecast's source is described.
     - ``**asked``: thresholds, members and seed, see
       `nowcast.forecasters.forecaster.Forecaster.forecast`.
-    - ``say``: told when a model of another time step is applied to some of the frames.
+    - ``say``: gets a sentence when a model of another time step is applied to some of the frames.
     - returns: ``rain_rate (lead_time, y, x)`` in mm h-1, and what else the forecaster gives; see
       `nowcast.forecasters.dataset.forecast_dataset`.
     - raises DataError, SettingsError when there are no such frames, cells are oblong beyond
@@ -132,8 +132,8 @@ def predict_to(
 ) -> tuple[int, np.datetime64, bool]:
     """Write what `predict` returns to a file, one lead time after the other.
 
-    A large grid's forecast so needs the memory of one lead time, of forecasters that are
-    `EachLead`. Arguments after the path are those of `predict`.
+    So a large grid needs the memory of one lead time only, if the forecaster is an `EachLead`.
+    Arguments after the path are those of `predict`.
 
     - ``path``: see `nowcast.forecasters.file.write_leads`.
     - ``finish``: given each lead time's forecast, returns what is written.
@@ -167,7 +167,7 @@ LONGEST_GAP = 30.0
 
 @dataclass(frozen=True)
 class _Start:
-    """Start of a forecast: the frames of a store that it reads, and how many leads it has."""
+    """Start of a forecast: the frames of a store that it reads, and its number of leads."""
 
     rain: xr.Dataset = field(repr=False)
     index: int
@@ -187,7 +187,7 @@ def _start(
     lead_minutes: float | None,
     say: Callable[[str], None],
 ) -> _Start:
-    """Find out what `predict` starts from; for its arguments and errors see there."""
+    """Return the start of `predict`; arguments and errors are its own."""
     baseline: float | None = getattr(forecaster, "baseline", None)
     step = time_step(rain) if baseline is None else lead_step(rain)
     spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
@@ -218,7 +218,7 @@ def _start(
 
 
 def scan_times(rain: xr.Dataset) -> NDArray[np.datetime64]:
-    """Return when the frames were scanned; of stores that do not tell, their times."""
+    """Return the times of the frames' scans; without them, the frames' times."""
     name = "scan_time" if "scan_time" in rain else "time"
     return np.asarray(rain[name].values)
 
@@ -232,7 +232,7 @@ def frames_apart(
 ) -> list[int]:
     """Return the indices of the frames, up to ``index``, that a forecaster with a baseline reads.
 
-    A gap of up to `LONGEST_GAP` minutes, or half a step more than one, is bridged and told.
+    A gap of up to `LONGEST_GAP` minutes, or half a step more than one, is bridged and named.
 
     Raises DataError when there are too few without a longer gap.
     """

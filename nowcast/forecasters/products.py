@@ -18,7 +18,7 @@ from nowcast.rain.utc import utc_text
 
 
 def require_rasterio() -> None:
-    """Raise an error that names the extra when rasterio is missing."""
+    """Raise an error that names the extra if rasterio is missing."""
     try:
         import rasterio  # noqa: F401
     except ImportError as error:
@@ -33,7 +33,7 @@ def write_cog(forecast: xr.Dataset, path: Path) -> list[Path]:
     - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
     - ``path``: file of the rain rate in mm h-1; probabilities to reach 1 mm h-1 go to
       ``<stem>_probability_1mmh.tif`` beside it, and so on.
-    - returns: the files, each there whole or not at all; the rain rate's is written last.
+    - returns: the files, each whole or not there; the rain rate's is written last.
     """
     fields = {}
     if "exceedance_probability" in forecast:
@@ -94,8 +94,8 @@ def write_grib(forecast: xr.Dataset, path: Path) -> None:
     """Write a forecast as GRIB2 (WMO, FM 92), the file whole or not at all.
 
     A message for each lead time of the field (product template 4.0), of each member (4.1), and of
-    each threshold's probability (4.5). Grids of a store may have any projection, of which many have
-    no template that other programs read: values are those of the nearest cell.
+    each threshold's probability (4.5). Many projections of stores have no template that other
+    programs read: so points are in degrees, with the value of the nearest cell.
 
     - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
     - ``path``: rain rates are in kg m-2 s-1 there, a 3600th of those in mm h-1, probabilities in

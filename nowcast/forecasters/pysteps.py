@@ -122,7 +122,7 @@ class Pysteps:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Keep what pysteps prints, when it is imported and as it works, off the terminal."""
+    """Hide what pysteps prints when it is imported and while it works."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         np.errstate(all="ignore"),
@@ -136,14 +136,14 @@ def nowcast_method(
 ) -> Callable[..., NDArray[np.float64]]:
     """Return a forecaster in the form of pysteps' own nowcast methods.
 
-    pysteps finds methods by name in ``pysteps.nowcasts.interface._nowcast_methods``: what is put
-    there is taken by ``pysteps.nowcasts.get_method`` and by its linear blending with NWP.
+    Put it into ``pysteps.nowcasts.interface._nowcast_methods``: then
+    ``pysteps.nowcasts.get_method`` and the linear blending with NWP find it by its name.
 
     Parameters
     ----------
     forecaster : Forecaster
     spacing_km, step_minutes : float
-        Of the grid and of the frames, which pysteps does not tell its methods.
+        Of the grid and of the frames; pysteps does not give them to its methods.
     **settings
         See `nowcast.forecasters.forecaster.Forecaster.forecast`, such as ``members``.
 

@@ -1,4 +1,4 @@
-"""The forecasters by the names that ``--method`` takes, and the two plain ones."""
+"""The forecasters by the names of ``--method``; extrapolation and persistence."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
 
 
 def method_names() -> list[str]:
-    """Return all names, of pysteps too whether it is installed or not.
+    """Return all names, also those of pysteps if it is not installed.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def method_names() -> list[str]:
 
 
 def used(method: str, chosen: Forecaster) -> str:
-    """Return the name of the method that a forecaster is: of "auto", which one it took.
+    """Return the method of a forecaster; for "auto" the one that it chose.
 
     Examples
     --------
@@ -121,10 +121,10 @@ def forecaster(
     table : MarginTable
         Numbers of the probabilities of "sprog", "steps" and "auto"; a model has its own.
     say : function of a sentence
-        Told what "auto" takes of a model and S-PROG, and why.
+        Gets a sentence: whether "auto" takes the model or S-PROG, and why.
     simulated : bool
-        Whether the rain to forecast is simulated: a model that proved better on simulated rain is
-        taken by "auto" for such rain only.
+        Whether the rain to forecast is simulated. "auto" takes a model that proved better on
+        simulated rain for such rain only.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def predict_each(
     progress: Callable[[int, int], None] | None = None,
     **settings: Any,
 ) -> tuple[int, int, dict[str, str]]:
-    """Write a forecast from each frame of a stretch; those that are there already are kept.
+    """Write a forecast from each frame of a period; existing forecasts are kept.
 
     - ``store``: the rain store; workers of a cluster see it, and the folder, by the same names.
     - ``folder``: gets ``20200601T0050Z.nc`` and so on.
@@ -42,7 +42,7 @@ def predict_each(
     - ``ending``: of the files, which says their format.
     - ``client``: cluster that makes them; without one, this process does.
     - ``**settings``: of `nowcast.forecasters.predict.predict_to`.
-    - returns ``failed``: why there is no forecast from a time, such as too few frames before it.
+    - returns ``failed``: the reason for each time without a forecast, such as too few frames.
     - raises DataError when no frame lies in the stretch.
     """
     with open_rain(store) as rain:
@@ -75,7 +75,7 @@ def predict_each(
 def _predict_to(
     forecaster: Forecaster, store: Path, at: str, path: Path, settings: dict[str, Any]
 ) -> str:
-    """Write one forecast; return why not, or nothing."""
+    """Write one forecast; return the reason if there is none."""
     try:
         with opened_rain(store) as rain:
             predict_to(path, forecaster, rain, at, **settings)

@@ -31,13 +31,13 @@ class Sprog(EachLead):
 
     The last three frames are brought to the place of the last one, taken apart into octaves, and
     each octave is continued by its own AR(2). Small scales fade within minutes and large ones stay,
-    so that the field is the expected one and smooth. It then gets back the distribution of rain
-    rates that the last frame, moved, has, region by region: storms keep the rates of their own, and
-    none is stronger than what that frame has nearby.
+    so that the field is the expected one and smooth. Then, region by
+    region, it gets back the distribution of rain rates of the last frame, moved: storms keep their
+    own rates, and none is stronger than the rain of that frame nearby.
 
     Probabilities come from the ranks of the expected field (`MarginTable`), members from these
-    probabilities at noise that has the scales of what is not known: each pixel's members have the
-    probabilities as their distribution, and each member looks like rain.
+    probabilities and noise with the uncertain scales: the members of a pixel are distributed as the
+    probabilities say, and each member looks like rain.
 
     References
     ----------
@@ -57,7 +57,7 @@ class Sprog(EachLead):
     realistic: bool = False
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
-        """Give the forecast of one lead time after the other; see `EachLead`."""
+        """Yield the forecast of each lead time; see `EachLead`."""
         request = Request(rain, leads, **settings)
         past, ages = request.last("sprog", self.least, self.n_in, self.baseline)
         wanted = check_thresholds("sprog", request.thresholds)
@@ -172,9 +172,9 @@ class Steps(EachLead):
     def each_lead(
         self, rain: NDArray[np.float32], leads: int, **settings: Any
     ) -> Iterator[Forecast]:
-        """Give the forecast of one lead time after the other; see `EachLead`.
+        """Yield the forecast of each lead time; see `EachLead`.
 
-        Without a number of members there are `MEMBERS`.
+        Without ``members`` there are `MEMBERS`.
         """
         settings["members"] = settings.get("members") or MEMBERS
         for made in Sprog(self.table).each_lead(rain, leads, **settings):

@@ -21,7 +21,7 @@ from nowcast.model.moving.model import MovingModel
 
 @dataclass(frozen=True)
 class Trained(EachLead):
-    """Forecaster that asks a network which ``nowcast train`` wrote."""
+    """Forecaster by a network that ``nowcast train`` wrote."""
 
     model: Model
 
@@ -53,7 +53,7 @@ class Trained(EachLead):
     def passed(self, *, simulated: bool = False) -> bool:
         """Whether training ended with the proof that it is better than S-PROG.
 
-        - ``simulated``: whether on simulated rain; a proof on such rain counts for no other.
+        - ``simulated``: whether on simulated rain; such a proof counts for simulated rain only.
         """
         gate = self.model.about.get("gate")
         if not isinstance(gate, dict) or gate.get("passed") is not True:
@@ -63,7 +63,7 @@ class Trained(EachLead):
 
     @property
     def proof(self) -> str:
-        """Say how its training ended, as the end of a sentence that begins "The network is"."""
+        """Return how its training ended, as the end of a sentence that begins "The network is"."""
         gate = self.model.about.get("gate")
         sentence = gate.get("sentence") if isinstance(gate, dict) else None
         return str(sentence or "not compared with sprog")
@@ -71,7 +71,7 @@ class Trained(EachLead):
     def each_lead(
         self, rain: NDArray[np.float32], leads: int, **settings: Any
     ) -> Iterator[Forecast]:
-        """Give the forecast of one lead time after the other; see `EachLead`.
+        """Yield the forecast of each lead time; see `EachLead`.
 
         Raises DataError when the grid or the step is not the model's, or it was trained for fewer
         leads.

@@ -1,4 +1,4 @@
-"""Semi-Lagrangian advection: rain carried along a motion field that stays as it is."""
+"""Semi-Lagrangian advection: rain carried along a steady motion field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COARSENING = 4
 
 
 def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Float:
-    """Carry rain along a steady motion, each frame by one interpolation of the rain as it was.
+    """Carry rain along a steady motion; each frame is one interpolation of the first rain.
 
     The path of every point is followed backward in time by the midpoint rule; the rain that a pixel
     has after k steps is the rain at its departure point, between four pixels linearly. Since each
@@ -26,8 +26,8 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
 
     What comes from outside of the grid is not known, so it is NaN and not dry: filling in zeros
     would be a forecast that nothing ever moves in. A pixel is also NaN when one of the four pixels
-    around its departure point is missing. Whoever scores such a forecast against another has to
-    score both on the pixels that both have.
+    around its departure point is missing. To compare two such
+    forecasts, score both on the pixels that both have.
 
     - ``rain`` (y, x): rain rate in mm h-1; NaN is missing.
     - ``motion`` (2, y, x): displacement in pixels per step along y and x; finite.
@@ -55,7 +55,7 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
 
 
 def departures(motion: Float, leads: int, *, before: float = 0.0) -> Iterator[Float]:
-    """Give, for 1 ... ``leads`` steps, where what arrives at each node of a coarse grid came from.
+    """Yield the departure points of the nodes of a coarse grid, for 1 ... ``leads`` steps.
 
     - ``motion`` (2, y, x): displacement in pixels per step.
     - ``before``: steps by which the first one is longer.
@@ -76,7 +76,7 @@ def departures(motion: Float, leads: int, *, before: float = 0.0) -> Iterator[Fl
 
 
 def origins(motion: Float, steps: float) -> Float:
-    """Return the places (2, node_y, node_x), so many steps before, of what is at the nodes now."""
+    """Return the places (2, node_y, node_x) of the nodes' rain, ``steps`` steps before."""
     count = max(1, round(steps))
     part = motion * np.float32(steps / count)
     *_, points = departures(part, count)
@@ -88,9 +88,8 @@ def carry(field: Float, points: Float, *, out: Float | None = None, nearest: boo
 
     - ``field`` (y, x): NaN where missing.
     - ``points`` (2, node_y, node_x): from `departures`.
-    - ``nearest``: take the nearest pixel, off by up to half of one: rates and fine detail stay as
-      they are.
-    - returns (y, x): NaN where a pixel that counts is missing or outside of the grid.
+    - ``nearest``: take the nearest pixel, up to half a pixel off; this keeps rates and fine detail.
+    - returns (y, x): NaN where one of these pixels is missing or outside of the grid.
     """
     out = np.empty_like(field) if out is None else out
     rows = np.arange(len(field))
@@ -115,7 +114,7 @@ def carry_all(fields: Float, points: Float) -> Float:
 
 @jit
 def _sample(field, y, x):
-    """Value of a field at a point, linearly; outside of the grid that of its border."""
+    """Value of a field at a point, linearly; outside of the grid the border's value."""
     height, width = field.shape
     y, x = min(max(y, 0.0), height - 1.0), min(max(x, 0.0), width - 1.0)
     i, j = min(int(y), max(height - 2, 0)), min(int(x), max(width - 2, 0))
@@ -188,7 +187,7 @@ def _carry(out, rows, field, points, every, nearest):
 
 @jit
 def _carry_all(out, rows, fields, points, every):
-    """Fill rows of several frames; where each pixel came from is worked out once for all."""
+    """Fill rows of several frames; each pixel's departure point is computed once for all."""
     height, width = fields.shape[1], fields.shape[2]
     close, one = np.float32(1e-3), np.float32(1)
     at = np.empty(width, np.int64)

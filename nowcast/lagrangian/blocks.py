@@ -25,7 +25,7 @@ def block_means(field: Float, side: int) -> Float:
 
 
 def known_means(field: Float, side: int) -> tuple[Float, Float]:
-    """Return means of what is known of each block, 0 where nothing is, and the share known.
+    """Return the mean of each block's known pixels, 0 without any, and the known share.
 
     - ``field`` (y, x): NaN is missing.
     - ``side``: pixels along the side of a block; the last row and column of blocks may be narrower.
@@ -38,7 +38,7 @@ def known_means(field: Float, side: int) -> tuple[Float, Float]:
 
 
 def enlarge(blocks: Float, shape: tuple[int, ...], side: float) -> Float:
-    """Interpolate values at block centres (part, y, x) linearly to pixels of ``shape``, ends held.
+    """Interpolate block centres (part, y, x) linearly to pixels of ``shape``; borders are constant.
 
     - ``blocks`` (part, block_y, block_x).
     - ``shape``: pixels along y and x.
@@ -54,8 +54,8 @@ def enlarge(blocks: Float, shape: tuple[int, ...], side: float) -> Float:
 def softened(blocks: Float) -> Float:
     """Return means of blocks (part, y, x) and their neighbours, weighted 1, 2 and 1 along y and x.
 
-    Linear interpolation of blocks that differ from neighbour to neighbour shows their grid: it has
-    a kink at each centre. Of softened ones it has hardly any.
+    Linear interpolation has a kink at each block's centre, so that the grid of blocks shows. After
+    softening it hardly does.
     """
     for axis in (1, 2):
         at, last = np.arange(blocks.shape[axis]), blocks.shape[axis] - 1
@@ -148,7 +148,7 @@ class Surroundings:
 
 
 def _logits(planes: NDArray[np.int32], reach: int) -> Float:
-    """Return logits of shares in squares of squares that reach so many cells to each side of one.
+    """Return logits of shares in squares of cells that reach ``reach`` cells to each side.
 
     - ``planes`` (1 + threshold, cell_y, cell_x): pixels that are known, and that reach each
       threshold.
@@ -178,7 +178,7 @@ def _count(counts, rows, field, levels, side):
 
 @jit
 def _squares(sums, planes, reach):
-    """Add up (2 reach + 1) x (2 reach + 1) cells around each, as far as there are any."""
+    """Add up the (2 reach + 1) x (2 reach + 1) cells around each cell, within the grid."""
     height, width = planes.shape[1:]
     across = np.empty((height, width), np.int32)
     column = np.empty(width, np.int32)

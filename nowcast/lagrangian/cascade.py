@@ -72,7 +72,7 @@ class Cascade:
 
     @classmethod
     def of_past(cls, past: Float, spacing_km: float, step_minutes: float) -> Cascade:
-        """Take apart those of all frames (time, y, x) up to a start that a forecast looks at."""
+        """Take apart the frames of ``past`` (time, y, x) that a forecast looks at."""
         ages = np.arange(len(past))[::-1]
         kept = apart((ages * step_minutes).tolist(), FRAMES, BASELINE)
         return cls.of(
@@ -85,7 +85,7 @@ class Cascade:
         return since / np.float64(self.ages[-2] - self.ages[-1])
 
     def expected(self, leads: int) -> Iterator[Float]:
-        """Give the expected field of each lead, dB rain (y, x), where the last frame was."""
+        """Yield the expected field of each lead, dB rain (y, x), at the last frame's place."""
         last, before = self.past[-1], self.past[-2]
         times = self.times(leads)
         ahead = [model.ahead(times) for model in self.models]
@@ -102,7 +102,7 @@ class Cascade:
             yield field
 
     def noise(self, seed: int, number: int) -> Noise:
-        """Return noise with the scales of what this cascade forgets; independent by number."""
+        """Return noise with the scales that this cascade forgets; independent for each number."""
         last = self.past[-1]
         count = max(1, len(last.bands) - 1)  # a grid of few pixels has the coarsest band only
         bands, weights = last.bands[:count], last.weights[:count]
@@ -112,7 +112,7 @@ class Cascade:
 
 
 def _variance(band: Float, weight: Float) -> float:
-    """Mean square of a band where it is known, and never quite 0."""
+    """Mean square of a band's known pixels; always above 0."""
     total = float(weight.sum(dtype=np.float64))
     squares = float((weight * band * band).sum(dtype=np.float64))
     return max(squares / total if total else 0.0, 1e-6)
@@ -120,7 +120,7 @@ def _variance(band: Float, weight: Float) -> float:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Fields at one lead time, where the rain is by then."""
+    """Fields at one lead time, moved to the rain's place by then."""
 
     lead: int  #: Steps ahead, from 1.
     minutes: float  #: Lead time.
@@ -138,7 +138,7 @@ class Arrival:
 def arrivals(
     cascade: Cascade, leads: int, *, only: frozenset[int] | None = None
 ) -> Iterator[Arrival]:
-    """Give the arrival of each lead from 1 on, or of ``only`` some."""
+    """Yield the arrival of each lead from 1 on, or of the leads in ``only``."""
     known = np.sqrt(USUAL / np.clip(cascade.error, USUAL / FACTOR, USUAL * FACTOR))
     paths = departures(cascade.motion, leads, before=cascade.ages[-1])
     for lead, (field, points) in enumerate(zip(cascade.expected(leads), paths, strict=True), 1):

@@ -1,4 +1,4 @@
-"""Corrections of probabilities: what is added to their logits, and the field that follows."""
+"""Corrections of probabilities: terms for their logits, and the field that follows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Correction(Protocol):
     def __call__(self, cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
         """Return the terms to add to the logits at `THRESHOLDS`, (threshold, y, x) float32; finite.
 
-        The cascade is that of the last frames, the arrival that of the lead time; by the table the
-        probabilities are made that are corrected.
+        ``cascade`` is of the last frames, ``arrival`` of the lead time; ``table`` makes the
+        probabilities to correct.
         """
         ...
 

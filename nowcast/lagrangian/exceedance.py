@@ -61,7 +61,7 @@ class MarginTable:
         """Return slope, wet, offset, dry, near and wide (threshold, 6) at a lead time.
 
         Between the table's thresholds the numbers are linear in the logarithm of the rain rate;
-        beyond the first and the last they are these.
+        beyond them they are those of the first and the last.
         """
         doublings = np.log2(np.clip(minutes, SHORTEST, LONGEST) / AT_MINUTES)
         at = np.log(np.asarray(thresholds, np.float64))
@@ -163,10 +163,10 @@ def dryness(expected: Float) -> Float:
 def best_cut(probability: Float) -> float:
     """Return the probability from which on to say yes, for the largest CSI that is expected.
 
-    Saying yes wherever the probability is at least c is expected to give hits of the sum of these
-    probabilities, and events, hit or not, of the sum of all. Where little is known, the best of
-    little is a yes over a far larger area than is expected to be hit: so the area of yes is at most
-    `MOST_YES` of that, and the probability never less than `LEAST_CUT`.
+    If yes is said wherever the probability is at least c, the expected hits are the sum of these
+    probabilities, and the expected events the sum of all. With little skill the largest CSI would
+    need a yes over far more area than rain is expected: so the area of yes is at most `MOST_YES`
+    times the expected area, and the probability at least `LEAST_CUT`.
     """
     known = probability[np.isfinite(probability)]
     most = float(known.max()) if known.size else 0.0

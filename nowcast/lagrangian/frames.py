@@ -1,4 +1,4 @@
-"""The frames that are looked at, so many minutes apart, and their rain in decibels."""
+"""Frames that a method looks at, some minutes apart, and their rain in decibels."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FLAT = 1e-3
 def residuals(
     now: Float, earlier: Float, flow: Float, steps: float, every: int
 ) -> tuple[float, int]:
-    """Return the sum of squared differences to the moved earlier image, and of how many pixels.
+    """Return the sum of squared differences to the moved earlier image, and the number of pixels.
 
     - ``now``, ``earlier`` (4, y, x): image, its gradients along y and x, and 1 where these are
       known, else 0.
@@ -180,9 +180,9 @@ def motion_and_error(
 ) -> tuple[Float, Float, float]:
     """Return `motion_field`, its standard error in m s-1 on square nodes, and their side in pixels.
 
-    The error is that of the last level's least squares: what motion leaves of the differences to
-    the earlier frames, over the gradients that tell it. Where two estimates, each of one earlier
-    frame, lie apart, it is large.
+    The error is that of the last level's least squares: the differences to the earlier frames that
+    motion does not explain, over the gradients. It is large where the two earlier frames give
+    different motions.
     """
     frames = np.asarray(frames)
     if frames.ndim != 3 or len(frames) < 2 or min(frames.shape[1:]) < 8:

@@ -84,7 +84,7 @@ def shrink(field: Float, weight: Float) -> tuple[Float, Float]:
 
 
 def grow(field: Float, weight: Float, shape: tuple[int, ...]) -> Float:
-    """Double a grid to a shape, smoothly, from those pixels alone of which something is known."""
+    """Double a grid to a shape, smoothly, from its known pixels."""
     out = np.empty(shape, np.float32)
     over_rows(_grow, (out, np.arange(shape[0])), 64, field, weight)
     return out
@@ -162,7 +162,7 @@ class BandModel:
 
     Rain goes on growing or decaying for a while where it did so between the last two frames, the
     longer the larger the scale is, and returns to the mean without overshooting. A free AR(2) has
-    two parameters a band, which three frames cannot tell apart: a frame with an error is taken for
+    two parameters a band, which three frames cannot tell apart: an error in a frame looks like
     a band without a tendency. One parameter is estimated well, and the tendency follows from it.
     """
 
@@ -177,7 +177,7 @@ class BandModel:
         return np.stack([kept * (1 + times), -kept * times * self.root], axis=1)
 
     def forgotten(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the part (time,) of the band's variance that its last frames do not tell.
+        """Return the share (time,) of the band's variance that its last frames do not determine.
 
         Between whole times it grows evenly.
         """
@@ -192,8 +192,8 @@ class BandModel:
 def fit(past: list[Pyramid], ages: Sequence[float]) -> list[BandModel]:
     """Estimate the model of each band from two pyramids or more in the moving frame, oldest first.
 
-    - ``ages``: of each, in any unit. The root is the mean of those that the correlations of the
-      last one with each other one have.
+    - ``ages``: of each, in any unit. The root is the mean of the roots from the correlations of
+      the last pyramid with each other one.
     """
     since = np.asarray(ages[:-1]) - ages[-1]
     times = (since / since[-1]).tolist()
@@ -215,7 +215,7 @@ def lagged(root: float, time: float) -> float:
 
 
 def root_of(correlation: float, time: float) -> float:
-    """Return the double root of which `lagged` after a time is a correlation from 0 to 1."""
+    """Return the double root whose `lagged` after a time is this correlation, from 0 to 1."""
     if correlation <= 0:
         return 0.0
     return float(brentq(lambda root: lagged(root, time) - correlation, 0.0, 1.0))

@@ -61,11 +61,10 @@ def match(rank: Float, reference: Float) -> Float:
 
 
 def restrained(field: Float, moved: Float, spacing_km: float) -> Float:
-    """Return a field nowhere stronger than the last frame, moved, is within `REACH_KM` of it.
+    """Limit a field to the strongest rain of the last frame, moved, within `REACH_KM` of a pixel.
 
-    `match` gives the strongest rates of a region to its highest ranks. Beside missing data, where
-    little is known, and in the middle of rain that was never strong, these may lie far from where
-    the rates are from.
+    `match` gives the strongest rates of a region to its highest ranks. Near missing data, and
+    in the middle of rain that was never strong, these ranks may be far from the rates' pixels.
 
     - ``field``, ``moved`` (y, x): rain rate in mm h-1; NaN is missing.
     """
@@ -124,11 +123,11 @@ LEAST, MOST = 0.01, 200.0
 
 
 def regional_ranks(field: Float, rain: Float, spacing_km: float) -> Float:
-    """Return the ranks in ``rain`` of the rates that ``rain`` has, in a region, at the field's.
+    """Return ranks in ``rain`` at which pixels get the rates of their own region.
 
-    At these ranks, `nowcast.lagrangian.ranks.match` gives pixels the rates of their own region.
-    With plain ranks of a large grid, storms whose small scales have faded would hand their
-    strongest rates to larger ones a thousand kilometres away.
+    A pixel's rank in the field is taken within its region, as the rank of a rate in ``rain``, for
+    `nowcast.lagrangian.ranks.match`. With ranks of a whole large grid, storms whose small scales
+    have faded would lose their strongest rates to larger ones a thousand kilometres away.
 
     - ``field`` (y, x): NaN is missing.
     - ``rain`` (y, x): rain rate in mm h-1, such as the last frame that the field is a forecast of.
@@ -250,7 +249,7 @@ HALVED_AT = 1.4
 
 
 def quantile(normal: Float, probability: Float, thresholds: tuple[float, ...], out: Float) -> None:
-    """Fill ``out`` with the rain rates whose exceedance is as likely as that of a normal field.
+    """Fill ``out`` with the rain rates that are exceeded with a normal field's probability.
 
     - ``normal`` (y, x): standard normal: 0 takes the median, 2 the rate that is exceeded once in 44
       times.

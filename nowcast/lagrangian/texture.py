@@ -23,11 +23,11 @@ ENOUGH = 5
 
 
 class Noise:
-    """Gaussian fields of mean 0 and variance 1 whose scales are those of what is not known.
+    """Gaussian fields of mean 0 and variance 1 with the scales that are uncertain by then.
 
-    Each octave is an AR(1) with the correlation from lead to lead that the rain's own octave has;
-    at each lead the octaves are added with the variance of the rain's that is forgotten by then.
-    Soon after the start only small scales are uncertain, later the large ones too.
+    Each octave is an AR(1) with the correlation from lead to lead of the rain's own octave. At each
+    lead, octaves are added with the variance that the rain's octaves have forgotten by then: soon
+    after the start only small scales are uncertain, later the large ones too.
 
     - ``shapes``: of the octaves' grids, the finest first.
     - ``variances``: of the rain's octaves.
@@ -85,15 +85,15 @@ class Noise:
 def evened(fields: Float) -> None:
     """Bring fields (field, y, x) to a mean square of one at each pixel, in place.
 
-    So few fields then stand for a normal distribution better than independent ones. Fewer than
-    `ENOUGH` stay as they are, and so does what is missing, NaN.
+    A few such fields represent a normal distribution better than independent ones. Fewer than
+    `ENOUGH` fields do not change, nor do missing pixels, NaN.
     """
     if len(fields) >= ENOUGH:
         fields /= np.sqrt(np.einsum("kyx,kyx->yx", fields, fields) / np.float32(len(fields)))
 
 
 def _renew(octave: Float, white: Float, keep: float) -> None:
-    """Keep a part of an octave and fill up its variance with noise.
+    """Keep a share of an octave, and restore its variance with noise.
 
     White noise is blurred by 1 2 1: doubled grids of it then have an even variance, and no combs.
     """
@@ -145,9 +145,9 @@ RINGS = 8
 def textured(expected: Float, moved: Float) -> Float:
     """Return an expected field with the spectrum and the rain rates of the last frame, moved.
 
-    Large scales are where the two fields agree that rain is; small ones, which the expected field
-    has lost, are those of the last frame. Then power by wavenumber and the distribution of rates
-    are set to those of the frame, one after the other.
+    Large scales come from the rain that both fields have; small scales, which the expected field
+    has lost, come from the last frame. Then, in turn, the power by wavenumber and the distribution
+    of rates are set to the frame's.
 
     - ``expected`` (y, x): rain rate in mm h-1, such as S-PROG's field; NaN is missing.
     - ``moved`` (y, x): the last frame carried to the lead time, mm h-1; NaN is missing.
