@@ -214,13 +214,13 @@ class Excerpt(Recipe):
 def version_of_all(recipes: Sequence[Loadable]) -> str:
     """Return a digest of the versions of all files behind recipes; "" if none is told."""
     seen, told = set[int](), dict[str, None]()
-    left: list[Loadable] = list(reversed(recipes))
-    while left:
-        recipe = left.pop().underlying
+    waiting: list[Loadable] = list(reversed(recipes))
+    while waiting:
+        recipe = waiting.pop().underlying
         if id(recipe) not in seen:
             seen.add(id(recipe))
             if recipe.version:
                 # Of each file once, however the samples are cut.
                 told |= dict.fromkeys(recipe.version.splitlines())
-            left.extend(reversed(recipe.inputs))
+            waiting.extend(reversed(recipe.inputs))
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""

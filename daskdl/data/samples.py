@@ -125,18 +125,18 @@ class SampleSet(Constructors, Exports):
         from daskdl.data.on_workers.tasks import on_each
 
         pieces: list[Batch] = []
-        left = max(n, 1)  # of none there is still what they are made of
+        remaining = max(n, 1)  # of none there is still what they are made of
         for recipe in self.known:
-            if left and recipe.is_counted:
-                recipe = part_of(recipe, 0, left) if left < len(recipe) else recipe
-            if not left or (recipe.is_counted and not len(recipe)):
+            if remaining and recipe.is_counted:
+                recipe = part_of(recipe, 0, remaining) if remaining < len(recipe) else recipe
+            if not remaining or (recipe.is_counted and not len(recipe)):
                 continue
             if recipe.in_memory:
-                piece = _first(left, recipe.load(), 0)
+                piece = _first(remaining, recipe.load(), 0)
             else:
-                (piece,) = on_each([recipe], partial(_first, left))
+                (piece,) = on_each([recipe], partial(_first, remaining))
             rows = max(map(len, piece.values()), default=0)
-            left -= rows
+            remaining -= rows
             pieces += [piece] * bool(rows)
         if not pieces:
             raise DataError(
@@ -144,7 +144,7 @@ class SampleSet(Constructors, Exports):
                 "; look at the source and at filters"
             )
         arrays = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
-        shown = np.arange(min(n, max(n, 1) - left))
+        shown = np.arange(min(n, max(n, 1) - remaining))
         return self.take(Arrays(arrays), shown, (0, "head", 0))
 
     @property

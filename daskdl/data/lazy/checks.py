@@ -86,8 +86,8 @@ class Check:
             yield numbers, lambda row, n=name: f"{n} is not finite"
 
 
-def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+def _fits(actual: tuple[int, ...], shape: Shape) -> bool:
     """Return whether a shape fits another, in which None stands for any length."""
-    return len(found) == len(shape) and all(
-        wanted is None or n == wanted for n, wanted in zip(found, shape, strict=True)
+    return len(actual) == len(shape) and all(
+        wanted is None or n == wanted for n, wanted in zip(actual, shape, strict=True)
     )

@@ -77,16 +77,16 @@ def derived(recipe: Recipe, transform: Transformation, same_length: bool = True)
 def left_out(recipes: Sequence[Recipe]) -> list[str]:
     """Return the records that are no samples, behind these recipes, each once."""
     seen: dict[int, Loadable] = {}
-    left: list[Loadable] = list(reversed(recipes))
+    waiting: list[Loadable] = list(reversed(recipes))
     bad = list[str]()
-    while left:
-        recipe = left.pop()
+    while waiting:
+        recipe = waiting.pop()
         if id(recipe) not in seen:
             seen[id(recipe)] = recipe
             if isinstance(recipe, Uncounted) and recipe.is_counted:
                 bad.extend(recipe.left_out)
             else:
-                left.extend(recipe.inputs)
+                waiting.extend(recipe.inputs)
     return bad
 
 

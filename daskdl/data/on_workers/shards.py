@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
 
 
-def load_shard(what: Any, shard: int, *inputs: Partition) -> Partition:
+def load_shard(source: Any, shard: int, *inputs: Partition) -> Partition:
     """Load a shard's recipe, or make the shard of loaded inputs; errors name the shard."""
     with naming(f"shard {shard}", ": its samples cannot be loaded"):
-        partition: Partition = run(what, shard, *inputs)
+        partition: Partition = run(source, shard, *inputs)
         return partition
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Graph: TypeAlias = "dict[Key, Any]"
 
 
-def run(what: Any, number: int, *inputs: Any) -> Any:
+def run(source: Any, number: int, *inputs: Any) -> Any:
     """Load a recipe, or call a transformation with loaded inputs."""
-    return what(*inputs) if inputs else what.load()
+    return source(*inputs) if inputs else source.load()
 
 
 def graph_of(
@@ -138,8 +138,8 @@ def each_here(
     return results
 
 
-def _of_loaded(function: Callable[[Any, int], Any], what: Any, i: int, *inputs: Any) -> Any:
-    return function(run(what, i, *inputs), i)
+def _of_loaded(function: Callable[[Any, int], Any], source: Any, i: int, *inputs: Any) -> Any:
+    return function(run(source, i, *inputs), i)
 
 
 def _each_graph(recipes: Mapping[int, Loadable], function: Any) -> tuple[Graph, list[Key]]:

@@ -17,10 +17,8 @@ from daskdl.data.partition import Batch
 from daskdl.data.recipe import Arrays, Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_in, versions_at
+from daskdl.data.sources.zarr import PARTITION_BYTES
 from daskdl.errors import DataError
-
-#: Files are put together until they are so many bytes, when it is not said in how many partitions.
-PARTITION_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)

@@ -197,11 +197,11 @@ class Negatives:
         pairs = np.repeat(positive[:, None], width, 1)
         items = np.empty((n, self.negatives), positive.dtype)
         users = pairs[:, 1:, 0].astype(np.int64)
-        left = np.ones(items.shape, bool)
-        while left.any():
-            items[left] = rng.integers(0, self.item_count, int(left.sum()))
-            keys = users[left] * self.item_count + items[left]
-            left[left] = self._knows(keys)
+        to_draw = np.ones(items.shape, bool)
+        while to_draw.any():
+            items[to_draw] = rng.integers(0, self.item_count, int(to_draw.sum()))
+            keys = users[to_draw] * self.item_count + items[to_draw]
+            to_draw[to_draw] = self._knows(keys)
         pairs[:, 1:, 1] = items
         y = np.zeros((n, width), np.float32)
         y[:, 0] = 1

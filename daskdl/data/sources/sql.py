@@ -14,10 +14,9 @@ from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.samples import SampleSet
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
+from daskdl.data.sources.zarr import PARTITION_BYTES
 from daskdl.errors import DataError, MissingExtraError, SettingsError
 
-#: Ranges are put together until they are so many bytes, unless the partitions are counted.
-PARTITION_BYTES = 64_000_000
 #: Ranges that are counted when they are going to be put together.
 RANGES = 1000
 #: Seconds for a connection, unless it says so itself.

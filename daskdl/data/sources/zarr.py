@@ -18,7 +18,7 @@ from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.urls import check_version, located, version_at, version_in
 from daskdl.errors import DataError, SettingsError
 
-#: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
+#: Chunks, files, rows are put together until they are so many bytes, unless partitions are told.
 PARTITION_BYTES = 64_000_000
 
 

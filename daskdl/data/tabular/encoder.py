@@ -267,12 +267,12 @@ def _kind_of_target(dtype: Any, task: str) -> str:
     return "category" if task == "classes" else "number"
 
 
-def _column(name: str, kind: str, found: Moments | Values, rare: int, most: int) -> Column:
-    if isinstance(found, Values):
-        return Category(name, tuple(found.most(rare, most)), found.missing > 0)
+def _column(name: str, kind: str, learned: Moments | Values, rare: int, most: int) -> Column:
+    if isinstance(learned, Values):
+        return Category(name, tuple(learned.most(rare, most)), learned.missing > 0)
     if kind == "date":
-        return Date(name, found.mean, found.scale, found.missing > 0, found.hours)
-    return Number(name, found.mean, found.scale, found.missing > 0)
+        return Date(name, learned.mean, learned.scale, learned.missing > 0, learned.hours)
+    return Number(name, learned.mean, learned.scale, learned.missing > 0)
 
 
 def _some(values: Sequence[Value]) -> str:
