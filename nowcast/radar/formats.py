@@ -147,7 +147,6 @@ def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
     if "CF-" in conventions or {"x", "y"} <= names:
         return Format.CFNETCDF
     raise DataError(
-        f"{path}: expected a file of ODIM_H5, CfRadial, GAMIC, KNMI or CF rain, found "
-        f"one with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
-        "; convert it to one of these"
+        f"{path}: expected a file of ODIM_H5, CfRadial, GAMIC, KNMI or CF rain, found one with "
+        f"{', '.join(sorted(names)[:6]) or 'nothing in it'}; convert it to one of these"
     )

@@ -50,9 +50,8 @@ class Grid:
     def __post_init__(self) -> None:
         if self.nx < 1 or self.ny < 1 or not (self.dx > 0 and self.dy > 0):
             raise SettingsError(
-                f"grid: expected at least one cell and a positive spacing, found "
-                f"{self.ny} x {self.nx} cells of {self.dy} x {self.dx} m; raise the number "
-                "or the spacing"
+                f"grid: expected at least one cell and a positive spacing, found {self.ny} x "
+                f"{self.nx} cells of {self.dy} x {self.dx} m; raise the number or the spacing"
             )
 
     @classmethod

@@ -179,9 +179,8 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
             if coordinate.attrs.get("standard_name") == f"projection_{axis}_coordinate":
                 return coordinate
     raise DataError(
-        f"expected a coordinate of {rain.name} with standard_name "
-        f"projection_{axis}_coordinate, found dimensions {rain.dims}"
-        "; give it that standard_name"
+        f"expected a coordinate of {rain.name} with standard_name projection_{axis}_coordinate, "
+        f"found dimensions {rain.dims}; give it that standard_name"
     )
 
 

@@ -140,9 +140,8 @@ def _unit(items: dict[str, str], name: str) -> str:
         if re.search(pattern, file):
             return known
     raise DataError(
-        f"expected a quantity in dBZ, mm/h or mm in the metadata, or DBZ, RR or RR1H in the file's "
-        f"name, found {unit or 'none'}"
-        "; write it into either"
+        "expected a quantity in dBZ, mm/h or mm in the metadata, or DBZ, RR or RR1H in the file's "
+        f"name, found {unit or 'none'}; write it into either"
     )
 
 
@@ -170,8 +169,7 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
     if match is None:
         raise DataError(
             "expected an observation time YYYYMMDDhhmm in the metadata or the file's name, found "
-            f"{stated or 'none'}"
-            "; write it into either"
+            f"{stated or 'none'}; write it into either"
         )
     return _moment(match)
 
@@ -197,8 +195,7 @@ def _grid(page: Any) -> Grid:
     if code is None or scale is None or tie is None or len(tie) < 6 or len(scale) < 2:
         raise DataError(
             "expected a projection by its EPSG code, a pixel scale and a tie point, found "
-            f"{', '.join(map(str, tags)) or 'none'}"
-            "; write it with these, as gdal_translate does"
+            f"{', '.join(map(str, tags)) or 'none'}; write it with these, as gdal_translate does"
         )
     if int(code) == OWN_PROJECTION:
         raise DataError(

@@ -143,8 +143,7 @@ def _grid(line: bytes) -> Grid:
     if shape not in SHAPES:
         raise DataError(
             f"expected a grid of {', '.join(f'{ny} x {nx}' for ny, nx in SHAPES)} cells, found "
-            f"{shape[0]} x {shape[1]}"
-            "; give files of one of these grids"
+            f"{shape[0]} x {shape[1]}; give files of one of these grids"
         )
     version = re.search(rb"VS *(\d+)", line)
     ellipsoid = version is not None and int(version[1]) >= ELLIPSOID_SINCE and shape in NORTH_WEST

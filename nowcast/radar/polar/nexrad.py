@@ -74,8 +74,7 @@ def _chunk_header(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> He
     if chunk is None:
         raise DataError(
             "expected the name of a chunk such as 20240601-120000-002-I, by which its volume is "
-            f"known, found {Path(name).name}"
-            "; keep the archive's names"
+            f"known, found {Path(name).name}; keep the archive's names"
         )
     file.seek(0)
     names = (record[at : at + 4] for record in _records(file) for at in _radials(record))
