@@ -100,15 +100,8 @@ class Grid:
                     f"grid: expected a centre where {crs[:60]} is defined, found {centre}; "
                     "give latitude first, then longitude, or another projection"
                 )
-        return cls(
-            crs=crs,
-            x0=middle_x - (nx - 1) / 2 * spacing,
-            y0=middle_y - (ny - 1) / 2 * spacing,
-            dx=spacing,
-            dy=spacing,
-            nx=nx,
-            ny=ny,
-        )
+        x0, y0 = middle_x - (nx - 1) / 2 * spacing, middle_y - (ny - 1) / 2 * spacing
+        return cls(crs=crs, x0=x0, y0=y0, dx=spacing, dy=spacing, nx=nx, ny=ny)
 
     @classmethod
     def from_coordinates(cls, crs: str, x: NDArray[Any], y: NDArray[Any], *, where: str) -> Grid:

@@ -49,7 +49,7 @@ def read_header(path: Path, name: str) -> Header:
             path=name,
             format=Format.GEOTIFF,
             station=items.get("composite area") or "FMI composite",
-            times=(_time(items, page, name),),
+            times=(_time(items, name),),
             grid=_grid(page),
             accumulation=_interval(name) if unit == "mm" else None,
             reflectivity=unit == "dbz",
@@ -156,7 +156,7 @@ def _interval(name: str) -> np.timedelta64:
     return np.timedelta64(int(match[1]) * 3600, "s")
 
 
-def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
+def _time(items: dict[str, str], name: str) -> np.datetime64:
     """Return the time of the metadata, or the one in the file's name (YYYYMMDDhhmm)."""
     stated = items.get("observation time", "")
     named = re.search(r"(?<!\d)(20\d{10})", Path(name).name)
@@ -208,12 +208,5 @@ def _grid(page: Any) -> Grid:
     # The tie point is a corner of a cell, or its centre where the file says that pixels are points.
     half = 0.0 if int(tags.get("GTRasterTypeGeoKey", 1)) == 2 else 0.5
     west, north = tie[3] - tie[0] * dx, tie[4] + tie[1] * dy
-    return Grid(
-        crs=crs.to_wkt(),
-        x0=west + half * dx,
-        y0=north - (ny - 1 + half) * dy,
-        dx=dx,
-        dy=dy,
-        nx=nx,
-        ny=ny,
-    )
+    x0, y0 = west + half * dx, north - (ny - 1 + half) * dy
+    return Grid(crs=crs.to_wkt(), x0=x0, y0=y0, dx=dx, dy=dy, nx=nx, ny=ny)

@@ -114,12 +114,5 @@ def _grid(geographic: Any) -> Grid:
     north_east = pyproj.Proj(projection)(*corners[4:6].tolist())
     south_west = (west * 1000.0, (north - dy * ny) * 1000.0)
     compare_corners(south_west, north_east, (nx, ny), (dx * 1000.0, dy * 1000.0), "m")
-    return Grid(
-        crs=projection,
-        x0=south_west[0] + dx * 500.0,
-        y0=south_west[1] + dy * 500.0,
-        dx=dx * 1000.0,
-        dy=dy * 1000.0,
-        nx=nx,
-        ny=ny,
-    )
+    x0, y0 = south_west[0] + dx * 500.0, south_west[1] + dy * 500.0
+    return Grid(crs=projection, x0=x0, y0=y0, dx=dx * 1000.0, dy=dy * 1000.0, nx=nx, ny=ny)

@@ -82,12 +82,6 @@ def geographic_grid(
     centre = round(longitude + dlon * (nx - 1) / 2, 6)
     metres = math.radians(1.0) * RADIUS
     along = metres * math.cos(math.radians(middle))
-    return Grid(
-        crs=f"+proj=eqc +lat_ts={middle} +lat_0=0 +lon_0={centre} +R={RADIUS:.0f} +units=m",
-        x0=(longitude - centre) * along,
-        y0=latitude * metres,
-        dx=dlon * along,
-        dy=dlat * metres,
-        nx=nx,
-        ny=ny,
-    )
+    crs = f"+proj=eqc +lat_ts={middle} +lat_0=0 +lon_0={centre} +R={RADIUS:.0f} +units=m"
+    x0, y0, dx, dy = (longitude - centre) * along, latitude * metres, dlon * along, dlat * metres
+    return Grid(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=nx, ny=ny)

@@ -155,12 +155,5 @@ def _grid(line: bytes) -> Grid:
         x, y = pyproj.Proj(CRS)(*REFERENCE)
         west, south = CORNERS[shape]
         x0, y0 = x - west * 1000.0 + 500.0, y - south * 1000.0 + 500.0
-    return Grid(
-        crs=CRS_ELLIPSOID if ellipsoid else CRS,
-        x0=x0,
-        y0=y0,
-        dx=1000.0,
-        dy=1000.0,
-        nx=shape[1],
-        ny=shape[0],
-    )
+    crs, (ny, nx) = CRS_ELLIPSOID if ellipsoid else CRS, shape
+    return Grid(crs=crs, x0=x0, y0=y0, dx=1000.0, dy=1000.0, nx=nx, ny=ny)
