@@ -40,12 +40,13 @@ from nowcast.rain.store import consolidate, open_stored, write_zarr
 
 if TYPE_CHECKING:
     import xarray as xr
-    import zarr
 
-# Times are one small file that is rewritten at each commit; 8 kB hold a day of 90 s scans.
 #: Lines of the attribute history: the newest ones and the first.
 HISTORY = 50
+# Times are one small file that is rewritten at each commit; 8 kB hold a day of 90 s scans.
 TIMES_A_CHUNK = 1024
+#: Fields of a frame: mosaics have the quality, stores that keep them the flags.
+FIELDS = ("rain_rate", "quality", FLAGS)
 #: Variables with one number a time, if the store has them.
 PER_TIME = ("time", "scan_time", "radar_count")
 COMMIT_FRAMES = 16
@@ -148,7 +149,7 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
     ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time;
     otherwise raises DataError when two frames have one time, or the store is of another kind.
     """
-    store = _Arrays.open(path)
+    store = _Arrays(path)
     times, fresh = list(store.times), list[Frame]()
     known = {second: k for k, second in enumerate(store.times.astype("datetime64[s]").tolist())}
     committed, anew = len(times), 0
@@ -180,67 +181,51 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
 
 
 class _Arrays:
-    """The arrays of a store that grow: ``rain_rate`` and ``time``."""
+    """The arrays of a store that grow: fields with a chunk a time, and numbers of each time."""
 
-    def __init__(self, path: Path, group: zarr.Group, times: NDArray[np.datetime64]) -> None:
-        self.path = path
-        self.times = times
-        self.rain: Any = group["rain_rate"]
-        self.time: Any = group["time"]
-        #: Stores of before it was kept have none.
-        self.scanned: Any = group.get("scan_time")
-        #: Only mosaics have them.
-        self.quality: Any = group.get("quality")
-        self.radars: Any = group.get("radar_count")
-        #: Of stores that keep them.
-        self.flags: Any = group.get(FLAGS)
-        self.history = str(group.attrs.get("history", ""))
-
-    @classmethod
-    def open(cls, path: Path) -> _Arrays:
+    def __init__(self, path: Path) -> None:
         import zarr
 
         with open_stored(path) as dataset:
-            times = dataset["time"].values.astype("datetime64[ns]")
+            self.times = dataset["time"].values.astype("datetime64[ns]")
         group = zarr.open_group(path, mode="r+", use_consolidated=True)
-        arrays = cls(path, group, times)
-        shape = arrays.rain.shape
-        units = arrays.time.attrs.get("units", "")
-        if arrays.rain.chunks != (1, *shape[1:]) or not units.startswith(
-            "seconds since 1970-01-01"
-        ):
+        self.path, self.history = path, str(group.attrs.get("history", ""))
+        self.fields: dict[str, Any] = {name: group[name] for name in FIELDS if name in group}
+        self.numbers: dict[str, Any] = {name: group[name] for name in PER_TIME if name in group}
+        rain, units = self.fields["rain_rate"], self.numbers["time"].attrs.get("units", "")
+        whole = rain.chunks == (1, *rain.shape[1:])
+        if not (whole and units.startswith("seconds since 1970-01-01")):
             raise DataError(
                 f"{path}: expected a store made by nowcast ingest, with one chunk a time and "
-                f"seconds since 1970-01-01, found chunks {arrays.rain.chunks} and {units!r}; "
+                f"seconds since 1970-01-01, found chunks {rain.chunks} and {units!r}; "
                 "ingest into a new store"
             )
-        return arrays
 
     def reserve(self, count: int) -> None:
         """Let fields take frames up to ``count``; readers do not see it before a commit."""
-        for field in (self.rain, self.quality, self.flags):
-            if field is not None and count != field.shape[0]:
+        for field in self.fields.values():
+            if count != field.shape[0]:
                 field.resize((count, *field.shape[1:]))
 
     def put(self, index: int, frame: Frame) -> None:
         """Write the fields of a frame; readers do not see a new one before a commit."""
-        self.rain[index] = frame.rain
-        for field, values in ((self.quality, frame.quality), (self.flags, frame.flags)):
-            if field is not None and values is not None:
-                field[index] = values
+        for name, values in zip(FIELDS, (frame.rain, frame.quality, frame.flags), strict=True):
+            if name in self.fields and values is not None:
+                self.fields[name][index] = values
 
     def take_place(self, index: int, frame: Frame) -> bool:
         """Put a frame that more radars made in the place of one; return whether it is such a one.
 
         It is of the same time: who has the store open sees the one or the other.
         """
-        if self.radars is None or frame.radars <= self.radars[index]:
+        radars, scanned = self.numbers.get("radar_count"), self.numbers.get("scan_time")
+        if radars is None or frame.radars <= radars[index]:
             return False
         self.put(index, frame)
         self._sync(index, index + 1)
-        self.radars[index] = frame.radars
-        if self.scanned is not None:
-            self.scanned[index] = frame.scanned.astype("datetime64[s]").astype(np.int64)
+        radars[index] = frame.radars
+        if scanned is not None:
+            scanned[index] = frame.scanned.astype("datetime64[s]").astype(np.int64)
         return True
 
     def commit(
@@ -250,15 +235,16 @@ class _Arrays:
 
         ``fresh`` are the others.
         """
-        self.time.resize((len(times),))
-        self.time[known:] = np.array(times[known:], "datetime64[s]").astype(np.int64)
-        if self.scanned is not None:
-            self.scanned.resize((len(times),))
-            scanned = [frame.scanned for frame in fresh[: len(times) - known]]
-            self.scanned[known:] = np.array(scanned, "datetime64[s]").astype(np.int64)
-        if self.radars is not None:
-            self.radars.resize((len(times),))
-            self.radars[known:] = [frame.radars for frame in fresh[: len(times) - known]]
+        added = fresh[: len(times) - known]
+        seconds = (
+            np.array(column, "datetime64[s]").astype(np.int64)
+            for column in (times[known:], [frame.scanned for frame in added])
+        )
+        columns = (*seconds, [frame.radars for frame in added])
+        for name, values in zip(PER_TIME, columns, strict=True):
+            if name in self.numbers:
+                self.numbers[name].resize((len(times),))
+                self.numbers[name][known:] = values
         self.reserve(len(times))
         self._sync(known, len(times))
         lines = self.history.splitlines()
@@ -270,13 +256,11 @@ class _Arrays:
 
     def _sync(self, known: int, count: int) -> None:
         """Have on the disk what the metadata are about to name; zarr leaves that to the system."""
-        further = {"quality": self.quality, FLAGS: self.flags}
-        names = ["rain_rate", *(name for name, field in further.items() if field is not None)]
-        fields = [self.path / name for name in names]
+        fields = [self.path / name for name in self.fields]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.
-        times = [self.path / name for name in PER_TIME if (self.path / name).is_dir()]
-        files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *times])
+        numbers = [self.path / name for name in self.numbers]
+        files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *numbers])
         for path in (path for field in fields for path in (field / "c", field / "zarr.json")):
             if path.exists():
                 files.sync(path)
