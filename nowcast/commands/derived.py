@@ -47,17 +47,17 @@ def accumulate(
 
     reached = numbers("--amounts", amounts) if amounts else ()
     rules = Rules.of(over, every, reached, bridge, observed)
-    _check_out(out, rain)
+    _check_out(out, "rain_sum", rain)
     with open_fields(rain) as dataset, progress_bar("accumulate") as advance:
         ends = accumulate_to(out, dataset, rules, areas, advance)
     table = f", of areas to {out.with_suffix('.csv')}" if areas else ""
     say(f"sums at {ends} times written to {out}{table}")
 
 
-def _check_out(out: Path, rain: Path) -> None:
-    """Refuse to replace what is no sum: the rain itself, or a folder of something else."""
-    folder = out.is_dir() and any(out.iterdir()) and not (out / "rain_sum").is_dir()
-    if folder or out.resolve() == rain.resolve():
+def _check_out(out: Path, variable: str, *sources: Path) -> None:
+    """Refuse to replace a source, or a folder that has not a variable of such sums."""
+    folder = out.is_dir() and any(out.iterdir()) and not (out / variable).is_dir()
+    if folder or out.resolve() in [source.resolve() for source in sources]:
         raise SettingsError(
             f"--out: expected a new name or that of older sums, found something else at {out}; "
             "choose another name, or remove it"
@@ -85,10 +85,7 @@ def adjust(
     from nowcast.sums.adjust import adjusted, left_out, methods_of, pairs_of
     from nowcast.sums.gauges import Gauges
 
-    if out.resolve() in (sums.resolve(), gauges.resolve()) or (
-        out.is_dir() and any(out.iterdir()) and not (out / "adjustment").is_dir()
-    ):
-        raise SettingsError(f"--out: expected a new name, found {out}; choose another")
+    _check_out(out, "adjustment", sums, gauges)
     read = Gauges.read(gauges)
     with _opened(sums) as dataset:
         pairs = pairs_of(dataset, read, window)

@@ -35,17 +35,15 @@ class Pyramid:
     weights: list[Float]  #: Share from 0 to 1 of each pixel that is known, (y_k, x_k).
 
 
-def decompose(field: Float, levels: int | None = None) -> Pyramid:
+def decompose(field: Float) -> Pyramid:
     """Take a field (y, x) apart; NaN is missing and says nothing about its neighbours.
 
-    - ``field`` (y, x).
-    - ``levels``: number of bands; by default as many as leave the coarsest `SMALLEST` pixels wide.
+    There are as many bands as leave the coarsest `SMALLEST` pixels wide.
     """
     weight = np.isfinite(field).astype(np.float32)
     field = np.where(weight > 0, field, 0).astype(np.float32)
     bands, weights = [], [weight]
-    count = levels_of(field.shape) if levels is None else levels
-    for _ in range(count - 1):
+    for _ in range(levels_of(field.shape) - 1):
         coarse, coarse_weight = shrink(field, weight)
         band = field - grow(coarse, coarse_weight, field.shape)
         band *= weight > 0

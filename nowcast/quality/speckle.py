@@ -17,8 +17,8 @@ Mask = NDArray[np.bool_]
 GATES = 8
 
 
-def speckle(echo: Mask, gates: int = GATES) -> Mask:
-    """Return the gates (rays, gates) of echoes of fewer than ``gates``, corners touching.
+def speckle(echo: Mask) -> Mask:
+    """Return the gates (rays, gates) of echoes of fewer than `GATES`, corners touching.
 
     Rays are a full turn: the last touches the first.
 
@@ -30,7 +30,7 @@ def speckle(echo: Mask, gates: int = GATES) -> Mask:
     [[90, 20]]
     """
     small = np.zeros(echo.shape, np.bool_)
-    _mark_small(echo, gates, np.empty(echo.size, np.int32), echo.copy(), small)
+    _mark_small(echo, GATES, np.empty(echo.size, np.int32), echo.copy(), small)
     return small
 
 

@@ -12,7 +12,7 @@ FEWEST_EVENTS = 3
 
 
 def bootstrap_weights(
-    events: Sequence[int] | NDArray[np.integer], block: int, draws: int, seed: int = 0
+    events: Sequence[int] | NDArray[np.integer], block: int, draws: int
 ) -> NDArray[np.float64]:
     """Return the draws of each case: bootstrap samples of events, and of runs of cases in them.
 
@@ -24,7 +24,6 @@ def bootstrap_weights(
     - ``events`` (case,): event of each case; those of one event in order of time.
     - ``block``: length of the runs.
     - ``draws``: number of samples.
-    - ``seed``: the same seed gives the same samples.
     - returns (draws, cases): counts of each case in each sample.
 
     References
@@ -35,7 +34,7 @@ def bootstrap_weights(
     """
     labels = np.asarray(events)
     names, counts = np.unique(labels, return_counts=True)
-    rng = np.random.default_rng([seed, len(labels), block])
+    rng = np.random.default_rng([0, len(labels), block])
     if len(names) >= FEWEST_EVENTS:
         times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
     else:

@@ -46,31 +46,33 @@ def read_header(path: Path, name: str) -> Header:
     with path.open("rb") as file:
         head = file.read(24)
         if is_chunk(head):
-            return _chunk_header(file, name, chunk)
-        if len(head) < 24:
-            raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
-        _check_records(file, path.stat().st_size, name)
-        file.seek(VOLUME_HEADER)
-        day, milliseconds = struct.unpack_from(">II", head, 12)
+            station = _station_of_chunk(file, name, chunk)
+            file.seek(0)
+        else:
+            if len(head) < 24:
+                raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
+            _check_records(file, path.stat().st_size, name)
+            station = head[20:24].decode("ascii", "replace").strip("\x00 ") or "unknown"
+            file.seek(VOLUME_HEADER)
         site = _find_site(file)
-    # Day 1 is 1970-01-01.
-    start: np.datetime64 = np.datetime64("1970-01-01", "ms") + np.timedelta64(
-        (day - 1) * 86_400_000 + milliseconds, "ms"
-    )
     if chunk is not None:  # all chunks of a volume carry the same time
         start = read_time(chunk[1], chunk[2])
+    else:
+        day, milliseconds = struct.unpack_from(">II", head, 12)
+        since = np.timedelta64((day - 1) * 86_400_000 + milliseconds, "ms")
+        start = np.datetime64("1970-01-01", "ms") + since  # which is day 1
     return Header(
         path=name,
         format=Format.NEXRAD,
-        station=head[20:24].decode("ascii", "replace").strip("\x00 ") or "unknown",
+        station=station,
         times=(start,),
         site=site,
         part=int(chunk[3]) if chunk else None,
     )
 
 
-def _chunk_header(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> Header:
-    """Return the header of a chunk: its volume by the file's name, its station by its radials."""
+def _station_of_chunk(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> str:
+    """Return the station that a chunk's radials tell; its volume is known by the file's name."""
     if chunk is None:
         raise DataError(
             "expected the name of a chunk such as 20240601-120000-002-I, by which its volume is "
@@ -78,16 +80,7 @@ def _chunk_header(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> He
         )
     file.seek(0)
     names = (record[at : at + 4] for record in _records(file) for at in _radials(record))
-    station = next(names, b"unknown").decode("ascii", "replace")
-    file.seek(0)
-    return Header(
-        path=name,
-        format=Format.NEXRAD,
-        station=station,
-        times=(read_time(chunk[1], chunk[2]),),
-        site=_find_site(file),
-        part=int(chunk[3]),
-    )
+    return next(names, b"unknown").decode("ascii", "replace")
 
 
 def _check_records(file: IO[bytes], size: int, name: str) -> None:
