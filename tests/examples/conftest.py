@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -15,21 +15,13 @@ from ci.example_data import downloaded
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.fixture(scope="session")
-def example() -> Callable[[str], ModuleType]:
-    """Return a function that imports an example by its name."""
-
-    def example(name: str) -> ModuleType:
-        full = f"{name}_example"
-        if full not in sys.modules:
-            spec = importlib.util.spec_from_file_location(full, EXAMPLES / f"{name}.py")
-            assert spec is not None
-            assert spec.loader is not None
-            sys.modules[full] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(sys.modules[full])
-        return sys.modules[full]
-
-    return example
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Return a function that imports an example by its name, as Python does when it is run."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield importlib.import_module
+    for path in EXAMPLES.glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 @pytest.fixture(scope="session")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
 
 @pytest.fixture
-def example(monkeypatch, wheel):
-    """Return a function that imports an example as Python does when it is run."""
+def example(example, monkeypatch, wheel):
     monkeypatch.syspath_prepend(str(wheel("segno==1.6.6")))
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield importlib.import_module
-    for name in ("scenes", "detection"):
-        sys.modules.pop(name, None)
+    return example
 
 
 @pytest.mark.slow

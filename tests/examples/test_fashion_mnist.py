@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "fashion_mnist.py"
 
-
-@pytest.fixture(scope="module")
-def program():
-    spec = importlib.util.spec_from_file_location("fashion_mnist", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def program(example):
+    return example("fashion_mnist")
 
 
 def test_lenet_learns_from_a_few_pictures(program, capsys):

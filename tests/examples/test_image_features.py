@@ -27,16 +27,10 @@ from daskdl.models.vgg import VGG16Trunk
 from tests.daskdl.data.sources.postgres import PASSWORD, Server
 from tests.disks import fill, small_disk
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
 
 @pytest.fixture
-def example(monkeypatch):
-    """Return the example, imported as Python does when it is run."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield importlib.import_module("image_features")
-    for name in ("image_features", "scenes"):
-        sys.modules.pop(name, None)
+def example(example):
+    return example("image_features")
 
 
 @pytest.fixture(scope="module")

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import io
-import sys
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from daskdl.errors import DataError
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COLOURS = {"blue": (30, 40, 220), "green": (30, 200, 40), "red": (220, 40, 30)}
-
-
-@pytest.fixture
-def example(monkeypatch):
-    """Return a function that imports an example as Python does when it is run."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield importlib.import_module
-    for name in ("pictures", "resnet", "inception", "fashion_mnist"):
-        sys.modules.pop(name, None)
 
 
 def files(count: int, seed: int):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,17 +15,12 @@ from daskdl import SampleSet, Trainer, nn
 from daskdl.interop import onnx
 from daskdl.metrics import HitRatio
 from daskdl.optim import Adam
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from tests.examples.conftest import EXAMPLES
 
 
 @pytest.fixture
-def deepbit(monkeypatch):
-    """Return the example, imported as Python does when it is run."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield importlib.import_module("deepbit")
-    for name in ("deepbit", "fashion_mnist"):
-        sys.modules.pop(name, None)
+def deepbit(example):
+    return example("deepbit")
 
 
 def write(folder, part, count, seed):
@@ -58,15 +51,13 @@ def test_codes_find_pictures_of_the_same_class(deepbit, tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_a_stack_is_denoised(monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    denoise, picture = importlib.import_module("denoise"), tmp_path / "stack.png"
+def test_a_stack_is_denoised(example, tmp_path, capsys):
+    picture = tmp_path / "stack.png"
     sizes = ["--side", "64", "--depth", "32", "--epochs", "8"]
-    noisy, better = denoise.main([*sizes, "--picture", str(picture)])
+    noisy, better = example("denoise").main([*sizes, "--picture", str(picture)])
     assert better < 0.6 * noisy
     assert picture.stat().st_size > 5000
     assert "error of the noisy stack" in capsys.readouterr().out
-    sys.modules.pop("denoise")
 
 
 def test_precision_by_hand(deepbit):
@@ -152,13 +143,14 @@ def test_a_ranking_among_fewer(ncf):
     assert ncf.Among(HitRatio(10), 40)(scores, None) == 0
 
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_network.py"
-
-
 @pytest.mark.slow
 def test_it_learns_what_it_says():
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=200, check=True
+        [sys.executable, EXAMPLES / "own_network.py"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=True,
     )
     match = re.search(r"accuracy on new samples: (\d\.\d+)", done.stdout)
     assert match, done.stdout

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from ci import example_data
 from daskdl.errors import DataError, MissingExtraError
+from tests.examples.conftest import EXAMPLES
 
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
-
-PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "text_classifier.py"
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def test_text_files_need_no_pyarrow(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", "import runpy, sys\nsys.modules['pyarrow'] = None\n"
          "sys.argv[:] = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')",
-         PROGRAM, tmp_path, "--epochs", "1"],
+         EXAMPLES / "text_classifier.py", tmp_path, "--epochs", "1"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
