@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
 
 from ci.bench.skill.results import POOL, Results, summary
 from nowcast.verification.probability import brier_parts, crps
@@ -15,17 +17,27 @@ SLACK, WANTED = 0.005, 0.01
 SPROG, KANADE, STEPS = "pysteps:sprog", "pysteps:extrapolation", "pysteps:steps"
 
 
+class Case(NamedTuple):
+    """What a goal asks at one place: the figure, whether it is met, and what is gained."""
+
+    place: str  #: source or event, and lead time
+    value: str
+    met: bool
+    gain: float = 0.0
+
+
 def verdicts(results: Results) -> list[str]:
     """Return one line a goal: "met" or "missed", with the figures; or why it was not judged."""
     made = []
-    for goal, needs, check in GOALS:
+    for goal, needs, check, figures in GOALS:
         missing = [name for name in needs if name not in results.methods]
         if missing:
             made.append(f"  -     {goal}: not judged without {', '.join(missing)}")
             continue
-        failures, figures = check(results)
+        cases = list(check(results, *needs))
+        failures = [f"{case.place} {case.value}" for case in cases if not case.met]
         word = "missed" if failures else "met   "
-        made.append(f"{word}  {goal}: {'; '.join(failures) or figures}")
+        made.append(f"{word}  {goal}: {'; '.join(failures) or figures(cases)}")
     return made
 
 
@@ -40,188 +52,141 @@ def _places(results: Results) -> Iterator[tuple[str, int]]:
             yield event, lead
 
 
-def _csi_by_event(ours: str, peer: str, slack: float, calibrated: bool) -> Check:
+def _gained(place: str, gain: float, slack: float = 0.0) -> Case:
+    return Case(place, f"{gain:+.3f}", not round(gain, 3) < -slack, gain)
+
+
+def _compared(lead: int, mine: float, theirs: float, most: float, digits: int) -> Case:
+    change = f"({mine / theirs - 1:+.0%})"
+    value = f"{mine:.{digits}f} against {theirs:.{digits}f} {change}"
+    return Case(f"+{lead}", value, not mine > most * theirs)
+
+
+def _csi_by_event(results: Results, ours: str, peer: str) -> Iterator[Case]:
     """CSI at 1 mm/h not below the peer's on any event."""
-
-    def check(results: Results) -> tuple[list[str], str]:
-        gains = {
-            (event, lead): _csi(results, event, ours, lead, 1.0, calibrated)
-            - _csi(results, event, peer, lead, 1.0, calibrated)
-            for event, lead in _places(results)
-        }
-        worst = min(gains, key=lambda place: gains[place])
-        failures = [
-            f"{e} +{lead} {g:+.3f}" for (e, lead), g in gains.items() if round(g, 3) < -slack
-        ]
-        return failures, f"least {gains[worst]:+.3f} ({worst[0]} +{worst[1]})"
-
-    return check
+    for event, lead in _places(results):
+        mine, theirs = (results.sums(event, name, lead).csi(1.0) for name in (ours, peer))
+        yield _gained(f"{event} +{lead}", mine - theirs)
 
 
-def _csi_pooled(ours: str, peer: str) -> Check:
+def _calibrated_by_event(results: Results, ours: str, peer: str) -> Iterator[Case]:
+    """CSI at 1 mm/h of yes and no at most .01 below the peer's on any event."""
+    for event, lead in _places(results):
+        mine, theirs = (results.calibrated_csi(event, name, lead, 1.0) for name in (ours, peer))
+        yield _gained(f"{event} +{lead}", mine - theirs, 0.01)
+
+
+def _csi_pooled(results: Results, ours: str, peer: str) -> Iterator[Case]:
     """CSI at 1 mm/h of yes and no above the peer's, over all events."""
-
-    def check(results: Results) -> tuple[list[str], str]:
-        gains = {lead: results.gain(ours, peer, lead, 1.0) for lead in results.leads}
-        texts = {lead: f"+{lead} {signed(*gain)}" for lead, gain in gains.items()}
-        failures = [texts[lead] for lead, (gain, *_) in gains.items() if gain <= 0]
-        return failures, ", ".join(texts.values())
-
-    return check
+    for lead in results.leads:
+        gain = results.gain(ours, peer, lead, 1.0)
+        yield Case(f"+{lead}", signed(*gain), not gain[0] <= 0)
 
 
-def _motion(ours: str, peer: str) -> Check:
-    """CSI at 1 mm/h of the moved frame not below the peer's on any source."""
-
-    def check(results: Results) -> tuple[list[str], str]:
-        failures, pooled = [], []
-        for lead in results.leads:
-            for source in dict.fromkeys(results.radars.values()):
-                gain = results.gain(ours, peer, lead, 1.0, source, cut=False)
-                if round(gain[0], 3) < -SLACK:
-                    failures.append(f"{source} +{lead} {signed(*gain)}")
-            gain = results.gain(ours, peer, lead, 1.0, cut=False)
-            pooled.append(f"+{lead} {signed(*gain)}")
-            if gain[0] < WANTED:
-                failures.append(f"{POOL} +{lead} {signed(*gain)}")
-        return failures, ", ".join(pooled)
-
-    return check
+def _motion(results: Results, ours: str, peer: str) -> Iterator[Case]:
+    """CSI at 1 mm/h of the moved frame not below the peer's on any source, and above it in all."""
+    for lead in results.leads:
+        for source in [*dict.fromkeys(results.radars.values()), POOL]:
+            gain = results.gain(ours, peer, lead, 1.0, source, cut=False)
+            met = not (gain[0] < WANTED if source == POOL else round(gain[0], 3) < -SLACK)
+            yield Case(f"{source} +{lead}", signed(*gain), met)
 
 
-def _brier(ours: str, peer: str) -> Check:
-    def check(results: Results) -> tuple[list[str], str]:
-        failures, figures = [], []
-        for lead in results.leads:
-            mine = brier_parts(results.brier(POOL, ours, lead)[0]).score
-            theirs = brier_parts(
-                sum(results.logistic_brier(event, peer, lead) for event in results.events())
-            ).score
-            text = f"+{lead} {mine:.4f} against {theirs:.4f} ({mine / theirs - 1:+.0%})"
-            figures.append(text)
-            if mine > 0.9 * theirs:
-                failures.append(text)
-        return failures, ", ".join(figures)
-
-    return check
+def _brier(results: Results, ours: str, peer: str) -> Iterator[Case]:
+    for lead in results.leads:
+        mine = brier_parts(results.brier(POOL, ours, lead)[0]).score
+        theirs = brier_parts(
+            sum(results.logistic_brier(event, peer, lead) for event in results.events())
+        ).score
+        yield _compared(lead, mine, theirs, 0.9, 4)
 
 
-def _reliability(ours: str) -> Check:
-    def check(results: Results) -> tuple[list[str], str]:
-        errors = {
-            lead: float(summary(results, POOL, ours, lead)["reliability_error_1"])
-            for lead in results.leads
-        }
-        failures = [f"+{lead} {error:.3f}" for lead, error in errors.items() if error > 0.05]
-        return failures, ", ".join(f"+{lead} {error:.3f}" for lead, error in errors.items())
-
-    return check
+def _reliability(results: Results, ours: str) -> Iterator[Case]:
+    for lead in results.leads:
+        error = float(summary(results, POOL, ours, lead)["reliability_error_1"])
+        yield Case(f"+{lead}", f"{error:.3f}", not error > 0.05)
 
 
-def _crps(ours: str, peer: str) -> Check:
-    def check(results: Results) -> tuple[list[str], str]:
-        failures, figures = [], []
-        for lead in results.leads:
-            mine, theirs = (crps(results.sums(POOL, name, lead).crps) for name in (ours, peer))
-            text = f"+{lead} {mine:.3f} against {theirs:.3f} ({mine / theirs - 1:+.0%})"
-            figures.append(text)
-            if mine > 0.95 * theirs:
-                failures.append(text)
-        return failures, ", ".join(figures)
-
-    return check
+def _crps(results: Results, ours: str, peer: str) -> Iterator[Case]:
+    for lead in results.leads:
+        mine, theirs = (crps(results.sums(POOL, name, lead).crps) for name in (ours, peer))
+        yield _compared(lead, mine, theirs, 0.95, 3)
 
 
-def _fss(ours: str, peer: str) -> Check:
-    def check(results: Results) -> tuple[list[str], str]:
-        gains = {
-            (event, lead): results.sums(event, ours, lead).fss(1.0)
-            - results.sums(event, peer, lead).fss(1.0)
-            for event, lead in [*_places(results), *((POOL, lead) for lead in results.leads)]
-        }
-        worst = min(gains, key=lambda place: gains[place])
-        failures = [f"{e} +{lead} {g:+.3f}" for (e, lead), g in gains.items() if round(g, 3) < 0]
-        return failures, f"least {gains[worst]:+.3f} ({worst[0]} +{worst[1]})"
-
-    return check
+def _fss(results: Results, ours: str, peer: str) -> Iterator[Case]:
+    for event, lead in [*_places(results), *((POOL, lead) for lead in results.leads)]:
+        mine, theirs = (results.sums(event, name, lead).fss(1.0) for name in (ours, peer))
+        yield _gained(f"{event} +{lead}", mine - theirs)
 
 
-def _heavy(ours: str, peer: str) -> Check:
+def _heavy(results: Results, ours: str, peer: str) -> Iterator[Case]:
     """CSI and FSS of heavy rain, field or yes/no, not below a peer's where there is enough."""
-
-    def check(results: Results) -> tuple[list[str], str]:
-        failures, judged = [], 0
-        for source in dict.fromkeys(results.radars.values()):
-            for lead in results.leads:
-                for t in HEAVY:
-                    mine, theirs = (results.sums(source, name, lead) for name in (ours, peer))
-                    if sum(mine.counts(t)[::2]) < ENOUGH:
-                        continue
-                    judged += 1
-                    csi = max(mine.csi(t), results.calibrated_csi(source, ours, lead, t))
-                    gains = {"CSI": csi - theirs.csi(t), "FSS": mine.fss(t) - theirs.fss(t)}
-                    failures += [
-                        f"{source} +{lead} {t:g} mm/h {name} {gain:+.3f}"
-                        for name, gain in gains.items()
-                        if round(gain, 3) < 0
-                    ]
-        return failures, f"{judged} of source, lead and threshold"
-
-    return check
+    sources = dict.fromkeys(results.radars.values())
+    for source, lead, t in product(sources, results.leads, HEAVY):
+        mine, theirs = (results.sums(source, name, lead) for name in (ours, peer))
+        if sum(mine.counts(t)[::2]) < ENOUGH:
+            continue
+        csi = max(mine.csi(t), results.calibrated_csi(source, ours, lead, t))
+        gains = {"CSI": csi - theirs.csi(t), "FSS": mine.fss(t) - theirs.fss(t)}
+        for name, gain in gains.items():
+            yield _gained(f"{source} +{lead} {t:g} mm/h {name}", gain)
 
 
-def _csi(
-    results: Results, event: str, method: str, lead: int, threshold: float, calibrated: bool
-) -> float:
-    if calibrated:
-        return results.calibrated_csi(event, method, lead, threshold)
-    return results.sums(event, method, lead).csi(threshold)
+def _all(cases: Sequence[Case]) -> str:
+    return ", ".join(f"{case.place} {case.value}" for case in cases)
 
 
-#: Failures in words, and the figures of a goal that is met.
-Check = Callable[[Results], tuple[list[str], str]]
+def _pooled(cases: Sequence[Case]) -> str:
+    pooled = (case for case in cases if case.place.startswith(POOL))
+    return _all([case._replace(place=case.place.removeprefix(POOL).lstrip()) for case in pooled])
 
-GOALS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
+
+def _least(cases: Sequence[Case]) -> str:
+    worst = min(cases, key=lambda case: case.gain)
+    return f"least {worst.value} ({worst.place})"
+
+
+def _judged(cases: Sequence[Case]) -> str:
+    return f"{len(cases) // 2} of source, lead and threshold"
+
+
+#: What is asked, the methods that it is asked of, its cases, and the figures if all are met.
+GOALS: tuple[
+    tuple[str, tuple[str, ...], Callable[..., Iterator[Case]], Callable[[Sequence[Case]], str]],
+    ...,
+] = (
     (
         "extrapolation above persistence on every event (else its motion is at fault)",
-        ("extrapolation", "persistence"),
-        _csi_by_event("extrapolation", "persistence", 0.0, False),
+        ("extrapolation", "persistence"), _csi_by_event, _least,
     ),
     (
         "extrapolation's CSI of 1 mm/h less pysteps' Lucas-Kanade's: -.005 on a source, .01 of all",
-        ("extrapolation", KANADE),
-        _motion("extrapolation", KANADE),
+        ("extrapolation", KANADE), _motion, _pooled,
     ),
     (
         "auto at most .01 below pysteps' S-PROG, calibrated CSI 1 mm/h, every event",
-        ("auto", SPROG),
-        _csi_by_event("auto", SPROG, 0.01, True),
+        ("auto", SPROG), _calibrated_by_event, _least,
     ),
     (
         "auto above pysteps' S-PROG, calibrated CSI 1 mm/h, all events",
-        ("auto", SPROG),
-        _csi_pooled("auto", SPROG),
+        ("auto", SPROG), _csi_pooled, _all,
     ),
     (
         "Brier score of auto 10 % below the logistic of pysteps' S-PROG, all events",
-        ("auto", SPROG),
-        _brier("auto", SPROG),
+        ("auto", SPROG), _brier, _all,
     ),
-    ("reliability of auto within .05, all events", ("auto",), _reliability("auto")),
+    ("reliability of auto within .05, all events", ("auto",), _reliability, _all),
     (
         "CRPS of 20 members of steps 5 % below that of pysteps' STEPS, all events",
-        ("steps", STEPS),
-        _crps("steps", STEPS),
+        ("steps", STEPS), _crps, _all,
     ),
     (
         "heavy rain of auto not below pysteps' S-PROG, every source",
-        ("auto", SPROG),
-        _heavy("auto", SPROG),
+        ("auto", SPROG), _heavy, _judged,
     ),
     (
         "heavy rain of auto not below extrapolation, every source",
-        ("auto", "extrapolation"),
-        _heavy("auto", "extrapolation"),
+        ("auto", "extrapolation"), _heavy, _judged,
     ),
-    ("FSS of auto not below pysteps' S-PROG", ("auto", SPROG), _fss("auto", SPROG)),
-)
+    ("FSS of auto not below pysteps' S-PROG", ("auto", SPROG), _fss, _least),
+)  # fmt: skip

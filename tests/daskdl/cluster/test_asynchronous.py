@@ -21,8 +21,7 @@ from daskdl.nn import MSELoss
 from daskdl.optim import Adam
 from daskdl.train import Callback, Trainer
 from tests.daskdl.clusters import small
-from tests.daskdl.train.interrupted import iterations_in
-from tests.daskdl.train.runs import digest, fail, network, problem
+from tests.daskdl.train.runs import digest, fail, iterations_in, network, problem
 
 
 def new() -> Trainer:

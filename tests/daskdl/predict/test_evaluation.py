@@ -18,7 +18,7 @@ from daskdl.metrics import ROCAUC, MeanSquaredError
 from daskdl.nn import Linear, MSELoss
 from daskdl.predict.measures import plain, statistics_of
 from tests.daskdl.predict.networks import by_hand, inputs, network
-from tests.daskdl.train.partitions import Counted
+from tests.daskdl.train.jobs import Counted
 
 
 def ragged() -> tuple[SampleSet, np.ndarray, np.ndarray]:

@@ -8,8 +8,7 @@ from typing import Any
 import dask
 import pytest
 
-from tests.daskdl.train.interrupted import Run
-from tests.daskdl.train.runs import digest, fit, problem
+from tests.daskdl.train.runs import Run, digest, fit, problem
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A small problem to fit, and what breaks on purpose while it is fitted."""
+"""Small problems to fit, what breaks on purpose meanwhile, and runs that are interrupted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from daskdl.collective import exchange
 from daskdl.data import SampleSet
+from daskdl.data.on_workers import shards
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam, Method
-from daskdl.train import Callback, Trainer
+from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
+from daskdl.train.engines import evaluation, gradient, step
+from daskdl.train.watch.callbacks import Logs
 
 SAMPLES = 53
 
@@ -145,6 +149,143 @@ def stopped(pid: int, seconds: float) -> None:
     threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()
 
 
-def fail() -> None:
-    """Raise what a mistake in a user's code may raise."""
-    raise ZeroDivisionError("a mistake of the user's")
+def interrupt() -> None:
+    """Raise what Ctrl-C raises."""
+    raise KeyboardInterrupt
+
+
+class Interrupt(Callback):
+    """Raises after so many iterations, or at an epoch's end."""
+
+    def __init__(
+        self,
+        iteration: int | None = None,
+        epoch: int | None = None,
+        error: type[BaseException] = KeyboardInterrupt,
+    ) -> None:
+        self.iteration, self.epoch, self.error = iteration, epoch, error
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        if iteration == self.iteration:
+            raise self.error
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        if epoch == self.epoch:
+            raise self.error
+
+
+class Diary(Callback):
+    """Keeps what was called, and asks to stop after an epoch."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.stop, self.calls = stop, list[Any]()
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        self.calls.append("begin")
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        assert len(trainer.history) == iteration
+        self.calls.append(iteration)
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool:
+        assert trainer.history.epochs[-1] == logs
+        self.calls.append(f"epoch {epoch}")
+        return epoch == self.stop
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        self.calls.append("end")
+
+
+class Run:
+    """A run with objects of its own; left alone, epoch 2 is its best and epoch 4 its last."""
+
+    def __init__(self) -> None:
+        self.best, self.stop = BestModel(), EarlyStopping(2)
+        self.trainer = Trainer(network(), MSELoss(), Adam(5e-3), seed=5)
+
+    def fit(
+        self,
+        folder: Path | None = None,
+        before: Sequence[Callback] = (),
+        after: Sequence[Callback] = (),
+        **options: Any,
+    ) -> Run:
+        options = {"epochs": 9, "batch_size": 8, **options}
+        self.trainer.fit(
+            problem(),
+            validation=problem(2, 9),
+            checkpoint=folder,
+            callbacks=[*before, self.best, self.stop, *after],
+            progress=False,
+            **options,
+        )
+        return self
+
+    def came_to(self) -> dict[str, Any]:
+        """Return all that must not depend on interruptions."""
+        history = self.trainer.history
+        names = {"epoch", "iteration", "loss", "samples", "val_loss"}  # all but times
+        rows = [{k: v for k, v in row.items() if k in names} for row in history.epochs]
+        return {
+            "weights": self.trainer.model.flat.tobytes(),
+            "loss": history["loss"].tolist(),
+            "samples": history["samples"].tolist(),
+            "epochs": rows,
+            "best": (self.best.best, self.best.best_epoch),
+            "stop": (self.stop.best, self.stop.best_epoch),
+        }
+
+
+def iterations_in(folder: Path) -> list[int]:
+    """Return the iterations of the checkpoints."""
+    return sorted(int(p.name.removeprefix("step-")) for p in folder.iterdir())
+
+
+#: For each engine and phase, what a worker calls then, and what kind of message if it is one.
+CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
+    ("graph", "load"): (shards, "load_shard", ""),
+    ("graph", "gradient"): (step, "gradient", ""),
+    ("graph", "reduce"): (gradient, "add", ""),
+    ("graph", "update"): (step, "next_state", ""),
+    ("graph", "broadcast"): (step, "next_weights", ""),
+    ("graph", "validation"): (evaluation, "evaluate", ""),
+    ("gang", "load"): (shards, "load_shard", ""),
+    ("gang", "gradient"): (step, "gradient", ""),
+    ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
+    ("gang", "update"): (step, "update", ""),
+    ("gang", "broadcast"): (exchange.Exchange, "swap", "weights"),
+    ("gang", "validation"): (evaluation, "evaluate", ""),
+}
+
+
+class Dying:
+    """Stands in for a function, and ends the process at its n-th call if no other has before."""
+
+    def __init__(self, function: Callable[..., Any], kind: str, calls: int, marker: str) -> None:
+        self.function, self.kind = function, kind
+        self.calls, self.marker = calls, marker
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if not self.kind or any(isinstance(a, str) and a.startswith(self.kind) for a in args):
+            self.calls -= 1
+        if self.calls == 0:
+            try:
+                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                die()
+        return self.function(*args, **options)
+
+
+def arm(engine: str, phase: str, calls: int, marker: str) -> None:
+    """Let this process die at its n-th call of what the phase does."""
+    owner, name, kind = CALLS[engine, phase]
+    dying = Dying(getattr(owner, name), kind, calls, marker)
+    # A function, so that it becomes a method where it takes the place of one.
+    setattr(owner, name, lambda *args, **options: dying(*args, **options))
+
+
+def arm_workers(client: Client, engine: str, phase: str, marker: Path, calls: int = 5) -> None:
+    """Let the first worker that makes its n-th call die."""
+    client.run(arm, engine, phase, calls, str(marker))

@@ -23,7 +23,7 @@ from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 from tests.daskdl.clusters import small_client
-from tests.daskdl.train.partitions import Counted
+from tests.daskdl.train.jobs import Counted
 from tests.daskdl.train.runs import problem
 
 

@@ -25,7 +25,7 @@ from daskdl.rows import Rows
 from daskdl.train.engines.job import Job, Tools, pack
 from daskdl.train.engines.on_cluster import OnCluster
 from daskdl.train.engines.tables import Tables
-from tests.daskdl.train.ratings import ITEMS, USERS, Recommender
+from tests.daskdl.train.jobs import ITEMS, USERS, Recommender
 from tests.daskdl.train.runs import fit, network, problem
 
 

@@ -14,9 +14,9 @@ from daskdl.data.sources.sql import from_table
 from daskdl.errors import TrainingError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import Adam
-from daskdl.train import Callback, Trainer
+from daskdl.train import Trainer
 from tests.daskdl.data.sources.postgres import PASSWORD, Server
-from tests.daskdl.train.runs import digest
+from tests.daskdl.train.runs import Do, digest
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = [pytest.mark.long, pytest.mark.kills, pytest.mark.timeout(600)]
@@ -43,22 +43,15 @@ def samples_of(server: Server) -> SampleSet:
     return table.stream(4, held="1 kB")
 
 
-class KillOnce(Callback):
-    """Kills all processes of a server after some iterations."""
-
-    def __init__(self, server: Server, after: int) -> None:
-        self.server, self.after, self.done = server, after, False
-
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        if iteration >= self.after and not self.done:
-            self.done = True
-            data = self.server.folder / "data" / "postmaster.pid"
-            first = psutil.Process(int(data.read_text().splitlines()[0]))
-            killed = [first, *first.children(recursive=True)]
-            for process in killed:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(killed, 30)
+def kill(server: Server) -> None:
+    """Kill all processes of a server."""
+    data = server.folder / "data" / "postmaster.pid"
+    first = psutil.Process(int(data.read_text().splitlines()[0]))
+    killed = [first, *first.children(recursive=True)]
+    for process in killed:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(killed, 30)
 
 
 def fitted(samples: SampleSet, **options: object) -> Trainer:
@@ -73,10 +66,10 @@ def test_a_run_says_so_and_goes_on_by_the_same_command(server, client, tmp_path,
     whole = fitted(samples_of(server), client=False)
     where = {"client": client, "engine": engine} if engine else {"client": False}
     run = {"checkpoint": tmp_path / "run", "checkpoint_every": 5, **where}
-    samples, kill = samples_of(server), KillOnce(server, 50)
+    samples, killing = samples_of(server), Do(50, lambda: kill(server))
     with pytest.raises(TrainingError, match=r"DataError: points.*expected to read it from Postgre"):
-        fitted(samples, callbacks=[kill], **run)
-    assert kill.done
+        fitted(samples, callbacks=[killing], **run)
+    assert killing.done
     server.start()
     assert digest(fitted(samples_of(server), **run)) == digest(whole)
     assert np.isfinite(whole.model.flat).all()

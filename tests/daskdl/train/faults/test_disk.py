@@ -11,8 +11,7 @@ from distributed import Client
 
 from daskdl.errors import CheckpointError
 from daskdl.train import Trainer
-from tests.daskdl.train.interrupted import iterations_in
-from tests.daskdl.train.runs import Do, digest, fit, problem
+from tests.daskdl.train.runs import Do, digest, fit, interrupt, iterations_in, problem
 from tests.disks import fill, remount, small_disk
 
 pytestmark = pytest.mark.usefixtures("short_groups")
@@ -96,9 +95,6 @@ def test_a_folder_that_is_taken_away_ends_the_run_which_goes_on_when_it_is_back(
 def test_a_truncated_checkpoint_is_told_and_the_one_before_taken(
     tmp_path, run, undisturbed, caplog
 ):
-    def interrupt():
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, Do(13, interrupt))
     assert iterations_in(tmp_path) == [12, 13]

@@ -16,12 +16,12 @@ import pytest
 
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import Linear, Module
-from tests.daskdl.train.phases import arm_workers
 from tests.daskdl.train.runs import (
     SAMPLES,
     Do,
     Kill,
     Once,
+    arm_workers,
     digest,
     fit,
     pids,

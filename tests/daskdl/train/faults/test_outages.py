@@ -17,8 +17,7 @@ from distributed.security import Security
 from daskdl.cluster import connect
 from daskdl.errors import ClusterError
 from tests.daskdl.clusters import small_client
-from tests.daskdl.train.interrupted import iterations_in
-from tests.daskdl.train.runs import Do, Once, die, digest, fit, problem
+from tests.daskdl.train.runs import Do, Once, die, digest, fit, iterations_in, problem
 
 ROOT = Path(__file__).resolve().parents[4]
 

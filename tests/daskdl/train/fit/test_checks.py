@@ -94,6 +94,7 @@ FITTING = [
     ({"epochs": 1, "shards": 0}, "shards: expected a whole number of at least 1, found 0"),
     ({"epochs": 1, "checkpoint_every": 0}, "checkpoint_every: expected a whole number"),
     ({"epochs": 1, "threads": "two"}, "threads: expected a whole number .* found 'two'"),
+    ({"epochs": 1, "wire": "f8"}, "wire: expected one of float32, bfloat16, found 'f8'"),
     ({"epochs": 1, "engine": "horse"}, "engine: expected one of auto, graph, gang, found 'horse'"),
     ({"epochs": 1, "validation": (1, 2)}, r"validation: expected a SampleSet, .*, found \(1, 2\)"),
     ({"epochs": 1, "callbacks": EarlyStopping()}, "callbacks: expected a list .* found <daskdl"),

@@ -20,8 +20,8 @@ from daskdl.metrics import MeanSquaredError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
-from daskdl.train.watch.callbacks import Callback
-from tests.daskdl.train.partitions import Counted, counted, most_alive
+from tests.daskdl.train.jobs import Counted, counted, most_alive
+from tests.daskdl.train.runs import Do, Interrupt, pids
 
 N = 37
 
@@ -58,18 +58,6 @@ def expected(batch_size):
     return [1.0] * (N - last) + [batch_size / last] * last if last else [1.0] * N
 
 
-class Kill(Callback):
-    """Kills a worker after the first group of iterations."""
-
-    def __init__(self, client):
-        self.client, self.killed = client, 0
-
-    def on_group_end(self, trainer, iteration):
-        if not self.killed:
-            self.killed = self.client.run(os.getpid)[min(self.client.nthreads())]
-            os.kill(self.killed, signal.SIGKILL)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gang", "graph"])
 def test_every_sample_once_whatever_the_workers(client, engine, short_groups):
@@ -102,26 +90,19 @@ def test_every_sample_once_although_a_worker_is_killed(client, samples, shuffle,
     options = {"client": client, "engine": "gang", "shuffle": shuffle}
     calm = seen(samples(), 5, **options)
     np.testing.assert_allclose(np.sort(calm), expected(5), rtol=1e-6)
-    kill = Kill(client)
+    kill = Do(1, lambda: os.kill(pids(client)[0], signal.SIGKILL))
     hit = seen(samples(), 5, callbacks=[kill], **options)
-    assert kill.killed
+    assert kill.done
     assert hit.tobytes() == calm.tobytes()
 
 
 def test_pooled_streams_go_on_where_they_were(tmp_path, short_groups):
     straight = seen(streams(), 5, epochs=3, client=False)
     options = {"epochs": 3, "client": False, "checkpoint": tmp_path, "checkpoint_every": 1}
-    with pytest.raises(RuntimeError, match="in the second epoch"):
-        seen(streams(), 5, callbacks=[Stopped()], **options)
+    stop = Interrupt(12, error=MemoryError)  # in the second epoch, amid which a checkpoint is
+    with pytest.raises(MemoryError):
+        seen(streams(), 5, callbacks=[stop], **options)
     assert seen(streams(), 5, **options).tobytes() == straight.tobytes()
-
-
-class Stopped(Callback):
-    """Ends a run in the second epoch, in whose middle a checkpoint has been written."""
-
-    def on_group_end(self, trainer, iteration):
-        if iteration == 12:
-            raise RuntimeError("in the second epoch")
 
 
 @pytest.mark.slow

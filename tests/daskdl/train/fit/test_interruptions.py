@@ -19,8 +19,7 @@ from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from daskdl.train.watch.callbacks import Logs
 from daskdl.train.watch.history import COLUMNS, History
-from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
-from tests.daskdl.train.runs import network, problem
+from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
 
 
 @pytest.mark.slow

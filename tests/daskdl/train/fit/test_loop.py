@@ -18,8 +18,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
 from daskdl.train.fit.loop import GroupSize, inside
-from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
-from tests.daskdl.train.runs import network, problem
+from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
 
 # --- checkpoints
 

@@ -23,7 +23,7 @@ from daskdl.metrics import F1, ROCAUC, MeanSquaredError
 from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, MSELoss, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from tests.daskdl.train.runs import digest, fit, network, problem
+from tests.daskdl.train.runs import Do, digest, fit, interrupt, network, problem
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -160,17 +160,6 @@ def test_a_weight_counts_as_so_many_copies():
 # --- interruptions
 
 
-class Interrupt(Callback):
-    """Raises what Ctrl-C raises, once, after so many iterations."""
-
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        if iteration >= self.after:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [3, 7, 11])
 def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(client, tmp_path, after):
@@ -180,7 +169,7 @@ def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(client, tmp_path
 
     whole = fit(problem(), validation=problem(3), callbacks=[BestModel()])
     first = options()
-    first["callbacks"].append(Interrupt(after))  # type: ignore[attr-defined]
+    first["callbacks"].append(Do(after, interrupt))
     with pytest.raises(KeyboardInterrupt):
         fit(problem(), client=client, **first)
     again = fit(problem(), **options())
@@ -266,14 +255,6 @@ def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path):
 
 
 # --- what is trained
-
-
-def test_samples_without_y_are_refused():
-    from daskdl.errors import DataError
-
-    samples = SampleSet.from_arrays(x=np.zeros((4, 5), np.float32))
-    with pytest.raises(DataError, match="y"):
-        Trainer(network(), MSELoss(), Adam(1e-3)).fit(samples, epochs=1, progress=False)
 
 
 @pytest.mark.parametrize("layer", [Conv2d(2, 3, 3, padding=1, seed=1), LayerNorm(2)])

@@ -188,14 +188,8 @@ class Tasks(Callback):
         time.sleep(self._pause)
 
 
-@pytest.fixture
-def groups_of_one() -> Any:
-    with dask.config.set({"daskdl.group-time": "1 us"}):
-        yield
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("groups_of_one")
+@pytest.mark.usefixtures("short_groups")
 def test_members_stay_from_group_to_group(client):
     tasks = Tasks(client)
     together = fit(problem(2), iterations=12, client=client, engine="gang", callbacks=[tasks])
@@ -207,7 +201,7 @@ def test_members_stay_from_group_to_group(client):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("groups_of_one")
+@pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize(("turn", "pause", "groups"), [(0, 0.0, 6), ("60 s", 1.5, 3)])
 def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
     client, turn, pause, groups
@@ -220,7 +214,7 @@ def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("groups_of_one")
+@pytest.mark.usefixtures("short_groups")
 def test_what_a_callback_asks_of_the_workers_is_done(client):
     answers: list[int] = []
 
@@ -233,7 +227,7 @@ def test_what_a_callback_asks_of_the_workers_is_done(client):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("groups_of_one")
+@pytest.mark.usefixtures("short_groups")
 def test_others_have_a_turn(client):
     begun, done = threading.Event(), threading.Event()
 
@@ -259,7 +253,7 @@ def test_others_have_a_turn(client):
     assert done.is_set()
 
 
-@pytest.mark.usefixtures("groups_of_one")
+@pytest.mark.usefixtures("short_groups")
 def test_workers_that_are_threads_of_this_process_are_a_gang():
     with small_client(2) as client:
         together = fit(problem(), iterations=6, client=client, engine="gang")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from daskdl.collective.codec import round_in_place
 from daskdl.collective.errors import BrokenGangError
 from daskdl.data import Batches
-from daskdl.errors import SettingsError
 from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.member import run_groups
 from daskdl.train.gang.members import Gang, cut, put_together
@@ -108,8 +107,3 @@ def test_training_still_converges():
     first = fit(problem(), iterations=1).history["loss"][0]
     assert losses[1] < first / 2
     assert losses[1] < 1.1 * losses[0]
-
-
-def test_another_format_is_refused():
-    with pytest.raises(SettingsError, match="wire: expected one of float32, bfloat16, found 'f8'"):
-        fit(problem(), wire="f8")

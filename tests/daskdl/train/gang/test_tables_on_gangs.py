@@ -18,7 +18,7 @@ from daskdl.optim import SGD, Adagrad, Adam, ClipNorm
 from daskdl.train import Trainer
 from daskdl.train.engines.tables import Tables
 from daskdl.train.fit.checkpoint import CheckpointFolder
-from tests.daskdl.train.ratings import Recommender, digest_of_all, fit_ratings, ratings
+from tests.daskdl.train.jobs import Recommender, digest_of_all, fit_ratings, ratings
 from tests.daskdl.train.runs import Once, check_same_bits, die
 
 
@@ -28,10 +28,16 @@ def undisturbed() -> str:
 
 
 @pytest.mark.slow
-def test_any_number_of_workers_gives_the_bits_of_one_process(client_of):
-    clipped = ClipNorm(Adam(0.05), 0.01)  # every member steps all rows
-    for options in ({"validation": ratings(2)}, {"method": clipped}):
-        check_same_bits(partial(fit_ratings, **options), client_of, [(2, "gang"), (3, "gang")])
+@pytest.mark.parametrize(
+    ("workers", "run"),
+    [
+        ((2, 3), partial(fit_ratings, validation=ratings(2))),
+        ((2, 3), partial(fit_ratings, method=ClipNorm(Adam(0.05), 0.01))),  # members step all rows
+        ((2,), partial(fit_ratings, ratings(7), batch_size=2, iterations=12)),  # none of some
+    ],
+)
+def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, workers, run):
+    check_same_bits(run, client_of, [(n, "gang") for n in workers])
 
 
 @pytest.mark.slow
@@ -53,12 +59,6 @@ def test_rows_are_stepped_with_the_threads_of_the_job(client):
     with dask.config.set({"daskdl.threads": 1}):
         fitted = fit_ratings(method=Modest(0.05), client=client, engine="gang", iterations=3)
     assert len(fitted.history) == 3
-
-
-@pytest.mark.slow
-def test_batches_without_samples_of_some_shards(client_of):
-    run = partial(fit_ratings, ratings(7), batch_size=2, iterations=12)
-    check_same_bits(run, client_of, [(2, "gang")])
 
 
 @pytest.mark.kills

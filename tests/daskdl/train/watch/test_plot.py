@@ -21,8 +21,7 @@ from daskdl.train import Callback, LivePlot, TensorBoard
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.watch.history import History
 from daskdl.train.watch.plot import POINTS
-from tests.daskdl.train.interrupted import Interrupt
-from tests.daskdl.train.runs import fit, problem
+from tests.daskdl.train.runs import Interrupt, fit, problem
 
 
 @pytest.fixture(autouse=True)
