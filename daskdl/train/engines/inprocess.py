@@ -24,9 +24,8 @@ from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.predict.evaluation import combined
 from daskdl.train.engines import step, whole_batch
 from daskdl.train.engines.ahead import Ahead, Place
-from daskdl.train.engines.evaluation import evaluate
 from daskdl.train.engines.gradient import add
-from daskdl.train.engines.job import Job
+from daskdl.train.engines.job import Job, evaluate
 from daskdl.train.engines.step import State, Vector
 
 

@@ -1,4 +1,4 @@
-"""Job: what every task of a run needs, sent to a worker once and unpacked once per thread."""
+"""Job: what all tasks of a run need, sent to a worker once, unpacked in each thread; validation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
+from numpy.typing import NDArray
 
+from daskdl.cluster.failures import naming
+from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.metrics import Metric
 from daskdl.nn import Buffer, Module, Parameter
 from daskdl.optim import Method
+from daskdl.predict.evaluation import Evaluation, evaluate_partition
 from daskdl.predict.measures import Measures
+from daskdl.tensor import no_grad
 
 _unpacked = threading.local()
 
@@ -123,3 +130,16 @@ def _buffer(shape: tuple[int, ...]) -> Buffer:
 def _short(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def evaluate(
+    job: Job, weights: NDArray[np.float32], partition: Partition, shard: int, batch_size: int
+) -> Evaluation:
+    """Return a shard's part of a validation of the job's weights."""
+    budget, where = thread_budget(job.threads), naming(f"validation, shard {shard}")
+    with budget, computing_in(job.precision), where, no_grad():
+        tools = job.tools()
+        model = tools.model.eval()
+        model.restore(weights, copy=False)
+        functions, seeds = tools.validation_functions, (job.seed, shard)
+        return evaluate_partition(model, tools, functions, partition, batch_size, seeds)

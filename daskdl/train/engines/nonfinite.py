@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,6 @@ def finite(values: NDArray[np.float32]) -> bool:
         return bool(np.isfinite(np.add.reduce(values)) or np.isfinite(values).all())
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A call of a module that returned what is not finite."""
-
-    name: str
-    kind: str
-    found: str
-    given: str  # what of its inputs is not finite
-
-
 def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> str:
     """Return a sentence that names the first module in which something is not finite.
 
@@ -56,12 +45,8 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     first, order = _first(model, as_inputs(nested(batch, "x")), seed)
     if spoilt:
         where = f"the weights were not finite before it, first {spoilt[0]}"
-    elif first is not None:
-        input_told = first.given or "its input was finite"
-        where = (
-            f"the first module whose output is not finite is {first.name} ({first.kind}): "
-            f"{first.found}; {input_told}"
-        )
+    elif first:
+        where = f"the first module whose output is not finite is {first}"
     elif wanted == "loss" or not gradients:
         inputs = "; ".join(
             f"{name} has {_bad(batch[name])}" for name in sorted(batch) if _bad(batch[name])
@@ -79,24 +64,24 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     return f"expected a finite {wanted}, found {value}; {where}; {WHAT_TO_DO}"
 
 
-def _first(model: Module, x: Any, seed: int) -> tuple[_Seen | None, list[str]]:
+def _first(model: Module, x: Any, seed: int) -> tuple[str, list[str]]:
     """Return the first call whose result is not finite, and the modules in order of being done."""
-    seen: list[_Seen] = []
+    told: list[str] = []
     order: list[str] = []
 
     def look(name: str, module: Module, inputs: tuple[Any, ...], result: Any) -> None:
         order.append(name)
-        if not seen and _bad(result):
-            bad_inputs = _bad(inputs)
-            note = f"its input already had {bad_inputs}" if bad_inputs else ""
-            seen.append(_Seen(name or "the model", type(module).__name__, _bad(result), note))
+        if not told and _bad(result):
+            kind, before = type(module).__name__, _bad(inputs)
+            note = f"its input already had {before}" if before else "its input was finite"
+            told.append(f"{name or 'the model'} ({kind}): {_bad(result)}; {note}")
 
     # Running statistics change in a pass: they are put back.
     buffers = model.flat_buffers.copy()
     with no_grad(), drawing(seed), np.errstate(all="ignore"), watched(model, look):
         call(model, x)
     model.flat_buffers[:] = buffers
-    return (seen[0] if seen else None), order
+    return "".join(told), order
 
 
 def _bad(value: Any) -> str:

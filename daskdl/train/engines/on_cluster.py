@@ -20,8 +20,7 @@ from daskdl.data.functions import name_of
 from daskdl.data.on_workers.shards import Shards
 from daskdl.predict.evaluation import Evaluation, combined
 from daskdl.train.engines import step
-from daskdl.train.engines.evaluation import evaluate
-from daskdl.train.engines.job import Job
+from daskdl.train.engines.job import Job, evaluate
 from daskdl.train.engines.step import State
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from daskdl.train.watch.callbacks import Callback
 from daskdl.train.watch.history import History
 
 if TYPE_CHECKING:
+    from daskdl.train.fit.loop import Loop
     from daskdl.train.fit.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -190,15 +191,8 @@ def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
         places[kind] += 1
 
 
-class Run(Protocol):
-    """A fit under way: its state has the iterations done, of all there are to do."""
-
-    state: State
-    total: int
-
-
 @contextmanager
-def interruptions_told(run: Run, folder: Any) -> Iterator[None]:
+def interruptions_told(run: Loop, folder: Any) -> Iterator[None]:
     """Say in the KeyboardInterrupt of Ctrl-C how far a run is; a script ends on it with one line.
 
     A process that nobody rescues ends as Ctrl-C ends it, by the signal. The folder is that of

@@ -119,7 +119,7 @@ class GangEngine(OnCluster):
             self._at = -1
             raise
         self._sent_slices.clear()
-        return State(result.weights, result.slots, self._at, result.records)
+        return result
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean loss over all validation samples, and each metric of them."""

@@ -14,7 +14,7 @@ from daskdl.collective.parts import join
 from daskdl.data.batches import Share
 from daskdl.predict.measures import Measured, plain, statistics_of
 from daskdl.train.engines.job import Job
-from daskdl.train.engines.step import Record
+from daskdl.train.engines.step import Record, State
 from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.members import Gang, Slice, Slots, Vector, put_together
 
@@ -69,17 +69,8 @@ def noted(note: Sequence[Any]) -> list[Share]:
     return shares
 
 
-@dataclass(frozen=True)
-class Result:
-    """The outcome of a group: weights and state of all members, and the iterations' records."""
-
-    weights: Vector = field(repr=False)
-    slots: Slots = field(repr=False)
-    iteration: int
-    records: tuple[Record, ...]
-
-    def __sizeof__(self) -> int:
-        return self.weights.nbytes + sum(slot.nbytes for slot in self.slots.values())
+#: The outcome of a group: weights and state of all members, and the iterations' records.
+Result = State
 
 
 @dataclass(frozen=True)

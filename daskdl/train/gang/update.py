@@ -27,7 +27,19 @@ from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.members import Gang, Slots, Vector
 
 
-class SlicedUpdate:
+class _Update:
+    """One member's place in the vector, and what it makes steps with."""
+
+    def __init__(self, job: Job, gang: Gang, comm: Communicator) -> None:
+        self._job, self._comm = job, comm
+        self._model = job.tools().model
+        self._tables, self._size = Tables.of(self._model.joined), self._model.vector.size
+        self._place = partial(slice_of, size=self._size, unit=gang.unit)
+        self._members = len(gang.addresses)
+        self._owned = list(map(self._place, comm.plan.owned))
+
+
+class SlicedUpdate(_Update):
     """Steps this member's numbers by a method of its slices, and gathers all members' new weights.
 
     The model's own vector has all weights, rounded where messages are; the numbers that updates are
@@ -38,12 +50,8 @@ class SlicedUpdate:
     sliced = True
 
     def __init__(self, job: Job, gang: Gang, comm: Communicator, method: Method) -> None:
-        self._job, self._comm, self._method = job, comm, method
-        self._model, self._codec = job.tools().model, codec_of(job.rounded)
-        self._tables, self._size = Tables.of(self._model.joined), self._model.vector.size
-        self._place = partial(slice_of, size=self._size, unit=gang.unit)
-        self._members = len(gang.addresses)
-        self._owned = list(map(self._place, comm.plan.owned))
+        super().__init__(job, gang, comm)
+        self._method, self._codec = method, codec_of(job.rounded)
         end = self._model.flat.size  # of the parameters; behind them are buffers
         self._parameters = sum(max(0, min(s.stop, end) - s.start) for s in self._owned)
         self._starts = job.tools().optimizer.term_starts(end)
@@ -144,21 +152,13 @@ class SlicedUpdate:
         return terms, [rows.values[:, 0] for rows in gathered]
 
 
-class WholeUpdate:
+class WholeUpdate(_Update):
     """Gathers the gradient of all members, each of which then makes the whole step.
 
     For methods that can only step the whole vector, such as LBFGS.
     """
 
     sliced = False
-
-    def __init__(self, job: Job, gang: Gang, comm: Communicator) -> None:
-        self._job, self._comm = job, comm
-        self._model = job.tools().model
-        self._tables, self._size = Tables.of(self._model.joined), self._model.vector.size
-        self._place = partial(slice_of, size=self._size, unit=gang.unit)
-        self._members = len(gang.addresses)
-        self._owned = list(map(self._place, comm.plan.owned))
 
     @property
     def weights(self) -> Vector:

@@ -30,13 +30,10 @@ class Callback:
     ...     def on_epoch_end(self, trainer, epoch, logs):
     ...         print(f"epoch {epoch}: {logs['samples']:.0f} samples")
     ...         return epoch == 1  # enough
-    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl import Trainer
     >>> from daskdl.optim import SGD
-    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
-    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
-    >>> history = trainer.fit(
-    ...     samples, epochs=9, batch_size=4, callbacks=[Tell()], client=False, progress=False
-    ... )
+    >>> trainer, x = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1)), np.ones((4, 1))
+    >>> history = trainer.fit(x, x, epochs=9, batch_size=4, callbacks=[Tell()], progress=False)
     epoch 0: 4 samples
     epoch 1: 4 samples
     """
@@ -120,14 +117,11 @@ class EarlyStopping(_Watching):
 
     Examples
     --------
-    >>> from daskdl.data import SampleSet
+    >>> from daskdl import Trainer
     >>> from daskdl.optim import SGD
-    >>> from daskdl.train import Trainer
-    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
-    >>> samples = SampleSet.from_arrays(x=x, y=y)
-    >>> trainer = Trainer(nn.Linear(2, 1), nn.MSELoss(), SGD(0.0))
+    >>> trainer, x = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.0)), np.ones((8, 1))
     >>> stop = EarlyStopping(patience=2)
-    >>> trainer.fit(samples, epochs=50, batch_size=8, callbacks=[stop], progress=False)
+    >>> trainer.fit(x, x, epochs=50, batch_size=8, callbacks=[stop], progress=False)
     History(3 iterations, 3 epochs, loss=...)
     """
 
@@ -163,14 +157,11 @@ class BestModel(_Watching):
 
     Examples
     --------
-    >>> from daskdl.data import SampleSet
+    >>> from daskdl import Trainer
     >>> from daskdl.optim import SGD
-    >>> from daskdl.train import Trainer
-    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
-    >>> samples = SampleSet.from_arrays(x=x, y=y)
+    >>> trainer, x = Trainer(nn.Linear(1, 1, seed=0), nn.MSELoss(), SGD(0.1)), np.ones((8, 1))
     >>> best = BestModel()
-    >>> trainer = Trainer(nn.Linear(2, 1, seed=0), nn.MSELoss(), SGD(0.1))
-    >>> history = trainer.fit(samples, epochs=3, batch_size=8, callbacks=[best], progress=False)
+    >>> history = trainer.fit(x, x, epochs=3, batch_size=8, callbacks=[best], progress=False)
     >>> best.best_epoch, best.monitor
     (2, None)
     """

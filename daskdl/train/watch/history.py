@@ -42,11 +42,10 @@ class History:
 
     Examples
     --------
-    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl import Trainer
     >>> from daskdl.optim import SGD
-    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
-    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
-    >>> history = trainer.fit(samples, epochs=3, batch_size=4, client=False, progress=False)
+    >>> trainer, x = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1)), np.ones((4, 1))
+    >>> history = trainer.fit(x, x, epochs=3, batch_size=4, progress=False)
     >>> len(history), len(history.epochs), bool(history["loss"][2] < history["loss"][0])
     (3, 3, True)
     """

@@ -37,13 +37,10 @@ class TensorBoard(Callback):
 
     Examples
     --------
-    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl import Trainer
     >>> from daskdl.optim import SGD
-    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
-    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
-    >>> history = trainer.fit(
-    ...     samples, epochs=1, batch_size=4, callbacks=[TensorBoard("run")], progress=False
-    ... )
+    >>> trainer, x = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1)), np.ones((4, 1))
+    >>> history = trainer.fit(x, x, epochs=1, callbacks=[TensorBoard("run")], progress=False)
     >>> from pathlib import Path
     >>> [path.name.split(".")[0] for path in Path("run").iterdir()]
     ['events']

@@ -20,7 +20,7 @@ from daskdl.data.on_workers import shards
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam, Method
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from daskdl.train.engines import evaluation, gradient, step
+from daskdl.train.engines import gradient, job, step
 from daskdl.train.watch.callbacks import Logs
 
 SAMPLES = 53
@@ -248,13 +248,13 @@ CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
     ("graph", "reduce"): (gradient, "add", ""),
     ("graph", "update"): (step, "next_state", ""),
     ("graph", "broadcast"): (step, "next_weights", ""),
-    ("graph", "validation"): (evaluation, "evaluate", ""),
+    ("graph", "validation"): (job, "evaluate", ""),
     ("gang", "load"): (shards, "load_shard", ""),
     ("gang", "gradient"): (step, "gradient", ""),
     ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
     ("gang", "update"): (step, "update", ""),
     ("gang", "broadcast"): (exchange.Exchange, "swap", "weights"),
-    ("gang", "validation"): (evaluation, "evaluate", ""),
+    ("gang", "validation"): (job, "evaluate", ""),
 }
 
 

@@ -19,8 +19,7 @@ from daskdl.nn import L1Loss, Linear, Module, MSELoss, Sequential
 from daskdl.optim import SGD
 from daskdl.predict.evaluation import Evaluation, combined
 from daskdl.train import Trainer
-from daskdl.train.engines.evaluation import evaluate
-from daskdl.train.engines.job import Job
+from daskdl.train.engines.job import Job, evaluate
 from tests.daskdl.train.jobs import N, by_hand, new_job, samples
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)

@@ -18,8 +18,8 @@ from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.tensor import recording
 from daskdl.train.engines import step
-from daskdl.train.engines.evaluation import evaluate
 from daskdl.train.engines.gradient import Clocks, Gradient, add
+from daskdl.train.engines.job import evaluate
 from daskdl.train.engines.step import State
 from daskdl.train.fit.trial import check_sample
 from tests.daskdl.train.jobs import N, by_hand, new_job, raising, samples

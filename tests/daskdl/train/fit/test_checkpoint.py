@@ -151,22 +151,19 @@ def test_what_no_checkpoint_can_hold_is_refused(tmp_path, value):
 # --- what is damaged
 
 
-def truncate(folder: Path) -> None:
-    state = folder / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-3])
+STATE, MANIFEST, SUMS = "state.safetensors", "manifest.json", "SHA256SUMS"
+Damage = Callable[[Path], None]
 
 
-def flip(folder: Path) -> None:
-    state = folder / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-1] + b"\xff")
+def rewritten(name: str, change: Callable[[bytes], bytes]) -> Damage:
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
 
 
-def lose(folder: Path) -> None:
-    (folder / "state.safetensors").unlink()
+def lost(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
 
 
-def garble(folder: Path) -> None:
-    (folder / "manifest.json").write_bytes(b"\xff\x00{")
+truncate, garble = rewritten(STATE, lambda data: data[:-3]), rewritten(MANIFEST, lambda _: b"\xff{")
 
 
 def flip_the_iteration(folder: Path) -> None:
@@ -184,16 +181,12 @@ def sum_up(folder: Path) -> None:
     (folder / "SHA256SUMS").write_text("".join(lines))
 
 
-def lose_the_sums(folder: Path) -> None:
-    (folder / "SHA256SUMS").unlink()
-
-
 def another_kind(folder: Path) -> None:
     (folder / "manifest.json").write_text('["another program"]')
     sum_up(folder)
 
 
-def change(key: str, value: object) -> Callable[[Path], None]:
+def change(key: str, value: object) -> Damage:
     def changed(folder: Path) -> None:
         manifest = json.loads((folder / "manifest.json").read_text())
         manifest[key] = value
@@ -212,10 +205,10 @@ def of_the_first_format(folder: Path) -> None:
     manifest["sha256"] = {"state.safetensors": hashlib.sha256(state).hexdigest()}
     manifest["format"] = "daskdl-checkpoint-1"
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    lose_the_sums(folder)
+    lost(SUMS)(folder)
 
 
-def old_and(damage: Callable[[Path], None]) -> Callable[[Path], None]:
+def old_and(damage: Damage) -> Damage:
     def done(folder: Path) -> None:
         of_the_first_format(folder)
         damage(folder)
@@ -226,11 +219,11 @@ def old_and(damage: Callable[[Path], None]) -> Callable[[Path], None]:
 
 DAMAGE = [
     (truncate, "state.safetensors: expected the sha256"),
-    (flip, "state.safetensors: expected the sha256"),
-    (lose, "No such file"),
+    (rewritten(STATE, lambda data: data[:-1] + b"\xff"), "state.safetensors: expected the sha256"),
+    (lost(STATE), "No such file"),
     (garble, "manifest.json: expected the sha256"),
     (flip_the_iteration, "manifest.json: expected the sha256"),
-    (lose_the_sums, "SHA256SUMS: expected the sha256 of the other files, found no such"),
+    (lost(SUMS), "SHA256SUMS: expected the sha256 of the other files, found no such"),
     (another_kind, "expected format 'daskdl-checkpoint-2', found None"),
     (change("format", "daskdl-checkpoint-9"), "found 'daskdl-checkpoint-9'"),
     (change("identity", None), r"manifest.json: expected 'identity' as dict, found None"),
