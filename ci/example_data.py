@@ -1,8 +1,9 @@
-"""Data of the examples: made for pictures of the documentation, and real out of wheels."""
+"""Examples as modules, and data for them: made for pictures, and real out of wheels."""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import math
 import shutil
@@ -11,10 +12,20 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def example(name: str) -> Any:
+    """Import an example, as it finds the others beside it."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(EXAMPLES))
+    return importlib.import_module(name)
 
 
 def landscape(rng: np.random.Generator, side: int = 240) -> np.ndarray:

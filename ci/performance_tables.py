@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ci.bench.engine_control import Row, of_a_turn
+from ci.bench.engine.control import Row, of_a_turn
 from ci.bench.timing import geometric_mean
 from daskdl.scaling.measure import PARTS
 from daskdl.scaling.workloads import workload

@@ -7,9 +7,7 @@ Each calls functions of its example on data that are generated here, small enoug
 from __future__ import annotations
 
 import argparse
-import importlib
 import io
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,11 +21,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import daskdl
-from ci.example_data import clothes, landscape, spoken, wardrobe
+from ci.example_data import clothes, example, landscape, spoken, wardrobe
 from daskdl import SampleSet, Trainer, nn
 from daskdl.optim import Adam
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 #: Inches of a picture, of which each has 100 pixels.
 SIZE = (4.0, 2.6)
 #: Function that draws, and what the picture shows, by the name of the example.
@@ -43,13 +40,6 @@ def of(name: str, shows: str) -> Callable[[Callable[[Figure], None]], Callable[[
         return function
 
     return keep
-
-
-def example(name: str) -> Any:
-    """Import an example, as it finds the others beside it."""
-    if str(EXAMPLES) not in sys.path:
-        sys.path.insert(0, str(EXAMPLES))
-    return importlib.import_module(name)
 
 
 def write(folder: Path) -> None:

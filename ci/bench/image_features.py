@@ -11,9 +11,7 @@ workers. Ratios above 1 are ours.
 from __future__ import annotations
 
 import argparse
-import importlib
 import io
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -29,8 +27,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from ci.bench.runtimes import by_onnxruntime
+from ci.bench.inference.runtimes import by_onnxruntime
 from ci.bench.timing import turns
+from ci.example_data import example
 from daskdl import SampleSet, connect
 from daskdl.interop import onnx
 from daskdl.kernels.detection.matching import decoded
@@ -41,7 +40,6 @@ from daskdl.nn import Module
 
 #: Stages that move pictures and do not compute.
 MOVING = ("read", "crop", "write")
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 #: Height and width of the pictures, as a shop's are.
 HEIGHT, WIDTH = 360, 480
 #: Side, and pictures of a call, of the networks.
@@ -49,13 +47,6 @@ CROP, TOGETHER = 224, 32
 
 #: From pictures (N, H, W, 3) float32 to what a network gives of them.
 Network = Callable[[np.ndarray], list[np.ndarray]]
-
-
-def example(name: str) -> Any:
-    """Return an example as Python imports it when it is run."""
-    if str(EXAMPLES) not in sys.path:
-        sys.path.insert(0, str(EXAMPLES))
-    return importlib.import_module(name)
 
 
 def write_store(path: Path, count: int) -> None:
@@ -94,7 +85,7 @@ def runtime(path: Path, outputs: int) -> Network:
 
 def loop(store: Path, out: Path, detect: Network, describe: Network, priors: Any, side: int) -> int:
     """Do by a plain loop what the example does; return the pictures with features."""
-    file, done = pq.ParquetFile(store), 0
+    file, done, pixels_of = pq.ParquetFile(store), 0, example("image_features").pixels_of
     for group in range(file.num_row_groups):
         batch, rows = file.read_row_group(group).to_pydict(), []
         for start in range(0, len(batch["name"]), TOGETHER):
@@ -110,7 +101,7 @@ def loop(store: Path, out: Path, detect: Network, describe: Network, priors: Any
             for i, picture in enumerate(pictures):
                 best, label = np.unravel_index(chances[i].argmax(), chances[i].shape)
                 edges = decoded(offsets[i, best : best + 1], priors[best : best + 1])[0]
-                left, top, right, bottom = pixels(edges, picture)
+                left, top, right, bottom = pixels_of(edges, picture)
                 crops.append(picture[top:bottom, left:right])
                 about.append((batch["name"][start + i], [left, top, right, bottom],
                               float(chances[i, best, label]), int(label)))  # fmt: skip
@@ -129,14 +120,6 @@ def seen(pictures: list[np.ndarray], side: int) -> np.ndarray:
     """Return pictures as a network sees them, float32 (N, side, side, 3)."""
     small = np.stack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in pictures])
     return (small.astype(np.float32) - np.float32(127.5)) * np.float32(1 / 63.75)
-
-
-def pixels(edges: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]:
-    """Return a box inside of a picture, in whole pixels and at least one wide and high."""
-    height, width = picture.shape[:2]
-    left, top = (int(np.clip(edges[k] * n, 0, n - 1)) for k, n in ((0, width), (1, height)))
-    right = int(np.clip(np.ceil(edges[2] * width), left + 1, width))
-    return left, top, right, int(np.clip(np.ceil(edges[3] * height), top + 1, height))
 
 
 def ours(store: Path, out: Path, models: tuple[Module, Module], side: int) -> Any:

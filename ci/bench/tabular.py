@@ -24,8 +24,9 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from distributed import Client, LocalCluster
+from distributed import Client
 
+from daskdl.cluster import connect
 from daskdl.metrics import Accuracy
 from daskdl.models import TabularNet
 from daskdl.optim import AdamW
@@ -33,11 +34,6 @@ from daskdl.optim.schedules import OneCycle
 from daskdl.train import Trainer
 
 PARTITIONS = 8
-#: A cluster without a dashboard.
-QUIET: dict[str, Any] = {
-    "dashboard_address": "127.0.0.1:0",
-    "scheduler_kwargs": {"dashboard": False},
-}
 TREES = 300
 #: Values of a category above which scikit-learn's histogram has no place for it.
 HISTOGRAM = 255
@@ -167,8 +163,7 @@ def main() -> None:
     }
     with (
         dask.config.set({"dataframe.convert-string": False}),
-        LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster,
-        Client(cluster) as client,
+        connect("local", workers=2) as client,
     ):
         for name, table in tables.items():
             if options.only not in (None, name):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ci.bench.runtimes import by_onnxruntime, by_openvino
+from ci.bench.inference.runtimes import by_onnxruntime, by_openvino
 from ci.bench.timing import Case, options_of, raced
 from daskdl import quantize, text
 from daskdl.kernels.runtime.threads import threads

@@ -16,7 +16,7 @@ import dask
 import numpy as np
 import torch
 
-from ci.bench.engine_contestants import Pair, Step, free_port, gloo
+from ci.bench.engine.contestants import Pair, Step, free_port, gloo
 from ci.bench.timing import Case, options_of, raced
 from daskdl.cluster import connect
 from daskdl.data import SampleSet

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ci import chaos, example_data
-from ci.bench import examples, images, overhead, training
+from ci.bench import examples, images, overhead
 from ci.bench.data import WIDTH, write
-from ci.bench.training_cases import NETWORKS, Network
+from ci.bench.training import __main__ as training
+from ci.bench.training.cases import NETWORKS, Network
 from daskdl import nn, optim
 from daskdl.data import SampleSet
 

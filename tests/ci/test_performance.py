@@ -9,8 +9,11 @@ from dataclasses import asdict
 import pytest
 
 from ci import parity, performance, performance_tables
-from ci.bench import engine, engine_control, timing, training
+from ci.bench import timing
+from ci.bench.engine import __main__ as engine
+from ci.bench.engine import control
 from ci.bench.timing import Times
+from ci.bench.training import __main__ as training
 from daskdl.scaling.measure import Row
 from daskdl.scaling.report import as_dict
 from tests.daskdl.scaling.tiny import run
@@ -63,8 +66,8 @@ def test_other_names_are_told_which_there_are(capsys):
 
 
 CONTROL = [
-    engine_control.Row("gang", 32, 10, 20.0, 1.0, 15.0, 0.004, 5.0, 30.0, 9.0, 0.05),
-    engine_control.Row("forms", 32, 10, 40.0, 3.0, 15.0, 0.019, 5.0, 90.0, 9.0, 0.05),
+    control.Row("gang", 32, 10, 20.0, 1.0, 15.0, 0.004, 5.0, 30.0, 9.0, 0.05),
+    control.Row("forms", 32, 10, 40.0, 3.0, 15.0, 0.019, 5.0, 90.0, 9.0, 0.05),
 ]
 ROWS = {
     "kernels": [

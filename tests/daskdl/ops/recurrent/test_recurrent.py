@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci.bench import peers
+from ci.bench.kernels import peers
 from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor

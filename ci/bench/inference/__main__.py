@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.inference_cases import CASES, SEED, Inferred
-from ci.bench.runtimes import (
+from ci.bench.inference.cases import CASES, SEED, Inferred
+from ci.bench.inference.runtimes import (
     by_onnxruntime,
     by_openvino,
     openvino_int8,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ci.bench.training_peers import convolution
+from ci.bench.training.peers import convolution
 
 
 class Side(nn.Module):

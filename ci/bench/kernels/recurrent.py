@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ci.bench import peers
+from ci.bench.kernels import peers
 from ci.bench.timing import Case
 from daskdl import ops
 from daskdl.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Cost of control at many workers: ``python -m ci.bench.engine_control``, waiting as computing.
+"""Cost of control at many workers: ``python -m ci.bench.engine.control``, waiting as computing.
 
 All workers are on this machine, many in one process and each with one thread, and wait in the
 forward pass; what they exchange is a vector of 16 numbers a worker. So wall time says little beyond

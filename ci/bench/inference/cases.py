@@ -75,7 +75,8 @@ def _own(name: str, *arguments: Any) -> Callable[[], Any]:
     def make() -> Any:
         import torch
 
-        from ci.bench import inference_peers, training_peers
+        from ci.bench.inference import peers as inference_peers
+        from ci.bench.training import peers as training_peers
 
         torch.manual_seed(SEED)
         found = getattr(training_peers, name, None) or getattr(inference_peers, name)

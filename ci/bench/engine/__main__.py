@@ -19,8 +19,8 @@ from typing import Any
 
 import dask
 
-from ci.bench import engine_control
-from ci.bench.engine_contestants import (
+from ci.bench.engine import control
+from ci.bench.engine.contestants import (
     Pair,
     apart,
     by_comm,
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:2] == ["--part", "control"]:
-        return engine_control.main(words[2:])
+        return control.main(words[2:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     part = "measure this instead; comes first, and has options of its own"
     parser.add_argument("--part", choices=["control"], help=part)

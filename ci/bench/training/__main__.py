@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ci.bench.timing import Case, Row, budgets, line, options_of, overall, race, write_json
-from ci.bench.training_cases import NETWORKS, Network
+from ci.bench.training.cases import NETWORKS, Network
 from daskdl.kernels.runtime.precision import PRECISIONS
 
 #: Our own steps in float32, beside those in another precision.

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from ci.bench.timing import Case, options_of, raced
 
-#: Each is a function ``cases`` of a module ``ci.bench.kernels_<family>``, or of another one named
+#: Each is a function ``cases`` of a module ``ci.bench.kernels.<family>``, or of another one named
 #: here ``cases_<family>``: () -> iterator of Case.
 FAMILIES = (
     "conv2d",
@@ -27,7 +27,7 @@ BESIDE = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
 def cases(families: Sequence[str]) -> Iterator[Case]:
     """Yield the cases of some families."""
     for family in families:
-        module = import_module(f"ci.bench.kernels_{BESIDE.get(family, family)}")
+        module = import_module(f"ci.bench.kernels.{BESIDE.get(family, family)}")
         yield from getattr(module, f"cases_{family}" if family in BESIDE else "cases")()
 
 

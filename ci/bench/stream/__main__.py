@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ci.bench.stream_peers import streamz_drain
+from ci.bench.stream.peers import plain_loop, streamz_drain
 from ci.kafka import broker, make_topics, produce, read_all
 from daskdl.cluster import connect
 from daskdl.data.text import Vocabulary
@@ -33,6 +34,7 @@ from daskdl.stream.worker.latency import Histogram
 
 PARTITIONS, WORDS, LENGTH, CLASSES = 8, 5000, 32, 10
 SHARES = 0.25, 0.5, 0.75, 0.9
+SPAWN = multiprocessing.get_context("spawn")
 
 
 def model_file(folder: Path) -> Path:
@@ -59,24 +61,20 @@ def answered_per_second(servers: str, topic: str) -> float:
     return (len(stamps) - 1) * 1000 / max(1, max(stamps) - min(stamps))
 
 
-class Sender:
-    """Sends texts at a rate, from a process of its own."""
+def send(servers: str, topic: str, rate: float, count: int) -> None:
+    """Send texts at a rate; in a process of its own."""
+    from confluent_kafka import Producer
 
-    def __init__(self, servers: str, topic: str, rate: float, seconds: float) -> None:
-        code = (
-            "import sys, time; from confluent_kafka import Producer; from ci.bench.stream import "
-            "texts; s, t, r, n = sys.argv[1:]; r = float(r); n = int(n); v = texts(2000); "
-            "p = Producer({'bootstrap.servers': s, 'linger.ms': 0}); b = time.time(); i = 0\n"
-            "while i < n:\n"
-            "    due = min(n, int((time.time() - b) * r) + 1)\n"
-            "    while i < due:\n"
-            f"        p.produce(t, v[i % 2000], partition=i % {PARTITIONS}); i += 1\n"
-            "    p.poll(0); time.sleep(0.001)\n"
-            "p.flush()\n"
-        )
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, servers, topic, str(rate), str(int(rate * seconds))]
-        )
+    values, producer = texts(2000), Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    began, i = time.time(), 0
+    while i < count:
+        due = min(count, int((time.time() - began) * rate) + 1)
+        while i < due:
+            producer.produce(topic, values[i % 2000], partition=i % PARTITIONS)
+            i += 1
+        producer.poll(0)
+        time.sleep(0.001)
+    producer.flush()
 
 
 def ours(
@@ -84,7 +82,7 @@ def ours(
     seconds: float = 0.0, soak: list[dict[str, float]] | None = None,
 ) -> Histogram:  # fmt: skip
     """Answer what is there, or what a sender sends; return the latencies of the latter."""
-    brokers, sending = Brokers(servers), list[Sender]()
+    brokers, sending = Brokers(servers), list[Any]()
     warm, looked = Histogram(), [0.0]
 
     def watch(stream: Stream) -> None:
@@ -92,12 +90,10 @@ def ours(
         read = sum(len(r.positions) for r in workers.values())
         if not sending and read == PARTITIONS and all(r.ended for r in workers.values()):
             warm.counts += stream.status.latency().counts
-            sending.append(Sender(servers, name, rate, seconds))
-        if (
-            sending
-            and sending[0].process.poll() is not None
-            and all(r.ended for r in workers.values())
-        ):
+            put = servers, name, rate, int(rate * seconds)
+            sending.append(SPAWN.Process(target=send, args=put))
+            sending[0].start()
+        if sending and not sending[0].is_alive() and all(r.ended for r in workers.values()):
             stream.stop()
         if soak is not None and time.monotonic() - looked[0] > 5:
             looked[0] = time.monotonic()
@@ -129,19 +125,16 @@ def resources(client: Any) -> dict[str, float]:
 
 
 def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
-    """Run the plain loop until it has answered ``n`` messages, in a process of its own."""
-    code = (
-        "import sys, threading; from pathlib import Path; from ci.bench.stream_peers import "
-        "plain_loop; from daskdl.stream.worker.latency import Histogram; h = Histogram(); "
-        "e = threading.Event(); s, t, o, m, n = sys.argv[1:]\n"
-        "def look():\n"
-        "    while h.counts.sum() < int(n): e.wait(0.05)\n"
-        "    e.set()\n"
-        "threading.Thread(target=look, daemon=True).start(); plain_loop(s, t, o, Path(m), e, h)"
-    )
-    subprocess.run(
-        [sys.executable, "-c", code, servers, topic, out, str(model), str(n)], check=True
-    )
+    """Run the plain loop until it has answered ``n`` messages; in a process of its own."""
+    answered, ending = Histogram(), threading.Event()
+
+    def watch() -> None:
+        while answered.counts.sum() < n:
+            ending.wait(0.05)
+        ending.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    plain_loop(servers, topic, out, model, ending, answered)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -168,7 +161,9 @@ def main(arguments: list[str] | None = None) -> None:
         for once in False, True:
             ours(client, servers, "peak", model, once)
             peak[once] = answered_per_second(servers, f"peak-{once}")
-        loop(servers, "peak", "loop", model, n)
+        looping = SPAWN.Process(target=loop, args=(servers, "peak", "loop", model, n))
+        looping.start()
+        looping.join()
         plain = answered_per_second(servers, "loop")
         result["peak"] = {
             "at_least_once": round(peak[False]), "exactly_once": round(peak[True]),

@@ -125,16 +125,29 @@ def _fused(optimizer: Any, parameters: Any, **settings: Any) -> Any:
     return optimizer(parameters, **settings, **fused)
 
 
-def _classes(torch: Any, model: Any, **settings: Any) -> tuple[Any, Any, list[Any]]:
-    settings = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4} | settings
-    optimizer = _fused(torch.optim.SGD, model.parameters(), **settings)
-    return model.train(), torch.nn.functional.cross_entropy, [optimizer]
+def _peer(
+    name: str, loss: str, optimizer: str, *arguments: Any, **settings: float
+) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
+    """Return what makes a network of ci.bench.training.peers, its loss and optimizer."""
+
+    def peer(torch: Any) -> tuple[Any, Any, list[Any]]:
+        from ci.bench.training import peers
+
+        model = getattr(peers, name)(*arguments).train()
+        step = _fused(getattr(torch.optim, optimizer), model.parameters(), **settings)
+        return model, getattr(torch.nn.functional, loss), [step]
+
+    return peer
+
+
+def _pictures(name: str) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
+    return _peer(name, "cross_entropy", "SGD", lr=0.01, momentum=0.9, weight_decay=1e-4)
 
 
 def _peer_neumf(torch: Any, sparse: bool) -> tuple[Any, Any, list[Any]]:
-    from ci.bench import training_peers
+    from ci.bench.training import peers
 
-    model = training_peers.NeuMF(USERS, ITEMS, sparse).train()
+    model = peers.NeuMF(USERS, ITEMS, sparse).train()
     loss = torch.nn.functional.binary_cross_entropy_with_logits
     if not sparse:
         return model, loss, [_fused(torch.optim.Adam, model.parameters(), lr=1e-3)]
@@ -145,31 +158,6 @@ def _peer_neumf(torch: Any, sparse: bool) -> tuple[Any, Any, list[Any]]:
         _fused(torch.optim.Adam, rest, lr=1e-3),
     ]
     return model, loss, optimizers
-
-
-def _peer_text(torch: Any) -> tuple[Any, Any, list[Any]]:
-    from ci.bench import training_peers
-
-    model = training_peers.TextClassifier(WORDS, 20, 200, 128).train()
-    optimizer = _fused(torch.optim.Adagrad, model.parameters(), lr=0.01)
-    return model, torch.nn.functional.nll_loss, [optimizer]
-
-
-def _peer_forecaster(torch: Any) -> tuple[Any, Any, list[Any]]:
-    from ci.bench import training_peers
-
-    model = training_peers.ConvLSTMForecaster(10, (64, 64), 4).train()
-    optimizer = _fused(torch.optim.Adam, model.parameters(), lr=1e-3)
-    return model, torch.nn.functional.mse_loss, [optimizer]
-
-
-def _peer_pictures(name: str) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
-    def peer(torch: Any) -> tuple[Any, Any, list[Any]]:
-        from ci.bench import training_peers
-
-        return _classes(torch, getattr(training_peers, name)())
-
-    return peer
 
 
 def _block() -> tuple[Any, Any, Any]:
@@ -206,8 +194,8 @@ def _network(
 
 
 NETWORKS = (
-    _network("ResNet-50 b8 224x224", "resnet50", _peer_pictures("resnet50"), BOTH),
-    _network("Inception-v1 b16 224x224", "inception", _peer_pictures("inception_v1"), BOTH),
+    _network("ResNet-50 b8 224x224", "resnet50", _pictures("resnet50"), BOTH),
+    _network("Inception-v1 b16 224x224", "inception", _pictures("inception_v1"), BOTH),
     _network(
         "NCF dense b2048",
         "ncf",
@@ -216,8 +204,17 @@ NETWORKS = (
     ),
     _network("NCF sparse : dense b2048", "ncf", lambda torch: _peer_neumf(torch, False)),
     _network("NCF sparse b2048", "ncf", lambda torch: _peer_neumf(torch, True)),
-    _network("LeNet-5 b64 28x28", "lenet", _peer_pictures("lenet5"), BOTH),
-    _network("text LSTM b128 T200", "text", _peer_text),
-    _network("ConvLSTM seq2seq b4 10->10 64x64", "convlstm", _peer_forecaster, BOTH),
+    _network("LeNet-5 b64 28x28", "lenet", _pictures("lenet5"), BOTH),
+    _network(
+        "text LSTM b128 T200",
+        "text",
+        _peer("TextClassifier", "nll_loss", "Adagrad", WORDS, 20, 200, 128, lr=0.01),
+    ),
+    _network(
+        "ConvLSTM seq2seq b4 10->10 64x64",
+        "convlstm",
+        _peer("ConvLSTMForecaster", "mse_loss", "Adam", 10, (64, 64), 4, lr=1e-3),
+        BOTH,
+    ),
     Network("Transformer block b32 T128 256", 32, _block, _peer_block, _steps),
 )

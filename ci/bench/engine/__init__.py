@@ -1,0 +1,1 @@
+"""Engines beside gloo and sockets, and what control costs them."""

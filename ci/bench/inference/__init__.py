@@ -1,0 +1,1 @@
+"""Predictions of whole networks beside runtimes made for them."""

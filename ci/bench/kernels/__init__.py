@@ -1,0 +1,1 @@
+"""Kernels beside PyTorch's, a module for each family."""

@@ -1,0 +1,1 @@
+"""Live streams beside a plain loop and streamz."""

@@ -1,0 +1,1 @@
+"""Steps of whole networks beside PyTorch's."""
