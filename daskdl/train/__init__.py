@@ -1,10 +1,10 @@
 """Training: the Trainer, callbacks and what a fit returns."""
 
+from daskdl.train.callbacks.best import BestModel, EarlyStopping
+from daskdl.train.callbacks.live import LivePlot, TensorBoard
+from daskdl.train.fit.callback import Callback
 from daskdl.train.fit.trainer import Trainer
-from daskdl.train.watch.callbacks import BestModel, Callback, EarlyStopping
 from daskdl.train.watch.history import History
-from daskdl.train.watch.plot import LivePlot
-from daskdl.train.watch.tensorboard import TensorBoard
 
 __all__ = [
     "BestModel",

@@ -9,9 +9,9 @@ from typing import Any
 
 from daskdl.collective.codec import check_wire
 from daskdl.errors import SettingsError
-from daskdl.predict.arguments import whole, wrong
+from daskdl.predict.arguments import whole
 from daskdl.train.engines.choice import check_engine
-from daskdl.train.watch.callbacks import Callback
+from daskdl.train.fit.callback import Callback, check_callbacks
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,3 @@ class FitOptions:
         if self.epochs is None:
             return whole("Trainer.fit, iterations", self.iterations)
         return whole("Trainer.fit, epochs", self.epochs) * per_epoch
-
-
-def check_callbacks(callbacks: Any) -> None:
-    """Raise a SettingsError unless all are callbacks."""
-    if not isinstance(callbacks, Sequence):
-        raise wrong("Trainer.fit, callbacks", "a list of Callback", callbacks)
-    for i, callback in enumerate(callbacks):
-        if not isinstance(callback, Callback):
-            more = ", made with ()" if isinstance(callback, type) else ""
-            raise wrong(f"Trainer.fit, callbacks[{i}]", f"a Callback{more}", callback)

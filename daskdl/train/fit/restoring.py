@@ -23,8 +23,8 @@ from daskdl.data.recipe import version_of_all
 from daskdl.errors import TRACEBACK, CheckpointError
 from daskdl.nn import Frozen
 from daskdl.train.engines.step import State
+from daskdl.train.fit.callback import Callback
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved, check_identity
-from daskdl.train.watch.callbacks import Callback
 from daskdl.train.watch.history import History
 
 if TYPE_CHECKING:

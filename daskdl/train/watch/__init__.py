@@ -1,1 +1,1 @@
-"""Watching a fit: callbacks, history, progress and pictures."""
+"""Watching a fit: history, progress and pictures."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from daskdl.train.watch.history import History
 
 #: Size of a sparkline, and how many points it has at most.
 WIDTH, HEIGHT, POINTS = 240, 40, 120
@@ -46,12 +43,6 @@ def table(rows: Mapping[str, str], caption: str = "") -> str:
     )
     head = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{head}{body}</table>"
-
-
-def of_history(history: History, untold: Collection[str]) -> str:
-    """Return a history as HTML: the line of its loss, and its last epochs."""
-    line = f"<p>{escape(repr(history))} {sparkline(history['loss'].tolist())}</p>"
-    return line + of_epochs(history.epochs, untold)
 
 
 def of_epochs(epochs: Sequence[Mapping[str, float]], untold: Collection[str]) -> str:

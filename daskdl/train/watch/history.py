@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,9 +125,10 @@ class History:
         )
 
     def _repr_html_(self) -> str:
-        from daskdl.train.watch.display import of_history
+        from daskdl.train.watch.display import of_epochs, sparkline
 
-        return of_history(self, UNTOLD)
+        line = f"<p>{escape(repr(self))} {sparkline(self['loss'].tolist())}</p>"
+        return line + of_epochs(self.epochs, UNTOLD)
 
     # --- out and in
 

@@ -21,7 +21,7 @@ from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam, Method
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from daskdl.train.engines import gradient, job, step
-from daskdl.train.watch.callbacks import Logs
+from daskdl.train.fit.callback import Logs
 
 SAMPLES = 53
 

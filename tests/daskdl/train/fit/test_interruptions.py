@@ -16,8 +16,8 @@ from daskdl.errors import PredictionError, TrainingError
 from daskdl.nn import Linear, Module, MSELoss
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
+from daskdl.train.fit.callback import Logs
 from daskdl.train.fit.checkpoint import CheckpointFolder
-from daskdl.train.watch.callbacks import Logs
 from daskdl.train.watch.history import COLUMNS, History
 from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
 

@@ -1,61 +1,16 @@
-"""Callbacks: objects whose methods are called as a fit goes along; early stopping, best model."""
+"""Callbacks that watch one column of the epochs: early stopping, the best model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-
-if TYPE_CHECKING:
-    from daskdl.train.fit.trainer import Trainer
-
-Logs = Mapping[str, float]
-
-
-class Callback:
-    """Base: does nothing. All methods run in the process that called fit.
-
-    While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
-    that was recorded up to it. At the beginning of a fit and at the end of an epoch one may change
-    the model's weights, from which training then goes on; between groups, which are cut by time,
-    it would be another run each time. Loss, optimizer and what is frozen stay through a fit.
-
-    Examples
-    --------
-    >>> class Tell(Callback):
-    ...     def on_epoch_end(self, trainer, epoch, logs):
-    ...         print(f"epoch {epoch}: {logs['samples']:.0f} samples")
-    ...         return epoch == 1  # enough
-    >>> from daskdl import Trainer
-    >>> from daskdl.optim import SGD
-    >>> trainer, x = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1)), np.ones((4, 1))
-    >>> history = trainer.fit(x, x, epochs=9, batch_size=4, callbacks=[Tell()], progress=False)
-    epoch 0: 4 samples
-    epoch 1: 4 samples
-    """
-
-    def on_fit_begin(self, trainer: Trainer) -> None:
-        """Prepare; called once, after a checkpoint was read if there is one."""
-
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        """Look at a group of iterations; ``iteration`` is the number that are done."""
-
-    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
-        """Look at an epoch, counted from 0; return True to stop. ``logs`` is its History row."""
-
-    def on_fit_end(self, trainer: Trainer) -> None:
-        """Finish; not called after an error or an interruption."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state for a checkpoint, as arrays that do not change any more."""
-        return {}
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Undo :meth:`state`."""
+from daskdl.train.fit.callback import Callback, Logs
+from daskdl.train.fit.trainer import Trainer
 
 
 class _Watching(Callback):

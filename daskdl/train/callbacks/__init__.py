@@ -1,0 +1,1 @@
+"""Callbacks: early stopping, the best model, a live picture, TensorBoard."""
