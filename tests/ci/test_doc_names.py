@@ -29,6 +29,7 @@ TEXTS = {
 #: Dotted words that are files, or endings of lists of names.
 FILES = re.compile(r"\.(yaml|safetensors|toml|json|py|md|html|modules)$")
 #: What blocks call and do not make.
+CALLS = (ast.Call, ast.Attribute)
 VARIABLES = {"loss", "model", "net"}
 SETTINGS = yaml.safe_load((ROOT / "daskdl" / "cluster" / "daskdl.yaml").read_text(encoding="utf-8"))
 
@@ -67,43 +68,61 @@ def defined(tree: ast.AST) -> set[str]:
 
 
 def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) -> list[str]:
-    """Return the names that code imports, calls, or gives by keyword and that are not there."""
+    """Return the names that code imports, calls, or gives arguments to and that are not there."""
     found = []
     known = {name: thing for name, thing in known.items() if name not in own}
     tree = ast.parse(code)
     for node in ast.walk(tree):
-        room = (getattr(node, "module", None) or "").partition(".")[0]
-        # A library of Dask's that an extra brings is looked at where it is installed.
-        if isinstance(node, ast.ImportFrom) and (
-            room.startswith(("dask", "nowcast")) and importlib.util.find_spec(room)
-        ):
-            for alias in node.names:
-                try:
-                    known[alias.asname or alias.name] = resolved(f"{node.module}.{alias.name}")
-                except LookupError as error:
-                    found.append(str(error))
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        words = ast.unparse(call.func)
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for alias in node.names:
+            origin = getattr(node, "module", alias.name) or ""
+            room = origin.partition(".")[0]
+            # A library of Dask's that an extra brings is looked at where it is installed.
+            if not (room.startswith(("dask", "nowcast")) and importlib.util.find_spec(room)):
+                continue
+            whole = origin if alias.asname else room
+            imported = f"{origin}.{alias.name}" if isinstance(node, ast.ImportFrom) else whole
+            try:
+                known[alias.asname or imported.rpartition(".")[2]] = resolved(imported)
+            except LookupError as error:
+                found.append(str(error))
+    for node in ast.walk(tree):
+        words = ast.unparse(getattr(node, "func", node)) if isinstance(node, CALLS) else ""
         if not re.fullmatch(r"[\w.]+", words):
             continue
         first, _, rest = words.partition(".")
         thing = known.get(first)
-        if inspect.ismodule(thing):
+        if inspect.ismodule(thing) and rest:
             try:
                 thing = resolved(f"{thing.__name__}.{rest}")
             except LookupError as error:
                 found.append(str(error))
+        elif isinstance(node, ast.Attribute):
+            continue
         elif rest:
             thing = None
             if first not in own and first not in known and rest.split(".")[-1] not in methods:
                 found.append(f"{words}()")
         elif first not in {*known, *own, *VARIABLES} and not hasattr(builtins, first):
             found.append(f"{first}()")
-        if callable(thing):
-            parameters = inspect.signature(thing).parameters
-            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-                given = {k.arg for k in call.keywords if k.arg}
-                found += [f"{words}({name}=)" for name in sorted(given - parameters.keys())]
+        if callable(thing) and isinstance(node, ast.Call):
+            found += misfits(words, node, inspect.signature(thing))
+    return list(dict.fromkeys(found))
+
+
+def misfits(words: str, call: ast.Call, signature: inspect.Signature) -> list[str]:
+    """Return the arguments of a call that a function does not take."""
+    kinds = {p.kind for p in signature.parameters.values()}
+    found = []
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        given = {k.arg for k in call.keywords if k.arg}
+        found = [f"{words}({name}=)" for name in sorted(given - signature.parameters.keys())]
+    if not found:
+        try:
+            signature.bind_partial(*call.args)
+        except TypeError as error:
+            found.append(f"{words}: {error}")
     return found
 
 
@@ -135,13 +154,13 @@ def test_a_name_that_is_not_there_is_found(known, methods):
         nn.Conv2e(1)
         Convolution(3)
         samples.shuffled_by_day(3)
-        print(len(samples), np.zeros(3), samples.map(f), x.numpy())
+        print(len(samples), np.zeros(3), samples.map(f), x.numpy(), nn.Gelu, connect(1, 2))
     """
     code = textwrap.dedent(code)
     found = missing(code, known, methods, defined(ast.parse(code)))
     assert sorted(name.split(":")[0] for name in found) == [
-        "Adam(rate=)", "Convolution()", "daskdl.connected", "daskdl.nn.Conv2e",
-        "daskdl.train.Learner", "samples.shuffled_by_day()",
+        "Adam(rate=)", "Convolution()", "connect", "daskdl.connected", "daskdl.nn.Conv2e",
+        "daskdl.nn.Gelu", "daskdl.train.Learner", "samples.shuffled_by_day()",
     ]  # fmt: skip
 
 

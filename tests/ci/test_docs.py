@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
 import os
 import pkgutil
 import re
 import sys
 import textwrap
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import daskdl
 from ci import docs, docstrings
-from daskdl.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Rooms without public names of their own: commands, machinery below others, what is explained
@@ -181,47 +176,6 @@ LONG = (
 
 def test_pages_with_cells_are_found():
     assert {"start/index.md", "tutorials/radar.md", "tutorials/killed_worker.md"} <= {*PAGES}
-
-
-SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITH_SNIPPETS = [
-    page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "_build" not in page.parts and SNIPPET.search(page.read_text(encoding="utf-8"))
-]
-
-
-def resolved(node: ast.expr, names: dict[str, Any]) -> Any:
-    """Return the object that a dotted name of a snippet stands for; None if it is a variable."""
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute):
-        owner = resolved(node.value, names)
-        return (
-            getattr(owner, node.attr) if inspect.ismodule(owner) or inspect.isclass(owner) else None
-        )
-    return None
-
-
-@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.stem)
-def test_what_snippets_import_and_call_is_there(page):
-    """Snippets that need a user's data do not run: their names and arguments exist."""
-    names: dict[str, Any] = {}
-    for code in SNIPPET.findall(page.read_text(encoding="utf-8")):
-        tree = ast.parse(code)
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-                others = module.split(".")[0] not in ("daskdl", "nowcast")
-                with suppress(ImportError if others else MissingExtraError):
-                    exec(ast.unparse(node), names)
-        for node in ast.walk(tree):
-            called = resolved(node.func, names) if isinstance(node, ast.Call) else None
-            if isinstance(node, ast.Attribute):
-                resolved(node, names)
-            elif called is not None and called.__module__.startswith(("daskdl", "nowcast")):
-                arguments = {word.arg: None for word in node.keywords if word.arg}
-                inspect.signature(called).bind_partial(*node.args, **arguments)
 
 
 @pytest.mark.slow
