@@ -5,9 +5,8 @@ errors; those that judge have seeds that nothing was trained or calibrated on. T
 S-PROG with probabilities calibrated on the same events, which the network corrects.
 
 With ``--data FOLDER`` events are the published ones of ci.bench.skill, on the same crops and with
-probabilities of other radars only; each radar is judged by networks that learned from others (of as
-many as ``--learned`` says), and that another one stopped. Simulated events may be learned from
-beside them (``--simulated``).
+probabilities of other radars only; each radar is judged by networks that learned from others, and
+that another one stopped. Simulated events may be learned from beside them (``--simulated``).
 
 A row is kept in the folder when it is done: the same command goes on where an interrupted one
 stopped.
@@ -98,7 +97,7 @@ def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool)
     ]
 
 
-def real(data: Path, cache: Path, more: Sequence[Path], counts: Sequence[int] = ()) -> list[Fold]:
+def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
     """Return folds of each radar: it judges, another one validates, others are learned.
 
     Parameters
@@ -107,8 +106,6 @@ def real(data: Path, cache: Path, more: Sequence[Path], counts: Sequence[int] = 
         See `ci.bench.skill`.
     more : sequence of path
         Stores that every fold learns from.
-    counts : sequence of int
-        Radars that are learned from, a fold each, the first ones by name; by default all.
     """
     paths: dict[str, list[Path]] = defaultdict(list)
     starts: dict[str, int] = defaultdict(int)
@@ -127,10 +124,8 @@ def real(data: Path, cache: Path, more: Sequence[Path], counts: Sequence[int] = 
     folds = []
     for n, radar in enumerate(radars):
         second = radars[(n + 1) % len(radars)]
-        others = [r for r in radars if r not in (radar, second)]
-        for count in counts or [len(others)]:
-            learned = [path for r in others[:count] for path in some[r]]
-            folds.append(Fold(radar, [*learned, *more], some[second], some[radar], left_out(radar)))
+        learned = [path for r in radars if r not in (radar, second) for path in some[r]]
+        folds.append(Fold(radar, [*learned, *more], some[second], some[radar], left_out(radar)))
     return folds
 
 
@@ -240,7 +235,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
     parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
     parser.add_argument("--radars", help="of real events, those that judge, with commas between")
-    parser.add_argument("--learned", help="of real events, numbers of radars to learn from")
     parser.add_argument(
         "--every", type=int, default=EVERY, help="minutes between starts that judge"
     )
@@ -261,8 +255,7 @@ def main() -> None:
     else:
         more = _events(options.folder, TRAIN, options.simulated, options.organised)
         cache = Path(tempfile.gettempdir()) / "nowcast-skill"
-        counts = [int(n) for n in options.learned.split(",")] if options.learned else []
-        folds = real(options.data, cache, more, counts)
+        folds = real(options.data, cache, more)
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
     names = ("iterations", "network", "networks", "organised", "seed", "simulated", "starts")

@@ -9,6 +9,7 @@ import pytest
 
 from ci.bench import learning
 from ci.bench.learning import LEAST
+from ci.bench.skill.events import SOURCES
 
 KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0, "starts": 3}
 
@@ -54,7 +55,7 @@ def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
         "ci.bench.skill.events.load",
         lambda *_: SimpleNamespace(step=5, starts=lambda *_: range(LEAST)),
     )
-    monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: learning_sources())
+    monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: list(SOURCES))
     more = tmp_path / "simulated.zarr"
     folds = learning.real(tmp_path, tmp_path, [more])
     assert {fold.name for fold in folds} == {"bom66", "fmi", "knmi", "mch", "opera"}
@@ -64,13 +65,3 @@ def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
         assert more in fold.train
         assert fold.table is not None
         assert all(fold.name in path.name for path in fold.judge)
-    fewer = learning.real(tmp_path, tmp_path, [], [1, 2])
-    assert [fold.name for fold in fewer] == [fold.name for fold in folds for _ in (1, 2)]
-    for one, two, every in zip(fewer[::2], fewer[1::2], folds, strict=True):
-        assert set(one.train) < set(two.train) < set(every.train)
-
-
-def learning_sources():
-    from ci.bench.skill.events import SOURCES
-
-    return list(SOURCES)
