@@ -11,9 +11,12 @@ import ast
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
+from scipy.optimize import isotonic_regression
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
@@ -149,29 +152,12 @@ def places(rows: list[list[str]], arrows: list[tuple[str, str]]) -> dict[str, fl
                 pull = [8 if node[0] == end[0] == "|" else 1 for end in ends]
                 near = sum(w * found[end] for w, end in zip(pull, ends, strict=True))
                 wanted.append(near / sum(pull) if ends else found[node])
-            for i, x in enumerate(_apart(wanted, [width(node) for node in row])):
-                found[row[i]] = x
+            # As near to the wanted places as can be, in their order, and without overlaps.
+            gaps = [(width(a) + width(b)) / 2 for a, b in pairwise(row)]
+            middles = np.cumsum([0, *gaps])
+            found |= zip(row, isotonic_regression(wanted - middles).x + middles, strict=True)
     left = min(found[node] - width(node) / 2 for node in found)
-    return {node: round(x - left + MARGIN, 1) for node, x in found.items()}
-
-
-def _apart(wanted: list[float], widths: list[int]) -> list[float]:
-    """Return places near the wanted ones, in their order, at which nothing overlaps."""
-    # Groups of neighbours that touch are moved to the mean of what their members want.
-    groups: list[tuple[list[float], float]] = []  # (offsets of the middles, place of the first)
-    for i, x in enumerate(wanted):
-        groups.append(([0.0], x))
-        while len(groups) > 1:
-            (before, at), (after, begin) = groups[-2:]
-            split = i + 1 - len(after)
-            gap = (widths[split - 1] + widths[split]) / 2
-            if begin >= at + before[-1] + gap:
-                break
-            offsets = [*before, *(before[-1] + gap + offset for offset in after)]
-            members = wanted[i + 1 - len(offsets) : i + 1]
-            mean = sum(w - o for w, o in zip(members, offsets, strict=True)) / len(offsets)
-            groups[-2:] = [(offsets, mean)]
-    return [at + offset for offsets, at in groups for offset in offsets]
+    return {node: round(float(x - left) + MARGIN, 1) for node, x in found.items()}
 
 
 def drawing(graph: Graph) -> str:
