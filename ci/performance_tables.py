@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from ci.bench.engine.control import Row, of_a_turn
-from ci.bench.timing import geometric_mean
 from daskdl.scaling.measure import PARTS
 from daskdl.scaling.workloads import workload
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 
-from ci.bench.timing import Case, Row, geometric_mean, options_of, raced
+from ci.bench.timing import Case, Row, options_of, raced
 from daskdl.data.image import (
     IMAGENET_MEAN,
     IMAGENET_STD,

@@ -25,6 +25,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from distributed import Client
+from scipy.special import softmax
 
 from daskdl.cluster import connect
 from daskdl.metrics import Accuracy
@@ -95,13 +96,7 @@ def ours(train: dd.DataFrame, test: pd.DataFrame, y: str, client: Client, epochs
     steps = epochs * -(-n // 512)
     trainer = Trainer(model, model.loss(), AdamW(OneCycle(3e-3, steps), weight_decay=1e-2))
     trainer.fit(train, y=y, epochs=epochs, batch_size=512, client=client, progress=False)
-    return lambda: softmax(model.predict(test).to_numpy())[:, 1], list(model.encoder.classes)
-
-
-def softmax(scores: Any) -> Any:
-    """Return probabilities."""
-    raised = np.exp(scores - scores.max(1, keepdims=True))
-    return raised / raised.sum(1, keepdims=True)
+    return lambda: softmax(model.predict(test).to_numpy(), 1)[:, 1], list(model.encoder.classes)
 
 
 def boosted(train: dd.DataFrame, test: pd.DataFrame, y: str, client: Client) -> Any:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
@@ -170,11 +170,6 @@ def told(case: Case, row: Row, times: dict[str, Times]) -> str:
 HEADER = (
     f"{'case':<52} {'th':>2} {'ours ms':>9} {'peer ms':>9} {'ratio':>6} {'median':>6}  peer's best"
 )
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean."""
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def means(rows: Sequence[Row]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
@@ -145,20 +146,8 @@ def available(data: Path, cache: Path) -> list[Source]:
 
 def rainiest(rain: object) -> tuple[slice, slice]:
     """Place of the crop with the most wet pixels in a sample of the frames, in steps of 32."""
-    frames = np.asarray(rain)
-    wet = (frames >= WET).sum(0).astype(np.int64)
-    ny, nx = wet.shape
-    table = np.zeros((ny + 1, nx + 1), np.int64)
-    table[1:, 1:] = wet.cumsum(0).cumsum(1)
-    height, width = min(CROP, ny), min(CROP, nx)
-    corners = [
-        (
-            table[y + height, x + width] - table[y, x + width] - table[y + height, x] + table[y, x],
-            y,
-            x,
-        )
-        for y in range(0, ny - height + 1, 32)
-        for x in range(0, nx - width + 1, 32)
-    ]
-    _, y, x = max(corners)
+    wet = (np.asarray(rain) >= WET).sum(0)
+    height, width = np.minimum(CROP, wet.shape)
+    sums = sliding_window_view(wet, (height, width))[::32, ::32].sum((2, 3))
+    y, x = 32 * np.argwhere(sums == sums.max())[-1]
     return slice(y, y + height), slice(x, x + width)
