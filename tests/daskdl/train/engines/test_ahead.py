@@ -1,4 +1,4 @@
-"""The next batch is drawn while the current one is computed; what is drawn is the same."""
+"""The next batch is drawn while the current one is computed; validation sums over samples."""
 
 from __future__ import annotations
 

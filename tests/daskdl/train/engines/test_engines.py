@@ -1,4 +1,4 @@
-"""Identity: a checkpoint is of one run, and what differs from another is named."""
+"""Engines: which of them runs a fit, and what all of them share; what names a run."""
 
 from __future__ import annotations
 
@@ -197,6 +197,3 @@ def test_what_differs_is_named(name, wanted, said):
 
 def test_a_run_goes_on_from_its_own():
     check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)
-
-
-# --- where nothing can be written

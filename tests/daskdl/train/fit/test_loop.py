@@ -1,4 +1,4 @@
-"""Optim methods of one's own: what they may return, and what is told where they return less."""
+"""The loop of a fit: checkpoints, groups, epochs; optim methods of one's own."""
 
 from __future__ import annotations
 
