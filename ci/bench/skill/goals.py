@@ -18,7 +18,7 @@ SPROG, KANADE, STEPS = "pysteps:sprog", "pysteps:extrapolation", "pysteps:steps"
 
 
 class Case(NamedTuple):
-    """What a goal asks at one place: the figure, whether it is met, and what is gained."""
+    """A goal at one place: the figure, whether it is met, and the gain."""
 
     place: str  #: source or event, and lead time
     value: str

@@ -128,7 +128,7 @@ def _fused(optimizer: Any, parameters: Any, **settings: Any) -> Any:
 def _peer(
     name: str, loss: str, optimizer: str, *arguments: Any, **settings: float
 ) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
-    """Return what makes a network of ci.bench.training.peers, its loss and optimizer."""
+    """Return a maker of a network of ci.bench.training.peers, its loss and its optimizer."""
 
     def peer(torch: Any) -> tuple[Any, Any, list[Any]]:
         from ci.bench.training import peers
