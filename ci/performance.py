@@ -141,7 +141,7 @@ def _text(figure: dict[str, Any]) -> str:
 
 
 def _machine() -> dict[str, Any]:
-    from daskdl.scaling.machine import machine
+    from daskdl.scaling.command import machine
 
     facts = machine()
     for peer in ("torch", "opencv-python-headless"):

@@ -4,10 +4,9 @@ from daskdl.metrics.accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
 from daskdl.metrics.confusion import F1, IoU, Precision, Recall
 from daskdl.metrics.curves import PRAUC, ROCAUC
 from daskdl.metrics.detection import MeanAveragePrecision
-from daskdl.metrics.mean import Mean, Output
+from daskdl.metrics.mean import Mean, MeanAbsoluteError, MeanSquaredError, Output
 from daskdl.metrics.metric import Metric
 from daskdl.metrics.ranking import NDCG, HitRatio
-from daskdl.metrics.regression import MeanAbsoluteError, MeanSquaredError
 
 __all__ = [
     "F1",

@@ -21,6 +21,9 @@ from daskdl.metrics.metric import (
     yes_or_no,
 )
 
+#: Statistics: hits, told wrongly, missed.
+NAMES = ("true_positive", "false_positive", "false_negative")
+
 
 @dataclass(frozen=True)
 class _Confusion(Metric):
@@ -70,13 +73,11 @@ class _Confusion(Metric):
             right, weight = best == labels, None if weight is None else weight.reshape(-1)
             pairs = (labels, right), (best, ~right), (labels, ~right)
             arrays = [_of_classes(of, which, self.classes, weight) for of, which in pairs]
-        names = ("true_positive", "false_positive", "false_negative")
-        return dict(zip(names, arrays, strict=True))
+        return dict(zip(NAMES, arrays, strict=True))
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the metric."""
-        names = ("true_positive", "false_positive", "false_negative")
-        hits, false, missed = (amounts(statistics[name], 1).astype(np.float64) for name in names)
+        hits, false, missed = (amounts(statistics[name], 1).astype(np.float64) for name in NAMES)
         if self.average == "micro":
             hits, false, missed = (np.atleast_1d(x.sum()) for x in (hits, false, missed))
         elif self.average != "macro":

@@ -1,10 +1,10 @@
-"""Mean and Output: of a user's own function, and of one of several results of a model."""
+"""Means: of errors of numbers, of a user's own function, and of one of a model's results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from daskdl.metrics.metric import (
     Metric,
     Statistics,
     mean_statistics,
+    same_shape,
     weights_of,
 )
 
@@ -102,3 +103,43 @@ class Output(Metric):
             f"{type(self.metric).__name__}: expected a {what} {self.name!r}, found {described}"
             "; name metrics as the model's results and the samples' y are named"
         )
+
+
+class _Mean(MeanOf):
+    """The mean over all elements of a function of the difference, correctly rounded."""
+
+    higher_is_better = False
+    error: ClassVar[Any]
+
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
+        """Compare two arrays of one shape."""
+        prediction, target = same_shape(self, prediction, target)
+        difference = np.subtract(prediction, target, dtype=np.float64)
+        weight = weights_of(self, sample_weight, difference.shape)
+        return mean_statistics(type(self).error(difference), weight)
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError(_Mean):
+    """Mean of abs(prediction - target) over all elements.
+
+    Examples
+    --------
+    >>> MeanAbsoluteError()([[1.0], [2.0]], [[0.0], [4.0]])
+    1.5
+    """
+
+    error = np.abs
+
+
+@dataclass(frozen=True)
+class MeanSquaredError(_Mean):
+    """Mean of (prediction - target)² over all elements.
+
+    Examples
+    --------
+    >>> MeanSquaredError()([[1.0], [2.0]], [[0.0], [4.0]])
+    2.5
+    """
+
+    error = np.square

@@ -55,32 +55,21 @@ def detections(
     """
     chances = softmax(np.ascontiguousarray(logits, np.float32))
     edges = np.clip(decoded(np.asarray(offsets, np.float32), priors), 0, 1)
-    return [
-        _of_picture(boxes, scores, least, overlap, candidates, most)
-        for boxes, scores in zip(edges, chances, strict=True)
-    ]
-
-
-def _of_picture(
-    boxes: Array, scores: Array, least: float, overlap: float, candidates: int, most: int
-) -> Detection:
-    boxes_kept, chances, labels = [], [], []
-    for label in range(scores.shape[1] - 1):
-        score_of_label = scores[:, label + 1]
-        which = np.flatnonzero(score_of_label > least)
-        if len(which) > candidates:
-            which = which[np.argsort(-score_of_label[which], kind="stable")[:candidates]]
-        which = which[nms(boxes[which], score_of_label[which], overlap, most)]
-        boxes_kept.append(boxes[which])
-        chances.append(score_of_label[which])
-        labels.append(np.full(len(which), label, np.int64))
-    together = np.concatenate(chances)
-    order = np.argsort(-together, kind="stable")[:most]
-    return {
-        "boxes": np.concatenate(boxes_kept)[order],
-        "scores": together[order],
-        "labels": np.concatenate(labels)[order],
-    }
+    of_pictures = []
+    for boxes, scores in zip(edges, chances, strict=True):
+        chosen = []
+        for label, of_label in enumerate(scores.T[1:]):
+            which = np.flatnonzero(of_label > least)
+            if len(which) > candidates:
+                which = which[np.argsort(-of_label[which], kind="stable")[:candidates]]
+            which = which[nms(boxes[which], of_label[which], overlap, most)]
+            labels = np.full(len(which), label, np.int64)
+            chosen.append((boxes[which], of_label[which], labels))
+        together = [np.concatenate(parts) for parts in zip(*chosen, strict=True)]
+        order = np.argsort(-together[1], kind="stable")[:most]
+        names = "boxes", "scores", "labels"
+        of_pictures.append({n: part[order] for n, part in zip(names, together, strict=True)})
+    return of_pictures
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl.errors import SettingsError
+from daskdl.models.vgg import initialise
 from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
@@ -156,20 +157,11 @@ class ResNet(Module, pure=True):
                 below = block.expansion * (width << stage)
         self.average = GlobalAvgPool()
         self.linear = Linear(below, classes)
-        self._initialise(zero_last, seed)
-
-    def _initialise(self, zero_last: bool, seed: int) -> None:
-        for i, (name, parameter) in enumerate(self.named_parameters()):
-            if parameter.ndim == 4:
-                init.kaiming_normal(
-                    parameter, mode="fan_out", nonlinearity="relu", seed=1000 * seed + i
-                )
-            elif name == "linear.bias":
-                init.zeros(parameter)
+        initialise(self, seed)
         init.normal(self.linear.weight, 0, 0.01, seed=1000 * seed + 999)
-        for block in self.blocks if zero_last else []:
-            if block.last.weight is not None:
-                init.zeros(block.last.weight)
+        for last in (block.last for block in self.blocks if zero_last):
+            if last.weight is not None:
+                init.zeros(last.weight)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, channels) to logits (N, classes)."""

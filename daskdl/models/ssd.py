@@ -13,7 +13,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.models.detections import Detection, Detections, detections
 from daskdl.models.mobilenet import ConvolutionBlock, DepthwiseBlock, MobileNetTrunk
 from daskdl.models.multibox import MultiBoxLoss, PriorBoxes
-from daskdl.models.vgg import STAGES, convolutions
+from daskdl.models.vgg import STAGES, convolutions, initialise
 from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
@@ -271,11 +271,7 @@ class MobileSSD(SSD):
         while maps[-1] > 2 and len(maps) < 6:
             maps.append(-(-maps[-1] // 2))
         trunk = MobileMaps(width, len(maps) - 2, channels)
-        for i, (_, parameter) in enumerate(trunk.named_parameters()):
-            if parameter.ndim == 4:
-                init.kaiming_normal(
-                    parameter, mode="fan_out", nonlinearity="relu", seed=1000 * seed + i
-                )
+        initialise(trunk, seed)
         step = (largest - smallest) / (len(maps) - 1)
         scales = [smallest + step * k for k in range(len(maps) + 1)]
         super().__init__(trunk, PriorBoxes(maps, scales, [(2,)] * len(maps)), classes, size, seed)

@@ -1,16 +1,16 @@
-"""Command: ``daskdl bench scaling``, from settings to table, picture and file."""
+"""Command: ``daskdl bench scaling``, from settings to table, picture and file, and its machines."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.doctor import diagnosis
 from daskdl.collective.codec import check_wire
 from daskdl.errors import SettingsError
 from daskdl.scaling import workloads
-from daskdl.scaling.machine import machines
 from daskdl.scaling.measure import Row, Run, counts, measured, planned, sweep
 from daskdl.scaling.processes import check_memory, real, waiting
 from daskdl.scaling.report import (
@@ -25,6 +25,9 @@ from daskdl.scaling.report import (
 )
 from daskdl.scaling.workloads import Workload, workload
 from daskdl.train.engines.choice import check_engine
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def run(
@@ -152,3 +155,62 @@ class Settings:
             return int(self.megabytes * 250_000)
         model, _, _ = workload(self.model).build()
         return int(model.vector.size)
+
+
+#: Parts of a diagnosis that are told.
+TOLD = ("python", "packages", "cores")
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, cores, memory and versions of this machine, as plain data."""
+    import psutil
+
+    facts = diagnosis()
+    libraries = (text.partition(",")[0] for text in facts["libraries"].values())
+    return {
+        "processor": processor(),
+        "memory (GB)": round(psutil.virtual_memory().total / 1e9),
+        **{name: facts[name] for name in TOLD},
+        "libraries": sorted({name for name in libraries if not name.startswith("openmp")}),
+    }
+
+
+def machines(client: Client) -> list[dict[str, Any]]:
+    """Return the :func:`machine` of each host of a cluster, equal ones once.
+
+    Each has the number of ``hosts`` and of ``workers`` besides.
+    """
+    from distributed.comm.addressing import get_address_host
+
+    workers: dict[str, list[str]] = {}
+    for address in sorted(client.nthreads()):
+        workers.setdefault(get_address_host(address), []).append(address)
+    asked = client.run(machine, workers=[addresses[0] for addresses in workers.values()])
+    kinds: list[dict[str, Any]] = []
+    for addresses in workers.values():
+        facts = asked[addresses[0]]
+        kind = next((one for one in kinds if facts.items() <= one.items()), None)
+        if kind is None:
+            kind = {"hosts": 0, "workers": 0, **facts}
+            kinds.append(kind)
+        kind["hosts"] += 1
+        kind["workers"] += len(addresses)
+    return kinds
+
+
+def processor() -> str:
+    """Return the name that the processor gives itself, and its family and model.
+
+    Virtual machines name several generations alike, by their maker's brand.
+    """
+    import platform
+
+    told: dict[str, str] = {}
+    with suppress(OSError):
+        for entry in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = entry.partition(":")
+            told.setdefault(name.strip(), value.strip())
+    name = told.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" not in told:
+        return name
+    return f"{name} (family {told['cpu family']}, model {told.get('model', '?')})"

@@ -16,14 +16,8 @@ from daskdl.tensor import Array
 class Parted:
     """Base of the indices: blocks of rows, of which each is asked by a task of its own.
 
-    Parameters
-    ----------
-    rows : numpy array or dask Array (n, ...)
-        Those of a dask Array stay on the cluster, in the chunks of its first axis.
-    make : function
-        From rows to a block.
-    length : function
-        Rows of a block.
+    Rows (n, width) of a dask Array stay on the cluster, in the chunks of its first axis. Of rows
+    ``make`` makes a block, which has the ``length``.
     """
 
     def __init__(

@@ -25,13 +25,8 @@ from daskdl.tensor import Array, Tensor
 class RelativeAttention(MultiHeadAttention):
     """Attention whose scores have a number added for the distance of two words (MPNet's).
 
-    K. Song et al., arXiv 2004.09297. The matrix of all scores is made, unlike by its base.
-
-    Parameters
-    ----------
-    features, heads : int
-    table : Embedding
-        Of classes of distances, a number for each head; one for all blocks of an encoder.
+    K. Song et al., arXiv 2004.09297. The matrix of all scores is made, unlike by its base. The
+    ``table`` has a number for each class of distances and head, one for all blocks of an encoder.
     """
 
     def __init__(self, features: int, heads: int, table: Embedding, seed: int | None) -> None:
@@ -54,15 +49,8 @@ class RelativeAttention(MultiHeadAttention):
 class RotaryAttention(MultiHeadAttention):
     """Attention whose queries and keys are turned by their places, to near words or to all.
 
-    J. Su et al., arXiv 2104.09864; B. Warner et al., arXiv 2412.13663.
-
-    Parameters
-    ----------
-    features, heads : int
-    base : float
-        Of the angles.
-    window : int
-        Words that are seen on each side, 0 for all.
+    J. Su et al., arXiv 2104.09864; B. Warner et al., arXiv 2412.13663. The ``base`` is the angles';
+    the ``window`` are the words that are seen on each side, 0 for all.
     """
 
     def __init__(
@@ -102,14 +90,7 @@ class GatedNetwork(Module):
 
 
 class Block(TransformerBlock):
-    """A Transformer's block of these parts.
-
-    Parameters
-    ----------
-    attention, network, norm_attention, norm_network : Module
-    norm_first : bool
-        Whether the norms stand before the parts.
-    """
+    """A Transformer's block of these parts; the norms stand before them or behind them."""
 
     network: Any
     norm_attention: Any

@@ -118,17 +118,16 @@ PARTS = {
         "mlp_norm": "output.LayerNorm",
     },
 }
+#: Other names of the same, of older files and of ModernBERT's.
+RENAMED = {
+    "LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias",
+    "tok_embeddings": "word_embeddings", "embeddings.norm": "embeddings.LayerNorm",
+}  # fmt: skip
 BEFORE = {"distilbert": "transformer.layer", "modernbert": "layers"}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a folder.
-
-    Raises
-    ------
-    ModelFileError
-        When it is missing or no object of JSON.
-    """
+    """Return a JSON file of a folder; a ModelFileError when it is missing or no object of JSON."""
     content = existing(path, "file of the folder").read_bytes()
     try:
         value = json.loads(content)
@@ -285,10 +284,8 @@ def _weights(folder: Path, kind: str) -> dict[str, Array]:
     made = {}
     for name, array in read(path).items():
         plain = re.sub(rf"^({kind.removeprefix('xlm-')}|model)\.", "", name)
-        plain = plain.replace("LayerNorm.gamma", "LayerNorm.weight")
-        plain = plain.replace("LayerNorm.beta", "LayerNorm.bias")
-        plain = plain.replace("tok_embeddings", "word_embeddings")
-        plain = plain.replace("embeddings.norm", "embeddings.LayerNorm")
+        for theirs, ours in RENAMED.items():
+            plain = plain.replace(theirs, ours)
         before = f"{BEFORE.get(kind, 'encoder.layer')}."
         if plain.startswith(before):
             block, _, part = plain.removeprefix(before).partition(".")

@@ -96,14 +96,14 @@ class TextModel:
         """
         if isinstance(texts, str):
             return self([texts])[0]
-        if _is(texts, "dask.dataframe", "Series") or _is(texts, "dask.dataframe", "DataFrame"):
+        if _is(texts, "dask.dataframe", "Series", "DataFrame"):
             meta = _frame(self._of_none(), texts._meta.index, self.labels)
             return texts.map_partitions(_of_series, *self._sent(), meta=meta)
         if _is(texts, "dask.bag", "Bag"):
             return texts.map_partitions(_of_bag, *self._sent())
         if _is(texts, "xarray", "DataArray"):
             return self._of_dataarray(texts)
-        if _is(texts, "pandas", "Series") or _is(texts, "pandas", "DataFrame"):
+        if _is(texts, "pandas", "Series", "DataFrame"):
             return _of_series(texts, self, self._predictor())
         return self._vectors(list(texts), self._predictor())
 
@@ -306,6 +306,6 @@ def _of_bag(texts: Any, model: TextModel, predictor: Predictor) -> list[Array]:
     return list(model._vectors(list(texts), predictor))
 
 
-def _is(value: Any, module: str, name: str) -> bool:
+def _is(value: Any, module: str, *names: str) -> bool:
     loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(value, getattr(loaded, name))
+    return any(loaded is not None and isinstance(value, getattr(loaded, name)) for name in names)

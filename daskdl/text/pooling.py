@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import check_keys
 from daskdl.text.folder import read_json
 
-#: Names of the poolings that are read, and ours.
+#: Names of the poolings that are read, older and newer ones, and ours.
 MODES = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "first",
     "pooling_mode_max_tokens": "max",
 }
+NAMED = dict(zip(("mean", "cls", "max"), MODES, strict=True))
 OTHER = {
     "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens",
     "pooling_mode_lasttoken",
@@ -59,8 +61,6 @@ def read_pooling(folder: Path) -> tuple[Path, str, bool]:
 
 
 def _listed(path: Path) -> list[dict[str, object]]:
-    import json
-
     try:
         value = json.loads(path.read_bytes())
         return sorted((dict(module) for module in value), key=lambda module: module["idx"])
@@ -77,8 +77,7 @@ def _mode(path: Path) -> str:
     chosen = [name for name in (*MODES, *OTHER) if config.get(name)]
     named = config.get("pooling_mode")
     if named is not None and not chosen:
-        chosen = [{"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token",
-                   "max": "pooling_mode_max_tokens"}.get(str(named), str(named))]  # fmt: skip
+        chosen = [NAMED.get(str(named), str(named))]
     if len(chosen) != 1 or chosen[0] not in MODES:
         raise ModelFileError(
             f"{path}: expected one pooling of {', '.join(MODES)}, found "

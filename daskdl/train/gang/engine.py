@@ -3,7 +3,7 @@
 The tasks stay, group after group, for ``daskdl.turn-time``: then others' tasks on the same workers
 have their turn. The driver asks the first member for each group, so that the scheduler has no work
 with it, and the driver as much with 256 workers as with two (:mod:`daskdl.train.gang.session`,
-:mod:`daskdl.collective.broadcast_tree`). In each iteration members add up slices of the gradient,
+:mod:`daskdl.collective.group`). In each iteration members add up slices of the gradient,
 each updates its slice of the weights with its slice of the optimizer's state, and all get the new
 weights (:mod:`daskdl.train.gang.member`); the additions are those of the canonical tree, whoever
 makes them (:mod:`daskdl.collective.plan`).

@@ -52,7 +52,7 @@ def run_groups(
     group. The partitions are its shards.
 
     The result of the group is returned by the first member of a gang that is asked for one only.
-    Others answer in the first member's :class:`~daskdl.collective.mailbox.Mailbox`. Raises
+    Others answer in the first member's :class:`~daskdl.collective.rendezvous.Mailbox`. Raises
     BrokenGangError when the attempt cannot go on; steps raise TaskError and TrainingError.
     """
     worker = get_worker()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskdl.collective.errors import BrokenGangError
-from daskdl.collective.mailbox import Mailbox
+from daskdl.collective.rendezvous import Mailbox
 from tests.daskdl.collective.pairs import Pair, pair
 
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.collective.broadcast_tree import broadcast_tree
-from daskdl.collective.group import Group
+from daskdl.collective.group import Group, broadcast_tree
 from daskdl.collective.parts import UNIT, join, rows_of, slice_of, split
 from daskdl.collective.payload import Payload
 from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, joined, plans

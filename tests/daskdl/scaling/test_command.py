@@ -14,8 +14,7 @@ import pytest
 
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.threads import available_cores
-from daskdl.scaling.command import Settings, run, title
-from daskdl.scaling.machine import machine, machines
+from daskdl.scaling.command import Settings, machine, machines, run, title
 from daskdl.scaling.processes import (
     TOGETHER,
     all_cpu_seconds,
