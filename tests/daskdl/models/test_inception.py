@@ -11,7 +11,7 @@ from daskdl.models import AuxiliaryLoss, GoogLeNet, InceptionV1
 from daskdl.models.inception import MODULES
 from daskdl.nn import CrossEntropyLoss
 from tests.daskdl.models.published import definition, layers_of
-from tests.daskdl.models.steps import file_brings_back, gradient_is_right
+from tests.daskdl.models.steps import gradient_is_right
 
 
 def pictures(side: int) -> np.ndarray:
@@ -23,6 +23,7 @@ def test_has_the_published_layers_and_parameters():
     model = InceptionV1()
     assert Counter(layers_of(model)) == Counter(layers)
     assert model.flat.size == parameters == 6_998_552
+    assert InceptionV1(auxiliary=True).flat.size == 13_378_280  # as Caffe's definition has
 
 
 @pytest.mark.slow
@@ -36,17 +37,17 @@ def test_pictures_are_halved_as_in_table_1():
 
 
 @pytest.mark.slow
-def test_a_step_does_what_its_gradient_says():
-    gradient_is_right(InceptionV1(classes=2, dropout=0.0), pictures(32), 2)
+@pytest.mark.parametrize("made", [InceptionV1, GoogLeNet])
+def test_a_step_does_what_its_gradient_says(made):
+    gradient_is_right(made(classes=2, dropout=0.0), pictures(32), 2)
 
 
 @pytest.mark.slow
-def test_auxiliary_heads_speak_in_training_only():
-    model = InceptionV1(classes=2, auxiliary=True)
-    assert InceptionV1(auxiliary=True).flat.size == 13_378_280  # as Caffe's definition has
-    logits = model(pictures(224)[:1])
-    assert [x.shape for x in logits] == [(1, 2)] * 3
-    assert model.eval()(pictures(224)[:1]).shape == (1, 2)
+@pytest.mark.parametrize(("made", "side"), [(InceptionV1, 224), (GoogLeNet, 64)])
+def test_auxiliary_heads_speak_in_training_only(made, side):
+    model = made(classes=2, auxiliary=True)
+    assert [x.shape for x in model(pictures(side))] == [(2, 2)] * 3
+    assert model.eval()(pictures(side)).shape == (2, 2)
 
 
 def test_auxiliary_loss_adds_a_share_of_each_head():
@@ -57,15 +58,6 @@ def test_auxiliary_loss_adds_a_share_of_each_head():
     )  # fmt: skip
     assert float(AuxiliaryLoss()((last, one, two), labels)) == pytest.approx(expected, rel=1e-6)
     assert float(AuxiliaryLoss()(last, labels)) == float(plain(last, labels))
-
-
-def test_model_file_brings_it_back(tmp_path):
-    model = InceptionV1(classes=2, seed=3)
-    file_brings_back(model, pictures(32), tmp_path / "m.safetensors")
-
-
-def pictures_googlenet(side: int) -> np.ndarray:
-    return np.random.default_rng(side).normal(size=(2, side, side, 3)).astype(np.float32)
 
 
 def _basic(torch, below, above, size=1, stride=1):
@@ -146,7 +138,7 @@ def test_takes_torchvisions_weights_and_gives_its_numbers():
     assert {n: a.shape for n, a in out.items()} == {
         n: a.shape for n, a in state.items() if not n.endswith("batches_tracked")
     }
-    x = 3 * pictures_googlenet(64)
+    x = 3 * pictures(64)
     with torch.inference_mode():
         wanted = peer.eval()(torch.from_numpy(x.transpose(0, 3, 1, 2).copy()))
     assert np.ptp(wanted[0].numpy(), axis=0).max() > 1e-3  # pictures differ
@@ -159,22 +151,3 @@ def test_takes_torchvisions_weights_and_gives_its_numbers():
 
 def test_has_the_published_number_of_parameters():
     assert GoogLeNet().flat.size == 6_624_904  # as torchvision's page has it
-
-
-@pytest.mark.slow
-def test_a_step_does_what_its_gradient_says_googlenet():
-    gradient_is_right(GoogLeNet(classes=2, dropout=0.0), pictures_googlenet(32), 2)
-
-
-@pytest.mark.slow
-def test_auxiliary_heads_speak_in_training_only_googlenet():
-    model = GoogLeNet(classes=2, auxiliary=True)
-    assert [x.shape for x in model(pictures_googlenet(64))] == [(2, 2)] * 3
-    assert model.eval()(pictures_googlenet(64)).shape == (2, 2)
-
-
-@pytest.mark.slow
-def test_model_file_brings_it_back_googlenet(tmp_path):
-    file_brings_back(
-        GoogLeNet(classes=2, seed=3), pictures_googlenet(32), tmp_path / "m.safetensors"
-    )

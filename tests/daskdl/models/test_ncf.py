@@ -1,4 +1,4 @@
-"""A model's seed decides all of its first weights."""
+"""NeuMF; and of the whole zoo: a seed decides all first weights, and a file keeps a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from daskdl import Trainer, models, nn
+from daskdl import Trainer, models
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models import ncf
@@ -15,6 +15,7 @@ from daskdl.models.ncf import NeuMF
 from daskdl.nn import BCEWithLogitsLoss, Module
 from daskdl.nn.losses.loss import Loss
 from daskdl.optim import Adam
+from tests.daskdl.models.steps import file_brings_back
 
 
 def small(**options):
@@ -86,14 +87,6 @@ def test_refuses_other_layers(layers):
         NeuMF(2, 2, layers=layers)
 
 
-def test_survives_a_file(tmp_path):
-    model, pairs = small(seed=3), np.array([[1, 2], [4, 6]])
-    nn.save(model, tmp_path / "ncf.safetensors")
-    np.testing.assert_array_equal(
-        nn.load(tmp_path / "ncf.safetensors")(pairs).data, model(pairs).data
-    )
-
-
 #: By name, of settings that differ in what is drawn: a function of the seed.
 MADE: dict[str, Callable[[int], Module]] = {
     "ConvLSTMForecaster": lambda seed: models.ConvLSTMForecaster(2, 2, channels=(4, 3), seed=seed),
@@ -117,6 +110,23 @@ MADE: dict[str, Callable[[int], Module]] = {
         for encoder in ("cnn", "gru", "lstm")
     },
 }
+
+
+PAIRS, IDS = np.array([[1, 2], [4, 6]]), np.array([[3, 4, 5, 0]])
+#: Shapes of what they take, or that itself; without, pictures of 32 pixels.
+INPUTS = {
+    "ConvLSTMForecaster": (1, 2, 8, 8, 1), "LeNet5": (2, 28, 28, 1), "MobileSSD": (1, 96, 96, 3),
+    "VGG16": (1, 224, 224, 3), "UNet": (1, 16, 16, 2), "NeuMF": PAIRS, "TextClassifier": IDS,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MADE)
+def test_a_file_brings_it_back(name, tmp_path):
+    x = INPUTS.get(name.split()[0], (2, 32, 32, 3))
+    if isinstance(x, tuple):
+        x = np.random.default_rng(0).normal(size=x).astype(np.float32)
+    file_brings_back(MADE[name](5), x, tmp_path / "m.safetensors")
 
 
 def first_weights(name: str, seed: int) -> dict[str, np.ndarray]:

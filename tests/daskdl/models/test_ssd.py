@@ -9,7 +9,7 @@ from daskdl.data import Ragged
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import MeanAveragePrecision
 from daskdl.models import SSD300, BoxTargets, MobileSSD, PriorBoxes
-from tests.daskdl.models.steps import file_brings_back
+from tests.daskdl.models.steps import gradient_is_right
 
 #: Filters of torchvision's ssd300_vgg16 by place: of features, of extra.0, of extra.0.7.
 FEATURES = {0: (64, 3), 2: (64, 64), 5: (128, 64), 7: (128, 128), 10: (256, 128), 12: (256, 256),
@@ -106,24 +106,8 @@ def test_the_metric_is_that_of_the_detections():
 
 @pytest.mark.slow
 def test_a_step_does_what_its_gradient_says():
-    model, x, y = tiny(), pictures(), targets()
-    loss = model.loss()
-    model.zero_grad()
-    before = loss(model(x), y)
-    before.backward()
-    assert {name for name, p in model.named_parameters() if not p.grad.any()} == set()
-    gradient = model.flat_grad.astype(np.float64)
-    part = 1e-3 * float(before) / (gradient @ gradient)
-    model.load_flat((model.flat - part * gradient).astype(np.float32))
-    assert 0.5e-3 < 1 - float(loss(model(x), y)) / float(before) < 1.5e-3
-
-
-def test_its_file(tmp_path):
-    class First(MobileSSD):
-        def forward(self, x):
-            return super().forward(x)[0]
-
-    file_brings_back(First(2, 64, 0.125), pictures(), tmp_path / "ssd.safetensors")
+    model = tiny()
+    gradient_is_right(model, pictures(), loss=model.loss(), labels=targets())
 
 
 def test_boxes_become_targets_of_one_shape():

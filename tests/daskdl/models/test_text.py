@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl import Trainer, nn
+from daskdl import Trainer
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.models.text import TextClassifier
-from daskdl.nn import MSELoss, NLLLoss, load, save
+from daskdl.nn import MSELoss, NLLLoss
 from daskdl.ops.shape.shape import depth_to_space
 from daskdl.optim import Adagrad
 
@@ -71,16 +71,6 @@ def test_takes_vectors_and_keeps_them_when_frozen():
     np.testing.assert_array_equal(model.embedding.weight.data, table)
     with pytest.raises(ShapeError, match=r"\(words, features\) = \(20, 8\), found \(20, 9\)"):
         model.load_vectors(np.zeros((20, 9)))
-
-
-@pytest.mark.slow
-@ENCODERS
-def test_survives_a_file(encoder, tmp_path):
-    model = made(encoder)
-    nn.save(model, tmp_path / "text.safetensors")
-    ids = np.array([[3, 4, 5, 0]])
-    loaded = nn.load(tmp_path / "text.safetensors").eval()
-    np.testing.assert_array_equal(loaded(ids).data, model(ids).data)
 
 
 def test_refusals():
@@ -154,18 +144,6 @@ def test_gradient_along_a_random_direction():
 
     step = 2e-3
     assert slope == pytest.approx((value(step) - value(-step)) / (2 * step), rel=2e-2)
-
-
-def test_same_seed_same_weights_other_seed_others():
-    assert np.array_equal(small().flat, small().flat)
-    assert not np.array_equal(small().flat, small(seed=2).flat)
-
-
-def test_model_file_brings_back_the_same_forecast(tmp_path):
-    model, x = small(), np.ones((1, 2, 4, 4, 1), np.float32)
-    save(model, tmp_path / "m.safetensors")
-    again = load(tmp_path / "m.safetensors")
-    assert np.array_equal(again(x).data, model(x).data)
 
 
 @pytest.mark.parametrize(
