@@ -1,4 +1,4 @@
-"""Kernels: numpy arrays in, numpy arrays out; BLAS and numba. They know nothing above them."""
+"""Kernels: numpy arrays in, numpy arrays out; BLAS and numba. They import no layer above them."""
 
 from daskdl.kernels.runtime.memory import keep_freed
 

@@ -1,1 +1,1 @@
-"""Attention in tiles: scores, softmax and the mean of values without a matrix of all weights."""
+"""Attention in tiles: scores, softmax and means of values, without a matrix of all weights."""

@@ -20,10 +20,10 @@ Array = NDArray[np.floating]
 
 
 class Weighing(NamedTuple):
-    """Settings of attention: which keys are seen, dropout, and the precision of products.
+    """Settings of attention: which keys a query sees, dropout, and the precision of products.
 
-    The mask is None, or a bool array that broadcasts to (..., T, S); rate, seed and counter are
-    dropout's.
+    The mask is None, or a bool array that broadcasts to (..., T, S); dropout uses rate, seed and
+    counter.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -35,7 +35,7 @@ class Weighing(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Arrays that gradients need: those taken and made, each row's largest score and sum."""
+    """Arrays that gradients need: inputs, result, and each row's largest score and sum."""
 
     query: Array
     key: Array
@@ -45,10 +45,10 @@ class Kept(NamedTuple):
 
 
 def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Array, Kept]:
-    """Return the means of values (..., T, D), in memory ordered as the queries are.
+    """Return the means of values (..., T, D), in the memory order of the queries.
 
-    Queries (..., T, C), keys (..., S, C) and values (..., S, D) are all of float32 or of float64;
-    leading axes broadcast, T and S are not 0.
+    Queries (..., T, C), keys (..., S, C) and values (..., S, D) are all float32 or all float64.
+    Leading axes broadcast; T and S are not 0.
     """
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     q, k, v = (_four(x, lead) for x in (query, key, value))
@@ -62,11 +62,11 @@ def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Ar
 
 
 def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array]:
-    """Return the gradients to queries, keys and values, whose leading axes are all there."""
+    """Return the gradients to queries, keys and values, with all leading axes."""
     q, k, v, y, stats = kept
     lead = dy.shape[:-2]
     new = [_like(x, x.shape) for x in (q, k, v)]
-    slope = _four(dy.astype(q.dtype, copy=False), lead)  # named: the plan has addresses alone
+    slope = _four(dy.astype(q.dtype, copy=False), lead)  # a name: the plan keeps only its address
     plan, arguments = _laid_out((q, k, v, y, slope, *new), how, lead)
     heads, work = len(stats), 5.0 * q.shape[2] * k.shape[2] * (q.shape[3] + v.shape[3])
     over_range(backward, heads, least_of(work), plan, *arguments, stats)
@@ -75,7 +75,7 @@ def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array
 
 
 def _four(x: Array, lead: tuple[int, ...]) -> Array:
-    """Return an array with two leading axes and the numbers of a row side by side."""
+    """Return an array with two leading axes and contiguous rows."""
     whole = (*lead, *x.shape[-2:])
     if x.shape[-1] > 1 and x.strides[-1] != x.itemsize:
         x = np.ascontiguousarray(x)
@@ -88,7 +88,7 @@ def _four(x: Array, lead: tuple[int, ...]) -> Array:
 
 
 def _like(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return memory of another shape (A, B, T, C) whose axes are ordered as in an array's."""
+    """Return memory of a shape (A, B, T, C) whose axes are ordered as in ``x``."""
     order = sorted(range(3), key=lambda axis: -x.strides[axis])
     places = empty((*(shape[axis] for axis in order), shape[3]), x.dtype)
     return places.transpose(*np.argsort(order), 3)

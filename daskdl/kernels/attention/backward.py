@@ -1,6 +1,6 @@
-"""Attention, the way back: scores are computed again, tile by tile, and used for three gradients.
+"""Attention, backward: scores are computed again, tile by tile, and used for three gradients.
 
-T. Dao et al., arXiv 2205.14135. A head is done by one thread, so that its sums have one order.
+T. Dao et al., arXiv 2205.14135. One thread computes a head, so that its sums have one order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Attention, the way forward: tiles of scores that are used up before they leave the caches.
+"""Attention, forward: tiles of scores that are used up before they leave the caches.
 
-The largest score and the sum of exponentials of a row go on from tile to tile (M. Milakov and N.
-Gimelshein, arXiv 1805.02867; T. Dao et al., arXiv 2205.14135). Which tiles there are is up to the
-number of keys alone, so that the bits depend on nothing else.
+A row's largest score and its sum of exponentials are updated from tile to tile (M. Milakov and N.
+Gimelshein, arXiv 1805.02867; T. Dao et al., arXiv 2205.14135). Only the number of keys determines
+the tiles, and so the bits of the result.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
     """Compute tiles of queries, head after head.
 
     The plan's arrays are queries, keys, values and result, see
-    :mod:`daskdl.kernels.attention.weights`. Settings: what scores are multiplied with, and weights
-    that are not dropped; ``kind``: an array of the dtype that is multiplied; draws: keys and limit
-    of dropout. What is written to stats (heads, T, 2): each query's largest score, and one by its
-    sum of exponentials.
+    :mod:`daskdl.kernels.attention.weights`. ``settings`` are the factors of scores and of weights
+    that are not dropped; ``kind`` is an array of the products' dtype; ``draws`` are dropout's keys
+    and limit. Each query's largest score and the reciprocal of its sum of exponentials are written
+    to ``stats`` (heads, T, 2).
     """
     keys, limit = draws
     t, s, c, d = plan[QUERIES], plan[KEYS], plan[CHANNELS], plan[VALUES]

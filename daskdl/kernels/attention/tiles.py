@@ -1,9 +1,9 @@
-"""Tiles of attention's matrices: rows brought near, put in order for products, and multiplied.
+"""Tiles of attention's matrices: copy rows, pack them for products, and multiply them.
 
-All arrays here hold rows that are filled with zeros up to whole vectors. A kind of numbers is told
-by an array of it: float32 and float64 multiply as they are, uint32 stands for pairs of bfloat16
-(:mod:`daskdl.kernels.products.bfloat16`), int32 for pairs that are added up as AMX's tiles do; its
-number is 1 where AMX does it.
+All arrays here hold rows that are filled with zeros up to whole vectors. The dtype of an array
+``kind`` selects the products: float32 or float64 for their own, uint32 for pairs of bfloat16
+(:mod:`daskdl.kernels.products.bfloat16`), int32 for pairs whose sums have the order of AMX's tiles;
+its number is 1 if AMX computes them.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.tiles.instructions import begin_tiles, end_tiles
 from daskdl.kernels.tiles.panels import multiply_rows, whole_tiles
 
-#: Columns of a tile of scores at most: a panel of so many summands (32 kB) stays near.
+#: Largest number of columns of a tile of scores: a panel of 256 summands (32 kB) fits L1.
 KEYS = 256
-#: Numbers of a cache line: rows of tiles lie that much further apart, so that numbers below each
-#: other are not all sought in the same few places of the cache.
+#: Padding of a tile's rows, a cache line of float32: else the numbers of a column would share a
+#: few sets of the cache.
 APART = 16
 
 
 @jit
 def filled(columns):
-    """Return a number of columns that is filled up to whole panels."""
+    """Return a number of columns, rounded up to whole panels."""
     return -(-columns // WIDEST_COLUMNS) * WIDEST_COLUMNS
 
 
 @jit
 def keys_of_tile(keys):
-    """Return how many keys a tile has: about as many in each, whole panels of any processor."""
+    """Return the number of keys of a tile: tiles are about equal, whole panels on any processor."""
     each = block_of(keys, KEYS)
     return max(WIDEST_COLUMNS, -(-each // WIDEST_COLUMNS) * WIDEST_COLUMNS)
 
 
 @jit
 def rows_from(like, place, row, count, width, rows):
-    """Copy ``count`` rows of ``width`` numbers from an address on; the rest of a row is zeros."""
+    """Copy ``count`` rows of ``width`` numbers from an address; fill the rest of a row with 0."""
     size, whole = like.itemsize, width // COLUMNS * COLUMNS
     for r in range(count):
         source, target = place + r * row, address(rows) + r * rows.shape[1] * size
@@ -86,7 +86,7 @@ def rows_to(like, rows, count, width, place, row):
 
 
 def depth_of(kind, columns):
-    """Return how many summands there are of so many columns: half as many pairs."""
+    """Return the number of summands of ``columns`` columns; a pair is one summand."""
     raise NotImplementedError("for numba functions")
 
 
@@ -100,7 +100,7 @@ def _depth_of(kind, columns):
 
 
 def along(kind, rows, count, words):
-    """Return rows as a product's A takes them: themselves, or pairs of neighbours in ``words``."""
+    """Return rows for a product's A: unchanged, or pairs of neighbours in ``words``."""
     raise NotImplementedError("for numba functions")
 
 
@@ -120,7 +120,7 @@ def _along(kind, rows, count, words):
 
 
 def across(kind, rows, count, words):
-    """Return rows as summands: themselves, or pairs of rows in ``words``."""
+    """Return rows as summands: unchanged, or pairs of rows in ``words``."""
     raise NotImplementedError("for numba functions")
 
 
@@ -176,27 +176,27 @@ def turned_panels_of(kind, rows, count, depth, panels, first):
 
 @jit
 def table_for(rows):
-    """Return room for the addresses of :func:`multiplied` of up to so many rows."""
+    """Return an array for the addresses of :func:`multiplied`, for up to ``rows`` rows."""
     groups = -(-rows // ROWS)
     return np.empty((2, groups, SEGMENT), np.int64)
 
 
 @jit
 def begin(kind):
-    """Make this thread ready for :func:`multiplied`."""
+    """Prepare this thread for :func:`multiplied`."""
     if uses_amx(kind):
         begin_tiles()
 
 
 @jit
 def end(kind):
-    """Give back what :func:`begin` has taken."""
+    """Release what :func:`begin` took."""
     if uses_amx(kind):
         end_tiles()
 
 
 def uses_amx(kind):
-    """Return whether numbers of a kind are multiplied by AMX."""
+    """Return whether AMX multiplies numbers of a kind."""
     raise NotImplementedError("for numba functions")
 
 
@@ -227,11 +227,11 @@ def _multiplied(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, tab
 
 @jit
 def _by_vectors(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
-    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of numbers that are in order.
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, from packed numbers.
 
-    Sizes: rows, panels and summands. Of a the address of the first number, and bytes from row to
-    row and along a row; of the panels the address of the first summand, and bytes from panel to
-    panel; of the result, whose rows are whole panels, the address and bytes from row to row.
+    ``sizes`` are rows, panels and summands. ``a``, ``panels`` and ``c`` are addresses of first
+    numbers. In bytes, ``a_row`` and ``c_row`` are steps from row to row, ``a_step`` along a row of
+    ``a``, and ``apart`` from panel to panel. Rows of ``c`` are whole panels.
     """
     rows, count, depth = sizes
     line = COLUMNS * kind.itemsize
@@ -240,7 +240,7 @@ def _by_vectors(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, tab
     other = table.shape[1] * SEGMENT
     for group in range(groups):
         at = group * SEGMENT
-        for i in range(ROWS):  # behind the last row it comes again
+        for i in range(ROWS):  # after the last row, repeat it
             row = min(group * ROWS + i, rows - 1)
             entries[at + i] = a + row * a_row
             entries[other + at + i] = c + row * c_row

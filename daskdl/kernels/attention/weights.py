@@ -9,9 +9,9 @@ from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.vectors.dropout import philox
 from daskdl.kernels.vectors.rows import row_largest, row_sum
 
-#: Places in a kernel's plan, which is a vector of int64: numbers of heads, rows and columns;
-#: whether a query sees no key behind it; whether there are a mask and dropout; the mask's steps;
-#: then four places for each array, see :func:`place_of`.
+#: Places in a kernel's plan, a vector of int64: numbers of heads, rows and columns; whether a query
+#: sees no later key; whether there are a mask and dropout; the mask's steps; then four places for
+#: each array, see :func:`place_of`.
 INNER, QUERIES, KEYS, CHANNELS, VALUES, CAUSAL, MASKED, DROPPED, STEPS, ARRAYS = (
     0, 1, 2, 3, 4, 5, 6, 7, 8, 12,
 )  # fmt: skip
@@ -27,13 +27,13 @@ def place_of(plan, array, head):
 
 @jit
 def seen(plan, query, first, width):
-    """Return how many of ``width`` keys from ``first`` on a query may see, but for the mask."""
+    """Return how many of ``width`` keys from ``first`` on a query may see without a mask."""
     return max(0, min(width, query + 1 - first)) if plan[CAUSAL] else width
 
 
 @fusedjit
 def hide(plan, mask, head, query, count, first, width, scores):
-    """Write minus infinity to the scores of keys that are not to be seen, and behind the last."""
+    """Set the scores of hidden keys, and those after the last key, to minus infinity."""
     none = scores.dtype.type(-np.inf)
     outer, inner, row, step = plan[STEPS], plan[STEPS + 1], plan[STEPS + 2], plan[STEPS + 3]
     start = head // plan[INNER] * outer + head % plan[INNER] * inner + first * step
@@ -54,19 +54,19 @@ def hide(plan, mask, head, query, count, first, width, scores):
 
 @fusedjit
 def exponentials(scores, count, scale, tops, sums, factors):
-    """Make exponentials of ``count`` rows of scores less their largest so far; add these up.
+    """Replace ``count`` rows of scores, times ``scale`` > 0, by exponentials; update their sums.
 
-    Scores are changed in place, and multiplied with ``scale``, above zero. Of each row tops and
-    sums are the largest score and the sum of exponentials so far, factors what exponentials from
-    before are to be multiplied with.
+    Exponents are scores less the row's largest so far. ``tops`` and ``sums`` are each row's largest
+    score and sum of exponentials so far; ``factors`` are the factors that earlier exponentials now
+    need.
     """
     zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
     for r in range(count):
         before = tops[r]
         largest = row_largest(scores, r) * scale
-        top = before if largest <= before else largest  # NaN is found
+        top = before if largest <= before else largest  # NaN stays
         tops[r] = top
-        start = zero if top == none else top  # nothing seen so far
+        start = zero if top == none else top  # no key seen so far
         for c in range(scores.shape[1]):
             scores[r, c] = exponential(scores[r, c] * scale - start)
         factors[r] = exponential(before - start)
@@ -75,7 +75,7 @@ def exponentials(scores, count, scale, tops, sums, factors):
 
 @fusedjit
 def probabilities(scores, count, scale, stats, head, query):
-    """Make probabilities of scores, by the largest and the sum that are known."""
+    """Replace scores by probabilities, with the largest score and the sum from ``stats``."""
     for r in range(count):
         top, factor = stats[head, query + r, 0], stats[head, query + r, 1]
         for c in range(scores.shape[1]):
@@ -84,7 +84,7 @@ def probabilities(scores, count, scale, stats, head, query):
 
 @fusedjit
 def score_gradients(weights, gradients, count, inner, scale):
-    """Make gradients to scores of those to weights, in place."""
+    """Turn gradients to weights into gradients to scores, in place."""
     for r in range(count):
         mean = inner[r]
         for c in range(weights.shape[1]):
@@ -93,8 +93,8 @@ def score_gradients(weights, gradients, count, inner, scale):
 
 @jit
 def drop(plan, keys, limit, scale, head, query, count, first, width, drawn, weights):
-    """Set weights to zero and scale the others, by draws that belong to head, query and tile."""
-    draws = -(-plan[KEYS] // 4) + 1  # of a row
+    """Set weights to zero or scale them, by draws that depend on head, query and tile."""
+    draws = -(-plan[KEYS] // 4) + 1  # per row
     lanes = drawn.shape[1]
     line = drawn.reshape(drawn.size)
     zero = weights.dtype.type(0)

@@ -1,8 +1,8 @@
 """Calls of compiled kernels by their address, with arguments that were laid out beforehand.
 
-What another thread needs to run its part of a kernel's work: three addresses and a range. The code
-that lays arguments out depends on their types alone, and is compiled once for all kernels that take
-such arguments.
+To run its part of a kernel's work, another thread needs three addresses and a range. The code that
+lays out arguments depends only on their types; it is compiled once for all kernels with such
+arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
 from daskdl.kernels.runtime.llvm import BYTE, I32, I64
 
-#: Type of the functions of :func:`lay_out`: (kernel, arguments, which, start, stop) to a status.
+#: Type of functions from :func:`lay_out`: (kernel, arguments, which, start, stop) to a status.
 _CALL = ir.FunctionType(I32, [I64] * 5)
 
 
@@ -26,10 +26,10 @@ _CALL = ir.FunctionType(I32, [I64] * 5)
 def lay_out(context, rows, whole, unit):
     """Return two addresses, int64: of a function that calls kernels, and of the arguments.
 
-    They are good until the calling function returns. The function calls a kernel with parts of
+    They are valid until the calling function returns. The function calls a kernel with parts of
     ``rows``, a tuple of arrays or None, along their first axis, and with all of ``whole``, a tuple:
 
-    - if there are any rows, ``kernel(*parts, *whole)``, where a part goes from ``start * unit`` to
+    - if there are any rows, ``kernel(*parts, *whole)``; a part goes from ``start * unit`` to
       ``stop * unit``, or to the end;
     - otherwise ``kernel(*whole, which, start, stop)``.
     """
@@ -95,7 +95,7 @@ def _part(context, builder, kind, value, first, last):
 
 @intrinsic
 def call(context, function, kernel, arguments, which, start, stop):
-    """Call a kernel through what :func:`lay_out` returned; the result is 0 if it ended well."""
+    """Call a kernel with the addresses from :func:`lay_out`; return 0 if it succeeded."""
 
     def generate(context, builder, signature, args):
         return builder.call(builder.inttoptr(args[0], _CALL.as_pointer()), args[1:])
@@ -107,7 +107,7 @@ def call(context, function, kernel, arguments, which, start, stop):
 def run(context, body, function, kernel, arguments, slots, count, n_parts, n_items):
     """Call a compiled function of seven int64 by its address; return its result, int64.
 
-    Its code is neither copied into the calling function nor compiled again with it.
+    Unlike in an ordinary call, its code is neither inlined nor compiled again with the caller.
     """
 
     def generate(context, builder, signature, args):
@@ -124,7 +124,7 @@ _addresses: dict[Any, int] = {}
 
 
 def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> int:
-    """Return the address of a kernel's code for such arguments, compiled if need be."""
+    """Return the address of a kernel's code for such arguments; compile it if necessary."""
     key = kernel, len(rows), *map(_kind, rows), *map(_kind, whole)
     address = _addresses.get(key)
     if address is None:
@@ -139,7 +139,7 @@ def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> in
 
 
 def _kind(value: Any) -> Any:
-    """Return something that differs where numba's types of two values differ."""
+    """Return a key that differs if numba's types of two values differ."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num
     if isinstance(value, tuple):

@@ -1,8 +1,8 @@
 """Elementary functions for numba functions: unlike libm's, these vectorise.
 
-In float32 they are within 1e-6 of the truth, relative (the normal distribution's tail within 1e-6
-plus the 6e-8 x^2 that the rounding of x^2 costs); NaN stays NaN. In float64, which is for
-checks, they are libm's. Their callers must not let LLVM reorder sums (``fusedjit``).
+In float32 their relative error is at most 1e-6 (for the normal distribution's tail, plus 6e-8 x^2
+from the rounding of x^2); NaN stays NaN. In float64, which is for checks, they are libm's.
+Functions that call them must not let LLVM reorder sums (``fusedjit``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _TAIL = (
     -0.07924906, 0.19158375, -0.22806905, 0.11237643, -0.02061295,
 )  # fmt: skip
 
-# tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, which in
-# float32 is 4e-7: unlike libm's function it vectorises.
+# tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, 4e-7 in
+# float32.
 _TANH_P = (
     1.0,
     0.13855912,
@@ -40,7 +40,7 @@ _TANH_Q = (1.0, 0.471892452, 0.0280584247, 0.000435070987, 1.66999903e-06)
 
 
 def tanh(x: float) -> float:
-    """Hyperbolic tangent, to be called inside numba functions."""
+    """Hyperbolic tangent, for use inside numba functions."""
     return math.tanh(x)
 
 
@@ -72,11 +72,11 @@ def _exponential(x):
     if x != types.float32:
         return lambda x: math.exp(x)
     low, one, per_two = (np.float32(c) for c in (-88, 1, 1 / math.log(2)))
-    # x = n log(2) + r; n log(2) in two parts, since n times the first is exact. Adding 1.5 * 2^23
-    # rounds n to whole numbers and leaves it in the lowest bits.
+    # x = n log(2) + r, with log(2) in two parts; n times the first is exact. Adding 1.5 * 2^23
+    # rounds n to a whole number in the lowest bits.
     first, second, shift = (np.float32(c) for c in (0.693359375, -2.12194440e-4, 12582912))
     c0, c1, c2, c3, c4 = (np.float32(c) for c in _EXP)
-    bias = np.int32(0x4B400000 - 127)  # of the shift's bits, less the exponent's own
+    bias = np.int32(0x4B400000 - 127)  # the shift's bits, less the exponent's bias
 
     def implementation(x):
         x = max(x, low)
@@ -166,7 +166,7 @@ def _normal_tail(x):
         a = min(abs(x), limit)
         e = exponential(-half * a * a)
         t = one / (one + scale * a)
-        z = t * t  # even and odd powers apart, so that the sums need not wait for each other
+        z = t * t  # even and odd powers apart: two independent sums
         even = t0 + z * (t2 + z * (t4 + z * (t6 + z * t8)))
         odd = t1 + z * (t3 + z * (t5 + z * (t7 + z * t9)))
         return e * t * (even + t * odd), e

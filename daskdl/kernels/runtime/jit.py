@@ -27,18 +27,17 @@ PATIENCE = 300.0
 
 @contextmanager
 def compile_lock(path: Path) -> Iterator[None]:
-    """Hold a lock between processes on a file: who has it compiles, the others wait.
+    """Hold a lock between processes on a file: its holder compiles, the others wait.
 
-    Without it, workers that start together would all compile the same. There is a lock for each
-    function, beside what is kept of it, so that it holds for all machines that share the folder,
-    and so that processes may compile different functions at a time; who compiles a function may
-    wait for one that it calls, never the other way round. The lock goes with the process that holds
-    it.
+    Without it, workers that start together would all compile the same functions. Each function has
+    a lock, next to its compiled code: so the lock holds for all machines that share the folder, and
+    processes may compile different functions at the same time. The holder of a function's lock may
+    wait for the lock of a function that it calls, never the reverse. A lock ends with its process.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-    except OSError:  # a folder that cannot be written to: better twice than never
+    except OSError:  # a read-only folder: better compile twice than never
         yield
         return
     with file:
@@ -61,7 +60,7 @@ _told: set[str] = set()
 
 
 def _warn_once(message: str, detail: object) -> None:
-    """Log a warning, unless this process did so before."""
+    """Log a warning once per process."""
     if message not in _told:
         _told.add(message)
         logger.warning(message, detail)
@@ -69,19 +68,19 @@ def _warn_once(message: str, detail: object) -> None:
 
 @functools.cache
 def _digest(path: str) -> str:
-    """Return the digest of a source file: unlike its time, a copy of the checkout keeps it."""
+    """Return the digest of a source file; unlike its time, it is the same in a copied checkout."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _sources(name: str, digests: dict[str, str]) -> dict[str, str]:
-    """Add the digests of a module and of the modules it uses, of its package or of daskdl."""
+    """Add the digests of a module and of modules that it uses from its package or daskdl."""
     module = sys.modules[name]
     path, package = getattr(module, "__file__", None), name.partition(".")[0]
     if path is None or name in digests:
         return digests
     digests[name] = _digest(path)
     for value in list(vars(module).values()):
-        # What is taken from a module, or a module from which functions are taken by name.
+        # A name imported from a module, or a module whose functions are used by attribute.
         of = "__name__" if isinstance(value, ModuleType) else "__module__"
         used = getattr(value, of, None) or ""
         if used.startswith((f"{package}.", "daskdl.")) and used in sys.modules:
@@ -92,7 +91,7 @@ def _sources(name: str, digests: dict[str, str]) -> dict[str, str]:
 def _stamp(name: str) -> list[tuple[str, str]]:
     """Return the modules that are compiled into a module's kernels, with digests of their sources.
 
-    numba looks at a function's own file only, and would go on with what it once inlined.
+    numba checks only a function's own file; it would keep outdated code that it inlined.
     """
     return sorted(_sources(name, {}).items())
 
@@ -105,7 +104,7 @@ def _compiler(
         dispatcher = compiled(function)
         try:
             cache = KernelCache(function, lambda: _stamp(function.__module__))
-        except RuntimeError as error:  # no folder that can be written to
+        except RuntimeError as error:  # no writable folder
             _warn_once("kernels are compiled again in each process: %s", error)
             return dispatcher
         load, compile_version, scopes = cache.load_overload, dispatcher.compile, threading.local()
@@ -142,11 +141,11 @@ def _compiler(
 #: Decorator of exact kernels.
 jit: Any = _compiler()
 
-#: Decorator of kernels whose sums may be reordered. The order is up to LLVM, so that all processors
-#: run code that was made for one of them. NaN and infinity stay what they are (LLVM's flags nnan
-#: and ninf are left out, at no cost in speed): a loss that diverged has to show.
+#: Decorator of kernels whose sums may be reordered. LLVM chooses the order, so all processors run
+#: code that was compiled for the same one. NaN and infinity are kept (LLVM's flags nnan and ninf
+#: are left out, at no cost in speed): a loss that diverged has to show.
 fastjit: Any = _compiler(SameEverywhere, fastmath={"nsz", "contract", "reassoc"})
 
-#: Decorator of kernels whose roundings matter, as those of an exponential do: a product and a sum
-#: may become one instruction, but nothing is reordered.
+#: Decorator of kernels whose roundings matter, such as an exponential's: a product and a sum may
+#: become one instruction, but nothing is reordered.
 fusedjit: Any = _compiler(fastmath={"contract"})

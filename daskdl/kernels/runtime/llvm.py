@@ -1,4 +1,4 @@
-"""Parts of kernels that are written in LLVM's own code: vectors, their loads and stores, calls."""
+"""Parts of kernels in LLVM's intermediate code: vectors, their loads and stores, calls."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ BYTE = I8.as_pointer()
 
 
 def whole(value: int) -> ir.Constant:
-    """Return a constant of LLVM's, int64."""
+    """Return an int64 constant of LLVM."""
     return ir.Constant(I64, value)
 
 
 def size_of(number: ir.Type) -> int:
-    """Return the bytes of a number of LLVM's."""
+    """Return the bytes of an LLVM number."""
     return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
 
 
 def called(builder: ir.IRBuilder, name: str, result: Any, *given: Any) -> Any:
-    """Generate a call of one of LLVM's own functions."""
+    """Generate a call of an LLVM intrinsic."""
     kind = ir.FunctionType(result, [value.type for value in given])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
 
@@ -37,7 +37,7 @@ def fma(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
 def load(
     builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int, mask: Any = None
 ) -> Any:
-    """Load a value ``offset`` bytes behind a byte pointer; lanes without a mask's are zeros."""
+    """Load a value ``offset`` bytes after a byte pointer; lanes outside the mask are zero."""
     place = _behind(builder, base, offset, kind)
     if mask is not None:
         nothing = ir.Constant(kind, None)
@@ -50,7 +50,7 @@ def load(
 def store(
     builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int, mask: Any = None
 ) -> None:
-    """Store a value ``offset`` bytes behind a byte pointer, or those of its lanes in a mask."""
+    """Store a value, or its lanes in a mask, ``offset`` bytes after a byte pointer."""
     place = _behind(builder, base, offset, value.type)
     if mask is None:
         builder.store(value, place).align = align
@@ -71,14 +71,14 @@ def _masked(builder: ir.IRBuilder, what: str, kind: Any, result: Any, *given: An
 
 
 def lanes_below(builder: ir.IRBuilder, lanes: int, end: Any, first: int = 0) -> Any:
-    """Generate a mask of the lanes, numbered from ``first`` on, below an end, int64."""
+    """Generate a mask of the lanes below an int64 end; lanes are numbered from ``first``."""
     kind = ir.VectorType(I32, lanes)
     numbers = ir.Constant(kind, list(range(first, first + lanes)))
     return builder.icmp_signed("<", numbers, all_lanes(builder, kind, builder.trunc(end, I32)))
 
 
 def all_lanes(builder: ir.IRBuilder, kind: Any, number: Any) -> Any:
-    """Generate a vector that has a number in all lanes."""
+    """Generate a vector with one number in all lanes."""
     undefined = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(undefined, number, ir.Constant(I32, 0))
     mask = ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)
@@ -88,7 +88,7 @@ def all_lanes(builder: ir.IRBuilder, kind: Any, number: Any) -> Any:
 def changed_if(
     builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
 ) -> list[Any]:
-    """Generate vectors that are changed where a condition holds."""
+    """Generate code that changes vectors if a condition holds."""
     before, then = builder.block, builder.append_basic_block("then")
     after = builder.append_basic_block("after")
     builder.cbranch(condition, then, after)
@@ -106,6 +106,6 @@ def changed_if(
 
 
 def fetch_line(builder: ir.IRBuilder, place: Any, near: int = 2) -> None:
-    """Generate what has the line at a byte pointer brought to L2, or to L1 if ``near`` is 3."""
+    """Generate a prefetch of the line at a byte pointer into L2, or into L1 if ``near`` is 3."""
     hint = [ir.Constant(I32, value) for value in (0, near, 1)]  # read, where to, data
     called(builder, "llvm.prefetch.p0i8", ir.VoidType(), place, *hint)

@@ -1,7 +1,7 @@
 """Memory for large results: aligned, and kept by the process when an array is freed.
 
-The system gives memory back page by page and clears each page when it is touched again: a step that
-writes 300 MB of new weights and moments would pay as much for that as for its arithmetic.
+The system takes freed memory back page by page and clears each page when it is used again. For a
+step that writes 300 MB of new weights and moments, this would cost as much as its arithmetic.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from numpy.typing import DTypeLike, NDArray
 #: Bytes of a cache line and of the widest vector.
 ALIGNMENT = 64
 
-#: Results of at least so many bytes are larger than what stays in a core's share of the caches.
+#: Bytes from which a result is larger than a core's share of the caches.
 LARGE = 1 << 24
 
-#: Results of fewer bytes are numpy's, since malloc has such memory at hand.
+#: Bytes below which numpy allocates results, since malloc has such memory at hand.
 SMALL = 1 << 20
 
-#: Bytes of freed results that are kept at most.
+#: Most bytes of freed results that are kept.
 KEPT = 1 << 30
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # from glibc's malloc.h
 
 
 def keep_freed() -> bool:
-    """Tell glibc's malloc to keep what is freed; return whether it was, as without glibc it is not.
+    """Make glibc's malloc keep freed memory; return whether it does (False without glibc).
 
-    Blocks up to 1 GiB come from one heap, of which up to 2 GiB stay when free. This holds for the
-    first thread and for those that begin later. A thread that has allocated before, as workers have
-    that ran tasks before they knew this package, has heaps of 64 MiB, which malloc gives back as
-    soon as one is empty.
+    Blocks up to 1 GiB come from one heap, which keeps up to 2 GiB of free memory. This holds for
+    the main thread and for threads that begin later. A thread that has allocated before, such as a
+    worker's that ran tasks before the import, has heaps of 64 MiB; malloc returns each one to the
+    system as soon as it is empty.
     """
     try:
         libc = ctypes.CDLL(None)
     except (OSError, TypeError):
         return False
-    if not hasattr(libc, "gnu_get_libc_version"):  # a mallopt of another kind, or none
+    if not hasattr(libc, "gnu_get_libc_version"):  # another mallopt, or none
         return False
     mallopt = libc.mallopt
     keeps = mallopt(_M_MMAP_THRESHOLD, 1 << 30) and mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
@@ -50,9 +50,9 @@ def keep_freed() -> bool:
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of any content like ``numpy.empty``; at a multiple of 64 bytes if not small.
+    """Return an array of any content like ``numpy.empty``; aligned to 64 bytes if not small.
 
-    The memory of a large one is used again, by whichever thread, when its last view is gone.
+    When the last view of a large array is gone, any thread may use its memory again.
     """
     dtype = np.dtype(dtype)
     n_bytes = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
@@ -68,7 +68,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     start = -block.ctypes.data % ALIGNMENT
     if n_bytes < LARGE:
         return block[start : start + n_bytes].view(dtype).reshape(shape)
-    # All views of the result refer to the lease; it is what ends with the last of them.
+    # All views of the result refer to the lease, so it ends with the last view.
     lease = (ctypes.c_char * n_bytes).from_buffer(block.data, start)
     weakref.finalize(lease, _freed.put, block).atexit = False
     return np.frombuffer(memoryview(lease), dtype).reshape(shape)
@@ -82,22 +82,22 @@ _planned = _Planned()
 
 
 def plan(place: NDArray[np.uint8] | None) -> None:
-    """Let this thread's next result of just so many bytes lie at a place that is free for it.
+    """Put this thread's next result with the size of ``place`` into that memory.
 
-    Who plans knows when the result is not needed any more; None takes the place back.
+    The planner knows when the result is no longer needed. None withdraws the place.
     """
     _planned.place = place
 
 
 def block_of(n_bytes: int) -> NDArray[np.uint8]:
-    """Return so many bytes of any content, at a multiple of 64."""
+    """Return ``n_bytes`` bytes of any content, aligned to 64 bytes."""
     block = np.empty(n_bytes + ALIGNMENT, np.uint8)
     start = -block.ctypes.data % ALIGNMENT
     return block[start : start + n_bytes]
 
 
 class _Freed:
-    """Blocks whose arrays are gone, the latest last."""
+    """Blocks of arrays that were freed, the latest last."""
 
     def __init__(self) -> None:
         self._blocks: list[NDArray[np.uint8]] = []
@@ -105,7 +105,7 @@ class _Freed:
         self._lock = threading.RLock()
 
     def take(self, n_bytes: int) -> NDArray[np.uint8] | None:
-        """Return a block for so many bytes, at most a quarter larger, or None."""
+        """Return a block for ``n_bytes`` bytes, at most a quarter larger, or None."""
         need = n_bytes + ALIGNMENT
         with self._lock:
             for i in reversed(range(len(self._blocks))):
@@ -114,7 +114,7 @@ class _Freed:
         return None
 
     def put(self, block: NDArray[np.uint8]) -> None:
-        """Keep a block, and let the oldest go while they are more than :data:`KEPT` bytes."""
+        """Keep a block; drop the oldest blocks while all have more than :data:`KEPT` bytes."""
         with self._lock:
             self._blocks.append(block)
             while sum(b.size for b in self._blocks) > KEPT:
@@ -126,7 +126,7 @@ _freed = _Freed()
 
 Array = NDArray[Any]
 
-#: Views of one memory that are kept, so that they are not made again in each step.
+#: Most views of one memory that are kept, to avoid making them again in each step.
 VIEWS = 256
 
 #: Memory by name, with its views by shape and dtype.
@@ -134,11 +134,11 @@ _kept = threading.local()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an array of this shape with anything in it, the same memory for the same name.
+    """Return an array of this shape and any content; the same name gets the same memory.
 
-    It begins at a cache line: vectors that lie across two take twice as long to load and store. It
-    is good until the same thread asks for that name again: for what a kernel needs while it
-    runs, never for a result. New memory costs a page fault for each 4 kB, again in every call.
+    It begins at a cache line, as vectors across two lines take twice as long to load and store. It
+    is valid until the same thread asks for this name again: use it while a kernel runs, never for a
+    result. It saves the page faults of new memory, one for each 4 kB in every call.
     """
     none: dict[Any, Array] = {}
     buffer, views = _kept.__dict__.get(name, (None, none))
@@ -150,7 +150,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         views.clear()
     if buffer is None or buffer.size < n_bytes:
         _kept.__dict__.pop(name, None)
-        buffer = None  # let go of the old one first
+        buffer = None  # free the old one first
         block = np.empty(n_bytes + ALIGNMENT, np.uint8)
         start = -block.ctypes.data % ALIGNMENT
         buffer = block[start : start + n_bytes]

@@ -1,4 +1,4 @@
-"""Intel's MKL, when the ``mkl`` extra is installed: where it lies, its threads, its products."""
+"""Intel's MKL from the ``mkl`` extra: its library, its threads and its products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUTINES = {"f": "cblas_sgemm", "d": "cblas_dgemm"}
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return MKL's single dynamic library, or None when the wheel ``mkl`` is not installed."""
+    """Return MKL's single dynamic library, or None if the wheel ``mkl`` is not installed."""
     try:
         distribution = metadata.distribution("mkl")
     except metadata.PackageNotFoundError:
@@ -29,9 +29,9 @@ def library() -> ctypes.CDLL | None:
 
 
 def set_local_threads(n: int) -> int:
-    """Set how many threads MKL uses when the calling thread calls it; return what it was.
+    """Set MKL's number of threads for calls from this thread; return the number before.
 
-    0 stands for the number that holds for the process.
+    0 stands for the process's number.
     """
     mkl = library()
     return 0 if mkl is None else int(mkl.MKL_Set_Num_Threads_Local(n))
@@ -40,9 +40,9 @@ def set_local_threads(n: int) -> int:
 def matmul(
     a: NDArray[np.floating], b: NDArray[np.floating], out: NDArray[np.floating]
 ) -> NDArray[np.floating]:
-    """Write ``a @ b`` of matrices of one dtype, float32 or float64, to ``out``.
+    """Write ``a @ b`` to ``out``; all are matrices of one dtype, float32 or float64.
 
-    The numbers of a row of ``out`` lie side by side, its rows may lie apart.
+    The rows of ``out`` are contiguous, but there may be gaps between them.
     """
     mkl = library()
     assert mkl is not None
@@ -50,7 +50,7 @@ def matmul(
     number = ctypes.c_float if single else ctypes.c_double
     (left, lead_a, trans_a), (right, lead_b, trans_b) = _operand(a), _operand(b)
     inner = left.shape[1] if trans_a == _PLAIN else left.shape[0]
-    # Of a single row's stride numpy may say anything.
+    # With a single row, numpy's stride is arbitrary.
     lead_out = max(1, out.shape[1], out.strides[0] // out.itemsize)
     getattr(mkl, _ROUTINES[out.dtype.char])(
         _ROW_MAJOR, trans_a, trans_b, out.shape[0], out.shape[1], inner, number(1),
@@ -61,7 +61,7 @@ def matmul(
 
 
 def _operand(x):
-    """Return the array whose memory holds ``x`` row by row, its row length, and how it lies."""
+    """Return a C-contiguous array of ``x`` or ``x.T``, its row length, and MKL's flag."""
     if x.flags.c_contiguous:
         return x, max(1, x.shape[1]), _PLAIN
     if x.flags.f_contiguous:

@@ -1,8 +1,7 @@
-"""One pass over arrays, element by element: shared out to threads, into new aligned memory.
+"""One pass over arrays, element by element, by several threads, into new aligned memory.
 
-Of large arrays past the caches: an ordinary store first reads the line that it is going to fill, so
-that a pass moves a third more bytes than it has to, and drives out of the caches what is needed
-next.
+Large results bypass the caches. An ordinary store first reads the line that it fills: the pass
+would move a third more bytes than needed, and evict data that the next pass needs.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ Array = NDArray[Any]
 #: Bytes of a vector register with AVX2.
 VECTOR = 32
 
-#: Bytes from which results go past the caches. They would still find room in the last one, but push
-#: out of it what they are made from, which the next pass reads again.
+#: Bytes from which results bypass the caches. They would still fit the last one, but evict the
+#: inputs, which the next pass reads again.
 PAST = 1 << 22
 
-#: Elements of which threads take whole numbers, so that their parts of aligned memory are aligned.
+#: Threads take multiples of this number of elements, so that parts of aligned memory are aligned.
 UNIT = 1024
 
-#: Units that a part has at least.
+#: Least units of a part.
 LEAST_UNITS = grain.STREAM // UNIT
 
 
 def streams(*results: np.ndarray[Any, Any]) -> bool:
-    """Return whether to write these past the caches: together they are large, and all aligned."""
+    """Return whether results bypass the caches: together they are large, and all are aligned."""
     return sum(r.nbytes for r in results) >= PAST and not any(
         r.ctypes.data % ALIGNMENT for r in results
     )
@@ -44,11 +43,11 @@ def streams(*results: np.ndarray[Any, Any]) -> bool:
 
 @intrinsic
 def put(typing_context, array, k, value, past):
-    """Do ``array[k] = value`` inside a numba function; if ``past`` is not None, past the caches.
+    """Do ``array[k] = value`` inside a numba function; bypass the caches if ``past`` is not None.
 
-    For vectors that :func:`streams` found aligned, in a plain loop over ``k`` from 0; the function
-    has to call :func:`drain` at its end. ``past`` is None or True: it is numba's type that decides,
-    so that both loops are compiled from one source.
+    Use it in a plain loop over ``k`` from 0, for vectors that :func:`streams` found aligned; call
+    :func:`drain` at the function's end. ``past`` is None or True: numba's type decides, so that
+    both loops are compiled from one source.
     """
     signature = types.void(array, types.intp, array.dtype, past)
 
@@ -63,9 +62,9 @@ def put(typing_context, array, k, value, past):
 
 @intrinsic
 def renew(typing_context, old, new, k, value, past):
-    """Do :func:`put` into ``new``; if that is None, ``old[k] = value``.
+    """Do :func:`put` into ``new``; if ``new`` is None, do ``old[k] = value``.
 
-    ``old`` may be read-only to all else. What a loop reads at ``k`` it has to read before.
+    ``old`` may be a read-only array. A loop has to read its values at ``k`` before this.
     """
     over = isinstance(new, types.NoneType)
     signature = types.void(old, new, types.intp, old.dtype, past)
@@ -82,9 +81,9 @@ def renew(typing_context, old, new, k, value, past):
 
 def _store(context, builder, kind, array, k, value, near) -> None:
     data = context.make_array(kind)(context, builder, array).data
-    # LLVM joins stores past the caches to vectors only where it may take them for aligned. The
-    # vectors of a loop from 0 over an aligned array are; what is left at its end is stored one by
-    # one, for which no processor asks for alignment.
+    # LLVM vectorises stores past the caches only if it may assume alignment. The vectors of a loop
+    # from 0 over an aligned array are aligned; the rest at its end is stored one by one, which no
+    # processor requires to be aligned.
     align = kind.dtype.bitwidth // 8 if near else VECTOR
     store = builder.store(value, builder.gep(data, [k]), align=align)
     if not near:
@@ -94,7 +93,7 @@ def _store(context, builder, kind, array, k, value, near) -> None:
 
 @intrinsic
 def drain(typing_context, past):
-    """Wait, inside a numba function, until what :func:`put` wrote can be read by all threads."""
+    """Wait, inside a numba function, until all threads can read what :func:`put` wrote."""
 
     def generate(context, builder, signature, arguments):
         if not isinstance(past, types.NoneType):
@@ -105,9 +104,9 @@ def drain(typing_context, past):
 
 
 def flat(array: Array, dtype: Any = None) -> Array:
-    """Return all elements as a read-only C-contiguous vector; a view where that is possible.
+    """Return all elements as a read-only C-contiguous vector, a view if possible.
 
-    Read-only, so that a kernel is compiled once and not again for arrays that Dask made read-only.
+    All are read-only, so that a kernel is not compiled again for arrays that Dask made read-only.
     """
     vector = np.asarray(array, dtype, order="C").reshape(-1)
     if not vector.flags.aligned:
@@ -119,10 +118,10 @@ def flat(array: Array, dtype: Any = None) -> Array:
 def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1) -> list[Array]:
     """Return new arrays that ``kernel(*inputs, *results, settings, past)`` fills.
 
-    The kernel is a numba function of vectors; what its results get at ``k`` depends on its inputs
-    at ``k`` alone. It stores by :func:`~daskdl.kernels.runtime.passes.put` and ends with
-    :func:`~daskdl.kernels.runtime.passes.drain`. Inputs have one shape and dtype, which is
-    that of the vector of settings.
+    The kernel is a numba function of vectors; its results at ``k`` depend only on its inputs at
+    ``k``. It stores with :func:`~daskdl.kernels.runtime.passes.put` and ends with
+    :func:`~daskdl.kernels.runtime.passes.drain`. Inputs have one shape; they and the vector of
+    settings have one dtype.
     """
     first = inputs[0]
     vectors = [flat(a, first.dtype) for a in inputs]

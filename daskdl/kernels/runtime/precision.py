@@ -1,8 +1,8 @@
-"""Precision: whether a thread's matrix products are of float32 numbers or of bfloat16's.
+"""Precision: whether a thread multiplies matrices in float32 or in bfloat16.
 
-Products of bfloat16 are added up in one of two orders: in pairs, as VDPBF16PS does, or in tiles, as
-AMX, of Xeons since Sapphire Rapids, does. Each has the same bits on every processor, and is quick
-where there is its instruction.
+Products of bfloat16 are summed in one of two orders: in pairs, as VDPBF16PS does, or in tiles, as
+AMX does (Xeons since Sapphire Rapids). Each order gives the same bits on every processor, and is
+fast on processors that have its instruction.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from daskdl.errors import SettingsError
 
 logger = logging.getLogger(__name__)
 
-#: Names of the precisions; "bf16" is one of the two behind it, by the processor.
+#: Names of the precisions; "bf16" stands for one of the next two, depending on the processor.
 PRECISIONS = ("float32", "bf16", "bf16-pairs", "bf16-tiles")
 
 
-#: Linux's number of arch_prctl, its request for a processor state, and the number of tiles' data.
+#: Linux's system call arch_prctl, its request for a processor state, and the state of AMX's tiles.
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
 
 
 @cache
 def permitted() -> bool:
-    """Return whether this process may execute AMX's instructions; ask the kernel for it once."""
+    """Return whether this process may use AMX's instructions; ask Linux for permission once."""
     needed = {"amx-tile", "amx-bf16", "amx-int8", "avx512bf16"}
     if platform.system() != "Linux" or not needed <= features():
         return False
@@ -58,9 +58,10 @@ def precision() -> str:
 
 
 def resolved(name: str, tiles: bool | None = None) -> str:
-    """Return one of :data:`PRECISIONS` with its order of sums.
+    """Return a precision's name; for "bf16", the name with its order of sums.
 
-    That of tiles if the processors of a run have AMX; by default if this process may use it.
+    ``tiles`` says whether the processors of a run have AMX; by default, whether this process may
+    use it.
     """
     if name != "bf16":
         return name
@@ -69,13 +70,13 @@ def resolved(name: str, tiles: bool | None = None) -> str:
 
 @contextmanager
 def computing_in(name: str) -> Iterator[None]:
-    """Compute the products of operations inside in a precision; their backward keeps to it.
+    """Compute products inside in this precision; their backward passes use the same.
 
     Parameters
     ----------
     name : one of :data:`PRECISIONS`
-        "bf16" rounds what is multiplied to bfloat16 and sums up in float32, in the operations that
-        :doc:`the page on precision </precision>` names; all else is float32.
+        "bf16" rounds factors to bfloat16 and sums products in float32, in the operations that
+        :doc:`the page on precision </precision>` names; all others compute in float32.
     """
     before, _local.name = _local.name, resolved(name)
     try:
@@ -85,7 +86,7 @@ def computing_in(name: str) -> Iterator[None]:
 
 
 def check_precision(where: str, name: str) -> None:
-    """Raise a SettingsError unless there is such a precision."""
+    """Raise a SettingsError unless a precision has this name."""
     if name not in PRECISIONS:
         near = name in ("bfloat16", "torch.bfloat16", "bf16-mixed", "mixed_bfloat16")
         raise SettingsError(

@@ -1,16 +1,16 @@
 """Signals between threads that run no Python: atomic cells, short spins and then sleep.
 
-To hand work to a sleeping thread and to hear of its end takes Python's futures a tenth of a
-millisecond, longer than many a kernel. A thread that looks again and again for a while notices
-within a microsecond; one that nobody needs for that long goes to sleep and costs nothing.
+With Python's futures, handing work to a sleeping thread and waiting for its end take a tenth of a
+millisecond, longer than many kernels. A thread that spins notices work within a microsecond; a
+thread that gets no work for a while goes to sleep and costs nothing.
 
-A slot is 512 bytes of memory that two threads share, one that posts jobs and one that does them.
-Its cells are int64, each group of them on a cache line of its own.
+A slot is 512 bytes of memory that two threads share: one posts jobs, the other does them. Its cells
+are int64; each group of cells has its own cache line.
 
-Linux puts a thread that it wakes where it ran before if that core is idle. In a virtual machine an
-idle core looks as if the host had taken it away, and the thread is put on its waker's instead,
-where the two take turns, for milliseconds, while the other core does nothing. So a thread is kept
-off the core of the one that wakes it.
+Linux wakes a thread on the core where it ran before, if that core is idle. In a virtual machine, an
+idle core looks as if the host had taken it away. Linux then puts the thread on its waker's core;
+the two take turns there for milliseconds, and the other core stays idle. So a thread is kept off
+the core of the thread that wakes it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import I32, I64, called
 
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
-#: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
-#: that is done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed;
-#: ``PATIENCE`` is how often either thread looks before it sleeps; ``THREAD`` the system's number of
-#: the one that does jobs, and ``AWAY`` 1 + the core that it is kept off, or 0.
+#: ``DONE`` are the numbers of the latest job that was posted, begun by either thread, and done. The
+#: job's six cells begin at ``JOB``; ``STATUS`` is not 0 if it failed. ``PATIENCE`` is how often
+#: either thread looks at a cell before it sleeps. ``THREAD`` is the system's number of the thread
+#: that does jobs, and ``AWAY`` is 1 + the core that this thread is kept off, or 0.
 POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE, THREAD, AWAY = 0, 8, 16, 22, 24, 25, 26, 27, 28
 MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
 
-#: Looks at a cell before a thread goes to sleep, two or three milliseconds: more than there is
-#: between two layers. OpenMP's threads look three times as long. A core that sleeps may take half a
-#: millisecond to be back, above all if it is a virtual machine's.
+#: Looks at a cell before a thread sleeps, two or three milliseconds: longer than the time between
+#: two layers. OpenMP's threads spin three times as long. A sleeping core may take half a
+#: millisecond to wake, above all in a virtual machine.
 LOOKS = 100_000
 
-#: Looks where there are more threads than cores: they keep the threads with work from theirs.
+#: Looks if there are more threads than cores: threads that spin keep others from their work.
 FEW_LOOKS = 1_000
 
 _PAUSES = {
@@ -49,13 +49,13 @@ _PAUSES = {
     "arm64": ("llvm.aarch64.hint", (1,)),
 }
 
-# By their names, which stand in code that numba keeps on disk; pointers are int64 here.
+# Called by name, which stays valid in code that numba keeps on disk; pointers are int64 here.
 _lock = types.ExternalFunction("pthread_mutex_lock", types.int32(types.int64))
 _unlock = types.ExternalFunction("pthread_mutex_unlock", types.int32(types.int64))
 _sleep = types.ExternalFunction("pthread_cond_wait", types.int32(types.int64, types.int64))
 _wake = types.ExternalFunction("pthread_cond_signal", types.int32(types.int64))
 
-#: Words of a set of cores, a bit each: 1024, as in glibc's.
+#: Words of 64 bits in a set of cores, one bit a core: 1024 cores, as in glibc.
 WORDS = 16
 
 
@@ -65,7 +65,7 @@ def _cell(builder: Any, slot: Any, cell: Any) -> Any:
 
 @intrinsic
 def atomic_load(context, slot, cell):
-    """Return the value of a cell of the slot at this address."""
+    """Return the value of a cell; ``slot`` is an address."""
 
     def generate(context, builder, signature, args):
         return builder.load_atomic(_cell(builder, *args), "seq_cst", 8)
@@ -75,7 +75,7 @@ def atomic_load(context, slot, cell):
 
 @intrinsic
 def atomic_store(context, slot, cell, value):
-    """Set a cell; whatever was written before is seen by whoever sees the value."""
+    """Set a cell; a thread that sees the value also sees everything written before it."""
 
     def generate(context, builder, signature, args):
         builder.store_atomic(args[2], _cell(builder, *args[:2]), "seq_cst", 8)
@@ -86,7 +86,7 @@ def atomic_store(context, slot, cell, value):
 
 @intrinsic
 def change(context, slot, cell, old, new):
-    """Set a cell that has the old value to the new one, and return whether it had."""
+    """Set a cell to the new value if it has the old one; return whether it had."""
 
     def generate(context, builder, signature, args):
         place = _cell(builder, *args[:2])
@@ -98,7 +98,7 @@ def change(context, slot, cell, old, new):
 
 @intrinsic
 def _pause(context):
-    """Tell the processor that this is a loop that waits."""
+    """Hint to the processor that this loop waits."""
 
     def generate(context, builder, signature, args):
         name, values = _PAUSES.get(platform.machine(), ("", ()))
@@ -111,7 +111,7 @@ def _pause(context):
 
 @jit
 def wait_until(slot, cell, value, asleep, condition):
-    """Return once the cell has at least this value; ``asleep`` is the cell that says who sleeps."""
+    """Wait until the cell is at least ``value``; cell ``asleep`` is 1 while this thread sleeps."""
     for _ in range(atomic_load(slot, PATIENCE)):
         if atomic_load(slot, cell) >= value:
             return
@@ -127,10 +127,10 @@ def wait_until(slot, cell, value, asleep, condition):
 
 @jit
 def tell(slot, cell, value, asleep, condition):
-    """Set a cell and wake who waits for it.
+    """Set a cell and wake the thread that waits for it.
 
-    Here the cell is set and then ``asleep`` looked at, there the other way round: one of the two
-    sees what the other has set.
+    This sets the cell and then reads ``asleep``; :func:`wait_until` sets ``asleep`` and then reads
+    the cell. So at least one of the two sees the other's change.
     """
     atomic_store(slot, cell, value)
     if atomic_load(slot, asleep):
@@ -140,7 +140,7 @@ def tell(slot, cell, value, asleep, condition):
 
 
 if sys.platform == "linux":
-    # By their names, which stand in code that numba keeps on disk; pointers are int64 here.
+    # By name, as above.
     _core = types.ExternalFunction("sched_getcpu", types.int32())
     _get = types.ExternalFunction(
         "sched_getaffinity", types.int32(types.int32, types.int64, types.int64)
@@ -151,12 +151,13 @@ if sys.platform == "linux":
 
     @jit
     def _move_off(core, thread, cores):
-        """Tell the system so, and return whether it was told; ``cores`` is an empty set.
+        """Keep ``thread`` off ``core``; return whether the system was asked to.
 
-        An argument, since numba lets go of a variable as soon as its address has been taken.
+        ``cores`` is an empty set. It is an argument, since numba frees a variable as soon as its
+        address has been taken.
         """
         if _get(np.int32(0), 8 * WORDS, cores.ctypes.data) < 0:
-            return False  # more cores than there are bits
+            return False  # more cores than bits
         cores[core // 64] &= ~(np.uint64(1) << np.uint64(core % 64))
         if not cores.any():
             return False
@@ -165,9 +166,9 @@ if sys.platform == "linux":
 
     @jit
     def keep_off(slot):
-        """Let the thread of a slot run where this one may, but for the core that this one is on.
+        """Let a slot's thread run on all cores of this thread, except the one it is running on.
 
-        It stays so until it is woken from another core. Without another core nothing is changed.
+        This holds until a thread on another core wakes it. With only one core, nothing changes.
         """
         core = _core()
         if core < 0 or core >= 64 * WORDS or core + 1 == atomic_load(slot, AWAY):
@@ -179,4 +180,4 @@ else:
 
     @jit
     def keep_off(slot):
-        """Leave it to the system."""
+        """Leave the choice of a core to the system."""

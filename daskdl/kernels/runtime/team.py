@@ -1,4 +1,4 @@
-"""Teams: the threads that share out a kernel's work with the thread that calls it, natively."""
+"""Teams: native threads that share a kernel's work with the thread that calls it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ SLOT = 8 * CELLS
 
 
 class Team:
-    """Threads that wait for jobs of the one thread that made them.
+    """Threads that wait for jobs from the thread that made them.
 
-    They are daemons that hold no lock of Python's while they wait, and end with their maker or with
-    the interpreter, whichever is first.
+    They are daemons that do not hold Python's GIL while they wait. They end with their maker or
+    with the interpreter, whichever ends first.
     """
 
     def __init__(self, size: int) -> None:
@@ -59,20 +59,20 @@ class Team:
         self.slots = memory.ctypes.data + -memory.ctypes.data % 64
         self.look(LOOKS)
         c = ctypes.CDLL(None)
-        _serve.compile((types.int64,))  # now: not in a thread that is waited for, nor at the end
+        _serve.compile((types.int64,))  # now: not while a caller waits, nor at the end
         post.compile((types.int64,) * 7)
         threads = []
         for slot in range(self.slots, self.slots + size * SLOT, SLOT):
             c.pthread_mutex_init(ctypes.c_void_p(slot + 8 * MUTEX), None)
             for condition in (AWAKE, ENDED):
                 c.pthread_cond_init(ctypes.c_void_p(slot + 8 * condition), None)
-            # Each thread keeps the memory that it looks at.
+            # Each thread keeps a reference to the slots' memory.
             threads.append(threading.Thread(target=_work, args=(memory, slot), daemon=True))
             threads[-1].start()
         self.end = weakref.finalize(self, _dismiss, self.slots, threads)
 
     def look(self, times: int) -> None:
-        """Set how often its threads, and whoever waits for them, look before they sleep."""
+        """Set how often its threads, and a thread that waits for them, spin before they sleep."""
         for slot in range(self.slots, self.slots + self.size * SLOT, SLOT):
             _set(slot, PATIENCE, times)
 
@@ -90,7 +90,7 @@ def _dismiss(slots: int, threads: list[threading.Thread]) -> None:
 
 _local = threading.local()
 _teams: weakref.WeakSet[Team] = weakref.WeakSet()
-#: Of ``_teams``, which any thread may change.
+#: Lock of ``_teams``, which any thread may change.
 _lock = threading.RLock()
 
 
@@ -108,7 +108,7 @@ def _team(size: int) -> Team:
 
 
 def _forget_teams() -> None:
-    """Forget the parent's teams: a forked child has their memory, and none of their threads."""
+    """Forget the parent's teams: a forked child has their memory, but not their threads."""
     global _lock
     _lock = threading.RLock()  # another thread may have held it
     for team in _teams:
@@ -123,9 +123,9 @@ if hasattr(os, "register_at_fork"):
 def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """Call ``kernel(*arguments, which, start, stop)`` on parts of ``range(n_items)``, one a thread.
 
-    ``which`` is the part's number, from 0 and less than the budget of threads; no part is shorter
-    than ``least``. The kernel is a numba function without a result; arrays are only written where
-    no two parts meet. A MemoryError is raised if a part failed: kernels raise no other errors.
+    ``which`` is the part's number, from 0 and less than the thread budget; no part is shorter than
+    ``least``. The kernel is a numba function without a result; no two parts may write to the same
+    place. If a part fails, this raises a MemoryError: kernels raise no other errors.
     """
     count = n_parts(n_items, least)
     if count == 1:
@@ -146,9 +146,9 @@ def over_rows(
 ) -> None:
     """Call ``kernel(*parts of rows, *arguments)``, one part a thread.
 
-    Rows are arrays or None, the first an array, cut along their first axis, which has the same
-    length in all. A part begins at a whole number of ``unit`` rows, and has at least ``least``
-    units. Every part gets the whole of the arguments.
+    ``rows`` are arrays or None, the first an array. They are cut along their first axis, which has
+    the same length in all. A part begins at a multiple of ``unit`` rows and has at least ``least``
+    units. Every part gets all of ``arguments``.
     """
     n_units = -(-len(rows[0]) // unit)
     count = n_parts(n_units, least)
@@ -159,7 +159,7 @@ def over_rows(
 
 
 def share(kernel, count, n_parts, n_items, rows, arguments, unit=1) -> None:
-    """Have ``n_parts`` of ``n_items`` done by ``count`` threads, this one among them."""
+    """Run a kernel on ``n_parts`` parts of ``n_items`` in ``count`` threads, this one included."""
     address = address_of(kernel, rows, arguments)
     slots = _team(count - 1).slots if count > 1 else 0
     drive = _body(), address, slots, count, n_parts, n_items, unit, rows, arguments
@@ -179,33 +179,33 @@ def _set(slot, cell, value):
 
 @jit
 def post(slot, function, kernel, arguments, which, start, stop):
-    """Give a slot's thread a part to do."""
+    """Give a part to a slot's thread."""
     atomic_store(slot, JOB, function)
     atomic_store(slot, JOB + 1, kernel)
     atomic_store(slot, JOB + 2, arguments)
     atomic_store(slot, JOB + 3, which)
     atomic_store(slot, JOB + 4, start)
     atomic_store(slot, JOB + 5, stop)
-    # Only a thread that sleeps is woken on a core, which must not be this one's, see signals.
+    # Linux chooses a core only for a thread that sleeps; it must not be this one's, see signals.
     if atomic_load(slot, IDLE):
         keep_off(slot)
-    # Last, since it publishes the job: a thread that sees the number sees all cells before it.
+    # Last, since this publishes the job: a thread that sees the number sees the cells set before.
     tell(slot, POSTED, atomic_load(slot, POSTED) + 1, IDLE, AWAKE)
 
 
 @jit
 def _drive(body, kernel, slots, count, n_parts, n_items, unit, rows, whole):
-    """Lay the arguments out, which is compiled for their types, and do a kernel's parts."""
+    """Lay out the arguments, with code compiled for their types, and do a kernel's parts."""
     function, arguments = lay_out(rows, whole, unit)
     return run(body, function, kernel, arguments, slots, count, n_parts, n_items)
 
 
 @jit
 def _do_parts(function, kernel, arguments, slots, count, n_parts, n_items):
-    """Have a kernel's parts done, ``count`` at a time, by this thread and others; return failures.
+    """Do a kernel's parts, ``count`` at a time, in this thread and others; return failures.
 
-    A part that its thread has not begun when this one is ready, for another process may have its
-    core, is done here.
+    Another process may occupy a thread's core. If a thread has not begun its part when this thread
+    is ready, this thread does it.
     """
     failed = 0
     for first in range(0, n_parts, count):
@@ -226,8 +226,8 @@ def _do_parts(function, kernel, arguments, slots, count, n_parts, n_items):
 
 @jit
 def do(slot):
-    """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
-    # Of the slot's thread and the one that posted, the first to set the cell does the job.
+    """Do a slot's latest job, unless a thread has begun it; return False if the slot ends."""
+    # The slot's thread and the poster both try to set the cell; the first does the job.
     job = atomic_load(slot, POSTED)
     if not change(slot, BEGUN, job - 1, job):
         return True
@@ -245,7 +245,7 @@ def do(slot):
 
 @jit
 def _serve(slot):
-    """Do the jobs of a slot, as far as nobody else has begun them, until one is nothing."""
+    """Do the jobs of a slot that no other thread has begun, until one has no function."""
     seen, more = 0, True
     while more:
         wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
@@ -253,20 +253,23 @@ def _serve(slot):
         more = do(slot)
 
 
-#: Parts that a sum has at most: threads beyond that have nothing to do.
+#: Most parts of a sum: further threads have nothing to do.
 PARTS = 16
 
 
 def n_fixed(n_items: int, least: int) -> int:
-    """Return into how many parts to cut ``range(n_items)``, none below ``least``."""
+    """Return a number of parts of ``range(n_items)`` that does not depend on threads.
+
+    No part is shorter than ``least``.
+    """
     return max(1, min(PARTS, n_items // max(1, least)))
 
 
 def over_parts(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """Call ``kernel(*arguments, which, start, stop)`` on parts of ``range(n_items)``.
 
-    As :func:`over_range`, but the parts are the same for any number of threads, which take them in
-    turn: ``which`` is less than :func:`n_fixed` of the same.
+    Unlike in :func:`over_range`, the parts are the same for any number of threads, which take them
+    in turn: ``which`` is less than ``n_fixed(n_items, least)``.
     """
     parts = n_fixed(n_items, least)
     if parts == 1:

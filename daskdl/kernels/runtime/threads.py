@@ -1,9 +1,8 @@
-"""The thread budget: how many threads BLAS, numba and numexpr may use, owned in one place.
+"""The thread budget: how many threads BLAS, numba and numexpr may use, set in one place.
 
-A Dask Nanny exports ``OMP_NUM_THREADS=1``, and without a Nanny every library takes all cores for
-itself; neither is what a worker was given. Inside ``with thread_budget(n)`` matrix products of
-numpy use ``n`` threads, and kernels cut their work into ``n`` parts
-(:mod:`daskdl.kernels.runtime.team`).
+A Dask Nanny exports ``OMP_NUM_THREADS=1``; without a Nanny every library uses all cores. Neither is
+the worker's number of threads. Inside ``with thread_budget(n)`` matrix products of numpy use ``n``
+threads, and kernels cut their work into ``n`` parts (:mod:`daskdl.kernels.runtime.team`).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import threadpoolctl
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.mkl import set_local_threads
 
-#: Floating-point operations of a part below which a second thread costs more than it brings.
+#: Least floating-point operations of a part: with fewer, a second thread costs more than it saves.
 PART = 2e6
-#: The environment variable when this module was imported.
+#: Value of the environment variable when this module was imported.
 _OMP_NUM_THREADS = os.environ.get("OMP_NUM_THREADS", "")
 
 _local = threading.local()
@@ -35,11 +34,11 @@ def available_cores() -> int:
 
 
 def granted_cores() -> int:
-    """Return the number of cores for this process: ``OMP_NUM_THREADS`` of those it may run on.
+    """Return the number of cores for this process: ``OMP_NUM_THREADS``, or all it may run on.
 
-    joblib, Dask's Nanny and job scripts set that where several processes share a machine. Without
-    it, all. What it was when daskdl was imported counts, as in OpenMP: a ``LocalCluster`` leaves
-    the 1 of its workers in the environment of whoever starts it.
+    joblib, Dask's Nanny and job scripts set the variable if several processes share a machine. As
+    in OpenMP, its value at the import of daskdl counts: a ``LocalCluster`` leaves its workers' 1 in
+    the environment of the process that starts it.
     """
     asked = _OMP_NUM_THREADS.partition(",")[0].strip()
     cores = available_cores()
@@ -55,15 +54,15 @@ def threads() -> int:
 def thread_budget(n: int) -> Iterator[None]:
     """Let the code inside use ``n`` threads, at least 1, for its arithmetic.
 
-    The number of OpenBLAS threads is a property of the process, so that two Dask threads with
-    different budgets disturb each other's speed: the latest rules. The results stay right, and the
-    last to leave puts back what was before the first.
+    OpenBLAS has one number of threads for the process. If two Dask threads have different budgets,
+    the latest counts for both: this changes their speed, not their results. The last budget to end
+    restores the number from before the first.
     """
     if n < 1:
         raise SettingsError(f"thread_budget: expected at least 1 thread, found {n}")
     before = getattr(_local, "budget", None)
     if before == n and _process.latest == n:
-        yield  # as it is
+        yield  # nothing to change
         return
     _local.budget = n
     mkls = set_local_threads(n)
@@ -85,7 +84,7 @@ class _Process:
 
     @property
     def latest(self) -> int | None:
-        """The budget that rules, of whichever thread."""
+        """The latest budget, of any thread."""
         budgets = self._budgets
         return budgets[-1][0] if budgets else None
 
@@ -111,7 +110,7 @@ class _Process:
         for library in _blas_of_numpy().lib_controllers:
             self._before.setdefault(library, library.get_num_threads())
             set_threads(library, n)
-        numexpr = sys.modules.get("numexpr")  # if nobody has loaded it, nobody computes with it
+        numexpr = sys.modules.get("numexpr")  # if it is not loaded, nothing computes with it
         if numexpr is not None:
             self._before.setdefault(numexpr, numexpr.get_num_threads())
             set_threads(numexpr, n)
@@ -123,8 +122,8 @@ _process = _Process()
 def set_threads(library: Any, n: int) -> None:
     """Set the threads of a library that threadpoolctl found, or of numexpr, from any thread.
 
-    Since threadpoolctl 3.8 the first thread that sets those of OpenBLAS keeps all others from it,
-    without a word; on a Dask worker that would be whichever thread ran the first task.
+    Since threadpoolctl 3.8, the first thread that sets OpenBLAS's number silently prevents all
+    others from setting it; on a Dask worker, that is the thread of the first task.
     """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
@@ -135,19 +134,19 @@ def set_threads(library: Any, n: int) -> None:
 @cache
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
-    # MKL's number is one of each thread, see set_local_threads.
+    # MKL has a number for each thread, see set_local_threads.
     others = [one.filepath for one in controller.lib_controllers if one.internal_api != "mkl"]
     return controller.select(filepath=others)
 
 
 def n_parts(n_items: int, least: int = 1) -> int:
-    """Return into how many parts to cut ``range(n_items)``: one a thread, none below ``least``."""
+    """Return the number of parts of ``range(n_items)``: one a thread, none below ``least``."""
     return max(1, min(threads(), n_items // max(1, least))) if n_items >= 2 * least else 1
 
 
 def least_of(operations: float) -> int:
-    """Return the least number of items, of so many floating-point operations each, for a part.
+    """Return the least number of items of a part, from an item's floating-point operations.
 
-    To hand a part to another thread and to hear of its end takes a few microseconds.
+    Handing a part to another thread and waiting for its end take a few microseconds.
     """
     return max(1, round(PART / max(1.0, operations)))
