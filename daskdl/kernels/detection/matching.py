@@ -1,4 +1,4 @@
-"""Matching: which box each prior is to find, and the offsets that lead from one to the other."""
+"""Matching: the box that each prior has to find, and the offsets from the prior to the box."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
-#: What offsets of centres and of logarithms of sizes are multiplied with, as SSD has them.
+#: Factors of the offsets of centres and of the logarithms of sizes, as in SSD.
 CENTRE, SIZE = 10.0, 5.0
-#: Images that are worth a thread of their own.
+#: Least images of a thread.
 FEW = 2
 
 
 def match(
     priors: Array, boxes: Array, labels: NDArray[np.int64], overlap: float
 ) -> tuple[NDArray[np.int64], Array]:
-    """Return of all priors the class to find, and the offsets to its box.
+    """Return the class that each prior has to find, and the offsets to its box.
 
-    A prior finds the box that it overlaps most, if at least by ``overlap``; and each box is found
-    by the prior that overlaps it most, whatever that would have found. W. Liu et al., SSD: Single
-    Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
+    A prior finds the box that it overlaps most, if at least by ``overlap``; but each box is found
+    by the prior that overlaps it most, even if this prior overlaps another box more. W. Liu et al.,
+    SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
 
-    Priors (P, 4) are centre x and y, width and height; boxes (N, most, 4) the edges left, top,
-    right and bottom, in their unit; labels (N, most) classes from 0, negative where there is no
-    box. Classes (N, P) are the label + 1, 0 where there is nothing to find; offsets float32 (N, P,
-    4).
+    Priors (P, 4) are centre x and y, width and height; boxes (N, most, 4) are left, top, right and
+    bottom edges in the same unit; labels (N, most) are classes from 0, negative for no box. Classes
+    (N, P) are the label + 1, or 0 if there is nothing to find; offsets are float32 (N, P, 4).
     """
     shape = len(boxes), len(priors)
     classes, offsets = np.zeros(shape, np.int64), np.zeros((*shape, 4), np.float32)
@@ -43,9 +42,9 @@ def match(
 
 
 def decoded(offsets: Array, priors: Array) -> Array:
-    """Return the edges (..., P, 4) to which offsets (..., P, 4) lead from priors (P, 4)."""
+    """Return the edges (..., P, 4) of boxes from offsets (..., P, 4) and priors (P, 4)."""
     centres = priors[:, :2] + offsets[..., :2] * (priors[:, 2:] / np.float32(CENTRE))
-    # as torchvision: a size is at most 62.5 times the prior's, whatever was predicted
+    # as in torchvision, a size is at most 62.5 times the prior's
     most = np.float32(np.log(1000 / 16))
     half = np.exp(np.minimum(offsets[..., 2:] / np.float32(SIZE), most)) * (priors[:, 2:] / 2)
     return np.concatenate([centres - half, centres + half], -1)
@@ -94,10 +93,10 @@ def _match(priors, boxes, labels, overlap, classes, offsets, which, first, stop)
 
 
 def hard_negatives(losses: Array, positive: NDArray[np.bool_], ratio: float) -> NDArray[np.bool_]:
-    """Return a mask (N, P) of the negatives of each image with the largest losses (N, P).
+    """Return a mask (N, P) of each image's negatives with the largest losses (N, P).
 
     There are ``ratio`` for each positive; an image without a positive has as many as one with one.
-    Of equal losses at the border the first are taken.
+    Of equal losses at the border, the first count.
     """
     chosen = np.zeros(positive.shape, bool)
     for of_image, values, taken in zip(positive, losses, chosen, strict=True):

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap each other, the one with the highest score."""
+"""Non-maximum suppression: of boxes that overlap, keep the one with the highest score."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from daskdl.kernels.runtime.jit import fastjit
 
 Array = NDArray[Any]
 
-#: Kept boxes that are compared with a box before it is looked whether one overlaps it.
+#: Kept boxes that are compared with a box before a branch on whether one overlaps it.
 CHUNK = 64
 
 
 def nms(boxes: Array, scores: Array, overlap: float, most: int | None = None) -> NDArray[np.int64]:
-    """Return the boxes (kept,) that no box of a higher score overlaps, the highest score first.
+    """Return the numbers (kept,) of the boxes to keep, the highest score first.
 
-    Boxes (n, 4), float32 left, top, right and bottom edges, are looked at from the highest score
-    (n,) to the lowest, of equal scores the first first, NaN last; one is kept unless its
-    intersection over union with a box that was kept is above ``overlap``, until there are ``most``.
-    A ShapeError is raised when boxes and scores do not fit together.
+    Boxes (n, 4) are float32 left, top, right and bottom edges. They are taken from the highest
+    score (n,) to the lowest, NaN last, equal scores in their order. A box is kept unless its
+    intersection over union with a kept box is above ``overlap``, up to ``most`` boxes. A ShapeError
+    is raised if boxes and scores do not fit together.
     """
     boxes, scores = np.asarray(boxes), np.asarray(scores)
     if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
@@ -40,9 +40,9 @@ def nms(boxes: Array, scores: Array, overlap: float, most: int | None = None) ->
 
 @fastjit
 def _keep(edges, overlap, kept):
-    """Write the places of the boxes to keep, of edges (4, n) in order; return how many."""
+    """Write the places of the boxes to keep, from edges (4, n) in order; return their number."""
     size, none, far = kept.size + CHUNK, np.float32(0), np.float32(np.inf)
-    # behind the last kept box stand boxes that overlap nothing, so that chunks are whole
+    # after the last kept box, boxes that overlap nothing fill the chunk
     left, top = np.full(size, far), np.full(size, far)
     right, bottom = np.full(size, -far), np.full(size, -far)
     areas, count = np.zeros(size, np.float32), 0
@@ -53,7 +53,7 @@ def _keep(edges, overlap, kept):
         area, free = max(c - a, none) * max(d - b, none), True
         for start in range(0, count, CHUNK):
             hits = np.int32(0)
-            # comparisons that know no NaN, and an index without a sign: then it runs in vectors
+            # comparisons that ignore NaN and an unsigned index let this loop vectorise
             for k in range(np.uintp(start), np.uintp(start + CHUNK)):
                 x, y, r, u = left[k], top[k], right[k], bottom[k]
                 width = (r if r < c else c) - (x if x > a else a)

@@ -1,11 +1,11 @@
 """Batch normalisation: statistics of each channel in one pass over memory, the result in another.
 
-S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167. What limits it is memory: forward
+S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167. Memory limits its speed: forward
 reads the input twice and writes the result, backward reads input and gradient twice and writes one
-array. A ReLU that follows is part of both passes, its sign computed again and not read.
+array. A ReLU that follows is part of both passes; backward computes its sign again.
 
-Rows of few channels are read as fewer and longer rows of *lanes*, of which each belongs to one
-channel, so that the loops inside are long and their vectors aligned whatever the channels.
+Rows of few channels are read as fewer, longer rows of *lanes*; each lane belongs to one channel. So
+inner loops are long and their vectors aligned, with any number of channels.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from daskdl.kernels.runtime.team import n_fixed, over_parts, over_rows
 
 Array = NDArray[Any]
 
-#: Numbers in a row of lanes, about; more with more channels. The loops of sums pay more for their
-#: beginning and hold fewer rows of lanes in the first cache, hence their longer ones.
+#: Approximate lanes of a row; more with more channels. Loops of sums cost more to start, and keep
+#: fewer rows of lanes in the L1 cache, so their rows are longer.
 ROW, SUM_ROW = 256, 1024
 
-#: Rows that are added up in the input's dtype before they are added to sums in float64.
+#: Rows that are summed in the input's dtype before the sums are added in float64.
 BLOCK = 64
 
-#: Rows from which the shift of the sums is taken.
+#: Number of rows that give the shift of the sums.
 SAMPLE = 16
 
 
 def moments(x: Array) -> Array:
-    """Return mean and variance (that of the population) of each channel, in float64: (2, C).
+    """Return mean and population variance of each channel, float64 (2, C).
 
-    Sums of ``x - shift`` and of its squares, where the shift is the mean of a few rows from all
-    over the batch: what is lost where the mean is large against the deviation is lost there.
+    They come from sums of ``x - shift`` and of its squares. The shift is the mean of a few rows
+    from all over the batch, so that a mean that is large against the deviation costs no digits.
     """
     source, channels = flat(x), x.shape[-1]
     shift = _sampled(source, channels, repeats(channels, SUM_ROW))
@@ -48,7 +48,7 @@ def moments(x: Array) -> Array:
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
-    """Return ``(x - mean) * scale + bias``, and of that what is positive with ``relu``."""
+    """Return ``(x - mean) * scale + bias``, or 0 where that is negative with ``relu``."""
     source, (new, past) = flat(x), result_for(x)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
@@ -59,7 +59,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
 def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
     """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``: (2, C).
 
-    They are in float64; with ``relu`` only of what :func:`normalise` let through.
+    They are float64; with ``relu``, only numbers that :func:`normalise` let through count.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
     lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean, scale, bias)
@@ -78,9 +78,9 @@ def input_gradient(
     offset: Array,
     slope: Array,
 ) -> Array:
-    """Return ``dy * scale - offset - slope * (x - mean)``, ``dy`` as :func:`normalise` let through.
+    """Return ``dy * scale - offset - slope * (x - mean)``; ``offset``, ``slope`` are float64 (C,).
 
-    ``offset`` and ``slope``: float64 arrays (C,).
+    With ``relu``, ``dy`` counts as 0 where :func:`normalise` returned 0.
     """
     gradients, source, (new, past) = flat(dy, x.dtype), flat(x), result_for(x)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias, offset, slope)
@@ -90,7 +90,7 @@ def input_gradient(
 
 
 def repeats(channels: int, lanes: int) -> int:
-    """Return the number of rows of channels in a row of about so many lanes."""
+    """Return the number of rows of channels in a row of about ``lanes`` lanes."""
     if not channels:
         return 1
     unit = 16 // gcd(channels, 16)  # makes all rows aligned
@@ -98,7 +98,7 @@ def repeats(channels: int, lanes: int) -> int:
 
 
 def result_for(x: Array, lanes: int = ROW) -> tuple[Array, bool | None]:
-    """Return a new vector for x's numbers, and whether to write it past the caches."""
+    """Return a new vector for x's numbers, and True if it bypasses the caches, else None."""
     new = empty(x.size, x.dtype)
     aligned = x.shape[-1] * repeats(x.shape[-1], lanes) % 16 == 0
     return new, True if aligned and streams(new) else None
@@ -114,7 +114,7 @@ def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *mo
 def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     """Return two sums over all rows of x, in parts: (parts, 2, repeats, C).
 
-    ``kernel`` adds to each part, as lanes, those of some rows of lanes.
+    ``kernel`` adds the sums over some rows of lanes to a part, which has lanes, too.
     """
     channels = x.shape[-1]
     many = repeats(channels, SUM_ROW)
@@ -127,8 +127,8 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     return parts
 
 
-# Arithmetic of a few numbers is compiled, too: a dozen calls of numpy between two passes over
-# memory, which has driven them out of the caches, would take longer than a small pass.
+# Arithmetic of a few numbers is compiled, too: a pass over memory evicts numpy's code from the
+# caches, so that a dozen calls of numpy would take longer than a small pass.
 
 
 @jit
@@ -160,7 +160,7 @@ def _moments(parts, shift, rows):
 def two_sums(parts, lanes, mean):
     """Return the sums (2, C) of a gradient and of its products with ``x - mean``.
 
-    The parts have been taken with the mean of the lanes, which is rounded.
+    The parts were computed with the lanes' mean, which is rounded.
     """
     sums = _total(parts)
     for c in range(mean.size):
@@ -172,7 +172,7 @@ def two_sums(parts, lanes, mean):
 def affine(variance, eps, weight, bias):
     """Return 1 / deviation, scale and shift of each channel, (3, C) in float64.
 
-    ``weight`` and ``bias``: arrays (C,) or None.
+    ``weight`` and ``bias`` are arrays (C,) or None.
     """
     factors = np.zeros((3, variance.size))
     for c in range(variance.size):
@@ -189,7 +189,7 @@ def affine(variance, eps, weight, bias):
 def shares(inverse, scale, sums, rows):
     """Return the shares of mean and variance in the gradient to the input: offset, slope, (2, C).
 
-    ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
+    ``sums`` (2, C) are those of :func:`gradient_sums` over ``rows`` rows.
     """
     shares_of = np.empty(sums.shape)
     for c in range(scale.size):
@@ -208,10 +208,10 @@ def follow(running_mean, running_variance, mean, variance, momentum):
 
 @jit
 def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):
-    """Return mean, scale and bias, offset and slope, as far as given, in lanes (5, many * C).
+    """Return mean, scale, bias, offset and slope in lanes (5, many * C); 0 for missing ones.
 
-    They are of the dtype of ``x``, the arguments float64 (C,); what rounding takes from the mean
-    goes to the bias and to the offset.
+    Lanes have the dtype of ``x``, arguments are float64 (C,). Bias and offset compensate for the
+    rounding of the mean.
     """
     channels = mean.size
     lanes = np.zeros((5, many * channels), x.dtype)
@@ -243,8 +243,8 @@ def _sampled(x, channels, many):
     return lanes
 
 
-# Below, offsets and not slices: a slice inside a loop counts references, which takes longer than a
-# row. Gradients are loaded whatever the sign: a load that depends on it would not vectorise.
+# Below, offsets instead of slices: a slice inside a loop counts references, which takes longer than
+# a row. Gradients are loaded for either sign: a conditional load would not vectorise.
 
 
 @fastjit
@@ -282,7 +282,7 @@ def put_normalised(x, new, lanes, floor, past):
     for first in range(0, x.size, width):
         for c in range(min(width, x.size - first)):
             v = (x[np.uintp(first + c)] - mean[c]) * scale[c] + bias[c]
-            put(new, first + c, floor if v < floor else v, past)  # NaN is below nothing
+            put(new, first + c, floor if v < floor else v, past)  # NaN stays
     drain(past)
 
 

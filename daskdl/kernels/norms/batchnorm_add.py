@@ -1,9 +1,9 @@
-"""Batch normalisation with another array added to its result, one pass over memory for all.
+"""Batch normalisation plus another array, in one pass over memory.
 
-The end of a residual block (K. He et al., arXiv 1512.03385): ``max((x - mean) * scale + bias +
-residual, 0)`` reads both arrays and writes one, where norm, sum and ReLU one after the other would
-move more than twice as much. On the way back the gradients to a block's two readers are added, what
-the ReLU held back is set to zero, and the sums of the normalisation's gradient are taken, at once.
+The end of a residual block (K. He et al., arXiv 1512.03385), ``max((x - mean) * scale + bias +
+residual, 0)``, reads both arrays and writes one; separate norm, sum and ReLU would move more than
+twice as much. Backward, one pass adds the gradients from a block's two readers, sets those to zero
+that the ReLU blocked, and computes the sums for the normalisation's gradient.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 def normalise_plus(
     x: Array, residual: Array, mean: Array, scale: Array, bias: Array, floor: float
 ) -> Array:
-    """Return ``(x - mean) * scale + bias + residual``, or ``floor`` where that is more.
+    """Return ``(x - mean) * scale + bias + residual``, or ``floor`` where that is larger.
 
     Mean, scale and bias are float64 (C,); the floor is 0 for a ReLU, NaN for none.
     """
@@ -48,8 +48,8 @@ def gradient_plus(
 ) -> tuple[Array, Array]:
     """Return ``dy + more`` where ``y`` is positive and 0 elsewhere, and its two sums by channel.
 
-    ``dy`` and ``more`` are the gradients to ``y`` from one reader or from two, y is what
-    :func:`normalise_plus` returned for x with a floor of 0. The sums, float64 (2, C), are of the
+    ``dy`` and ``more`` are the gradients to ``y`` from one or two readers; ``y`` is the result of
+    :func:`normalise_plus` for ``x`` with a floor of 0. The sums, float64 (2, C), are of the
     gradient and of ``gradient * (x - mean)`` over all rows.
     """
     source, (new, past) = flat(x), result_for(x, SUM_ROW)
@@ -90,5 +90,5 @@ def put_sum(x, residual, new, lanes, floor, past):
         for c in range(min(width, x.size - first)):
             p = np.uintp(first + c)
             v = (x[p] - mean[c]) * scale[c] + bias[c] + residual[p]
-            put(new, first + c, floor if v < floor else v, past)  # NaN is below nothing
+            put(new, first + c, floor if v < floor else v, past)  # NaN stays
     drain(past)

@@ -1,7 +1,7 @@
 """Group normalisation of images: statistics and result while a sample is in the caches.
 
-Y. Wu and K. He, Group Normalization, arXiv 1803.08494. Each sample is a batch of its own to the
-passes over memory of :mod:`daskdl.kernels.norms.batchnorm`.
+Y. Wu and K. He, Group Normalization, arXiv 1803.08494. The passes of
+:mod:`daskdl.kernels.norms.batchnorm` treat each sample as a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 def forward(
     x: Array, weight: Array, bias: Array, groups: int, eps: float
 ) -> tuple[Array, NDArray[np.float64]]:
-    """Return normalised images (N, P, C) and, for the way back, mean and 1 / deviation by group.
+    """Return normalised images (N, P, C), and mean and 1 / deviation by group for backward.
 
     The latter are float64 (N, 2, groups); ``groups`` divides C, ``eps`` is added to the variance.
     """
@@ -42,7 +42,7 @@ def forward(
 def backward(
     dy: Array, x: Array, weight: Array, statistics: NDArray[np.float64]
 ) -> tuple[Array, NDArray[np.float64]]:
-    """Return the gradient to ``x`` and, as (2, C) in float64, those to weight and bias."""
+    """Return the gradient to ``x``, and those to weight and bias, float64 (2, C)."""
     n, pixels, channels = x.shape
     least = grain.least(grain.STREAM, pixels * channels)
     dx, totals = empty(x.shape, x.dtype), np.zeros((n_fixed(n, least), 2, channels))  # of parts
@@ -54,12 +54,12 @@ def backward(
 
 
 def _past(result: Array) -> bool | None:
-    """Return whether to write it past the caches: all of its pixels are aligned then."""
+    """Return True if a result bypasses the caches, which needs aligned pixels; else None."""
     return True if result.shape[2] % 16 == 0 and streams(result) else None
 
 
-# Below, loops over repeats of the channels and not remainders: small images have hardly more
-# numbers than a row of lanes, and a division takes as long as all that is done with a number.
+# Below, loops over repeats of the channels instead of remainders: small images have few more
+# numbers than a row of lanes, and a division takes as long as all other work on a number.
 
 
 @fastjit
@@ -75,7 +75,7 @@ def _fold(lanes, channels):
 
 @fastjit
 def _repeat(lanes, rows, channels):
-    """Fill the first rows of lanes (K, width) with what their first channels have."""
+    """Repeat the first channels of the first rows of lanes (K, width) along these rows."""
     for k in range(rows):
         for start in range(channels, lanes.shape[1], channels):
             for c in range(channels):
@@ -102,7 +102,7 @@ def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
                 total += sums[0, c] + pixels * np.float64(shift[0, c])
             mean = total / (many * pixels)
             for c in range(first, first + many):
-                off = shift[0, c] - mean  # of the squares from the group's mean, not the shift
+                off = shift[0, c] - mean  # move squares from the shift to the group's mean
                 squares += sums[1, c] + off * (2 * sums[0, c] + pixels * off)
             inverse = 1 / np.sqrt(max(squares / (many * pixels), 0 * squares) + eps)
             statistics[n, 0, group], statistics[n, 1, group] = mean, inverse

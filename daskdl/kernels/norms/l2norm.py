@@ -1,4 +1,4 @@
-"""Rows divided by their Euclidean length, while a row is in the first cache."""
+"""Rows divided by their Euclidean length, while a row is in the L1 cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
-#: Numbers that are added up in the rows' dtype before they go to float64.
+#: Numbers that are summed in the rows' dtype before the sum is added in float64.
 RUN = 1024
 
 
 def forward(x: Array, eps: float) -> tuple[Array, Array]:
-    """Return the rows of x (rows, C) divided by their lengths, and these (rows,) in float64.
+    """Return the rows of x (rows, C) divided by their lengths, and the lengths, float64 (rows,).
 
-    A row shorter than ``eps`` is divided by that.
+    A row shorter than ``eps`` is divided by ``eps``.
     """
     source, new, lengths = flat(x).reshape(x.shape), empty(x.shape, x.dtype), np.empty(len(x))
     over_rows(_forward, (source, new, lengths), grain.least(grain.STREAM, x.shape[1]), eps)
@@ -30,7 +30,7 @@ def forward(x: Array, eps: float) -> tuple[Array, Array]:
 
 
 def backward(dy: Array, y: Array, lengths: Array, eps: float) -> Array:
-    """Return the gradient to x from that to the result ``y`` of :func:`forward`."""
+    """Return the gradient to ``x`` from the gradient to the result ``y`` of :func:`forward`."""
     gradient, result, new = flat(dy, y.dtype).reshape(y.shape), flat(y), empty(y.shape, y.dtype)
     result = result.reshape(y.shape)
     rows = gradient, result, lengths, new
@@ -67,7 +67,7 @@ def _backward(dy, y, lengths, new, eps):
             for c in range(start, min(start + RUN, n)):
                 part += gradient[np.uintp(c)] * row[np.uintp(c)]
             total += part
-        clipped = lengths[r] < eps  # the divisor is then no function of the row
+        clipped = lengths[r] < eps  # then the divisor does not depend on the row
         along = y.dtype.type(0.0 if clipped else total)
         scale = y.dtype.type(1 / (eps if clipped else lengths[r]))
         for c in range(n):

@@ -1,4 +1,4 @@
-"""Layer normalisation of rows: statistics and result while a row is in the first cache.
+"""Layer normalisation of rows: statistics and result while a row is in the L1 cache.
 
 J. Ba et al., Layer Normalization, arXiv 1607.06450.
 """
@@ -18,12 +18,12 @@ from daskdl.kernels.runtime.team import n_fixed, over_parts, over_rows
 
 Array = NDArray[Any]
 
-#: Numbers, and rows, that are added up in the rows' dtype before they go to float64.
+#: Numbers, and rows, that are summed in the rows' dtype before the sums are added in float64.
 RUN, BLOCK = 1024, 64
 
 
 def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
-    """Return normalised rows (rows, C) and, for the way back, (rows, 2) of mean and 1 / deviation.
+    """Return normalised rows (rows, C), and mean and 1 / deviation (rows, 2) for backward.
 
     ``eps`` is added to the variance.
     """
@@ -37,7 +37,7 @@ def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Ar
 
 
 def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, Array]:
-    """Return the gradient to ``x`` and, as (2, C) in float64, those to weight and bias."""
+    """Return the gradient to ``x``, and those to weight and bias, float64 (2, C)."""
     rows, channels = x.shape
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     weight, new = flat(weight, x.dtype), empty(x.shape, x.dtype)

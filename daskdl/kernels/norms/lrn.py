@@ -1,8 +1,8 @@
-"""Local response normalisation across channels, a few rows of them at a time.
+"""Local response normalisation across channels, a few rows at a time.
 
 A. Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012.
-Forward reads one array and writes one, backward reads two and writes one: the sums over
-neighbouring channels are taken again, in buffers that stay in the first cache.
+Forward reads one array and writes one; backward reads two and writes one. It computes the sums over
+neighbouring channels again, in buffers that stay in the L1 cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
-#: Numbers of a buffer, about.
+#: Approximate numbers of a buffer.
 BUFFER = 1024
 
 
@@ -59,10 +59,10 @@ def _settings(response: Response, dtype: Any) -> Array:
     return np.array([response.k, response.alpha / response.size, response.beta], dtype)
 
 
-# Rows of channels lie one after the other in a buffer, each with size - 1 zeros before it that
-# belong to the windows over its edges. Windows are summed over the whole buffer: loops stay long
-# with few channels, and what lies between two rows is not used. All exact: with fastjit, also of a
-# caller, LLVM takes roots by an estimate and a step of Newton's, which makes NaN of infinity.
+# A buffer holds rows of channels with size - 1 zeros between them, for windows over their edges.
+# Windows are summed over the whole buffer, so that loops are long even with few channels; sums
+# between two rows are not used. With fastjit, even of a caller, LLVM would compute roots from an
+# estimate and a Newton step, which turns infinity into NaN; so all of these are exact.
 
 
 @jit

@@ -24,7 +24,7 @@ def adagrad(w, g, v, new_w, new_v, factors, past):
 def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):
     """Step by RMSprop; the mean ``m`` and the velocity ``v`` may each be None.
 
-    Factors: scale of the gradient, weight decay, rate, decay of the square, one less it, epsilon,
+    Factors: scale of the gradient, weight decay, rate, decay of the square, 1 - decay, epsilon,
     momentum.
     """
     scale, decay, rate, keep = factors[0], factors[1], factors[2], factors[3]
@@ -49,7 +49,7 @@ def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):
 
 @jit
 def adadelta(w, g, s, x, new_w, new_s, new_x, factors, past):
-    """Step by Adadelta; factors: scale, weight decay, rate, decay of squares, one less, epsilon."""
+    """Step by Adadelta; factors: scale, weight decay, rate, decay of squares, 1 - it, epsilon."""
     scale, decay, rate = factors[0], factors[1], factors[2]
     keep, share, epsilon = factors[3], factors[4], factors[5]
     for k in range(w.size):

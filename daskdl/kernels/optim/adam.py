@@ -12,9 +12,9 @@ from daskdl.kernels.runtime.passes import drain, renew
 def adam(w, g, m, v, new_w, new_m, new_v, factors, past):
     """Step by Adam, AdamW or Nadam.
 
-    Factors: scale of the gradient, weight decay in it, decay of the mean, one less it, decay of the
-    square, one less it, rate and epsilon (the bias corrections in both), shrinkage of the weights,
-    and the rate of the gradient itself beside the mean's.
+    Factors: scale of the gradient, weight decay in the gradient, decay b1 of the mean, 1 - b1,
+    decay b2 of the square, 1 - b2, rate and epsilon (both with the bias corrections), factor of the
+    weights, and rate of the gradient itself.
     """
     scale, decay, keep, direct = factors[0], factors[1], factors[8], factors[9]
     b1, new1, b2, new2 = factors[2], factors[3], factors[4], factors[5]
@@ -32,7 +32,7 @@ def adam(w, g, m, v, new_w, new_m, new_v, factors, past):
 
 @jit
 def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):
-    """Step by Adam with the largest square so far, ``x``; factors as Adam's without the last."""
+    """Step by Adam with the largest square so far, ``x``; factors are Adam's without the last."""
     scale, decay, keep = factors[0], factors[1], factors[8]
     b1, new1, b2, new2 = factors[2], factors[3], factors[4], factors[5]
     rate, epsilon = factors[6], factors[7]
@@ -52,8 +52,8 @@ def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):
 def adamax(w, g, m, u, new_w, new_m, new_u, factors, past):
     """Step by Adamax.
 
-    Factors: scale of the gradient, weight decay, decay of the mean, one less it, decay of the
-    largest, rate, epsilon.
+    Factors: scale of the gradient, weight decay, decay b1 of the mean, 1 - b1, decay of the
+    maximum, rate, epsilon.
     """
     scale, decay, b1, new1 = factors[0], factors[1], factors[2], factors[3]
     b2, rate, epsilon = factors[4], factors[5], factors[6]

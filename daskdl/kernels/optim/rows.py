@@ -1,11 +1,10 @@
 """Update kernels over the rows of a table that a batch touched, in place.
 
-The gradient comes as (ids, rows), each id once, as
-:func:`daskdl.kernels.vectors.embedding.row_gradient` returns it. What steps a row is the kernel
-that steps whole vectors, to the same bits: where a number without a gradient stays as it is, as
-with SGD and Adagrad without momentum and weight decay, the table becomes what it becomes by a step
-of all of it. With other methods what else would happen to the rows that were not touched does not:
-moments wait (PyTorch's SparseAdam), nothing decays.
+The gradient has the form of :func:`daskdl.kernels.vectors.embedding.row_gradient`: (ids, rows),
+each id once. The kernels of whole vectors step the rows, to the same bits. SGD and Adagrad without
+momentum and weight decay do not change a number without a gradient, so the result is that of a step
+of the whole table. With other methods, rows without a gradient do not change either: moments wait
+(as in PyTorch's SparseAdam), and nothing decays.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from daskdl.kernels.vectors.embedding import gather
 
 Array = NDArray[Any]
 
-#: Elements of the rows that are stepped at a time: with their state they stay in the first cache.
+#: Elements of rows that are stepped together: with their state they stay in the L1 cache.
 BLOCK = 1024
 
 
@@ -43,9 +42,9 @@ def step_rows(
 ) -> None:
     """Step the rows ``ids`` (U,), increasing, of weights (N, C) and of their state, in place.
 
-    ``rows`` (U, C) are their gradients; kernel, state and factors (F,) are as
-    :func:`daskdl.kernels.optim.steps.step` takes them. A ShapeError is raised, before anything is
-    changed, when shapes or dtypes do not fit, an id is not in the table, or occurs twice.
+    ``rows`` (U, C) are their gradients. For kernel, state and factors (F,) see
+    :func:`daskdl.kernels.optim.steps.step`. If shapes or dtypes do not fit, an id is not in the
+    table, or it occurs twice, this raises a ShapeError before any change.
     """
     numbers = _check(weights, ids, rows, state)
     d = flat(rows, weights.dtype).reshape(rows.shape)
@@ -83,13 +82,13 @@ def _check(weights: Array, ids: Array, rows: Array, state: Sequence[Array | None
             f"rows: expected ids from 0 to {len(weights) - 1}, found {numbers.min()} to "
             f"{numbers.max()}"
         )
-    # Two threads would step one row.
+    # Otherwise two threads could step one row.
     raise ShapeError("rows: expected increasing ids, each once; see row_gradient")
 
 
 @jit
 def _in_order(ids, n):
-    """Return whether ids increase, from 0 on to less than ``n``."""
+    """Return whether ids increase strictly within ``range(n)``."""
     last = -1
     for k in range(ids.size):
         if not last < ids[k] < n:
@@ -100,7 +99,7 @@ def _in_order(ids, n):
 
 @jit
 def _take(table, ids, start, stop, sink):
-    """Copy rows side by side and return how many numbers they are."""
+    """Copy rows to a contiguous vector; return its number of elements."""
     width = table.shape[1]
     for k in range(start, stop):
         source, to = table[ids[k]], sink[(k - start) * width : (k - start + 1) * width]
@@ -121,7 +120,7 @@ def _give(values, ids, start, stop, table):
 
 @jit
 def _room(table, vectors):
-    """Return the number of rows stepped at a time, and room for vectors of them."""
+    """Return the number of rows stepped together, and memory for ``vectors`` vectors of them."""
     length = max(1, BLOCK // max(1, table.shape[1]))
     return length, np.empty((vectors, length * table.shape[1]), table.dtype)
 
@@ -164,5 +163,5 @@ def _adam(ids, rows, weights, mean, square, factors):
         _give(r[5], ids, start, stop, square)
 
 
-#: Kernels of the methods that most tables are trained by; others gather all rows first.
+#: Kernels of the methods that train most tables; other methods gather all rows first.
 _DIRECT = {descent.sgd: _sgd, squares.adagrad: _adagrad, moments.adam: _adam}

@@ -49,6 +49,6 @@ def ftrl(w, g, z, n, new_w, new_z, new_n, factors, past):
         renew(n, new_n, k, total, past)
         rest = tilt - l1 if tilt > 0 else tilt + l1
         steep = slowness * (beta + root) + l2
-        # Also where nothing pulls yet, and not a number stays what it is.
+        # 0 also if both tilt and l1 are 0; NaN stays NaN.
         renew(w, new_w, k, w.dtype.type(0) if abs(tilt) <= l1 else -rest / steep, past)
     drain(past)

@@ -1,13 +1,12 @@
-"""One step of an optim method over a vector: in one pass, with factors that differ by range.
+"""One step of an optim method over a vector, in one pass; factors may differ by range.
 
-What limits such a pass is memory: Adam reads four vectors and writes three. The new ones are
-written past the caches (:mod:`daskdl.kernels.runtime.passes`), so that nothing is read that is
-not needed.
+Memory limits such a pass: Adam reads four vectors and writes three. The new ones bypass the caches
+(:mod:`daskdl.kernels.runtime.passes`), so that the pass reads only what it needs.
 
-The kernels are compiled without any of the liberties that
-:func:`~daskdl.kernels.runtime.jit.fastjit` takes: whether an element is computed in a vector
-register or in what is left at a loop's end, its bits are the same. So a worker that owns a slice of
-the weights gets the bits of the whole step, and a pass that waits for memory loses nothing by it.
+The kernels are compiled without the reordering of :func:`~daskdl.kernels.runtime.jit.fastjit`: an
+element has the same bits in a vector register and in the rest at a loop's end. So a worker that
+owns a slice of the weights gets the bits of the whole step. A pass that waits for memory loses no
+time by this.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ def step(
     ranges: tuple[Array, Array] | None = None,
     overwrite: bool = False,
 ) -> list[Any]:
-    """Return new weights and state: the very arrays that were given, where they were changed.
+    """Return new weights and state; the given arrays themselves if they were changed in place.
 
     The kernel is ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of
-    vectors; what it writes at ``k`` depends on what it reads at ``k`` alone, before. It stores by
+    vectors. What it writes at ``k`` depends only on what it read at ``k`` before. It stores with
     :func:`~daskdl.kernels.runtime.passes.renew` and ends with
-    :func:`~daskdl.kernels.runtime.passes.drain`. None as a state, for what the method does
-    without, reaches it as None, twice.
+    :func:`~daskdl.kernels.runtime.passes.drain`. A state of None, which the method does not use,
+    reaches it as None twice.
 
-    Factors (K, F), of the weights' dtype, have a row for each kind of range; ``ranges`` are where
-    consecutive ranges end and which row each has, or -1 for one that stays as it is; without, all
-    is one range. With ``overwrite`` weights and state may be changed, and are where they are
-    writable vectors of one dtype; no other memory is needed then. A ShapeError is raised, before
-    anything is written, when lengths differ, as those of a state of another model.
+    ``factors`` (K, F), of the weights' dtype, have a row for each kind of range. ``ranges`` are the
+    ends of consecutive ranges and each one's row, or -1 for a range that does not change; without
+    it, all is one range. With ``overwrite``, weights and state are changed in place if they are
+    writable vectors of one dtype; this needs no other memory. If lengths differ, such as those of
+    another model's state, a ShapeError is raised before any write.
     """
     for name, array in (("gradient", gradient), *(("state", a) for a in state)):
         if array is not None and np.shape(array) != weights.shape:
@@ -84,7 +83,7 @@ def step(
             start = end
             continue
         row = factors[kind]
-        if past and start % line:  # what goes past the caches has to begin with a line of them
+        if past and start % line:  # stores past the caches have to begin at a cache line
             middle = min(end, start + -start % line)
             run(start, middle, row, None)
             start = middle
@@ -97,6 +96,6 @@ def step(
 
 
 def _changes(array: Array, dtype: Any) -> bool:
-    """Whether a kernel may write to these very numbers."""
+    """Return whether a kernel may write to the array itself."""
     flags = array.flags
     return bool(array.dtype == dtype and flags.c_contiguous and flags.aligned and flags.writeable)

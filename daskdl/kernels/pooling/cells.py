@@ -4,9 +4,9 @@ A *cell* is a row of channels, such as a pixel. Each function here takes a table
 reduces them channel by channel. A block of channels stays in registers from the first cell to the
 last, so that every number is read once and every result written once.
 
-All work inside numba functions only. ``table`` is an array (at least ``count``, 2) of int64: for
-each cell the elements from ``source`` to its first, and its tag. ``source`` and ``target`` count
-elements as if C-contiguous arrays had one axis; ``channels`` is the length of a cell.
+The functions work only inside numba functions. ``table`` is an int64 array (at least ``count``, 2):
+each cell's offset in elements from ``source``, and its tag. ``source`` and ``target`` are indices
+of flat C-contiguous arrays; ``channels`` is the length of a cell.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from daskdl.kernels.runtime.llvm import (
 )
 from daskdl.kernels.runtime.memory import ALIGNMENT
 
-#: Vectors of channels that stay in registers together: of sums, and of maxima with their tags.
+#: Vectors of channels that stay in registers together: for sums, and for maxima with their tags.
 SUMS, MAXIMA = 8, 4
 
-#: Numbers by which the prefetches of maxima run ahead: they compute too much for the processor's
-#: own to see far enough. Sums do better without.
+#: Distance of prefetches for maxima, in numbers: beside so much arithmetic the processor's own
+#: prefetches do not reach far enough. Sums are faster without.
 AHEAD = 128
 
 
 class _Block(NamedTuple):
-    """Channels that are done at once: so many vectors of them, or, with a mask, some of one."""
+    """Channels that are reduced together: whole vectors, or with a mask a part of one."""
 
     vectors: int
     mask: Any = None
@@ -50,10 +50,10 @@ class _Block(NamedTuple):
 
 @intrinsic
 def largest(context, x, y, tags, table, count, channels, source, target):
-    """Write to y from ``target`` on the largest of cells of x, and to ``tags`` which cell's it is.
+    """Write the largest of cells of x to y from ``target`` on, and its cell's tag to ``tags``.
 
-    The first of equals is taken, and the last NaN before all. Where all are -infinity the tag is
-    the table's first. ``tags``: array of unsigned integers of y's shape, or None.
+    The first of equal numbers wins, and the last NaN over all. If all are -infinity, the tag is the
+    table's first. ``tags`` is an array of unsigned integers of y's shape, or None.
     """
     untold = isinstance(tags, types.NoneType)
     signature = types.void(x, y, tags, table, *[types.intp] * 4)
@@ -99,11 +99,11 @@ def largest(context, x, y, tags, table, count, channels, source, target):
 
 @intrinsic
 def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past):
-    """Write to y from ``target`` on ``weight`` times the sum of x's cells where their tags say so.
+    """Write ``weight`` times the sum of x's cells with matching tags to y from ``target`` on.
 
-    ``tags``: array of unsigned integers of x's shape, each compared with its cell's tag in the
-    table; or None, and all is summed. With ``past`` y is written past the caches: then it and its
-    rows of channels have to be aligned to vectors.
+    ``tags`` is an array of unsigned integers of x's shape: a number counts if its tag equals its
+    cell's tag in the table. With None, all numbers count. With ``past``, y bypasses the caches; it
+    and its rows of channels have to be aligned to vectors.
     """
     every = isinstance(tags, types.NoneType)
     signature = types.void(x, y, tags, table, *[types.intp] * 4, x.dtype, types.boolean)
@@ -148,7 +148,7 @@ def _same(builder: ir.IRBuilder, value: Any) -> Any:
 
 
 def _rows(context, builder, signature, args, starts):
-    """Return pointers into the first arguments, arrays, at these elements; None for None."""
+    """Return pointers to the elements ``starts`` of the first arguments, arrays; None for None."""
     return [
         None
         if start is None
@@ -158,7 +158,7 @@ def _rows(context, builder, signature, args, starts):
 
 
 def _places(builder, row, offset, kind, vectors):
-    """Return pointers to vectors that follow each other from an element on."""
+    """Return pointers to successive vectors from an element on."""
     first = builder.bitcast(builder.gep(row, [offset]), kind.as_pointer())
     return [builder.gep(first, [whole(i)]) for i in range(vectors)]
 
@@ -201,12 +201,11 @@ def _by_channels(
     builder: ir.IRBuilder, most: int, entries, count, channels,
     begin: Callable[..., Any], step: Callable[..., Any], finish: Callable[..., Any],
 ):  # fmt: skip
-    """Generate the loops: over blocks of channels, as wide ones as there are, and over cells.
+    """Generate loops over blocks of channels, as wide as possible, and over cells.
 
-    The widest blocks are of ``most`` vectors; the last is what is left, of one.
-    ``begin(block)`` returns the values that stay in registers, ``step(values, element, tag,
-    block)`` those after one more cell, whose block begins at an element, and
-    ``finish(values, channel, block)`` writes what came out.
+    The widest blocks have ``most`` vectors; the last has a part of one. ``begin(block)`` returns
+    the values that stay in registers; ``step(values, element, tag, block)`` returns them after one
+    more cell, whose block begins at an element; ``finish(values, channel, block)`` writes them.
     """
     channel: Any = whole(0)
     for vectors in (most, 1, 0):
@@ -254,5 +253,5 @@ def _by_channels(
 
 
 def _left(builder, channels, channel):
-    """Return a mask of a vector's numbers from a channel to the last."""
+    """Return a mask of a vector's lanes from a channel to the last."""
     return lanes_below(builder, LANES, builder.sub(channels, channel))

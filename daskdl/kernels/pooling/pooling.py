@@ -1,8 +1,8 @@
 """Pooling over windows of channels-last images: maxima with their places, and means.
 
-Forward, each result is reduced from the cells of its window; backward, each pixel's gradient from
-those of the windows over it: every number is written once, and threads never meet. The tables of
-cells that this takes (:mod:`daskdl.kernels.pooling.cells`) are the same for most neighbours.
+Forward reduces each result from the cells of its window; backward reduces each pixel's gradient
+from the windows over it. So every number is written once, and threads never write to one place.
+Most neighbours have the same table of cells (:mod:`daskdl.kernels.pooling.cells`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[Any]
 
-#: Pixels of an image that are added up at once.
+#: Most pixels of an image in one sum.
 TOGETHER = 1 << 8
 
 
 class Windows(NamedTuple):
-    """Places of windows on an image: (rows, columns) of each."""
+    """Places of windows on an image; each field is (rows, columns)."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
-    #: Cells (above, below, left, right) that belong to no image.
+    #: Padding in cells, (above, below, left, right).
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     #: Whether a last window may reach beyond image and padding.
     ceil_mode: bool = False
@@ -52,16 +52,15 @@ class Windows(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int, int, int, int, int]:
-        """Return kernel, stride and padding before, as kernels of numba take them."""
+        """Kernel, stride, and padding above and left, as numba kernels take them."""
         return (*self.kernel, *self.stride, self.pad[0], self.pad[2])
 
 
 def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """Return the largest number of each window of x (N, H, W, C), and where in the window it lies.
+    """Return the largest number of each window of x (N, H, W, C), and its place in the window.
 
-    The place is row times the kernel's columns plus column, of the first of equals; the last NaN
-    wins over all. It is of the smallest unsigned type that serves, uint8 for windows of up to 256
-    cells.
+    The place is row times the kernel's columns plus column, of the first of equal numbers; the last
+    NaN wins over all. Its dtype is the smallest unsigned one, uint8 for up to 256 cells.
     """
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))
@@ -71,7 +70,7 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
 
 
 def maxima_alone(x: Array, windows: Windows) -> Array:
-    """Return the largest number of each window, as :func:`maxima` does, and not where it lies."""
+    """Return the largest number of each window as :func:`maxima` does, without its place."""
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     source, bounds = flat(x).reshape(x.shape), windows.bounds
     over_range(_maxima, *_rows(y), source, y, None, bounds)
@@ -79,7 +78,7 @@ def maxima_alone(x: Array, windows: Windows) -> Array:
 
 
 def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, width: int) -> Array:
-    """Return the gradient to x (N, height, width, C) from that to the maxima."""
+    """Return the gradient to x (N, height, width, C) from the gradient to the maxima."""
     where = flat(places).reshape(dy.shape)
     return _spread(dy, where, 1, windows, (height, width))
 
@@ -94,7 +93,7 @@ def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
 
 
 def means_gradient(dy: Array, windows: Windows, count_include_pad: bool, x: Array) -> Array:
-    """Return the gradient to x (N, H, W, C) from that to the means."""
+    """Return the gradient to x (N, H, W, C) from the gradient to the means."""
     shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
     share = shares.flat[0]
     if (shares != share).any():
@@ -113,7 +112,7 @@ def global_means(x: Array) -> Array:
 
 @lru_cache
 def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_pad: bool) -> Array:
-    """Return 1 / cells of each window (rows, columns) on an image of this size."""
+    """Return 1 / number of cells of each window (rows, columns) on an image of this size."""
     cells = []
     for axis, count in enumerate(windows.size(size[0], size[1])):
         n, before, after = size[axis], *windows.pad[2 * axis : 2 * axis + 2]
@@ -127,7 +126,7 @@ def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_p
 
 
 def _rows(y: Array) -> tuple[int, int]:
-    """Return the number of rows of all images y, and the least number for a part."""
+    """Return the number of rows of all images y, and the least number of a part."""
     n, rows, columns, channels = y.shape
     return n * rows, grain.least(grain.STREAM, columns * channels)
 
@@ -144,9 +143,9 @@ def _spread(
 
 
 def maxima_of_bytes(x: NDArray[np.uint8], windows: Windows) -> NDArray[np.uint8]:
-    """Return the largest byte of each window of x (N, H, W, C); of one beside the image 0.
+    """Return the largest byte of each window of x (N, H, W, C); 0 for one outside the image.
 
-    That is the largest of the numbers that bytes stand for, since these grow with them.
+    It stands for the largest number, since numbers grow with their bytes.
     """
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), np.uint8)
     lines = len(y) * y.shape[1]
@@ -157,7 +156,7 @@ def maxima_of_bytes(x: NDArray[np.uint8], windows: Windows) -> NDArray[np.uint8]
 
 @jit
 def _maxima_of_bytes(x, y, bounds, which, start, stop):
-    """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    """Compute rows ``start`` to ``stop`` of all images of y."""
     kh, kw, down, across, top, left = bounds
     for row in range(start, stop):
         n, i = divmod(row, y.shape[1])
@@ -186,7 +185,7 @@ def _cells(table, part, kw, width, channels):
 
 @jit
 def _maxima(x, y, places, bounds, which, start, stop):
-    """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    """Compute rows ``start`` to ``stop`` of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
     _, rows, columns, _ = y.shape
@@ -207,7 +206,7 @@ def _maxima(x, y, places, bounds, which, start, stop):
 
 @jit
 def _means(x, y, shares, bounds, which, start, stop):
-    """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    """Compute rows ``start`` to ``stop`` of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
     _, rows, columns, _ = y.shape
@@ -229,7 +228,7 @@ def _means(x, y, shares, bounds, which, start, stop):
 
 @jit
 def _gradient(dy, dx, places, share, bounds, past, which, start, stop):
-    """Do the rows ``start`` to ``stop`` of all rows of all images of dx; places None for means."""
+    """Compute rows ``start`` to ``stop`` of all images of dx; ``places`` is None for means."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = dx.shape
     _, rows, columns, _ = dy.shape
@@ -238,7 +237,7 @@ def _gradient(dy, dx, places, share, bounds, past, which, start, stop):
         n, h = row // height, row % height + top
         # Windows over a pixel begin at most a kernel's size before it.
         i0, i1 = max(0, (h - kh) // down + 1), min(rows, h // down + 1)
-        # Pixels a stride apart lie alike in their windows.
+        # Pixels a stride apart have the same places in their windows.
         for first in range(left, left + min(across, width)):
             begin, end, lag, many, count = (first - kw) // across + 1, first // across + 1, 0, -1, 0
             for w in range(first, left + width, across):

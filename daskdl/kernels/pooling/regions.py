@@ -1,4 +1,4 @@
-"""Maxima over boxes of images with bounds of their own, and mixtures of two places of an axis."""
+"""Maxima over boxes of images, each with its bounds, and weighted sums of two places of an axis."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Array = NDArray[Any]
 def maxima(
     x: Array, images: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Return the largest number of each box and channel, (R, h, w, C), and where in ``x`` it lies.
+    """Return the largest number of each box and channel, (R, h, w, C), and its place in ``x``.
 
-    ``images`` (R,) has the image of each region; rows (R, h, 2) and columns (R, w, 2) the first and
-    the one behind the last of each of its boxes. Places are positions in the flat ``x``, of equals
-    the first; of an empty box -1, and its maximum is 0.
+    ``images`` (R,) has each region's image; ``rows`` (R, h, 2) and ``columns`` (R, w, 2) have start
+    and stop of its boxes. A place is an index of the flat ``x``, the first of equal maxima. An
+    empty box has the maximum 0 and the place -1.
     """
     shape = (len(images), rows.shape[1], columns.shape[1], x.shape[3])
     result, places = np.zeros(shape, x.dtype), np.full(shape, -1, np.int64)
@@ -37,9 +37,9 @@ def gradient(dy: Array, places: NDArray[np.int64], shape: tuple[int, ...]) -> Ar
 
 
 def mixed(x: Array, places: Array, weights: Array) -> Array:
-    """Return (lead, m, rest) of x (lead, n, rest): weighted sums of two places, NaN if not finite.
+    """Return weighted sums of two places, (lead, m, rest), of x (lead, n, rest); NaN if not finite.
 
-    places (m, 2), of which the second is not read where its weight is 0; weights (m, 2), x's dtype.
+    ``places`` (m, 2) and ``weights`` (m, 2), in x's dtype; a second place of weight 0 is not read.
     """
     result = np.empty((len(x), len(places), x.shape[2]), x.dtype)
     least = 1 + 32_768 // max(1, x.shape[2])

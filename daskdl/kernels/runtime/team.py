@@ -258,10 +258,7 @@ PARTS = 16
 
 
 def n_fixed(n_items: int, least: int) -> int:
-    """Return a number of parts of ``range(n_items)`` that does not depend on threads.
-
-    No part is shorter than ``least``.
-    """
+    """Return the number of parts of a range, the same for any threads; none below ``least``."""
     return max(1, min(PARTS, n_items // max(1, least)))
 
 

@@ -1,8 +1,8 @@
 """Activations and their gradients, one pass each: kernels for :func:`passes.one_pass`.
 
-A function named after an activation takes ``x`` to ``y``; one whose name ends in ``_back`` takes
-what is kept, the first argument, and the gradient to ``y`` to that to ``x``. NaN stays NaN.
-Gradients are loaded whatever the sign: where a load depends on it, its vectors are masked and slow.
+A function named after an activation computes ``y`` from ``x``. One whose name ends in ``_back``
+computes the gradient to ``x`` from the kept array, its first argument, and the gradient to ``y``.
+NaN stays NaN. Gradients are loaded for either sign: conditional loads would be masked and slow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def clip(x, y, limits, past):
 
 @fusedjit
 def clip_back(x, dy, dx, limits, past):
-    """Pass the gradient on strictly between the limits; from ``x`` or from ``y``."""
+    """Pass the gradient strictly between the limits; from ``x`` or from ``y``."""
     low, high, zero = limits[0], limits[1], x.dtype.type(0)
     for k in range(x.size):
         g = dy[k]
@@ -56,7 +56,7 @@ def relu(x, y, settings, past):
 
 @fusedjit
 def relu_back(y, dy, dx, settings, past):
-    """From ``y``; the gradient at 0 is 0."""
+    """Gradient from ``y``; it is 0 at 0."""
     zero = y.dtype.type(0)
     for k in range(y.size):
         g = dy[k]
@@ -76,7 +76,7 @@ def leaky_relu(x, y, settings, past):
 
 @fusedjit
 def leaky_relu_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     slope, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
         d = dy[k] if x[k] > zero else slope * dy[k]
@@ -97,7 +97,7 @@ def elu(x, y, settings, past):
 
 @fusedjit
 def elu_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     alpha, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
         below = alpha * exponential(min(x[k], zero)) * dy[k]
@@ -119,7 +119,7 @@ def gelu(x, y, settings, past):
 
 @fusedjit
 def gelu_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     zero, one, density = x.dtype.type(0), x.dtype.type(1), x.dtype.type(_DENSITY)
     for k in range(x.size):
         tail, e = normal_tail(x[k])
@@ -142,7 +142,7 @@ def gelu_tanh(x, y, settings, past):
 
 @fusedjit
 def gelu_tanh_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     one, two, three = x.dtype.type(1), x.dtype.type(2), x.dtype.type(3)
     root, cubic = x.dtype.type(_ROOT), x.dtype.type(_CUBIC)
     for k in range(x.size):
@@ -163,7 +163,7 @@ def silu(x, y, settings, past):
 
 @fusedjit
 def silu_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     one = x.dtype.type(1)
     for k in range(x.size):
         s = logistic(x[k])
@@ -181,7 +181,7 @@ def sigmoid(x, y, settings, past):
 
 @fusedjit
 def sigmoid_back(y, dy, dx, settings, past):
-    """From ``y``."""
+    """Gradient from ``y``."""
     one = y.dtype.type(1)
     for k in range(y.size):
         put(dx, k, dy[k] * y[k] * (one - y[k]), past)
@@ -198,7 +198,7 @@ def tanh(x, y, settings, past):
 
 @fusedjit
 def tanh_back(y, dy, dx, settings, past):
-    """From ``y``."""
+    """Gradient from ``y``."""
     one = y.dtype.type(1)
     for k in range(y.size):
         put(dx, k, dy[k] * (one - y[k] * y[k]), past)
@@ -215,7 +215,7 @@ def softplus(x, y, settings, past):
 
 @fusedjit
 def softplus_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     for k in range(x.size):
         put(dx, k, dy[k] * logistic(x[k]), past)
     drain(past)
@@ -223,7 +223,7 @@ def softplus_back(x, dy, dx, settings, past):
 
 @fusedjit
 def hard_sigmoid(x, y, settings, past):
-    """X / 6 + 1 / 2, from 0 to 1."""
+    """X / 6 + 1 / 2, limited to 0 and 1."""
     zero, three, six, sixth = (
         x.dtype.type(0), x.dtype.type(3), x.dtype.type(6), x.dtype.type(1 / 6),
     )  # fmt: skip
@@ -234,7 +234,7 @@ def hard_sigmoid(x, y, settings, past):
 
 @fusedjit
 def hard_sigmoid_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     zero, three, sixth = x.dtype.type(0), x.dtype.type(3), x.dtype.type(1 / 6)
     for k in range(x.size):
         g = sixth * dy[k]
@@ -255,7 +255,7 @@ def hard_swish(x, y, settings, past):
 
 @fusedjit
 def hard_swish_back(x, dy, dx, settings, past):
-    """From ``x``."""
+    """Gradient from ``x``."""
     zero, half, one, three, third = (
         x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1), x.dtype.type(3), x.dtype.type(1 / 3),
     )  # fmt: skip

@@ -1,8 +1,7 @@
 """Arithmetic on whole vectors: sums, multiples, dot products, bounds, biases, copies, zeros.
 
-All threads share a pass, and large results are written past the caches: one core moves bytes no
-faster while the others, which made a gradient, wait. Results have numpy's bits, whatever the number
-of threads.
+All threads share a pass, since one core moves bytes no faster while the others wait. Large results
+bypass the caches. Results have numpy's bits, with any number of threads.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from daskdl.kernels.vectors.reduce import sum_over
 
 Array = NDArray[Any]
 
-#: Dtypes that kernels are compiled for; others are left to numpy.
+#: Dtypes that kernels are compiled for; numpy computes others.
 FLOATS = np.float32, np.float64
 
-#: Numbers of a dot product that are summed by themselves; these sums are added in their order.
+#: Numbers of a block of a dot product; each block is summed alone, and the sums are added in order.
 BLOCK = 1 << 15
 
 
@@ -64,14 +63,14 @@ def bias_gradient(dy: Array) -> Array:
 
 
 def times(vector: NDArray[np.float32], factor: float, out: NDArray[np.float32]) -> bool:
-    """Write ``factor * vector`` and return whether all of the vector is finite.
+    """Write ``factor * vector`` to ``out``; return whether the whole vector is finite.
 
-    Both are contiguous, and have the same numbers, or none in both.
+    Both are contiguous; they are the same memory, or do not overlap.
     """
     wrong = np.zeros(threads(), np.bool_)
     past = True if streams(out) else None
     units = -(-vector.size // UNIT)
-    # Of two names for the same numbers the compiler cannot know that they are in step.
+    # With two names for one array, the compiler could not know that they advance in step.
     new = None if vector.ctypes.data == out.ctypes.data else out
     over_range(_times, units, LEAST_UNITS, flat(vector), np.float32(factor), new, past, wrong)
     return not wrong.any()
@@ -86,20 +85,20 @@ def dot(a: Array, b: Array) -> float:
 
 
 def clip(x: Array, bound: float, scale: float = 1.0) -> Array:
-    """Return ``scale * x`` with every number within -bound and bound; NaN stays NaN."""
+    """Return ``scale * x``, limited to -bound and bound; NaN stays NaN."""
     (result,) = one_pass(_clip, x, settings=np.array([bound, scale], x.dtype))
     return result
 
 
 def copied(vector: Array) -> Array:
-    """Return a copy of a vector, or of a single number's array, in memory that is kept."""
+    """Return a copy of a vector, or of an array (), in memory that the process reuses."""
     new: Array = empty(vector.shape, vector.dtype)
     copy_to(new, vector)
     return new
 
 
 def copy_to(target: Array, source: Array) -> None:
-    """Do ``target[...] = source`` with arrays of one shape; nothing where both are the same.
+    """Do ``target[...] = source`` for arrays of one shape; nothing if they are the same memory.
 
     They must not overlap otherwise.
     """
@@ -114,7 +113,7 @@ def copy_to(target: Array, source: Array) -> None:
 def clear(vector: NDArray[np.floating[Any]]) -> None:
     """Set all numbers of a contiguous vector to zero.
 
-    Ordinary stores would read a vector larger than the caches before they write it.
+    If it is larger than the caches, it bypasses them: ordinary stores would first read it.
     """
     if streams(vector):
         over_rows(put_zeros, (vector,), LEAST_UNITS, True, unit=UNIT)
@@ -146,16 +145,16 @@ def _add_bias(y, bias):
 
 @jit
 def _times(vector, factor, new, past, wrong, which, begin, end):
-    """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which].
+    """Write units ``begin`` to ``end`` to ``new``, or to the vector itself if ``new`` is None.
 
-    They are written to the vector itself where ``new`` is None.
+    Set ``wrong[which]`` if a number is not finite.
     """
     stop = min(end * UNIT, vector.size)
     source = vector[begin * UNIT : stop]
     target = source if new is None else new[begin * UNIT : stop]
     not_finite, nothing = False, vector.dtype.type(0)
     for k in range(source.size):
-        not_finite |= source[k] - source[k] != nothing  # NaN, of a number that is not finite
+        not_finite |= source[k] - source[k] != nothing  # NaN if a number is not finite
         put(target, k, factor * source[k], past)
     wrong[which] = not_finite
     drain(past)

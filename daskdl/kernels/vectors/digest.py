@@ -1,4 +1,4 @@
-"""A digest of an array's bytes, as fast as memory is read: to tell whether anything was changed."""
+"""A digest of an array's bytes, at the speed of memory, to detect changes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import jit
 
-#: Sums side by side, which a processor adds at a time.
+#: Parallel sums, which a processor adds at a time.
 LANES = 16
-#: Words of a lane that are added up in registers before sums in memory change.
+#: Words of a lane that are summed in registers before sums in memory change.
 TOGETHER = 8
 
 
 def digest(array: NDArray[Any]) -> tuple[object, ...]:
     """Return a digest that differs if any number of an array changes, or any two change places.
 
-    Fletcher's sums, of 64 bits: a sum of words and a sum of these sums, for each of `LANES`. It is
-    no protection against who wants to deceive.
+    It consists of Fletcher's sums of 64 bits: a sum of words and a sum of these sums, for each of
+    `LANES`. It does not protect against deliberate forgery.
 
     Parameters
     ----------
     array : ndarray
-        Of any dtype.
+        Array of any dtype.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Dropout whose numbers are a function of seed, counter and position alone.
+"""Dropout whose random numbers depend only on seed, counter and position.
 
 Philox4x32-10: J. Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011). No mask is
-kept: the way back draws the same numbers again, which costs less than reading them from memory.
+kept: backward draws the same numbers again, which costs less than reading them from memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _DRAWS = UNIT // 4  # a draw gives four words
 
 
 def dropout(x: Array, rate: float, seed: int, counter: int) -> Array:
-    """Return ``x`` with a part of about ``rate`` zero and the others divided by ``1 - rate``.
+    """Return ``x`` with a share of about ``rate`` set to zero, the rest divided by ``1 - rate``.
 
-    Each pair of seed and counter, modulo 2**64, stands for other draws.
+    Each pair of seed and counter, modulo 2**64, gives different draws.
     """
     vector = flat(x)
     result = empty(vector.size, vector.dtype)
@@ -45,9 +45,9 @@ def words(*numbers: int) -> NDArray[np.uint32]:
 
 @jit
 def philox(number, keys, result):
-    """Write the words of ``result.shape[1]`` draws in a row from ``number``; uint32 (4, draws).
+    """Write the words of ``result.shape[1]`` successive draws from ``number``; uint32 (4, draws).
 
-    ``keys``: the key's two words and the upper two of the counter, whose lower are ``number``.
+    ``keys`` are the key's two words and the counter's upper two; ``number`` has its lower two.
     """
     bits, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     m0, m1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

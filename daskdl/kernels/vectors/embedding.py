@@ -1,6 +1,6 @@
 """Embedding tables: rows by their ids, and their gradient as (ids, rows).
 
-Both cost what the ids touch, not what the table holds.
+Their cost grows with the ids, not with the table.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
 
-_BITS = 11  # of a digit that one pass of the sort looks at
+_BITS = 11  # of a digit; each pass of the sort reads one digit
 
 
 def gather(table: Array, ids: Array) -> Array:
     """Return ``table[ids]``; table (rows, C), ids (...) of any integer dtype -> (..., C).
 
-    An id that is not in ``range(rows)`` raises a ShapeError with it.
+    An id outside ``range(rows)`` raises a ShapeError that names it.
     """
     matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
     result = empty((numbers.size, table.shape[1]), table.dtype)
@@ -41,12 +41,12 @@ def gather(table: Array, ids: Array) -> Array:
 
 
 def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.int64], Array]:
-    """Return the gradient to a table of ``n_rows`` rows as ids and rows that are not zero.
+    """Return the gradient to a table of ``n_rows`` rows as ids (U,) and their rows (U, C).
 
-    ``gradient`` (..., C) is that to what :func:`gather` returned for the ids (...). In the result
-    each id (U,) is there once, increasing; its row (U, C) is the sum over its occurrences, added in
-    their order: the same bits with any number of threads. An id that is not in ``range(n_rows)``
-    raises a ShapeError.
+    ``gradient`` (..., C) is the gradient to the result of :func:`gather` for the ids (...). The
+    returned ids increase, each once. A row is the sum over its id's occurrences, added in their
+    order: the same bits with any number of threads. An id outside ``range(n_rows)`` raises a
+    ShapeError.
     """
     width = gradient.shape[-1]
     numbers, d = flat(ids, np.int64), flat(gradient)
@@ -65,9 +65,9 @@ def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.i
 def add_rows(
     ids: Array, rows: Array, other_ids: Array, other_rows: Array
 ) -> tuple[NDArray[np.int64], Array]:
-    """Return the sum of two gradients that :func:`row_gradient` returned, in its form.
+    """Return the sum of two gradients in the form of :func:`row_gradient`.
 
-    A row that one of them has alone is that row; what both have is one addition, first plus other.
+    A row of only one of them is copied; a row of both is one addition, first plus other.
     """
     at = np.empty((2, ids.size + other_ids.size), np.int64)
     unique = np.empty(ids.size + other_ids.size, np.int64)
@@ -80,14 +80,14 @@ def add_rows(
 
 
 def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
-    """Add rows (U, C) to those of a table (N, C), in place; ids (U,), each once."""
+    """Add rows (U, C) to the rows ``ids`` (U,), each once, of a table (N, C), in place."""
     width = table.shape[1]
     pairs = flat(ids), flat(rows, table.dtype).reshape(rows.shape)
     over_rows(_add_to, pairs, grain.least(grain.STREAM, width), table)
 
 
 def _refuse(ids: Array, n_rows: int) -> None:
-    """Raise for the first id that a table does not have."""
+    """Raise a ShapeError for the first id outside the table."""
     bad = int(ids[(ids < 0) | (ids >= n_rows)].flat[0])
     if not n_rows:
         raise ShapeError(f"embedding: expected a table with rows, found none for id {bad}")
@@ -101,7 +101,7 @@ def _gather(table, ids, result, bad, which, start, stop):
     """Copy rows; mark the part if an id is out of range."""
     n = np.uint64(table.shape[0])
     for k in range(start, stop):
-        if np.uint64(ids[k]) >= n:  # a negative one becomes large
+        if np.uint64(ids[k]) >= n:  # a negative id becomes large
             bad[which] = True
             return
         source, sink = table[ids[k]], result[k]
@@ -111,7 +111,7 @@ def _gather(table, ids, result, bad, which, start, stop):
 
 @jit
 def _known(ids, n_rows):
-    """Return whether all ids are of a table's rows."""
+    """Return whether all ids are in ``range(n_rows)``."""
     known = True
     for k in range(ids.size):
         known &= 0 <= ids[k] < n_rows
@@ -122,8 +122,8 @@ def _known(ids, n_rows):
 def _segments(ids, n_rows, order, starts, unique):
     """Sort positions by id, equal ids by position; return the number of different ids.
 
-    A radix sort, digit by digit from the lowest. ``starts[u]`` is where in ``order`` the positions
-    of ``unique[u]`` begin.
+    This is a radix sort, digit by digit from the lowest. The positions of ``unique[u]`` begin at
+    ``starts[u]`` in ``order``.
     """
     n = ids.size
     other = np.empty_like(order)
@@ -167,7 +167,7 @@ def _sum(gradient, order, starts, rows, which, start, stop):
 
 @jit
 def _merge(ids, other, at, unique):
-    """Return the number of ids, and the place of each in either array, -1 for none."""
+    """Write all ids, and each one's place in either array, or -1; return the number of ids."""
     i = j = count = 0
     while i < ids.size or j < other.size:
         first = j == other.size or (i < ids.size and ids[i] <= other[j])

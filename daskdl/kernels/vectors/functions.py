@@ -1,4 +1,4 @@
-"""Elementary functions by libm, in place of those of numpy that are other code with AVX-512.
+"""Elementary functions from libm, instead of numpy's that run other code with AVX-512.
 
 numpy's own exp, log, sin, cos and tanh of float32 are the same on all processors with AVX2 and FMA.
 """
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 def _by(kernel: Any, numpys: Any, *arrays: Any) -> Array:
-    """Return a function of floats, which are broadcast; of other numbers it is numpy's."""
+    """Return a function of broadcast floats; for other numbers, numpy's function."""
     dtype = np.result_type(*arrays)
     if dtype not in (np.float32, np.float64):
         return numpys(*arrays)
@@ -34,9 +34,9 @@ def _by(kernel: Any, numpys: Any, *arrays: Any) -> Array:
 
 
 def _kernel(function: Any) -> Any:
-    """Compile one of the functions of :mod:`math`, each under a name and in a file of its own.
+    """Compile a function of :mod:`math`, under its own name and with its own file in the cache.
 
-    What the kernel closes over is a function of Python's, which numba's cache knows by its name.
+    The kernel closes over a Python function, which numba's cache identifies by its name.
     """
 
     def kernel(x, result):
@@ -61,7 +61,7 @@ def _power(x, exponent, result):
 def power(x: Any, exponent: Any) -> Array:
     """Return x to the power of an exponent."""
     if np.ndim(exponent) == 0 and exponent in (-1, 0, 0.5, 1, 2):
-        return np.power(x, exponent)  # no power at all
+        return np.power(x, exponent)  # numpy multiplies, divides or takes a root
     return _by(_power, np.power, x, exponent)
 
 
@@ -78,7 +78,7 @@ def log(x: Array) -> Array:
     return _log(x) if np.asarray(x).dtype == np.float64 else np.log(x)
 
 
-# Functions of an array, each as numpy's of that name.
+# Functions of an array, with numpy's names.
 log1p, expm1 = _made(math.log1p, np.log1p), _made(math.expm1, np.expm1)
 tan, sinh, cosh = _made(math.tan, np.tan), _made(math.sinh, np.sinh), _made(math.cosh, np.cosh)
 arcsin, arcsinh = _made(math.asin, np.arcsin), _made(math.asinh, np.arcsinh)

@@ -1,4 +1,4 @@
-"""Rows of several arrays side by side or in turns: channels joined in one pass, by vectors."""
+"""Joins of channels in one pass: rows of several arrays side by side, or alternating."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 def side_by_side(*arrays: Array) -> Array:
     """Return arrays (..., C) of one dtype, C-contiguous, joined along their last axis.
 
-    numpy's ``concatenate`` takes several times as long where rows are short.
+    numpy's ``concatenate`` takes several times as long if rows are short.
     """
     width = sum(a.shape[-1] for a in arrays)
     y = empty((*arrays[0].shape[:-1], width), arrays[0].dtype)
@@ -36,7 +36,7 @@ def side_by_side(*arrays: Array) -> Array:
 
 @dataclass(frozen=True)
 class InTurns:
-    """Takes numbers of two arrays in turns: ``width`` of each one's last axis from ``first`` on."""
+    """Alternates numbers of two arrays: ``width`` of each one's last axis from ``first`` on."""
 
     first: int
     width: int
@@ -49,9 +49,9 @@ class InTurns:
         return y
 
     def work_of(self, y: Array, a: Array, b: Array) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads.
+        """Return a function without arguments that writes a call's result to ``y``.
 
-        ``y`` is C-contiguous and not empty.
+        It is bound to its arrays and threads. ``y`` is C-contiguous and not empty.
         """
         rows = [x.reshape(-1, x.shape[-1]) for x in (a, b, y)]
         least = grain.least(grain.STREAM, 2 * self.width)

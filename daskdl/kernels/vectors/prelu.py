@@ -1,4 +1,4 @@
-"""PReLU: a rectifier with a learned slope per channel, forward and backward in a pass each."""
+"""PReLU: a rectifier with a learned slope per channel; one pass forward, one pass backward."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def forward(x: Array, slope: Array) -> Array:
 
 
 def backward(x: Array, slope: Array, dy: Array) -> tuple[Array, Array]:
-    """Return the gradients to ``x`` and to ``slope`` from that to ``y``."""
+    """Return the gradients to ``x`` and to ``slope`` from the gradient to ``y``."""
     rows, slopes = _rows(x, slope)
     up = flat(dy, x.dtype).reshape(rows.shape)
     dx = np.empty_like(rows)
-    # A sum for each block, whatever the threads: the same bits with any number of them.
+    # A sum for each block: the same bits with any number of threads.
     block = max(1, 16 * UNIT // max(1, rows.shape[1]))
     sums = np.zeros((-(-len(rows) // block), rows.shape[1]), np.float64)
 

@@ -1,7 +1,7 @@
-"""Sums over any axes, with the same bits whatever the number of threads.
+"""Sums over any axes, with the same bits for any number of threads.
 
-In float64, but for some numbers side by side that are added up in their own dtype first: that loses
-as much as rounding the result does, and takes half the time.
+Sums are float64, but short runs of numbers are first summed in their own dtype: this loses as much
+as rounding the result, and takes half the time.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
-#: Elements that are summed by themselves; these sums are added in their order.
+#: Elements of a block; each block is summed alone, and the sums are added in order.
 BLOCK = 1 << 15
 
-#: Columns that are summed together; their sums stay in the nearest cache.
+#: Columns that are summed together; their sums stay in the L1 cache.
 TILE = 1 << 11
 
-#: Elements that are added up in their own dtype, by a register's lanes side by side.
+#: Elements that are summed in their own dtype, in the lanes of a register.
 RUN = 512
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the sums, float64, of a float array over some of its axes, each named once from 0."""
+    """Return the sums, float64, of a float array over some axes, distinct and counted from 0."""
     kept, groups = _groups(x.shape, axes)
     shape, kinds = [n for _, n in groups], [reduced for reduced, _ in groups]
     result = flat(x)
@@ -48,10 +48,7 @@ def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
 def _groups(
     shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[tuple[bool, int]]]:
-    """Return the shape that is left, and the axes with neighbours of one kind made one.
-
-    Of each such axis whether it is summed over, and its length.
-    """
+    """Return the remaining shape, and groups of neighbouring axes: (whether summed, length)."""
     kept = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     groups = groupby(range(len(shape)), lambda axis: axis in axes)
     return kept, [(kind, math.prod(shape[axis] for axis in group)) for kind, group in groups]
@@ -62,7 +59,7 @@ def squares_between(
 ) -> NDArray[np.float64]:
     """Return the sum of squares of each stretch of a vector, float64 (k,).
 
-    Stretches of at most some :data:`BLOCK` numbers share out well.
+    Stretches of at most about :data:`BLOCK` numbers can be shared evenly among threads.
     """
     vector, sums = flat(x), np.zeros(len(starts))
     over_range(_squares, len(sums), grain.least(grain.SUM, BLOCK), vector, starts, stops, sums)
@@ -83,7 +80,7 @@ def _sum(x: Array) -> NDArray[np.float64]:
     return sums[:, 0] if blocks == 1 else sums.sum(1)
 
 
-# Offsets and not slices, which count references.
+# Offsets instead of slices, which count references.
 
 
 @fastjit

@@ -1,6 +1,6 @@
-"""Largest number, sum and sum of products of a row, for kernels that go over rows.
+"""Largest number, sum and sum of products of a row, for kernels that loop over rows.
 
-They take matrices and the number of a row and not rows: a slice inside a loop counts references,
+They take a matrix and a row's index instead of a row: a slice inside a loop counts references,
 which takes longer than a row of a few numbers.
 """
 
@@ -14,7 +14,7 @@ from daskdl.kernels.runtime.jit import fastjit
 
 
 def row_largest(x, r):
-    """Return the largest number of row r, NaN if there is one that is not negative."""
+    """Return the largest number of row r; NaN if the row has a NaN without a minus sign."""
     return max(x[r])
 
 
@@ -31,8 +31,8 @@ def _largest_of_floats(x, r):
         return plain
     lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
 
-    # As integers, with the digits of negative ones turned, floats keep their order; and unlike
-    # that of floats, their largest is found in vectors.
+    # As integers, with the bits of negative ones inverted, floats keep their order; and LLVM
+    # vectorises the maximum of integers, unlike that of floats.
     def implementation(x, r):
         top = lowest
         for c in range(x.shape[1]):
@@ -57,8 +57,8 @@ def row_sum(x, r):
 def row_dot(a, b, r, count):
     """Return the sum of products of the first ``count`` numbers of two arrays' rows r.
 
-    The order of a sum depends on its length: rows that are filled with zeros to a width of the
-    processor's are to be summed without these.
+    The order of a sum depends on its length, so leave out zeros that fill rows up to a width that
+    depends on the processor.
     """
     result = a.dtype.type(0)
     for c in range(count):
