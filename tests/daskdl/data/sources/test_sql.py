@@ -52,6 +52,22 @@ def samples_of(server, **options):
     return from_table(server, "pixels", key="id", password=PASSWORD, **options)
 
 
+def labels_of(server, table, key="id", partitions=2):
+    return from_table(server, table, key=key, x="label", password=PASSWORD, partitions=partitions)
+
+
+@pytest.fixture
+def changing(server) -> Iterator[psycopg.Connection]:
+    """Connect to the server while it has a table `other`, and a view `seen` of that."""
+    with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
+        connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
+        connection.execute("CREATE VIEW seen AS SELECT * FROM other")
+        try:
+            yield connection
+        finally:
+            connection.execute("DROP TABLE other CASCADE")
+
+
 def decoded(data):
     return np.frombuffer(data, np.uint8).reshape(2, 2, 3)
 
@@ -145,7 +161,7 @@ def test_the_password_is_nowhere_to_be_seen(server, caplog):
 
 def test_names_what_is_not_there(server):
     with pytest.raises(DataError, match=r'absent: expected to read it .* "absent" does not exist'):
-        from_table(server, "absent", key="id", x="label", password=PASSWORD)
+        labels_of(server, "absent")
     with pytest.raises(DataError, match=r'UndefinedColumn: column "colour" does not exist'):
         samples_of(server, x="colour")
     with pytest.raises(DataError, match=r"pixels: expected rows, found none label > 90"):
@@ -160,57 +176,39 @@ def test_names_what_is_not_there(server):
 def test_refuses_a_key_that_is_no_key(server, partitions):
     for key in ("twice", "score"):
         with pytest.raises(DataError, match=f"expected '{key}' to have a different value"):
-            from_table(
-                server, "pixels", key=key, x="label", password=PASSWORD, partitions=partitions
-            )
+            labels_of(server, "pixels", key, partitions)
 
 
-def test_notices_that_the_table_has_changed(server):
-    with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
-        connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
-        try:
-            samples = from_table(
-                server, "other", key="id", x="label", password=PASSWORD, partitions=2
-            )
-            connection.execute("DELETE FROM other WHERE id = 7")
-            with pytest.raises(DataError, match=r"id from 0 to 343: expected 50 .* found 49"):
-                samples.recipes[0].load()
-            connection.execute("INSERT INTO other VALUES (351, 1)")
-            with pytest.raises(DataError, match=r"expected 50 rows .* found more; the table has"):
-                samples.recipes[1].load()
-        finally:
-            connection.execute("DROP TABLE other")
+def test_notices_that_the_table_has_changed(server, changing):
+    samples = labels_of(server, "other")
+    changing.execute("DELETE FROM other WHERE id = 7")
+    with pytest.raises(DataError, match=r"id from 0 to 343: expected 50 .* found 49"):
+        samples.recipes[0].load()
+    changing.execute("INSERT INTO other VALUES (351, 1)")
+    with pytest.raises(DataError, match=r"expected 50 rows .* found more; the table has"):
+        samples.recipes[1].load()
 
 
 @pytest.mark.parametrize("change", ["UPDATE other SET label = 5 WHERE id = 7", ""])
-def test_notices_that_as_many_rows_hold_others(server, change):
-    with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
-        connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
-        connection.execute("CREATE VIEW seen AS SELECT * FROM other")
-        try:
-            samples, seen = (
-                from_table(server, name, key="id", x="label", password=PASSWORD, partitions=2)
-                for name in ("other", "seen")
-            )
-            first = samples.recipes[0].version
-            if change:
-                connection.execute(change)
-            else:
-                with connection.transaction():
-                    connection.execute("DELETE FROM other WHERE id = 7")
-                    connection.execute("INSERT INTO other VALUES (8, 1)")
-            with pytest.raises(DataError, match=r"343: expected the 50 rows .* written since"):
-                samples.recipes[0].load()
-            with pytest.raises(DataError, match="written since"):
-                samples.repartition(9).recipes[1].load()
-            assert len(samples.recipes[1].load()) == 50  # nothing of it was written
-            assert len(seen.recipes[0].load()) == 50  # of a view, rows are counted alone
-            assert seen.recipes[0].version == ""
-            anew = from_table(server, "other", key="id", x="label", password=PASSWORD, partitions=2)
-            assert len(anew.recipes[0].load()) == 50
-            assert anew.recipes[0].version != first
-        finally:
-            connection.execute("DROP TABLE other CASCADE")
+def test_notices_that_as_many_rows_hold_others(server, changing, change):
+    samples, seen = (labels_of(server, name) for name in ("other", "seen"))
+    first = samples.recipes[0].version
+    if change:
+        changing.execute(change)
+    else:
+        with changing.transaction():
+            changing.execute("DELETE FROM other WHERE id = 7")
+            changing.execute("INSERT INTO other VALUES (8, 1)")
+    with pytest.raises(DataError, match=r"343: expected the 50 rows .* written since"):
+        samples.recipes[0].load()
+    with pytest.raises(DataError, match="written since"):
+        samples.repartition(9).recipes[1].load()
+    assert len(samples.recipes[1].load()) == 50  # nothing of it was written
+    assert len(seen.recipes[0].load()) == 50  # of a view, rows are counted alone
+    assert seen.recipes[0].version == ""
+    anew = labels_of(server, "other").recipes[0]
+    assert len(anew.load()) == 50
+    assert anew.version != first
 
 
 def test_bad_records_are_left_out_and_named(server):
