@@ -9,9 +9,9 @@ import pytest
 
 from daskdl import plot
 from daskdl.data import image
-from daskdl.data.image.arguments import below, one_of, pair, share, span
+from daskdl.data.image.arguments import one_of, pair, share, span
 from daskdl.data.image.decode import _decode
-from daskdl.data.image.pixels import nearest, room, rows_contiguous, stacked_images, warped
+from daskdl.data.image.pixels import nearest, rows_contiguous, warped
 from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.kernels.pixels.resample import COLUMNS, HEIGHT, MIRRORED, ROWS, WIDTH, H, W
 from tests.daskdl.data.image.pictures import photo
@@ -95,12 +95,6 @@ def test_settings_that_make_no_sense_are_refused(make, says):
         make()
 
 
-def test_whole_numbers_up_to_limits():
-    drawn = below(np.random.default_rng(0), np.tile([0, 2], (60, 1)))
-    assert set(drawn[:, 0]) == {0}
-    assert set(drawn[:, 1]) == {0, 1, 2}
-
-
 def test_what_decodes_or_draws_names_the_extra(monkeypatch):
     for name in ("PIL", "PIL.Image", "PIL.ImageDraw", "PIL.ImageFont", "PIL.ImageOps"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -112,22 +106,6 @@ def test_what_decodes_or_draws_names_the_extra(monkeypatch):
         plot.boxes(picture, [[0, 0, 1, 1]])
     with pytest.raises(MissingExtraError, match=f"^plot.contact_sheet: {said}"):
         plot.contact_sheet([picture], [[picture]])
-
-
-def test_images_of_one_size_become_one_array():
-    assert stacked_images([photo(), photo()]).shape == (2, 75, 100, 3)
-    assert stacked_images([photo()]).shape == (1, 75, 100, 3)
-    mixed = stacked_images([photo(), photo()[:5]])
-    assert mixed.shape == (2,)
-    assert mixed[1].shape == (5, 100, 3)
-    assert stacked_images([]).shape == (0,)
-
-
-def test_there_is_room_for_each_size():
-    whole = room(np.array([[4, 5], [4, 5]]), 3, np.dtype(np.uint8))
-    assert whole.shape == (2, 4, 5, 3)
-    each = room(np.array([[4, 5], [5, 4]]), 1, np.dtype(np.float32))
-    assert [a.shape for a in each] == [(4, 5, 1), (5, 4, 1)]
 
 
 def test_only_rows_need_to_be_contiguous():

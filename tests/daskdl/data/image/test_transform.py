@@ -20,7 +20,6 @@ from daskdl.data.image import (
     RandomResizedCrop,
     Resize,
     ToFloat,
-    Transform,
     VerticalFlip,
 )  # fmt: skip
 from daskdl.data.ragged import Ragged
@@ -98,15 +97,6 @@ def test_no_images_have_the_shape_that_images_would_have():
     assert none["x"].dtype == np.float32
     assert STEPS(photos()[:0], np.random.default_rng(0)).shape == (0, 32, 32, 3)
     assert Decode()(np.empty(0, object)).shape == (0,)
-
-
-def test_a_step_of_ones_own():
-    class Invert(Transform):
-        def apply(self, images, rng):
-            images.replace([255 - image for image in images.pixels])
-
-    result = (Resize(10) | Invert() | HorizontalFlip(1))(photos())
-    np.testing.assert_array_equal(result, 255 - Resize(10)(photos())[:, :, ::-1])
 
 
 @pytest.mark.parametrize(

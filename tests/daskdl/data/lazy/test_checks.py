@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.lazy.transformations import MapBatches, Permuted, Range, Select, stretches
+from daskdl.data.lazy.transformations import MapBatches, Permuted, Range, Select
 from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError
 from tests.daskdl.data.epochs import everything
@@ -109,11 +109,6 @@ def test_what_was_left_out_stays_known():
     mapped = MapBatches(lambda batch: {"z": batch["x"]}, 3)(some)
     assert mapped.pick(np.array([1])).bad == ("row 3 (bad)",)
     assert len(MapBatches(lambda batch: batch, 3)(Arrays({}))) == 0
-
-
-def test_stretches():
-    assert [s.tolist() for s in stretches(5, 2)] == [[0, 1], [2, 3], [4]]
-    assert stretches(0, 2) == []
 
 
 def test_a_shuffle_is_known_below_what_is_made_of_it():

@@ -13,7 +13,7 @@ import pytest
 
 from daskdl.data import SampleSet
 from daskdl.data.sources.files import takes_url
-from daskdl.data.sources.records import Records, as_sample
+from daskdl.data.sources.records import Records
 from daskdl.data.sources.urls import expanded, opened
 from daskdl.errors import DataError, SettingsError
 from tests.daskdl.data.epochs import everything
@@ -97,12 +97,6 @@ def half(i):
     if i == 3:
         raise OSError("truncated")
     return np.zeros((2, 2 + (i == 5))), i
-
-
-def test_what_a_record_may_be():
-    assert as_sample({"a": 1}) == {"a": 1}
-    assert as_sample((1, 2)) == {"x": 1, "y": 2}
-    assert as_sample(3) == {"x": 3}
 
 
 def test_a_bad_record_is_named():

@@ -17,10 +17,6 @@ from daskdl.errors import DataError, SettingsError
 TEXTS = ["b a c", "a b", "a d", "e"]
 
 
-def test_numbers_by_count_then_alphabet():
-    assert Vocabulary.build(TEXTS).words[2:] == ("a", "b", "c", "d", "e")
-
-
 def test_the_order_does_not_depend_on_that_of_the_texts_or_on_partitions():
     texts = [f"{a} {b} {a}" for a in "zyxw" for b in "qrst"]
     expected = Vocabulary.build(texts)
