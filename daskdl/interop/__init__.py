@@ -6,7 +6,7 @@ from typing import Any
 from daskdl.interop.model_files import load as load
 from daskdl.interop.torch_weights import read as read
 
-#: Readers that are loaded when they are used.
+#: Readers, imported on first use.
 _FORMATS = ("caffe", "keras", "onnx", "tensorflow", "torch7", "torch_weights")
 __all__ = ["load", "read"]
 

@@ -1,4 +1,4 @@
-"""A :class:`daskdl.nn.Graph` made node by node, by readers of files of other formats."""
+"""Build a :class:`daskdl.nn.Graph` node by node, for readers of files of other programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Translate = TypeVar("Translate", bound=Callable[..., Any])
 
 
 class Value(NamedTuple):
-    """A result: its name in the graph, and its number of axes where that is known.
+    """A result: its name in the graph, and its number of axes if known.
 
-    ``second`` is set where the graph has its channels second, and the file has them last.
+    ``second``: channels are second in the graph, and last in the file.
     """
 
     name: str
@@ -26,10 +26,10 @@ class Value(NamedTuple):
 
 
 class Table(dict[str, Any]):
-    """Functions that make nodes of a format's layers, by the kinds of these."""
+    """Functions that make a layer's nodes, by kind of layer."""
 
     def of(self, *kinds: str) -> Callable[[Translate], Translate]:
-        """Put a function into the table, for these kinds."""
+        """Register a function for these kinds of layers."""
 
         def register(function: Translate) -> Translate:
             self.update(dict.fromkeys(kinds, function))
@@ -39,10 +39,10 @@ class Table(dict[str, Any]):
 
 
 class Builder:
-    """Nodes, weights and constants, each under a name of its own.
+    """Nodes, weights and constants, each under a unique name.
 
-    Names of results are those of the file where they are free. Filters lie channels last, as those
-    of :class:`daskdl.nn.Conv2d`.
+    Results keep their names in the file if these are free. Filters have their channels last, as in
+    :class:`daskdl.nn.Conv2d`.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Builder:
         self._known: dict[tuple[Any, ...], str] = {}
 
     def free(self, name: str) -> str:
-        """Return a name that nothing has yet, and take it."""
+        """Return an unused name, and reserve it."""
         unused, n = name or "value", 1
         while unused in self._taken:
             n += 1
@@ -67,7 +67,7 @@ class Builder:
         self, name: str, shape: tuple[int | None, ...] | None, dtype: str = "float32",
         turned: bool = False,
     ) -> str:  # fmt: skip
-        """Add an input; one (N, C, H, W) that is turned is taken as (N, H, W, C)."""
+        """Add an input of ``shape``; if ``turned``, callers pass (N, C, H, W) as (N, H, W, C)."""
         name = self.free(name)
         last = (shape[0], *shape[2:], shape[1]) if turned and shape is not None else shape
         self.inputs.append((name, dtype, last))
@@ -87,7 +87,7 @@ class Builder:
         return results
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
-        """Add numbers that are not trained; equal ones once."""
+        """Add an array that is not trained; equal arrays share a name."""
         array = np.asarray(value, dtype)
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
@@ -100,26 +100,26 @@ class Builder:
         return self.constant(values, np.int64)
 
     def parameter(self, name: str, array: Array) -> str:
-        """Add trainable numbers."""
+        """Add a trainable array; return its name."""
         name = self.free(attribute_name(name, self._taken))
         self.arrays[name] = array
         return name
 
     def filters(self, name: str, array: Array) -> str:
-        """Add filters (M, C, ...), which are kept as (M, ..., C); return the name of their view."""
+        """Store filters (M, C, ...) as (M, ..., C); return the name of their (M, C, ...) view."""
         name = self.parameter(name, np.moveaxis(array, 1, -1))
         view = self.free(f"{name}/last")
         self.nodes.append(channels_second(name, view, array.ndim))
         return view
 
     def buffer(self, name: str, array: Array) -> str:
-        """Add running statistics."""
+        """Add running statistics; return their name."""
         name = self.parameter(name, array)
         self.buffers.add(name)
         return name
 
     def transposed(self, name: str, order: Sequence[int]) -> str:
-        """Add a view with its axes in another order, once."""
+        """Add a view with permuted axes, unless there is one; return its name."""
         key = ("Transpose", name, *order)
         if key not in self._known:
             turned = self.node("Transpose", name, name=f"{name}/turned", perm=tuple(order))
@@ -127,22 +127,22 @@ class Builder:
         return self._known[key]
 
     def results(self, values: Iterable[Value], channels_last: bool) -> list[str]:
-        """Return the names of results, those of images (N, C, H, W) with their channels last."""
+        """Return the names of results; if ``channels_last``, images become (N, H, W, C)."""
         return [
             self.transposed(v.name, (0, 2, 3, 1)) if channels_last and v.rank == 4 else v.name
             for v in values
         ]
 
     def second(self, value: Value) -> Value:
-        """Return (N, C, ...) as it is: most files have their channels second."""
+        """Return a value unchanged: most files have (N, C, ...)."""
         return value
 
     def last(self, value: Value) -> Value:
-        """Return a value as the file has it."""
+        """Return a value in the file's layout."""
         return value
 
     def made(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
-        """Add a node whose result lies as another value."""
+        """Add a node whose result has the layout of ``like``."""
         return like._replace(name=self.node(operator, *inputs, **attributes))
 
     def convolved(
@@ -172,7 +172,7 @@ class Builder:
         self, x: Value, operator: str, *, name: str, kernel: Sequence[int],
         strides: Sequence[int], padding: str | Sequence[int], **attributes: int | None,
     ) -> Value:  # fmt: skip
-        """Add a pooling over windows; cells of the padding are by default in no mean."""
+        """Add a pooling over windows; by default means leave out cells of the padding."""
         x = self.second(x)
         output = self.node(
             operator, x.name, name=name, kernel_shape=tuple(kernel), strides=tuple(strides),
@@ -184,7 +184,7 @@ class Builder:
         self, x: Value, scale: str, bias: str, statistics: tuple[str, str], eps: float, name: str,
         momentum: float | None = None,
     ) -> Value:  # fmt: skip
-        """Add the normalisation of a batch by its mean and variance; scale and bias may be ""."""
+        """Add a batch normalisation; scale and bias may be ""."""
         count = self.arrays[statistics[0]].size
         x = self.second(x)
         return self.made(
@@ -194,7 +194,7 @@ class Builder:
         )  # fmt: skip
 
     def graph(self, outputs: Iterable[str], opset: int = 21) -> Graph:
-        """Return the graph with its weights; what no output needs is left out."""
+        """Return the graph with its weights; nodes that no output needs are left out."""
         outputs = tuple(outputs)
         needed, nodes = set(outputs), []
         for node in reversed(self.nodes):
@@ -217,15 +217,15 @@ class Builder:
 
 
 class LastBuilder(Builder):
-    """A Builder for programs that have channels last.
+    """A Builder for formats that have channels last.
 
-    Operators of :class:`daskdl.nn.Graph` take images as (N, C, H, W), and keep them channels last
-    in memory. So a value is kept as (N, C, H, W) from one of them to the next, and viewed as what
-    the file has, (N, H, W, C), where axes matter.
+    Operators of :class:`daskdl.nn.Graph` take images as (N, C, H, W), with channels last in
+    memory. A value stays (N, C, H, W) from one such operator to the next. Where axes matter, it is
+    viewed in the file's layout, (N, H, W, C).
     """
 
     def second(self, value: Value) -> Value:
-        """Return (N, ..., C) with its channels second."""
+        """Return a value (N, ..., C) as (N, C, ...)."""
         if value.second or (value.rank or 4) < 3:
             return value
         rank = value.rank or 4
@@ -233,14 +233,14 @@ class LastBuilder(Builder):
         return Value(name, rank, True)
 
     def last(self, value: Value) -> Value:
-        """Return a value as the file has it."""
+        """Return a value in the file's layout."""
         if not value.second:
             return value
         rank = value.rank or 4
         return Value(self.transposed(value.name, (0, *range(2, rank), 1)), rank)
 
     def reduced(self, x: Value, operator: str, axes: Iterable[int], keep: bool, name: str) -> Value:
-        """Add a reduction over axes of the file's value."""
+        """Add a reduction; axes count in the file's layout."""
         rank = x.rank
         chosen = sorted(a % rank if rank else a for a in axes)
         if x.second and rank and (keep or chosen == list(range(1, rank - 1))):
@@ -254,7 +254,7 @@ class LastBuilder(Builder):
         return Value(output, rank if keep or rank is None else rank - len(chosen))
 
     def joined(self, values: Sequence[Value], axis: int, name: str) -> Value:
-        """Add a concatenation along an axis of the file's values."""
+        """Add a concatenation; the axis counts in the file's layout."""
         rank = values[0].rank
         if rank and rank > 2 and any(v.second for v in values):
             values = [self.second(v) for v in values]
@@ -265,7 +265,7 @@ class LastBuilder(Builder):
         return self.made(values[0], "Concat", *(v.name for v in values), axis=axis, name=name)
 
     def broadcast(self, a: Value, b: Value, operator: str, name: str) -> Value:
-        """Add an operator of two values, of which either may have fewer axes."""
+        """Add an operator of two values; either may have fewer axes."""
         if a.second or b.second:
             whole, other = (a, b) if a.second else (b, a)
             rank = whole.rank or 4
@@ -284,7 +284,7 @@ class LastBuilder(Builder):
 
 
 def attribute_name(name: str, taken: Collection[str] = ()) -> str:
-    """Return a name for a parameter or buffer that is no attribute of a module."""
+    """Return a name for a parameter or buffer that hides no attribute of a Graph."""
     free = name
     while (
         hasattr(Graph, free)
@@ -303,14 +303,14 @@ def by_channel(numbers: Array, rank: int) -> Array:
 
 
 def padded(padding: str | Sequence[int]) -> dict[str, Any]:
-    """Return ONNX' attributes for a padding: "SAME", "VALID", or widths before and behind."""
+    """Return ONNX's attributes of a padding: "SAME", "VALID", or widths before and behind."""
     if isinstance(padding, str):
         return {"auto_pad": "SAME_UPPER" if padding.upper() == "SAME" else "VALID"}
     return {"pads": tuple(padding)}
 
 
 def channels_second(name: str, result: str, ndim: int) -> Node:
-    """Return the node that views (N, ..., C) as (N, C, ...)."""
+    """Return a node that views (N, ..., C) as (N, C, ...)."""
     return Node("Transpose", (name,), (result,), (("perm", (0, ndim - 1, *range(1, ndim - 1))),))
 
 

@@ -14,9 +14,9 @@ from daskdl.interop.torch_weights import read
 from daskdl.nn.core.modelfile import UnknownModuleError, read_metadata
 from daskdl.nn.core.module import Module
 
-#: Endings of files that hold arrays alone.
+#: Endings of files with weights only.
 WEIGHTS = ("pt", "pth", "bin", "ckpt")
-#: Packages name their modules' homes in this group, so that files of them can be shown.
+#: Entry points of packages that define modules; they are imported to show their files.
 HOMES = "daskdl.modules"
 
 
@@ -26,20 +26,20 @@ def describe(path: Path) -> dict[str, Any]:
     Parameters
     ----------
     path : Path
-        Of daskdl (``.safetensors``), ONNX, Caffe, TensorFlow, Keras or Torch7; weights of PyTorch
-        (``.pt``, ``.pth``, ``.bin``, ``.ckpt``) or any ``.safetensors``; or a folder with one
-        ``.safetensors``, such as ``nowcast train`` writes.
+        A model of daskdl (``.safetensors``), ONNX, Caffe, TensorFlow, Keras or Torch7; weights of
+        PyTorch (``.pt``, ``.pth``, ``.bin``, ``.ckpt``) or any ``.safetensors``; or a folder with
+        one ``.safetensors``, as ``nowcast train`` writes.
 
     Returns
     -------
     dict
-        ``file``, ``kind``, ``parameters`` (how many numbers), ``megabytes`` (of the file),
-        ``metadata``, ``modules`` (text; "" for weights alone) and ``shapes`` by name.
+        ``file``, ``kind``, ``parameters`` (their count), ``megabytes`` (size of the file),
+        ``metadata``, ``modules`` (text; "" for weights only) and ``shapes`` by name.
 
     Raises
     ------
     ModelFileError, DataError
-        With one sentence, when the file is missing, damaged or of something that is not known.
+        When the file is missing, damaged or of an unknown kind.
     """
     path = _in_folder(path) if path.is_dir() else path
     ending = path.suffix.removeprefix(".").lower()
@@ -50,21 +50,21 @@ def describe(path: Path) -> dict[str, Any]:
     try:
         metadata = read_metadata(path)
     except ModelFileError:
-        try:  # not ours, but perhaps anybody's weights
+        try:  # perhaps weights of another program
             return _facts(path, "weights (safetensors)", read(path), {})
         except DataError:
             pass
         raise
     try:
         module = _own(path)
-    except UnknownModuleError:  # of a class of one's own: its arrays need no code
+    except UnknownModuleError:  # a class of the user's: its arrays need no code
         kind = "model of daskdl, of modules whose code is elsewhere; its arrays alone"
         return _facts(path, kind, read(path), metadata)
     return _of_module(path, "model of daskdl", module, metadata)
 
 
 def _own(path: Path) -> Module:
-    """Load a file of ours, with the modules of packages that name theirs."""
+    """Load a model of daskdl; modules may be those of packages with the entry point."""
     try:
         return models.load(path)
     except ModelFileError:

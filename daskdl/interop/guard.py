@@ -1,4 +1,4 @@
-"""Guard of the readers: files that are not there, damage, and settings that nobody reads."""
+"""Checks for readers: missing files, damage, and settings that a reader does not know."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 from daskdl.errors import DaskdlError, ModelFileError
 
-#: Exceptions that a damaged file makes of code that takes it for whole.
+#: Exceptions that our readers raise on a damaged file.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-#: Those that libraries make of it, beside these.
+#: Exceptions that libraries raise on a damaged file, in addition.
 LIBRARIES = (
     *DAMAGE, EOFError, MemoryError, OSError, RuntimeError, struct.error, zipfile.BadZipFile,
     zipfile.LargeZipFile, zlib.error,
 )  # fmt: skip
-#: The first bytes of a text that git keeps in the place of a large file.
+#: First bytes of the text that git-lfs keeps in place of a large file.
 _POINTER = b"version https://git-lfs"
-#: Those of a page or an error; a vocabulary may begin with [PAD], a safetensors file with a brace.
+#: First bytes of a web page or a JSON error; a vocabulary may begin with [PAD], safetensors with {.
 _ANSWER = re.compile(rb"\s*(<!doctype html|<html|<\?xml|[{\[]\s*[\"{])", re.IGNORECASE)
 
 
@@ -31,9 +31,9 @@ def reading(
     where: object, kind: str = "", error: type[DaskdlError] = ModelFileError,
     damage: tuple[type[BaseException], ...] = DAMAGE,
 ) -> Iterator[None]:  # fmt: skip
-    """Make an error about a file, ``where``, of an exception that it causes while it is read.
+    """Turn an exception while a file is read into an ``error`` that names the file, ``where``.
 
-    ``kind`` is the format, for the sentence.
+    ``kind`` is the format, for the error.
     """
     try:
         yield
@@ -47,15 +47,15 @@ def reading(
 
 
 def damaged(where: object, sentence: str, kind: type[DaskdlError] = ModelFileError) -> DaskdlError:
-    """Return the error about a damaged file, with the advice that holds for all of them."""
+    """Return the error about a damaged file, with the advice for all of them."""
     return kind(f"{where}: {sentence}; copy or save it again")
 
 
 def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileError) -> Path:
-    """Return the path of a file that is there: ``what`` is its kind, for the error.
+    """Return the path of an existing file; ``what`` names its kind in errors.
 
-    The error, of ``kind``, says it when there is no file, or only what stands in its place: the
-    pointer of git-lfs, or what a server sends instead.
+    Raises ``kind`` when there is no file, or when it is a pointer of git-lfs, a web page or a
+    server's error message.
     """
     path = Path(path)
     if path.is_dir():
@@ -80,10 +80,10 @@ def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileErr
 def check_keys(
     where: str, found: Mapping[str, Any], read: Collection[str], plain: Collection[str] = ()
 ) -> None:
-    """Refuse settings of a layer that the reader does not know: they could change the numbers.
+    """Refuse settings of a layer that the reader does not know: they could change the results.
 
-    It knows those that its translator has ``read``, and ``plain`` ones that change no result, such
-    as initializers; a setting of None is not made.
+    Known settings are those in ``read``, which its translator used, and those in ``plain``, which
+    change no result, such as initializers. A setting that is None does not count.
     """
     unknown = [
         name for name, value in found.items()
@@ -99,10 +99,10 @@ def check_keys(
 def check_supported(
     where: str, what: str, places: Iterable[tuple[str, str]], known: Container[str], advice: str
 ) -> None:
-    """Refuse a file with layers, modules or operators that a table does not have, and name them.
+    """Refuse a file with layers, modules or operators outside a table, and name them.
 
-    ``what`` is the word for them, ``places`` are the name of each and where it is; of several
-    places the last one is named.
+    ``what`` is the word for them; ``places`` has the name and place of each. The error names the
+    last place of each name.
     """
     unknown = {name: place for name, place in places if name not in known}
     if unknown:

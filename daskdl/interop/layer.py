@@ -1,4 +1,4 @@
-"""One layer of a file while its nodes are made, and translations that formats have in common."""
+"""One layer of a file while its nodes are made, and translations that formats share."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.building import Value, by_channel
 from daskdl.tensor import Array
 
-#: The largest kernel, stride and number of units that is believed.
+#: Largest accepted kernel, stride or number of units.
 _LARGEST = 1 << 20
 
 
 class Layer:
-    """One layer; readers of formats add how they look up its inputs and weights.
+    """One layer; each format's reader adds how to look up its inputs and weights.
 
     ``place`` is the file and the layer, for errors, ``output`` the name of the result in the graph.
-    ``shared`` has the names of weights that were added, for layers that have them in common.
+    ``shared`` has the names of weights that were added, for layers that share them.
     """
 
     def __init__(
@@ -35,63 +35,63 @@ class Layer:
 
     @property
     def x(self) -> Value:
-        """The first value that the layer is given."""
+        """The layer's first input."""
         if not self.inputs:
             self.fail("expected an input, found none")
         return self.inputs[0]
 
     @property
     def rank(self) -> int:
-        """Number of axes of that value."""
+        """Number of axes of the first input."""
         return self.rank_of(self.x)
 
     def rank_of(self, value: Value) -> int:
-        """Return how many axes a value has; a ModelFileError if that is not known."""
+        """Return a value's number of axes; a ModelFileError if it is unknown."""
         if value.rank is None:
             self.fail("expected an input of a known number of axes")
         return value.rank
 
     def axis(self, axis: int, rank: int | None = None) -> int:
-        """Return an axis from 0, of one that is counted from the end if it is negative."""
+        """Return an axis counted from 0; a negative one counts from the end."""
         rank = self.rank if rank is None else rank
         if not -rank <= axis < rank:
             self.fail(f"expected an axis of {rank}, found {axis}")
         return axis % rank
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """Return a setting as the file has it."""
+        """Return a setting unchanged."""
         return self.settings.get(name, default)
 
     def integer(
         self, name: str, default: int | None = None, least: int = 0, most: int = _LARGEST
     ) -> int:
-        """Return a setting that is a whole number."""
+        """Return a setting that must be a whole number."""
         value = self.setting(name, default)
         if type(value) is int and least <= value <= most:
             return value
         self.fail(f"{name}: expected a whole number from {least}, found {str(value)[:60]}")
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return a setting that is a number."""
+        """Return a setting that must be a finite number."""
         value = self.setting(name, default)
         if isinstance(value, (int, float)) and math.isfinite(value):
             return float(value)
         self.fail(f"{name}: expected a number, found {str(value)[:60]}")
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a setting that is a bool."""
+        """Return a setting as a bool."""
         return bool(self.setting(name, default))
 
     def added(
         self, key: Hashable, name: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
-        """Add weights to the graph, as parameters by default, once for each key."""
+        """Add weights to the graph once for each key, by default as parameters."""
         if key not in self.shared:
             self.shared[key] = (add or self.build.parameter)(name, array)
         return self.shared[key]
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node in the middle of what the layer does; return the name of its result."""
+        """Add an intermediate node of the layer; return the name of its result."""
         name: str = self.build.node(
             operator, *inputs, name=f"{self.name}/{operator.lower()}", **attributes
         )
@@ -101,18 +101,18 @@ class Layer:
         self, operator: str, *inputs: str, rank: int | None = None, like: Value | None = None,
         **attributes: Any,
     ) -> Value:  # fmt: skip
-        """Add the node whose result is the layer's.
+        """Add the layer's last node; return its result.
 
-        It has the axes of ``like``, the first input by default, or ``rank`` axes as in the file.
+        It has the axes of ``like``, by default the first input, or ``rank`` axes as in the file.
         """
         name = self.build.node(operator, *inputs, name=self.output, **attributes)
         return Value(name, rank) if rank is not None else (like or self.x)._replace(name=name)
 
 
 def operator_of(operator: str, **numbers: tuple[str, float]) -> Callable[[Any], Value]:
-    """Return the translation of a layer that is one operator of ONNX, of its first input.
+    """Return the translation of a layer that applies one ONNX operator to its first input.
 
-    ``numbers`` are by the operator's attributes: the layer's setting, and its default.
+    ``numbers`` maps attributes of the operator to the layer's setting and its default.
     """
 
     def translate(of: Layer) -> Value:
@@ -125,10 +125,7 @@ def operator_of(operator: str, **numbers: tuple[str, float]) -> Callable[[Any], 
 
 
 def dropout_of(name: str) -> Callable[[Any], Value]:
-    """Return the translation of a layer that sets a share of all numbers to 0 in training.
-
-    ``name`` is the setting that has the share.
-    """
+    """Return the translation of a dropout layer; ``name`` is its setting for the rate."""
 
     def translate(of: Layer) -> Value:
         rate = of.number(name, 0.5)
@@ -140,17 +137,17 @@ def dropout_of(name: str) -> Callable[[Any], Value]:
 
 
 def slopes(of: Layer, array: Array, add: Callable[[Array], str]) -> Value:
-    """Multiply what is negative with a slope of each channel, or one of all."""
+    """Multiply negative numbers by a slope for each channel, or by one slope."""
     return of.result("PRelu", of.x.name, add(by_channel(array, of.rank)))
 
 
 def clipped(of: Layer, low: float, high: float) -> Value:
-    """Bound numbers by a least and a largest one."""
+    """Limit numbers to ``low`` to ``high``."""
     return of.result("Clip", of.x.name, of.build.constant(low), of.build.constant(high))
 
 
 def unit(of: Layer, axes: Iterable[int], eps: float) -> tuple[str, str]:
-    """Return the names of the input and of its Euclidean length along axes, for a division."""
+    """Return the names of the input and of its Euclidean norm along axes, for a division."""
     square = of.add("ReduceSumSquare", of.x.name, of.build.integers(*axes))
     return of.x.name, of.add("Sqrt", of.add("Add", square, of.build.constant(eps)))
 
@@ -166,6 +163,6 @@ def repeated(of: Layer, x: Value, times: Sequence[int]) -> Value:
 def bordered(
     of: Layer, x: Value, before: Sequence[int], behind: Sequence[int], mode: str = "constant"
 ) -> Value:  # fmt: skip
-    """Put elements around images (N, C, ...); negative widths cut off."""
+    """Pad images (N, C, ...); negative widths crop."""
     pads = of.build.integers(0, 0, *before, 0, 0, *behind)
     return of.result("Pad", x.name, pads, like=x, mode=mode)

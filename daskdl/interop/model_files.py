@@ -1,4 +1,4 @@
-"""The door of model files: a reader for each ending, and a sentence for files of other kinds."""
+"""Load model files: a reader for each ending, and an error with advice for other files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HDF5 = ("a file of HDF5", "call it .h5 if Keras wrote it")
 _SHARDS = ("an index of files of weights", _WEIGHTS)
 _PICKLE = ("a pickle, which may run anything", _TO_ONNX)
 _ZIP = ("a zip file", "give the model file in it, or call it .keras if Keras wrote it")
-#: What a file is by its first bytes, and what to do: (place, bytes, what).
+#: Kinds of files by their first bytes: (place, bytes, (kind, advice)).
 _BEGINNINGS = (
     (4, b"TFL3", _TFLITE), (0, b"GGUF", _GGUF), (0, b"\xac\xed\x00\x05", _JAVA),
     (0, b"\x89HDF\r\n\x1a\n", _HDF5), (0, b"PK\x03\x04", _ZIP), (0, b"\x80\x02", _PICKLE),
@@ -55,7 +55,7 @@ _BEGINNINGS = (
     (5, b"\0\0\0{\"", ("a file of safetensors", "call it .safetensors")),
 )  # fmt: skip
 _TEXT = ("a text", "give the model file itself")
-#: What a file is by its ending.
+#: Kinds of files by their endings.
 _ENDINGS = {
     **dict.fromkeys(("pt", "pth", "ckpt", "bin"), _TORCH),
     **dict.fromkeys(("jit", "ts", "torchscript", "ptl"), _SCRIPT),
@@ -74,9 +74,9 @@ _ENDINGS = {
 
 
 def load(path: str | Path, **options: Any) -> Module:
-    """Read a model: a file of :func:`daskdl.save`, or one of another program by its ending.
+    """Read a model: a file of :func:`daskdl.save`, or of another program, by its ending.
 
-    The model is in evaluation mode, as after :meth:`~daskdl.nn.Module.eval`, until it is trained.
+    The model is in evaluation mode, as after :meth:`~daskdl.nn.Module.eval`.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def load(path: str | Path, **options: Any) -> Module:
         ``.keras`` and ``.h5`` by :func:`daskdl.interop.keras.load`,
         ``.t7`` by :func:`daskdl.interop.torch7.load`.
     **options :
-        Of these functions, such as ``weights="x.caffemodel"``.
+        Options of these functions, such as ``weights="x.caffemodel"``.
 
     Raises
     ------
     ModelFileError
-        With one sentence, when the file is missing, damaged or of a kind that is not read.
+        When the file is missing, damaged or of a kind that is not read.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def load(path: str | Path, **options: Any) -> Module:
         _check_ours(Path(path))
     if reader is None:
         model = models.load(path, **options)
-        return model if "module" in options else model.eval()  # a module of torch stays as it is
+        return model if "module" in options else model.eval()  # a module of torch keeps its mode
     if not is_url(path):
         _check_theirs(Path(path), reader)
     loaded: Module = importlib.import_module(f"daskdl.interop.{reader}").load(path, **options)
@@ -123,7 +123,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_theirs(path: Path, reader: str) -> None:
-    """Raise a ModelFileError for a file that is whole, and of another kind than its name says."""
+    """Raise a ModelFileError for a whole file whose kind is not the one of its name."""
     _check_folder(path)
     if path.is_file():
         beginning = _beginning(path)
@@ -138,11 +138,11 @@ def _check_theirs(path: Path, reader: str) -> None:
 
 def _beginning(path: Path) -> bytes:
     with existing(path, "model file").open("rb") as file:
-        return file.read(4096)  # the names in a graph may be printable for hundreds of bytes
+        return file.read(4096)  # a binary graph may begin with hundreds of printable bytes
 
 
 def _kind_of(beginning: bytes) -> tuple[str, str] | None:
-    """Return the kind of a file by its first bytes, with advice; None if they do not tell."""
+    """Return the kind of a file by its first bytes, with advice; None if it is unknown."""
     starts = (what for at, sign, what in _BEGINNINGS if beginning[at:].startswith(sign))
     return next(starts, None)
 
@@ -157,7 +157,7 @@ def _check_ours(path: Path) -> None:
     name = path.name.lower()
     by_ending = next((kind for end, kind in _ENDINGS.items() if name.endswith(f".{end}")), None)
     if not path.is_file() and (by_ending is None or not path.is_dir()):
-        return  # which is said by who opens it
+        return  # opening it raises the error
     beginning = b"" if path.is_dir() else _beginning(path)
     if beginning[8:9] == b"{":  # safetensors, whatever its name
         return
@@ -178,7 +178,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _kind_of_zip(path: Path) -> tuple[str, str] | None:
-    """Return the kind of a zip of PyTorch, a program or numbers; None if it is no such zip."""
+    """Return the kind of a zip file of PyTorch, a program or weights; None for other zips."""
     import zipfile
 
     try:

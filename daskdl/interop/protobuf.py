@@ -1,4 +1,4 @@
-"""The protobuf encoding: fields of a message as they lie in a file's bytes, each length checked."""
+"""The protobuf encoding: read a message's fields from a file's bytes; each length is checked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Span(NamedTuple):
 
 
 class Fields:
-    """A file's bytes as messages of protobuf: nothing is copied, and nothing read before its time.
+    """A file's bytes as protobuf messages, read on demand and without copies.
 
-    ``most`` fields are read: a file of many tiny ones would take many times its size.
+    Files may have up to ``most`` fields: many tiny ones would take a multiple of the file's size.
     """
 
     def __init__(self, data: bytes, where: str, most: int = 1_000_000) -> None:
@@ -31,8 +31,8 @@ class Fields:
     def of(self, message: Span | None = None) -> Iterator[tuple[int, int, Any]]:
         """Yield (number, wire type, value) of the fields of a message, by default the whole file.
 
-        A value is an int, four or eight bytes as :class:`bytes`, or a :class:`Span`; a length
-        beyond the message, and too many fields, are refused.
+        A value is an int, four or eight bytes as :class:`bytes`, or a :class:`Span`. A length
+        beyond the message and too many fields are refused.
         """
         at, end = message or (0, len(self.data))
         while at < end:
@@ -71,13 +71,13 @@ class Fields:
         return self.bytes(span).decode("utf-8", "replace")
 
     def bytes(self, span: Any) -> bytes:
-        """Return the bytes of a field; a ModelFileError unless it is one of bytes."""
+        """Return the bytes of a field; a ModelFileError for a number."""
         if not isinstance(span, Span):
             raise damaged(self.where, "damaged: expected text or bytes, found a number")
         return self.data[span.start : span.stop]
 
     def integers(self, wire: int, value: Any, most: int = 64) -> list[int]:
-        """Return the integers of a field, signed: one, or several that are packed."""
+        """Return the signed integers of a field: one, or several packed ones."""
         if wire == VARINT:
             return [signed(value)]
         if wire != BYTES:
@@ -99,13 +99,13 @@ class Fields:
 
 
 def signed(value: int) -> int:
-    """Return a varint's value as the integer of 64 bits that it stands for."""
+    """Return a varint as a signed integer of 64 bits."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
 
 
 def varint(data: bytes, at: int, end: int, where: str) -> tuple[int, int]:
-    """Return an integer and the place behind it."""
+    """Return an integer and the place after it."""
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]

@@ -1,4 +1,4 @@
-"""Caffe's networks (prototxt and caffemodel) read as :class:`daskdl.nn.Graph`."""
+"""Read Caffe's networks (prototxt and caffemodel) as :class:`daskdl.nn.Graph`."""
 
 from daskdl.interop.caffe.reader import load as load
 

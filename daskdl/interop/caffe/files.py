@@ -1,4 +1,4 @@
-"""Caffe's two files as plain data: protobuf's text format, and the weights of a caffemodel."""
+"""Read Caffe's two files as plain data: protobuf's text format, and weights of a caffemodel."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _TOKEN = re.compile(
 )
 _CLOSED = {"{": "}", "<": ">"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-#: Messages in each other, and fields of a file, at most: a network of a thousand layers has 30,000.
+#: Largest depth of messages and number of fields: a network of a thousand layers has 30,000 fields.
 DEEPEST, MOST = 30, 100_000
 
 
 class Message:
-    """One message: lists of values by the names of their fields.
+    """One message: lists of values by field name.
 
-    A value is a number, a :class:`str` (of quotes or an enum's word, ``true`` and ``false`` too),
-    or a message. The getters raise a ModelFileError when a value is none of what is asked for.
+    A value is a number, a :class:`str` (a quoted text, an enum's word, ``true`` or ``false``), or
+    a message. The getters raise a ModelFileError when a value has another type.
     """
 
     __slots__ = ("asked", "fields", "where")
@@ -43,12 +43,12 @@ class Message:
         self.where = where
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a field, and note that it was asked for."""
+        """Return the values of a field, and record that the reader used it."""
         self.asked.add(name)
         return self.fields.get(name, [])
 
     def has(self, name: str) -> bool:
-        """Whether a field is given."""
+        """Whether the message has a field."""
         return bool(self.values(name))
 
     def parts(self, name: str) -> list[Message]:
@@ -60,12 +60,12 @@ class Message:
         return parts
 
     def part(self, name: str) -> Message:
-        """Return a field's message, the last one if there are several, an empty one if none."""
+        """Return a field's last message, or an empty one."""
         parts = self.parts(name)
         return parts[-1] if parts else Message(self.where)
 
     def words(self, name: str) -> list[str]:
-        """Return texts or words of enums."""
+        """Return the texts or enum words of a field."""
         words = self.values(name)
         for value in words:
             if not isinstance(value, str):
@@ -73,12 +73,12 @@ class Message:
         return words
 
     def word(self, name: str, default: str = "") -> str:
-        """Return a text or the word of an enum."""
+        """Return the last text or enum word of a field."""
         words = self.words(name)
         return words[-1] if words else default
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a bool."""
+        """Return a field as a bool."""
         word = (self.values(name) or [default])[-1]
         if word in ("true", "t", 1, True):
             return True
@@ -87,7 +87,7 @@ class Message:
         self._wrong(name, "true or false", word)
 
     def numbers(self, name: str) -> list[float]:
-        """Return numbers."""
+        """Return the numbers of a field."""
         numbers = self.values(name)
         for value in numbers:
             if isinstance(value, (str, Message)) or not math.isfinite(value):
@@ -95,12 +95,12 @@ class Message:
         return [float(v) for v in numbers]
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """Return a number."""
+        """Return the last number of a field."""
         numbers = self.numbers(name)
         return numbers[-1] if numbers else default
 
     def integers(self, name: str, least: int = 0, most: int = 1 << 20) -> list[int]:
-        """Return whole numbers within bounds."""
+        """Return the whole numbers of a field, within bounds."""
         numbers = self.numbers(name)
         for value in numbers:
             if value != int(value) or not least <= value <= most:
@@ -108,7 +108,7 @@ class Message:
         return [int(v) for v in numbers]
 
     def integer(self, name: str, default: int = 0, least: int = 0, most: int = 1 << 20) -> int:
-        """Return a whole number within bounds."""
+        """Return the last whole number of a field, within bounds."""
         numbers = self.integers(name, least, most)
         return numbers[-1] if numbers else default
 
@@ -120,10 +120,10 @@ class Message:
 
 
 def parse(text: str, where: str) -> Message:
-    """Read a text; ``where`` names the file in errors.
+    """Parse a prototxt; ``where`` names the file in errors.
 
-    Raises ModelFileError, with the line, for a text that is not in protobuf's format, is nested
-    deeper than 30 times or has more than 100,000 fields.
+    Raises ModelFileError, with the line, for text that is not in protobuf's format, has messages
+    nested more than 30 deep or more than 100,000 fields.
     """
     tokens = _Tokens(text, where)
     top = Message(where)
@@ -166,7 +166,7 @@ def parse(text: str, where: str) -> Message:
 
 
 class _Tokens:
-    """The words, numbers, texts and marks of a text, one after the other."""
+    """Iterator over the words, numbers, texts and marks of a prototxt."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where, self.at = text, where, 0
@@ -186,7 +186,7 @@ class _Tokens:
         return None
 
     def take(self, *marks: str) -> str:
-        """Return the next token if it is one of these marks, and go beyond it."""
+        """Consume the next token if it is one of these marks, and return it; otherwise ""."""
         before = self.at
         token = self._next()
         if token and token[0] == "mark" and token[1] in marks:
@@ -195,7 +195,7 @@ class _Tokens:
         return ""
 
     def value(self) -> Any:
-        """Return the number, word or text that comes next."""
+        """Return the next number, word or text."""
         kind, token = self._next() or ("", "the end of the file")
         if kind == "number":
             return self._number(token)
@@ -204,7 +204,7 @@ class _Tokens:
         if kind != "text":
             self.wrong("a value", token)
         whole = _unquoted(token)
-        while (following := self._peek()) and following[0] == "text":  # texts side by side are one
+        while (following := self._peek()) and following[0] == "text":  # adjacent texts are one
             self._next()
             whole += _unquoted(following[1])
         return whole
@@ -221,7 +221,7 @@ class _Tokens:
         return float(token.rstrip("fF") if "inf" not in token else token)
 
     def wrong(self, expected: str, found: str) -> NoReturn:
-        """Raise a ModelFileError with the line."""
+        """Raise a ModelFileError with the line's number."""
         line = self.text.count("\n", 0, self.at) + 1
         raise ModelFileError(
             f"{self.where}: line {line}: expected {expected}, found {found[:60]!r}; is it a "
@@ -233,18 +233,18 @@ def _unquoted(token: str) -> str:
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), token[1:-1])
 
 
-#: NetParameter: the layers of version 1 and 2. In these: the fields of name and blobs.
+#: Fields of NetParameter with layers, of version 1 and 2; in a layer: the fields of name and blobs.
 _LAYERS = {2: (4, 6), 100: (1, 7)}
-#: BlobProto: the lengths of old files, float data, shape, double data.
+#: Fields of BlobProto: the lengths of old files, float data, shape, double data.
 _LENGTHS, _FLOATS, _SHAPE, _DOUBLES = (1, 2, 3, 4), 5, 7, 8
-#: Layers that a file holds at most, and blobs of a layer.
+#: Largest number of layers in a file, and of blobs in a layer.
 _MOST, _BLOBS = 100_000, 100
 
 
 def read_blobs(data: bytes, where: str) -> dict[str, list[Array]]:
-    """Return the blobs of each layer that has some, views of the file's bytes.
+    """Return the blobs of each layer with weights, as views of the file's bytes.
 
-    Raises a ModelFileError when the file is damaged, or a blob's shape and numbers do not fit.
+    Raises a ModelFileError when the file is damaged, or a blob's shape and numbers do not match.
     """
     fields = Fields(data, where, _MOST * 10)
     blobs_of: dict[str, list[Array]] = {}

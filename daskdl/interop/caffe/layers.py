@@ -1,4 +1,4 @@
-"""The table of Caffe's layers, and those with weights: convolutions, products, normalisations."""
+"""The table of Caffe's layers, and layers with weights: convolutions, products, normalisations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskdl.interop.layer import Layer as Base
 from daskdl.interop.layer import slopes, unit
 from daskdl.tensor import Array
 
-#: Settings of kinds that are not called by the kind in small letters.
+#: Names of settings that differ from the kind in lower case.
 _SETTINGS = {
     "InnerProduct": "inner_product", "BatchNorm": "batch_norm", "Normalize": "norm",
     "ReLU6": "clip", "ShuffleChannel": "shuffle_channel", "PriorBox": "prior_box",
@@ -21,12 +21,12 @@ _SETTINGS = {
     "DepthwiseConvolution": "convolution", "Deconvolution": "convolution",
 }  # fmt: skip
 
-#: What any layer may have.
+#: Fields that any layer may have.
 _ANY = {
     "name", "type", "bottom", "top", "param", "blobs_lr", "weight_decay", "loss_weight", "include",
     "exclude", "phase", "propagate_down", "blob_share_mode",
 }  # fmt: skip
-#: Settings that change no result, or that shapes of weights and bottoms say.
+#: Settings that change no result, or follow from the shapes of weights and bottoms.
 _PLAIN = {
     "engine", "force_nd_im2col", "scale_train", "stable_prod_grad", "num_axes", "channel_shared",
     "input_dim", "frozen", "save_output_param", "visualize", "visualize_threshold",
@@ -34,10 +34,10 @@ _PLAIN = {
 
 
 class Layer(Base):
-    """One layer of a network: its kind is that of Caffe's second version.
+    """One layer of a network, by its kind in Caffe's second version.
 
-    ``names`` are those of its results, ``settings`` those of its kind, such as convolution_param,
-    ``blobs`` its weights; ``scale`` is the Scale behind a BatchNorm.
+    ``names`` are the names of its results, ``settings`` the message of its kind, such as
+    convolution_param, ``blobs`` its weights; ``scale`` is the Scale behind a BatchNorm.
     """
 
     def __init__(
@@ -57,25 +57,25 @@ class Layer(Base):
         return self.bottom(0)
 
     def bottom(self, i: int) -> Value:
-        """Return an input."""
+        """Return an input by number."""
         if i >= len(self.inputs):
             self.fail(f"expected {i + 1} bottoms, found {len(self.inputs)}")
         return self.inputs[i]
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return a setting that is a number, 0 by default."""
+        """Return a setting that must be a number, by default 0."""
         value: float = self.settings.number(name, default or 0.0)
         return value
 
     def check_read(self) -> None:
-        """Refuse settings of the layer and its kind that nobody has asked for."""
+        """Refuse settings of the layer and its kind that the translation did not read."""
         others = {n: v for n, v in self.message.fields.items() if not n.endswith("_param")}
         check_keys(self.place, others, _ANY)
         made = {n: v for n, v in self.settings.fields.items() if not n.endswith("filler")}
         check_keys(self.place, made, self.settings.asked, _PLAIN)
 
     def blob(self, i: int, what: str) -> Array:
-        """Return weights as float32."""
+        """Return a blob as float32."""
         if i >= len(self.blobs):
             self.fail(
                 f"expected its {what}, found {len(self.blobs)} blobs under this name; are the "
@@ -84,7 +84,7 @@ class Layer(Base):
         return self.blobs[i].astype(np.float32, copy=False)
 
     def vector(self, i: int, what: str, count: int) -> Array:
-        """Return weights of which there is one for each channel; old files give them four axes."""
+        """Return weights with one number per channel, (count,); old files give them four axes."""
         blob = self.blob(i, what)
         if blob.size != count:
             self.fail(f"expected {count} numbers as {what}, found {blob.size}")
@@ -97,7 +97,7 @@ class Layer(Base):
         return self.weight(1, "bias", self.vector(1, "bias", count))
 
     def weight(self, i: int, what: str, array: Array, filters: bool = False) -> str:
-        """Add weights to the graph, once where layers have them in common."""
+        """Add weights to the graph, once if layers share them; return their name."""
         specs = self.message.values("param")
         spec = specs[i] if i < len(specs) else ""
         key = spec.word("name") if isinstance(spec, Message) else spec
@@ -109,16 +109,16 @@ class Layer(Base):
 
 
 TABLE = Table()
-#: Decorator of a function that makes nodes of a layer: puts it into the table, for its kinds.
+#: Decorator that registers a function for its kinds of layers.
 layer = TABLE.of
 
 
-#: The largest kernel, stride and dilation that is believed.
+#: Largest accepted kernel, stride or dilation.
 LARGEST = 4096
 
 
 def spatial(of: Layer, name: str, default: int, axes: int) -> list[int]:
-    """Return a setting of each axis of images: given once, for each, or as ``_h`` and ``_w``."""
+    """Return a setting for each axis of images: one for all, one each, or ``_h`` and ``_w``."""
     settings, least = of.settings, 0 if name == "pad" else 1
     short = name.removesuffix("_size")
     if settings.has(f"{short}_h") or settings.has(f"{short}_w"):
@@ -132,7 +132,7 @@ def spatial(of: Layer, name: str, default: int, axes: int) -> list[int]:
 
 @layer("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
 def convolution(of: Layer) -> Value:
-    """Convolve; weights (M, C / group, ...), of Deconvolution (C, M / group, ...)."""
+    """Convolve with weights (M, C / group, ...); for Deconvolution (C, M / group, ...)."""
     weight = of.blob(0, "weights")
     axes = weight.ndim - 2
     if not 1 <= axes <= 3 or of.settings.integer("axis", 1, -9, 9) != 1 or of.rank != axes + 2:
@@ -157,7 +157,7 @@ def convolution(of: Layer) -> Value:
 
 @layer("InnerProduct")
 def inner_product(of: Layer) -> Value:
-    """Multiply all from an axis on with a matrix."""
+    """Flatten the axes from ``axis`` on, and multiply by a matrix."""
     count = of.settings.integer("num_output", 0, 1)
     turned = of.settings.flag("transpose", False)
     weight = of.blob(0, "weights")
@@ -182,7 +182,7 @@ def inner_product(of: Layer) -> Value:
 
 @layer("Embed")
 def embed(of: Layer) -> Value:
-    """Look up rows of a table by numbers."""
+    """Look up rows of a table by ids."""
     count = of.settings.integer("num_output", 0, 1)
     table = of.blob(0, "weights")
     if table.size % count:
@@ -216,7 +216,7 @@ def batch_norm(of: Layer) -> Value:
 
 @layer("BN")
 def bn(of: Layer) -> Value:
-    """Normalise by running statistics, scale and shift, all in one layer (SegNet, PSPNet)."""
+    """Normalise by running statistics, scale and shift in one layer (SegNet, PSPNet)."""
     if (mode := of.settings.word("bn_mode", "INFERENCE")) != "INFERENCE":
         of.fail(f"bn_mode: expected INFERENCE, found {mode}")
     slope = of.blob(0, "scale").reshape(-1)
@@ -240,13 +240,13 @@ def _normalised(
 
 
 def _before(of: Layer, name: str, behind: int) -> str:
-    """Add axes of one element behind a value's; return its name."""
+    """Append ``behind`` axes of one element to a value; return its name."""
     axes = range(-behind, 0)
     return of.add("Unsqueeze", name, of.build.integers(*axes)) if behind > 0 else name
 
 
 def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
-    """Return weights of a Scale or Bias with axes behind them, so that they go from ``axis`` on."""
+    """Return weights of a Scale or Bias with axes appended, so that they begin at ``axis``."""
     array = of.blob(i, what)
     behind = of.rank - axis - array.ndim
     if behind < 0:  # old files give four axes to vectors
@@ -258,7 +258,7 @@ def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
 
 @layer("Scale", "Bias")
 def scale(of: Layer) -> Value:
-    """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
+    """Multiply by, or add, weights or a second bottom whose axes begin at ``axis``."""
     axis = of.axis(of.settings.integer("axis", 1, -9, 9))
     operator, quantity = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
     bias = of.settings.flag("bias_term", False)
@@ -276,13 +276,13 @@ def scale(of: Layer) -> Value:
 
 @layer("PReLU")
 def prelu(of: Layer) -> Value:
-    """Multiply what is negative with a slope of each channel, or one of all."""
+    """Multiply negative numbers by a slope for each channel, or by one slope."""
     return slopes(of, of.blob(0, "slope"), lambda array: of.weight(0, "weight", array))
 
 
 @layer("Normalize")
 def normalize(of: Layer) -> Value:
-    """Divide by the Euclidean length of each pixel's channels, or of all, then scale channels."""
+    """Divide by the Euclidean norm of each pixel's channels, or of the sample; scale channels."""
     axes = range(1, of.rank) if of.settings.flag("across_spatial", True) else (1,)
     part = of.add("Div", *unit(of, axes, of.number("eps", 1e-10)))
     slope = by_channel(of.blob(0, "scale"), of.rank)

@@ -17,7 +17,7 @@ TABLE.update({
 
 @layer("ReLU")
 def relu(of: Layer) -> Value:
-    """max(x, 0), or with a slope below 0."""
+    """max(x, 0), or leaky ReLU with ``negative_slope``."""
     slope = of.settings.number("negative_slope")
     if slope:
         return of.result("LeakyRelu", of.x.name, alpha=slope)
@@ -26,7 +26,7 @@ def relu(of: Layer) -> Value:
 
 @layer("ReLU6", "Clip")
 def clip(of: Layer) -> Value:
-    """Numbers from a least to a largest one; ReLU6: from 0 to 6."""
+    """Limit numbers to a range; for ReLU6 from 0 to 6."""
     return clipped(of, of.number("min", 0), of.number("max", 6))
 
 
@@ -48,7 +48,7 @@ def power(of: Layer) -> Value:
 
 @layer("Exp", "Log")
 def exponential(of: Layer) -> Value:
-    """Raise a base, by default e, to shift + scale x; or the logarithm of that to the base."""
+    """Raise a base, by default e, to shift + scale x; or take the logarithm of that."""
     inside, base = _affine(of), of.number("base", -1)
     if of.kind == "Exp":
         power = of.add("Mul", inside, of.build.constant(np.log(base))) if base > 0 else inside
@@ -60,7 +60,7 @@ def exponential(of: Layer) -> Value:
 
 @layer("Threshold")
 def threshold(of: Layer) -> Value:
-    """1 where above a threshold, 0 elsewhere."""
+    """Return 1 above a threshold, 0 elsewhere."""
     least = of.settings.number("threshold")
     above = of.add("Greater", of.x.name, of.build.constant(least))
     return of.result("Cast", above, to=1)
@@ -68,7 +68,7 @@ def threshold(of: Layer) -> Value:
 
 @layer("Eltwise")
 def eltwise(of: Layer) -> Value:
-    """Add, with coefficients or without, multiply, or take the largest of several bottoms."""
+    """Add several bottoms, optionally with coefficients, multiply them, or take their maximum."""
     operation = of.settings.word("operation", "SUM")
     operators = {"SUM": "Add", "PROD": "Mul", "MAX": "Max"}
     if operation not in operators or len(of.inputs) < 2:
@@ -88,7 +88,7 @@ def eltwise(of: Layer) -> Value:
     return of.result(operators[operation], total, names[-1])
 
 
-#: Settings of windows, which a pooling of whole images does not need.
+#: Settings of windows; pooling of whole images ignores them.
 _WINDOW = {
     *(f"{name}{end}" for name in ("kernel", "stride", "pad") for end in ("", "_size", "_h", "_w")),
     "ceil_mode", "round_mode",
@@ -97,7 +97,7 @@ _WINDOW = {
 
 @layer("Pooling")
 def pooling(of: Layer) -> Value:
-    """Take the largest number or the mean of windows, which may reach beyond the image's end."""
+    """Take the maximum or the mean of windows, which may reach beyond the image's end."""
     method = of.settings.word("pool", "MAX")
     if method not in ("MAX", "AVE") or len(of.names) > 1 or of.rank != 4:
         of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
@@ -119,7 +119,7 @@ def pooling(of: Layer) -> Value:
 
 @layer("LRN")
 def local_response(of: Layer) -> Value:
-    """Divide by a power of the squares of the channels around, or of the pixels around."""
+    """Local response normalisation across channels, or across pixels."""
     size = of.settings.integer("local_size", 5, 1, 4096)
     alpha, beta = of.settings.number("alpha", 1), of.settings.number("beta", 0.75)
     x, k = of.x.name, of.settings.number("k", 1)
@@ -138,7 +138,7 @@ def local_response(of: Layer) -> Value:
 
 @layer("MVN")
 def mean_variance(of: Layer) -> Value:
-    """Make the mean 0 and the deviation 1, of each channel or of each image."""
+    """Shift to mean 0 and scale to deviation 1, for each channel or each image."""
     first = 1 if of.settings.flag("across_channels", False) else 2
     small = of.settings.number("eps", 1e-9)
     axes = of.build.integers(*range(first, of.rank))
@@ -161,7 +161,7 @@ def softmax(of: Layer) -> Value:
 
 @layer("Reduction")
 def reduction(of: Layer) -> Value:
-    """Sum, sum of magnitudes or of squares, or mean of all from an axis on."""
+    """Sum, sum of magnitudes or of squares, or mean over the axes from ``axis`` on."""
     operation = of.settings.word("operation", "SUM")
     operators = {
         "SUM": "ReduceSum", "ASUM": "ReduceL1", "SUMSQ": "ReduceSumSquare", "MEAN": "ReduceMean",
@@ -179,7 +179,7 @@ def reduction(of: Layer) -> Value:
 
 @layer("ArgMax")
 def argmax(of: Layer) -> Value:
-    """Say where the largest number along an axis, or of each sample, is; in floats as Caffe."""
+    """Return the place of the maximum along an axis, or in each sample, as floats as in Caffe."""
     if of.settings.flag("out_max_val", False) or of.settings.integer("top_k", 1) != 1:
         of.fail("values of maxima and places of several are not supported")
     x = of.x.name

@@ -1,4 +1,4 @@
-"""Networks of Caffe as :class:`daskdl.nn.Graph`: a prototxt, and a caffemodel with its weights."""
+"""Read Caffe's networks as :class:`daskdl.nn.Graph`: a prototxt, and a caffemodel with weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
-#: They put their layers into the table when they are imported.
+#: Importing these fills the table of layers.
 FAMILIES = (layers, plain, shaping)
-#: Kinds of the first version whose names are not those of the second in capitals.
+#: Kinds of the first version whose names in the second are not just in title case.
 _OLD = {
     "ABSVAL": "AbsVal", "ARGMAX": "ArgMax", "BNLL": "BNLL", "INNER_PRODUCT": "InnerProduct",
     "LRN": "LRN", "MVN": "MVN", "RELU": "ReLU", "PRELU": "PReLU", "TANH": "TanH",
@@ -27,34 +27,34 @@ _DATA = {
     "VideoData",
 }  # fmt: skip
 _DROPPED = {"Accuracy", "Silence", "HDF5Output", "DetectionEvaluate"}
-#: The largest prototxt that is read, in bytes.
+#: Largest size of a prototxt, in bytes.
 _LARGEST = 20_000_000
 
 
 def load(
     path: str | Path, *, weights: str | Path | None = None, channels_last: bool = False
 ) -> Graph:
-    """Read a network of Caffe as a graph that predicts, trains and is saved as any module.
+    """Read a network of Caffe as a graph; it predicts, trains and saves as any module does.
 
     Data layers become inputs; losses, accuracies and layers of the training phase are left out.
-    Filters lie channels last, as those of :class:`daskdl.nn.Conv2d`. The first axis of inputs is
-    free, and the size of images too unless an InnerProduct needs it.
+    Filters have channels last, as in :class:`daskdl.nn.Conv2d`. The first axis of inputs is free,
+    and so is the size of images unless an InnerProduct or Reshape fixes it.
 
     Parameters
     ----------
     path : path
-        The ``.prototxt``: which layers there are.
+        The ``.prototxt``, which describes the layers.
     weights : path, optional
-        The ``.caffemodel``; by default that of the same name beside the prototxt.
+        The ``.caffemodel``; by default the one of the same name in the prototxt's folder.
     channels_last : bool
-        Whether images are taken and given as (N, H, W, C), which the rest of daskdl has; (N, C, H,
-        W) as in Caffe, otherwise.
+        Whether inputs and outputs are images (N, H, W, C), as in the rest of daskdl; by default
+        (N, C, H, W), as in Caffe.
 
     Returns
     -------
     Graph
-        Its outputs are the blobs that no layer reads. Of a DetectionOutput these are (N, most, 6):
-        label, score, and the edges left, top, right and bottom; -1 is the label of no object.
+        Its outputs are the blobs that no layer reads. A DetectionOutput returns (N, most, 6):
+        label, score, and the edges left, top, right and bottom; label -1 means no object.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def load(
 def read(
     text: bytes, weights: bytes, where: str, weights_where: str, channels_last: bool = False
 ) -> Graph:
-    """Read the bytes of both files, which ``where`` and ``weights_where`` name in errors."""
+    """Read the bytes of both files; ``where`` and ``weights_where`` name them in errors."""
     network = parse(text.decode("utf-8", "replace"), where)
     blobs = read_blobs(weights, weights_where)
     with reading(where):
@@ -94,7 +94,7 @@ def read(
 
 
 class _Network:
-    """Layers in their order, and what is known of each blob meanwhile."""
+    """The layers in order, and the current value of each blob."""
 
     def __init__(
         self, network: Message, blobs: dict[str, list[Array]], where: str, channels_last: bool
@@ -201,13 +201,13 @@ class _Network:
         )  # fmt: skip
 
     def _scale_of(self, i: int) -> int | None:
-        """Return the Scale of channels that alone reads a BatchNorm, if there is one."""
+        """Return the number of a BatchNorm's only reader if it is a Scale of channels."""
         (top,) = self.layers[i].words("top") or [""]
         readers = []
         for j in range(i + 1, len(self.layers)):
             if top in self.layers[j].words("bottom"):
                 readers.append(j)
-            if top in self.layers[j].words("top"):  # which is another result from here on
+            if top in self.layers[j].words("top"):  # from here on the name means another result
                 break
         if len(readers) != 1 or self.kinds[readers[0]] != "Scale":
             return None
@@ -217,7 +217,7 @@ class _Network:
         return readers[0] if alone and axes == (1, 1) else None
 
     def _old_inputs(self) -> None:
-        """Add the inputs that stand outside of layers."""
+        """Add inputs that old files declare outside layers."""
         names = self.network.words("input")
         shapes = [m.integers("dim") for m in self.network.parts("input_shape")]
         dims = self.network.integers("input_dim")
@@ -253,14 +253,14 @@ class _Network:
 
 
 def _fixes_size(kind: str, message: Message) -> bool:
-    """Whether a layer works for images of one size only."""
+    """Whether a layer requires images of one size."""
     if kind == "Reshape":
         return -1 not in message.part("reshape_param").part("shape").integers("dim", -1)
     return kind == "InnerProduct"
 
 
 def _used(message: Message) -> bool:
-    """Whether a layer belongs to the phase in which a trained network is used."""
+    """Whether a layer belongs to the TEST phase."""
 
     def met(rule: Any) -> bool:
         level = rule.integer("min_level") <= 0 <= rule.integer("max_level", 0)

@@ -1,4 +1,4 @@
-"""Layers that join, cut, turn and shape; and those of detectors that make boxes."""
+"""Layers that join, split, permute and reshape; and layers of detectors that make boxes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from daskdl.interop.building import Value
 from daskdl.interop.caffe.layers import Layer, layer
 from daskdl.interop.layer import repeated
 
-#: Behind any end.
+#: Beyond the end of any axis.
 _END = (1 << 31) - 1
 
 
@@ -22,7 +22,7 @@ def concat(of: Layer) -> Value:
 
 @layer("Slice")
 def slices(of: Layer) -> list[Value]:
-    """Cut along an axis, at given points or into parts that are alike."""
+    """Split along an axis, at given points or into equal parts."""
     name = "slice_dim" if of.settings.has("slice_dim") else "axis"
     axis, (x, rank) = of.axis(of.settings.integer(name, 1, -9, 9)), (of.x.name, of.rank)
     points = of.settings.integers("slice_point")
@@ -44,7 +44,7 @@ def _joined(of: Layer, *parts: str) -> str:
 
 @layer("Flatten")
 def flatten(of: Layer) -> Value:
-    """Join the axes from one to another."""
+    """Merge the axes from ``axis`` to ``end_axis``."""
     x, rank = of.x.name, of.rank
     first = of.axis(of.settings.integer("axis", 1, -9, 9))
     last = of.axis(of.settings.integer("end_axis", -1, -9, 9))
@@ -62,7 +62,7 @@ def flatten(of: Layer) -> Value:
 
 @layer("Reshape")
 def reshape(of: Layer) -> Value:
-    """Give axes other lengths; 0 keeps one, -1 is what is left."""
+    """Reshape axes; length 0 keeps an axis, -1 is inferred."""
     lengths = of.settings.part("shape").integers("dim", -1)
     x, rank = of.x.name, of.rank
     first = of.settings.integer("axis", 0, -9, 9)
@@ -88,7 +88,7 @@ def reshape(of: Layer) -> Value:
 
 @layer("Permute")
 def permute(of: Layer) -> Value:
-    """Put the axes into another order; those that are not named follow."""
+    """Permute axes; axes that are not named follow."""
     order = of.settings.integers("order", 0, 31)
     rank = of.rank
     order += [i for i in range(rank) if i not in order]
@@ -99,7 +99,7 @@ def permute(of: Layer) -> Value:
 
 @layer("Crop")
 def crop(of: Layer) -> Value:
-    """Cut all from an axis on to the lengths of a second bottom."""
+    """Crop the axes from ``axis`` on to the lengths of the second bottom."""
     axis = of.axis(of.settings.integer("axis", 2, -9, 9))
     rank = of.rank
     offsets = of.settings.integers("offset") or [0]
@@ -125,7 +125,7 @@ def tile(of: Layer) -> Value:
 
 @layer("ShuffleChannel")
 def shuffle(of: Layer) -> Value:
-    """Deal the channels of groups out, one of each in turn (arXiv 1707.01083)."""
+    """Interleave the channels of groups (arXiv 1707.01083)."""
     groups = of.settings.integer("group", 1, 1)
     x, rank = of.x.name, of.rank
     if rank != 4:
@@ -138,7 +138,7 @@ def shuffle(of: Layer) -> Value:
 
 @layer("Interp")
 def interpolation(of: Layer) -> Value:
-    """Make images of another size by bilinear interpolation, corners upon corners."""
+    """Resize images by bilinear interpolation with aligned corners."""
     size = [of.settings.integer(name, 0, 0, 1 << 14) for name in ("height", "width")]
     if not all(size):
         of.fail("expected height and width; factors and padding are not supported")
@@ -158,7 +158,7 @@ def upsample(of: Layer) -> Value:
 
 @layer("PriorBox")
 def prior_box(of: Layer) -> Value:
-    """Boxes around each cell of a feature map, and their variances."""
+    """Return boxes around each cell of a feature map, and their variances."""
     sizes, most = of.settings.numbers("min_size"), of.settings.numbers("max_size")
     ratios = of.settings.numbers("aspect_ratio")
     if not sizes or len(most) not in (0, len(sizes)) or min([*sizes, *most, *ratios]) <= 0:
@@ -180,7 +180,7 @@ def prior_box(of: Layer) -> Value:
 
 @layer("DetectionOutput")
 def detection_output(of: Layer) -> Value:
-    """Find the objects of each image, (N, keep_top_k, 6), those of the highest scores first."""
+    """Return the objects of each image, (N, keep_top_k, 6), highest scores first."""
     chosen = of.settings.part("nms_param")
     if chosen.number("eta", 1) != 1:
         of.fail("an overlap that falls from box to box (eta) is not supported")

@@ -1,4 +1,4 @@
-"""Keras' models and weights (.keras, .h5), read as :class:`daskdl.nn.Graph` or into a model."""
+"""Read Keras models and weights (.keras, .h5) as :class:`daskdl.nn.Graph`, or into a model."""
 
 from daskdl.interop.keras.layer_weights import load_weights as load_weights
 from daskdl.interop.keras.reader import load as load

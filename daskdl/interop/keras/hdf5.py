@@ -1,4 +1,4 @@
-"""HDF5 files of Keras as arrays by their layers; nothing outside of the file is read."""
+"""Read HDF5 files of Keras as arrays by layer; nothing outside the file is read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from daskdl.interop.guard import LIBRARIES, damaged, reading
 from daskdl.interop.torch_weights.tensors import widened
 from daskdl.tensor import Array
 
-#: Groups and datasets of a file, and groups in each other, at most.
+#: Largest number of groups and datasets in a file, and depth of groups.
 _MOST, _DEEPEST = 20_000, 20
 
 
 class Weights:
-    """Contents of a file: arrays by their names, by the names of layers, in the file's order.
+    """Contents of a file: by layer name, its arrays by name, in the file's order.
 
-    ``config`` says what the layers are; some depend on Keras' first number, ``version``.
+    ``config`` describes the layers, if known; ``version`` is the major version of Keras.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Weights:
         self.version = 2
 
     def named(self, name: str) -> list[Array]:
-        """Return a layer's arrays in their order."""
+        """Return a layer's arrays in the file's order."""
         return list(self.layers.get(name, {}).values())
 
 
@@ -44,7 +44,7 @@ class _Reading:
         return ModelFileError(f"{self.where}: {sentence}")
 
     def child(self, group: Any, name: str) -> Any:
-        """Return a member that lies in this very file."""
+        """Return a member of a group; links to other places or files are refused."""
         import h5py
 
         self.seen += 1
@@ -57,7 +57,7 @@ class _Reading:
         return group[name]
 
     def array(self, dataset: Any) -> Array:
-        """Return a dataset's numbers, if they are as large as the file bears out."""
+        """Return a dataset's numbers; a ModelFileError if they are larger than the file allows."""
         kind, shape = dataset.dtype, dataset.shape
         brain = kind.itemsize == 2 and _text(dataset.attrs.get("dtype", "")) == "bfloat16"
         kind = np.dtype("<u2") if brain else kind
@@ -81,7 +81,7 @@ class _Reading:
         return numbers.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else numbers
 
     def texts(self, attributes: Any, name: str) -> list[str]:
-        """Return a list of texts, which long ones of are in several attributes."""
+        """Return a list of texts; Keras splits long lists into several attributes."""
         if name in attributes:
             parts = [attributes[name]]
         else:
@@ -108,7 +108,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
 
 
 def read(data: bytes, where: str) -> Weights:
-    """Return the contents of an HDF5 file of Keras; raise ModelFileError when it is damaged."""
+    """Return the contents of an HDF5 file of Keras; a ModelFileError if it is damaged."""
     weights, limits = Weights(), _Reading(len(data), where)
     with _opened(data, where) as file:
         if "model_config" in file.attrs:
@@ -127,7 +127,7 @@ def read(data: bytes, where: str) -> Weights:
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
-    """Return JSON's object."""
+    """Return a JSON object as a dict."""
     with reading(where, "JSON"):
         content = json.loads(text)
     if not isinstance(content, dict):
@@ -136,7 +136,7 @@ def parsed(text: str, where: str) -> dict[str, Any]:
 
 
 def _old(reading: _Reading, group: Any, weights: Weights) -> None:
-    """Read the layout of Keras 1 and 2: attributes say the order of layers and of their arrays."""
+    """Read the layout of Keras 1 and 2: attributes list the layers and their arrays in order."""
     version = str(_text(group.attrs.get("keras_version", "2"))).partition(".")[0]
     weights.version = int(version) if version.isdigit() else 2
     for name in reading.texts(group.attrs, "layer_names"):
@@ -152,7 +152,7 @@ def _old(reading: _Reading, group: Any, weights: Weights) -> None:
 
 
 def _new(reading: _Reading, group: Any, weights: Weights) -> None:
-    """Read the layout of Keras 3: a group for each layer by its class, which has its name."""
+    """Read the layout of Keras 3: a group per layer, named by class; an attribute has its name."""
     weights.version = 3
     for name in group:
         layer = reading.child(group, name)

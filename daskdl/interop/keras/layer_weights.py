@@ -1,4 +1,4 @@
-"""Keras' weights in models that were built of daskdl's layers, by the layers' order or names."""
+"""Copy Keras weights into models of daskdl layers, by order or by name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _GRU = (1, 0, 2)
 
 
 def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
-    """Copy the weights of a file of Keras into a model of the same layers.
+    """Copy the weights of a Keras file into a model with the same layers.
 
-    Dense goes to Linear, Conv1D to 3D and depthwise and transposed ones to their likes,
-    BatchNormalization, LayerNormalization, Embedding, LSTM, GRU and SimpleRNN to theirs; layouts
-    are turned to ours.
+    Supported layers are Dense (here Linear), Conv1D to Conv3D, depthwise and transposed
+    convolutions, BatchNormalization, LayerNormalization, Embedding, LSTM, GRU and SimpleRNN.
+    Layouts are converted to ours.
 
     Parameters
     ----------
@@ -29,14 +29,13 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
     path : path
         ``.keras``, ``.h5`` or ``.weights.h5``.
     by : "order" or "name"
-        Whether the first layer with weights gets those of the file's first, and so on; or each
-        layer those of the same name. A ``.weights.h5`` of Keras 3 has no order, unless its layers
-        are one of each class.
+        Match layers with weights by their order in model and file, or by equal names. A
+        ``.weights.h5`` of Keras 3 has no order, unless it has at most one layer of each class.
 
     Raises
     ------
     ModelFileError
-        When the file is damaged, or its weights are not those of such layers. Nothing is changed
+        When the file is damaged, or its weights do not match the layers. The model is unchanged
         then.
     """
     if by not in ("order", "name"):
@@ -103,7 +102,7 @@ def _ordered(config: dict[str, Any], given: dict[str, list[Array]]) -> dict[str,
 
 
 def _own(layer: Any) -> dict[str, Array]:
-    """Return a layer's own arrays, not those of layers inside it."""
+    """Return a layer's own arrays, without those of its child layers."""
     return {name: tensor.data for name, tensor in layer.held() if "." not in name}
 
 
@@ -117,7 +116,7 @@ def _linear(layer: Any, arrays: list[Array]) -> dict[str, Array]:
 
 
 def _conv(layer: Any, arrays: list[Array]) -> dict[str, Array]:
-    """Return filters (..., in, out) as (out, ..., in); of single channels (C * times, ..., 1)."""
+    """Return filters (..., in, out) as (out, ..., in); depthwise ones as (C * times, ..., 1)."""
     by_name = _named(arrays, "weight", "bias")
     if "weight" in by_name and by_name["weight"].ndim > 2:
         kernel, shape = by_name["weight"], layer.weight.shape

@@ -1,4 +1,4 @@
-"""The table of Keras' layers, and what a function that makes nodes of one knows of it."""
+"""The table of Keras layers, and the Layer that its functions translate."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PLAIN = {
     "name", "trainable", "dtype", "batch_input_shape", "batch_shape", "input_shape", "input_dtype",
     "seed", "noise_shape", "build_config",
 }  # fmt: skip
-#: Endings of such settings.
+#: Endings of names of settings that change no result in inference.
 _TRAINED = ("_initializer", "_regularizer", "_constraint")
-#: Numbers that layers compute in; what has fewer bits is computed in float32 here.
+#: Accepted dtypes of layers; formats with fewer bits are computed in float32 here.
 _FLOATS = {"float16", "bfloat16", "float32", "float64", "mixed_float16", "mixed_bfloat16"}
 _ACTIVATIONS = {
     "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softplus": "Softplus",
@@ -32,7 +32,7 @@ _ACTIVATIONS = {
 
 
 class Layer(Base):
-    """One call of a layer, with its weights in the order of Keras, whose version is ``version``."""
+    """One call of a layer, with its weights in the order of Keras ``version``."""
 
     def __init__(
         self, step: Step, build: LastBuilder, inputs: list[Value], arrays: list[Array],
@@ -43,7 +43,7 @@ class Layer(Base):
         self.arrays, self.version = arrays, version
 
     def check(self, config: dict[str, Any], keys: Collection[str], off: Collection[str]) -> None:
-        """Refuse settings that are not known, and numbers that are no floats."""
+        """Refuse unknown settings, and dtypes other than floats."""
         policy = config.get("dtype")
         if isinstance(policy, dict):
             inner = policy.get("config")
@@ -60,7 +60,7 @@ class Layer(Base):
         check_keys(self.place, settings_made, keys, _PLAIN)
 
     def integers(self, name: str, count: int, default: Any = None, least: int = 1) -> list[int]:
-        """Return a setting that is one whole number for all axes, or one for each."""
+        """Return a whole number for each axis; the setting may be one for all."""
         value = self.settings.get(name, default)
         value = [value] * count if type(value) is int else value
         if (
@@ -74,7 +74,7 @@ class Layer(Base):
         return list(value)
 
     def pairs(self, name: str, axes: int) -> list[tuple[int, int]]:
-        """Return widths before and behind each axis, given once, for each axis or side."""
+        """Return widths (before, behind) for each axis; given once, per axis or per side."""
         value = self.settings.get(name, 1)
         value = [value] * axes if type(value) is int else value
         if axes == 1 and isinstance(value, (list, tuple)) and len(value) == 2:
@@ -95,14 +95,14 @@ class Layer(Base):
             self.fail("data_format: expected channels_last, found channels_first")
 
     def padding(self) -> str:
-        """Return "same" or "valid"."""
+        """Return the padding, "same" or "valid"."""
         padding = self.settings.get("padding", "valid")
         if padding not in ("same", "valid"):
             self.fail(f"padding: expected same or valid, found {str(padding)[:60]}")
         return str(padding)
 
     def array(self, i: int, what: str, rank: int | None = None) -> Array:
-        """Return weights."""
+        """Return an array of the layer as float32."""
         if i >= len(self.arrays):
             self.fail(f"expected its {what}, found {len(self.arrays)} arrays")
         array = self.arrays[i]
@@ -118,27 +118,27 @@ class Layer(Base):
     def weight(
         self, what: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
-        """Add weights to the graph, once for all calls of the layer."""
+        """Add weights to the graph, once for all calls of the layer; return their name."""
         key = f"{self.name}/{what}"
         return self.added(key, key, array, add)
 
     def bias(self, i: int) -> str:
-        """Return a bias's name, "" if the layer has none."""
+        """Add the bias; return its name, "" if the layer has none."""
         if not self.flag("use_bias", True):
             return ""
         return self.weight("bias", self.array(i, "bias", 1))
 
     def node(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
-        """Add a node whose result lies as another value."""
+        """Add the layer's last node; its result has the layout of ``like``."""
         return self.result(operator, *inputs, like=like, **attributes)
 
     def activated(self, value: Value, name: str = "activation") -> Value:
-        """Add the activation that a layer has besides what it does."""
+        """Add the layer's activation setting to a value."""
         return activation(self, value, self.settings.get(name))
 
 
 def function_of(layer: Layer, value: Any) -> str:
-    """Return an activation's name."""
+    """Return the name of an activation setting."""
     if isinstance(value, dict):
         value = (
             value.get("config")
@@ -173,11 +173,10 @@ Convert = Callable[[Layer], Value | list[Value]]
 
 
 class Translator(NamedTuple):
-    """A function that makes nodes of a layer, and the settings that it reads: others are refused.
+    """A function that makes a layer's nodes, and the settings that it reads; others are refused.
 
-    Those of ``off`` are read as long as they are switched off; ``several`` layers take several
-    inputs. A layer "keeps" a mask of its input for the next one without using it, "uses" it, or
-    "drops" it.
+    Settings in ``off`` must be switched off; ``several``: the layer takes several inputs. A layer
+    "keeps" a mask of its input for the next one without using it, "uses" it, or "drops" it.
     """
 
     function: Convert
@@ -187,7 +186,7 @@ class Translator(NamedTuple):
     mask: str
 
     def __call__(self, of: Layer, masked: bool = False) -> Value | list[Value]:
-        """Add the nodes of a call, whose settings are all known."""
+        """Add the nodes of a call, after a check of its settings."""
         of.check(of.settings, self.keys, self.off)
         if not self.several and len(of.inputs) != 1:
             of.fail(f"expected one input, found {len(of.inputs)}")
@@ -205,9 +204,9 @@ TABLE: dict[str, Translator] = {}
 def layer(
     *kinds: str, keys: str = "", off: str = "", several: bool = False, mask: str = "drops"
 ) -> Callable[[Convert], Convert]:
-    """Put a function that makes nodes of a layer into the table, for these kinds.
+    """Register a function that makes the nodes of these kinds of layers.
 
-    The other arguments are those of :class:`Translator`, names in one text.
+    Other arguments as in :class:`Translator`, with names separated by spaces.
     """
 
     def register(function: Convert) -> Convert:
@@ -220,7 +219,7 @@ def layer(
 
 
 def axes_of(layer: Layer) -> int:
-    """Return how many axes the images have that a layer such as Conv2D is for."""
+    """Return the number of axes of images for a layer such as Conv2D."""
     axes = next((int(c) for c in layer.kind if c in "123"), 2)
     if layer.rank != axes + 2:
         layer.fail(f"expected {axes + 2} axes, found {layer.rank}")

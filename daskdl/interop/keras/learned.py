@@ -1,4 +1,4 @@
-"""Keras' layers with weights: convolutions, products, normalisations, tables, recurrent ones."""
+"""Keras layers with weights: convolutions, products, norms, embeddings, recurrent layers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CONV = "strides padding data_format dilation_rate activation use_bias"
 @layer("SeparableConv1D", "SeparableConv2D",
        keys=f"filters depth_multiplier kernel_size {_CONV}")  # fmt: skip
 def conv(of: Layer) -> Value:
-    """Convolve with filters (..., in, out), transposed ones with (..., out, in).
+    """Convolve with filters (..., in, out); transposed convolutions have (..., out, in).
 
-    Depthwise ones have filters (..., C, multiplier), each for one channel; separable ones mix the
-    channels then.
+    Depthwise convolutions have filters (..., C, multiplier), each for one channel; separable
+    ones mix the channels afterwards.
     """
     of.last_channels()
     axes, turned, mixes = (
@@ -64,7 +64,7 @@ def conv(of: Layer) -> Value:
 
 @layer("Dense", keys="units activation use_bias input_dim", mask="keeps")
 def dense(of: Layer) -> Value:
-    """Multiply with a matrix (in, out)."""
+    """Multiply by a matrix (in, out)."""
     x = of.build.last(of.x)
     kernel = of.weight("kernel", of.array(0, "kernel", 2))
     bias = of.bias(1)
@@ -124,16 +124,16 @@ def layer_norm(of: Layer) -> Value:
 
 @layer("PReLU", keys="shared_axes", mask="keeps")
 def prelu(of: Layer) -> Value:
-    """Multiply what is negative with a slope that is learned."""
+    """Multiply negative numbers by a learned slope."""
     x = of.build.last(of.x)
     return of.node(x, "PRelu", x.name, of.weight("alpha", of.array(0, "alpha")))
 
 
 @layer("Normalization", keys="axis invert mean variance", mask="keeps")
 def normalization(of: Layer) -> Value:
-    """Subtract a mean and divide by a deviation, both of the data that it was adapted to.
+    """Subtract the mean and divide by the deviation of the data of ``adapt``.
 
-    Inverted, it multiplies by the deviation and adds the mean.
+    With ``invert``, multiply by the deviation and add the mean.
     """
     statistics = of.settings.get("mean"), of.settings.get("variance")
     if None not in statistics:
@@ -159,9 +159,9 @@ def normalization(of: Layer) -> Value:
     return of.node(y, second, y.name, then)
 
 
-#: ONNX' name, and its gates in the order of Keras'.
+#: ONNX's name, and the places of its gates in Keras's order.
 _KINDS = {"LSTM": ("LSTM", (0, 3, 1, 2)), "GRU": ("GRU", (0, 1, 2)), "SimpleRNN": ("RNN", (0,))}
-#: Shares that are dropped in training are not, here.
+#: Settings of recurrent layers; dropout does nothing in inference.
 _KEYS = (
     "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout "
     "implementation zero_output_for_mask unroll return_sequences go_backwards reset_after "
@@ -178,7 +178,7 @@ def _rows(array: Array, order: tuple[int, ...]) -> Array:
 
 
 def _settings(of: Layer, config: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return ONNX' settings of one direction, which ones that are not supported are refused of."""
+    """Return ONNX's settings of one direction; unsupported activations are refused."""
     names = ["activation"] if kind == "SimpleRNN" else ["recurrent_activation", "activation"]
     defaults = {"activation": "tanh", "recurrent_activation": "sigmoid"}
     functions = [function_of(of, config.get(name, defaults[name])) for name in names]
@@ -187,7 +187,7 @@ def _settings(of: Layer, config: dict[str, Any], kind: str) -> dict[str, Any]:
     functions += functions[-1:] if kind == "LSTM" else []
     settings: dict[str, Any] = {"functions": tuple(_FUNCTIONS[name] for name in functions)}
     if kind == "GRU":
-        # Keras 2's default was False, and is in every file of Keras 2 with tf.keras and later.
+        # Keras 2's default was False; files of tf.keras and later always have the setting.
         settings["reset"] = int(bool(config.get("reset_after", of.version >= 3)))
     return settings
 
@@ -195,7 +195,7 @@ def _settings(of: Layer, config: dict[str, Any], kind: str) -> dict[str, Any]:
 def _direction(
     of: Layer, arrays: list[Array], kind: str, bias: bool, reset: int
 ) -> tuple[Array, Array, Array]:
-    """Return the weights of one direction as ONNX has them."""
+    """Return the weights of one direction in ONNX's layout."""
     order = _KINDS[kind][1]
     gates = len(order)
     if len(arrays) != 2 + bias or any(a.ndim != 2 or a.shape[1] % gates for a in arrays[:2]):
@@ -248,7 +248,7 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
         attributes["activation_beta"] = (0.5,) * count
     if kind == "GRU":
         attributes["linear_before_reset"] = reset
-    build = of.build  # steps come first in ONNX, and in the runtimes of it
+    build = of.build  # ONNX and its runtimes have the time axis first
     results = build.nodes_of(
         _KINDS[kind][0],
         [build.transposed(x.name, (1, 0, 2)), *names],
@@ -267,7 +267,7 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
 
 @layer(*_KINDS, keys=_KEYS, off=_OFF, mask="uses")
 def recurrent(of: Layer) -> Value:
-    """Run over time; give all states, or the last one."""
+    """Run over time; return all states, or the last one."""
     return _run(of, of.settings, of.kind, of.arrays, False)
 
 

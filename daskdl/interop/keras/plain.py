@@ -1,4 +1,4 @@
-"""Keras' layers without weights: activations, pooling, shapes, and what joins values."""
+"""Keras layers without weights: activations, pooling, shapes, merges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from daskdl.interop.building import Value
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
 from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated
 
-#: Layers that change pictures at random in training, and leave them alone in inference.
+#: Layers that change pictures at random in training, and do nothing in inference.
 _AUGMENTING = (
     "RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast", "RandomBrightness",
     "RandomTranslation", "RandomShear", "RandomHue", "RandomSaturation", "RandomSharpness",
@@ -68,7 +68,7 @@ def identity(of: Layer) -> Value:
 
 @layer("Rescaling", keys="scale offset", mask="keeps")
 def rescaling(of: Layer) -> Value:
-    """Multiply with a scale and add an offset."""
+    """Multiply by a scale and add an offset."""
     x, build = of.x, of.build
     scale, offset = of.number("scale", 1), of.number("offset", 0)
     y = build.made(x, "Mul", x.name, build.constant(scale), name=f"{of.name}/scale")
@@ -81,7 +81,7 @@ def rescaling(of: Layer) -> Value:
     keys="pool_size strides padding data_format",
 )  # fmt: skip
 def pooling(of: Layer) -> Value:
-    """Take the largest number or the mean of windows."""
+    """Take the maximum or the mean of windows."""
     of.last_channels()
     axes = axes_of(of)
     kernel = of.integers("pool_size", axes, 2)
@@ -99,7 +99,7 @@ def pooling(of: Layer) -> Value:
 )  # fmt: skip
 @layer("GlobalAveragePooling1D", keys="data_format keepdims", mask="uses")
 def global_pooling(of: Layer) -> Value:
-    """Take the largest number or the mean of all pixels."""
+    """Take the maximum or the mean of all pixels."""
     of.last_channels()
     axes = axes_of(of)
     operator = "ReduceMax" if "Max" in of.kind else "ReduceMean"
@@ -109,7 +109,7 @@ def global_pooling(of: Layer) -> Value:
 @layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", keys="padding data_format")
 @layer("Cropping1D", "Cropping2D", "Cropping3D", keys="cropping data_format")
 def border(of: Layer) -> Value:
-    """Put zeros around, or cut the border off."""
+    """Pad by zeros, or crop."""
     of.last_channels()
     name, sign = ("cropping", -1) if of.kind.startswith("Crop") else ("padding", 1)
     widths = of.pairs(name, axes_of(of))
@@ -136,7 +136,7 @@ def upsampling(of: Layer) -> Value:
 
 @layer("Flatten", keys="data_format")
 def flatten(of: Layer) -> Value:
-    """Join all axes but the first."""
+    """Merge all axes but the first."""
     of.last_channels()
     x = of.build.last(of.x)
     return Value(of.build.node("Flatten", x.name, name=of.name, axis=1), 2)
@@ -144,7 +144,7 @@ def flatten(of: Layer) -> Value:
 
 @layer("Reshape", keys="target_shape")
 def reshape(of: Layer) -> Value:
-    """Give another shape; -1 is what is left."""
+    """Reshape samples; a length of -1 is inferred."""
     target = of.settings.get("target_shape")
     if not isinstance(target, (list, tuple)) or not all(
         type(n) is int and -1 <= n <= 1 << 30 and n for n in target
@@ -157,7 +157,7 @@ def reshape(of: Layer) -> Value:
 
 @layer("Permute", keys="dims")
 def permute(of: Layer) -> Value:
-    """Put the axes but the first into another order."""
+    """Permute all axes but the first."""
     order = of.settings.get("dims")
     if not isinstance(order, (list, tuple)) or sorted(map(str, order)) != sorted(
         str(i) for i in range(1, of.rank)
@@ -178,7 +178,7 @@ def repeat(of: Layer) -> Value:
 
 @layer(*_MERGES, "Average", several=True, mask="keeps")
 def merge(of: Layer) -> Value:
-    """Add, subtract, multiply or average several values, or take extremes."""
+    """Add, subtract, multiply or average values, or take their maximum or minimum."""
     if len(of.inputs) < 2:
         of.fail(f"expected several inputs, found {len(of.inputs)}")
     operator = _MERGES.get(of.kind, "Add")

@@ -1,4 +1,4 @@
-"""Models of Keras as :class:`daskdl.nn.Graph`, and their weights as arrays."""
+"""Read Keras models as :class:`daskdl.nn.Graph`, and their weights as arrays."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from daskdl.interop.keras.topology import Place, Step, Topology, numbered, topol
 from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
-#: They put their layers into the table when they are imported.
+#: Importing these fills the table of layers.
 FAMILIES = (learned, plain)
 
 
 def load(path: str | Path) -> Graph:
-    """Read a model of Keras as a graph that predicts, trains and is saved as any module.
+    """Read a Keras model as a graph; it predicts, trains and saves as any module does.
 
-    Images are (N, H, W, C), as in Keras. Weights become parameters under the names of layers,
-    running statistics of batch normalisation buffers. Inputs that the model has names for are
-    called by them; results that it has names for come in the order of these.
+    Images are (N, H, W, C), as in Keras. Weights become parameters under the names of layers;
+    running statistics of batch normalisation become buffers. Inputs keep the model's names if it
+    has any; named results are sorted by name.
 
     Parameters
     ----------
     path : path
-        ``.keras``, or an ``.h5`` that a whole model was saved as.
+        ``.keras``, or an ``.h5`` with a whole model.
 
     Raises
     ------
@@ -44,12 +44,12 @@ def load(path: str | Path) -> Graph:
 
 
 def read(path: str | Path) -> dict[str, Array]:
-    """Read weights as arrays by "layer/weight", in Keras' layouts and in the order of the file.
+    """Read weights as arrays by "layer/weight", in Keras's layouts and the file's order.
 
     Raises
     ------
     ModelFileError, MissingExtraError
-        As of :func:`load`.
+        As in :func:`load`.
     """
     path = existing(path, "file of Keras")
     weights = weights_of(path.read_bytes(), str(path))
@@ -63,12 +63,12 @@ def read(path: str | Path) -> dict[str, Array]:
 
 
 def _flat(arrays: dict[str, Array]) -> bool:
-    """Whether the last parts of the names are different ones."""
+    """Whether the last parts of the names are distinct."""
     return len({name.rpartition("/")[2] for name in arrays}) == len(arrays)
 
 
 def weights_of(data: bytes, where: str) -> Weights:
-    """Return the contents of a file of either format, layers in the model's order if known."""
+    """Return the contents of an HDF5 or ``.keras`` file."""
     if not data.startswith(b"PK\x03\x04"):
         return hdf5.read(data, where)
     config, inner = _unzipped(data, where)
@@ -158,7 +158,7 @@ def _input(build: LastBuilder, step: Step, name: str, where: str) -> Value:
             f"{where}: input {step.name!r}: expected lengths, found {shape}"
             "; save it with the shape of its input"
         )
-    # Numbers of words are float32 in many files; any integers are taken, and made floats.
+    # Many files declare ids of words as float32; integers are accepted, and converted to floats.
     kind = dtype if dtype in ("int32", "int64", "uint8") else "float32"
     return Value(build.input(name, (None, *shape[1:]), kind), len(shape))
 
@@ -169,13 +169,13 @@ def _by_layer(found: Topology, weights: Weights, where: str) -> dict[str, list[A
     owners = dict.fromkeys(step.owner for step in found.steps)
     homes = {name: name for name in owners}
     if weights.version >= 3 and not all(n in owners for n, a in weights.layers.items() if a):
-        # Groups of Keras 3 that have no names are called by their classes, with a number.
+        # Keras 3 names groups without a name by their class and a number.
         homes = dict(zip(owners, numbered([found.kinds[name] for name in owners]), strict=True))
     result = {}
     for name, step in steps.items():
         inside = weights.layers.get(step.owner) or weights.layers.get(homes[step.owner], {})
         if step.group and inside and not any(key.startswith("layers/") for key in inside):
-            # As in Keras 2: flat, under the names of the layers.
+            # Keras 2 stores weights of nested models flat, under the names of the layers.
             short = name.removeprefix(f"{step.owner}/").rpartition("/")[2]
             same = [
                 n for n, s in steps.items() if s.owner == step.owner and n.endswith(f"/{short}")

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple, NoReturn
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import damaged
 
-#: Layers of a model, and calls of one, at most; models in each other.
+#: Largest number of layers in a model and of their calls; largest depth of nested models.
 _MOST, _DEEPEST = 3_000, 20
 _MODELS = ("Sequential", "Functional", "Model")
-#: A result of a layer: its name, which call of it, and which of the results.
+#: A result of a layer: the layer's name, the number of the call, and of the result.
 Place = tuple[str, int, int]
 
 
 class Step(NamedTuple):
-    """One call of a layer, the ``call``-th of it; a layer in a model in a model is "outer/inner".
+    """Call number ``call`` of a layer; a layer of a nested model is named "outer/inner".
 
-    The file has the weights under the ``owner``, a layer of the outermost model, at the place
-    ``group``: such as "layers/dense", or "" if the layer is the owner.
+    The file has the weights under ``owner``, a layer of the outermost model, in the group
+    ``group``, such as "layers/dense"; it is "" if the layer is the owner.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Step(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """Calls in an order in which each finds its inputs; classes of the outermost model's layers.
+    """Calls, each after its inputs, and the classes of the outermost model's layers.
 
-    Inputs and outputs are by the names that the model has for them; numbers where it has none.
+    Keys of inputs and outputs are the model's names for them, or numbers.
     """
 
     steps: list[Step]
@@ -46,9 +46,9 @@ class Topology(NamedTuple):
 
 
 def topology(config: dict[str, Any], where: str) -> Topology:
-    """Return the layers of a Sequential or functional model; those of models in it among them.
+    """Return the layers of a Sequential or functional model, with those of nested models.
 
-    A model of a class of its own, or one that gives layers more than tensors, is refused.
+    Refuse subclassed models, and models that pass more than tensors to layers.
     """
     kind = config.get("class_name")
     if kind not in _MODELS:
@@ -61,14 +61,14 @@ def topology(config: dict[str, Any], where: str) -> Topology:
 
 
 def snake(name: Any) -> str:
-    """Return a class's name as Keras calls its groups: "Conv2DTranspose" is "conv2d_transpose"."""
+    """Return Keras's group name for a class: "conv2d_transpose" for "Conv2DTranspose"."""
     name = re.sub(r"\W+", "", str(name))
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def numbered(kinds: list[str]) -> list[str]:
-    """Return the names of groups of layers that have only their classes for names, in order."""
+    """Return Keras's group names for layers of these classes, in order."""
     counts: Counter[str] = Counter()
     names = []
     for base in map(snake, kinds):
@@ -82,7 +82,7 @@ def _damaged(where: str, sentence: str) -> NoReturn:
 
 
 class _Model:
-    """The calls of one model's layers; a model in it gives its own calls for each call of it."""
+    """The calls of one model's layers; each call of a nested model adds its layers' calls."""
 
     def __init__(
         self, config: dict[str, Any], where: str, path: str = "", owner: str = "",
@@ -90,7 +90,7 @@ class _Model:
     ) -> None:  # fmt: skip
         self.where, self.path, self.owner, self.group = where, path, owner, group
         self.depth, self.steps = depth, list[Step]()
-        #: What stands for results of models in this one.
+        #: Results of nested models, as results of their layers.
         self.alias: dict[Place, Place] = {}
         if depth > _DEEPEST:
             _damaged(where, "models lie in each other too deep")
@@ -114,7 +114,7 @@ class _Model:
         self.steps = [s._replace(given=[*map(self.resolved, s.given)]) for s in self.steps]
 
     def resolved(self, place: Place) -> Place:
-        """Return the result of a layer that a result of a model is."""
+        """Return the layer's result behind a result of a nested model."""
         while place in self.alias:
             place = self.alias[place]
         return place
@@ -155,7 +155,7 @@ class _Model:
         made = {(step.name, step.call) for step in self.steps}
         new = any(isinstance(n, dict) for one in layers for n in one.get("inbound_nodes") or [])
         for key, (name, call, k) in self.outputs.items() if new else ():
-            # Here, and not in calls, Keras 3 counts the call by which such a model was made.
+            # Here, unlike in calls, Keras 3 counts the call that made such a model.
             if self.kinds.get(name) in ("Functional", "Model") and call:
                 self.outputs[key] = name, call - 1, k
         for place in (*self.inputs.values(), *self.outputs.values()):
@@ -169,13 +169,13 @@ class _Model:
     def _add(
         self, layer: dict[str, Any], name: str, number: int, call: int, given: list[Place]
     ) -> None:
-        """Add a call of a layer; of a model those of its layers."""
+        """Add a call of a layer; for a nested model add its layers' calls."""
         kind, config = str(layer.get("class_name")), layer["config"]
         home, owner = str(layer.get("module") or "keras"), self.owner or name
         group = f"{self.group}layers/{self.groups[number]}" if self.owner else ""
         ours = home.startswith(("keras", "tf_keras", "tensorflow.", "builtins"))
         if not ours or (".ops" in home and kind not in ("Add", "Subtract", "Multiply")):
-            kind = f"{home[:60]}.{kind}"  # which no table has
+            kind = f"{home[:60]}.{kind}"  # not in any table
         if kind not in _MODELS:
             if not isinstance(config, dict):
                 _damaged(self.where, f"layer {name!r} has no settings")
@@ -205,7 +205,7 @@ class _Model:
             _damaged(self.where, f"layer {name!r}: expected up to {_MOST} calls")
 
     def _places(self, node: Any, name: str) -> list[Place]:
-        """Return the inputs of one call: of Keras 3 found in its arguments, else listed."""
+        """Return the inputs of one call: Keras 3 has them in its arguments, Keras 2 in a list."""
         if isinstance(node, dict):
             self._plain(node.get("kwargs"), name)
             return [*self._tensors(node.get("args"), name)]
@@ -233,7 +233,7 @@ class _Model:
                 self._plain(value, name)
 
     def _plain(self, value: Any, name: str) -> None:
-        """Refuse an argument of a call that is no tensor, and could change the numbers."""
+        """Refuse an argument of a call that is no tensor and could change the results."""
         parts = value.values() if isinstance(value, dict) else [value]
         if any(part not in (None, False, [], {}) for part in parts):
             raise ModelFileError(
@@ -258,11 +258,11 @@ class _Model:
             value = dict(enumerate(value))
         if not isinstance(value, dict) or not value:
             _damaged(self.where, "expected inputs and outputs")
-        return {key: self._place(value[key]) for key in sorted(value)}  # as Keras gives them
+        return {key: self._place(value[key]) for key in sorted(value)}  # in Keras's order
 
 
 def _in_order(waiting: list[Step], where: str) -> list[Step]:
-    """Return the calls, each behind those whose results it is given."""
+    """Return the calls, each after the calls whose results it takes."""
     steps: list[Step] = []
     made: set[tuple[str, int]] = set()
     while waiting:

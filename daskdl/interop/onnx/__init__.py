@@ -1,4 +1,4 @@
-"""ONNX files read as :class:`daskdl.nn.Graph`, and models written as ONNX."""
+"""Read ONNX files as :class:`daskdl.nn.Graph`, and write models as ONNX."""
 
 from daskdl.interop.onnx.reader import load as load
 from daskdl.interop.onnx.writer import save as save

@@ -1,4 +1,4 @@
-"""The parts of an ONNX graph sorted into those of :class:`daskdl.nn.Graph`."""
+"""Convert an ONNX graph to a :class:`daskdl.nn.Graph`."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from daskdl.nn.core.nodes import FEW, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call
 from daskdl.tensor import Array, Tensor, no_grad
 
-#: Inputs that set an operator up: what they take is not trained.
+#: Inputs that are settings of an operator: their arrays are not trained.
 _SETTINGS = {
     "Clip": {1, 2}, "Dropout": {1, 2}, "OneHot": {1, 2}, "Pad": {1, 2, 3}, "Resize": {1, 2, 3},
     "Upsample": {1}, "Range": {0, 1, 2}, "NonMaxSuppression": {2, 3, 4}, "STFT": {2},
     "QuantizeLinear": {1, 2}, "DequantizeLinear": {1, 2},
 }  # fmt: skip
-#: Operators that are computed while reading where all they take is constant and small.
+#: Operators that are computed while reading if all their inputs are constant and small.
 _FOLDED = {
     "Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Gather", "Identity", "Mul", "Neg",
     "Reshape", "Shape", "Slice", "Sqrt", "Squeeze", "Sub", "Unsqueeze", "Where",
 }  # fmt: skip
-#: Numbers that the inputs of a folded node have at most.
+#: Largest size of the inputs and the result of a folded node.
 _SMALL = 1024
 #: The fields of attributes, by their kinds.
 _FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings"}
-#: Bodies of control flow in each other.
+#: Largest depth of nested bodies of control flow.
 _DEEPEST = 16
 
 
 class Conversion:
-    """One graph of a file, ``where`` for errors; external data may lie in its folder."""
+    """One graph of a file; ``where`` names it in errors, ``folder`` may have external data."""
 
     def __init__(self, proto: Any, opset: int, where: str, folder: Path | None) -> None:
         self.opset, self.where, self.folder = opset, where, folder
@@ -170,7 +170,7 @@ class Conversion:
             return _Held(proto.t) if later else self._array(proto.t)
         if kind == 5:
             return self._body(proto.g, unknown, depth + 1)
-        if kind == 13:  # of Optional: the type says nothing that the value does not
+        if kind == 13:  # type of an Optional: its value says the same
             return None
         if kind not in _FIELDS:
             raise ModelFileError(
@@ -198,7 +198,7 @@ class Conversion:
         return Subgraph(inputs, tuple(v.name for v in proto.output), tuple(nodes))
 
     def _constant(self, node: Node) -> bool:
-        """Whether a node only holds an array, which is then among the tensors or constants."""
+        """Whether a node is one array; then add it to the tensors or constants."""
         if node.operator != "Constant" or len(node.outputs) != 1:
             return False
         attributes = dict(node.attributes)
@@ -236,7 +236,7 @@ class Conversion:
                     Call(node.operator, dict(node.attributes), self.opset), *arrays
                 )
         except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError):
-            return False  # the run says it, with the node's name
+            return False  # the error comes when the graph runs, with the node's name
         array = value.data if isinstance(value, Tensor) else np.asarray(value)
         if array.size > _SMALL:
             return False
@@ -249,14 +249,14 @@ class Conversion:
 
 
 class _Held:
-    """A tensor of a Constant node, which is not read before it is known what it is for."""
+    """A tensor of a Constant node, read once its use is known."""
 
     def __init__(self, proto: Any) -> None:
         self.proto = proto
 
 
 def _kind_of(proto: Any) -> int:
-    """Return the kind of an attribute of an old file, which does not say it."""
+    """Return the kind of an attribute of an old file, by its field that is set."""
     filled = {field.name for field, _ in proto.ListFields()}
     return next((kind for kind, name in _FIELDS.items() if name in filled), 7)
 
@@ -280,7 +280,7 @@ def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | N
 
 
 def _batch(inputs: list[Any]) -> int | None:
-    """Return how many samples the file is made for: None for one or any."""
+    """Return the fixed batch size of the file; None for one sample or any number."""
     kinds = [value.type.tensor_type.shape.dim for value in inputs]
     first = {dims[0].dim_value for dims in kinds if len(dims)}
     (count,) = first if len(first) == 1 else (0,)

@@ -1,4 +1,4 @@
-"""A model's operations, and the nodes and arrays of the ONNX file that is written of them."""
+"""Record a model's operations; collect the nodes and arrays of its ONNX file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daskdl.nn.core.arguments import call, parts_of
 from daskdl.nn.core.module import Module
 from daskdl.tensor import Array, Tensor, no_grad, watched_operations
 
-#: Samples of the two runs: what grows with them depends on the batch.
+#: Batch sizes of the two runs: lengths that differ between them depend on the batch.
 BATCHES = (2, 3)
 
 
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run of a model; ``called`` are the names of its outputs, if it returns a mapping."""
+    """One run of a model; ``called`` has the outputs' names if the model returns a mapping."""
 
     inputs: tuple[Tensor, ...]
     steps: list[Step]
@@ -42,7 +42,7 @@ def traces(
 ) -> list[Trace]:
     """Run a model in inference on random samples, in batches of two sizes.
 
-    A model that does other operations for another batch is refused by a SettingsError.
+    Raises SettingsError when the two runs have different operations.
     """
     modes = {name: module.training for name, module in model.modules()}
     model.eval()
@@ -96,7 +96,7 @@ def _sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Arr
 
 
 class Value(NamedTuple):
-    """A name in the file; ``first`` where it holds (N, C, ...) of what is (N, ..., C) here."""
+    """A name in the file; ``first``: it is (N, C, ...) there and (N, ..., C) here."""
 
     name: str
     ndim: int
@@ -104,21 +104,21 @@ class Value(NamedTuple):
 
 
 class Emitter:
-    """Collects nodes and arrays under names that are free."""
+    """Collects nodes and arrays under unique names."""
 
     def __init__(self, opset: int) -> None:
         self.opset = opset
         self.nodes: list[Any] = []
         self.arrays: dict[str, Array] = {}
         self.products: dict[str, Any] = {}  # int8 weights, by the results of their nodes
-        self.rounded: dict[tuple[Any, ...], str] = {}  # what bytes stand for, by name and scale
+        self.rounded: dict[tuple[Any, ...], str] = {}  # dequantized values, by name and scale
         self.batch: str | None = None  # name of the vector with the number of samples
         self._taken: set[str] = set()
         self._turned: dict[tuple[str, bool], Value] = {}
         self._constants: dict[tuple[Any, ...], str] = {}
 
     def free(self, name: str) -> str:
-        """Return a name that nothing has, like the one given."""
+        """Return an unused name that begins with ``name``, and reserve it."""
         free, i = name, 1
         while free in self._taken:
             free, i = f"{name}_{i}", i + 1
@@ -126,9 +126,9 @@ class Emitter:
         return free
 
     def node(self, operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
-        """Write a node down and return the names of its results.
+        """Add a node and return the names of its results.
 
-        Inputs are names, values or arrays, which become constants; None is one that is left out.
+        Inputs are names, values or arrays, which become constants; None leaves an input out.
         """
         from onnx import helper
 
@@ -148,7 +148,7 @@ class Emitter:
         return value if isinstance(value, str) else self.constant(np.asarray(value))
 
     def constant(self, array: Array, name: str = "constant", shared: bool = True) -> str:
-        """Return the name of an array, which equal ones share if they may."""
+        """Return the name of an array; small equal arrays share one if ``shared``."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
         shared = shared and array.size <= 4096
         key = (array.dtype.str, array.shape, array.tobytes()) if shared else None
@@ -167,11 +167,11 @@ class Emitter:
     # --- layouts
 
     def last(self, value: Value) -> Value:
-        """Return a value as it is here, channels last."""
+        """Return a value with its channels last, as in daskdl."""
         return value if not value.first else self._turn(value)
 
     def first(self, value: Value) -> Value:
-        """Return a value with its channels second, as ONNX has images."""
+        """Return a value with its channels second, as images in ONNX."""
         return value if value.first or value.ndim < 3 else self._turn(value)
 
     def _turn(self, value: Value) -> Value:
@@ -188,9 +188,9 @@ class Emitter:
     # --- shapes
 
     def shape(self, shapes: Sequence[tuple[int, ...]], reshaping: bool = False) -> str:
-        """Return the name of a shape, known for each of the two sizes of batch.
+        """Return the name of a shape, given for each of the two batch sizes.
 
-        Lengths that differ grow with the batch; ``reshaping`` writes a single one as -1.
+        Lengths that differ grow with the batch; for ``reshaping`` a single such length is -1.
         """
         lengths = [self._length(a, b) for a, b in zip(*shapes, strict=True)]
         growing = [i for i, (slope, _) in enumerate(lengths) if slope]

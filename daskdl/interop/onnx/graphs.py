@@ -1,4 +1,4 @@
-"""Graphs written as ONNX: their nodes are its operators already."""
+"""Write a Graph as ONNX: its nodes already are ONNX operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskdl.tensor import Array
 
 
 def graph_model(graph: Graph) -> Any:
-    """Return the ``onnx.ModelProto`` of a graph; what was float16 is float32."""
+    """Return the ``onnx.ModelProto`` of a graph; float16 becomes float32."""
     import onnx
     from onnx import helper
 
@@ -83,7 +83,7 @@ def _nodes(node: Node) -> list[Any]:
 
 
 def _kind(value: Any) -> int | None:
-    """Return the kind of an empty list, which says nothing of what it is a list of."""
+    """Return the kind of an empty list (ints); onnx infers the kind of other values."""
     return 7 if isinstance(value, (list, tuple)) and not value else None
 
 

@@ -1,4 +1,4 @@
-"""ONNX nodes of operations on images and sequences, which are (N, C, ...) in the file."""
+"""ONNX nodes of operations on images and sequences, (N, C, ...) in the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _pads(pad: Sequence[int]) -> list[int]:
 
 
 def _filters(emit: Emitter, weight: Any) -> str:
-    """Return filters with their channels second: an array is turned now, a value by a node."""
+    """Return filters with channels second: arrays are transposed now, other values by a node."""
     if weight.name in emit.arrays:
         turned = f"{weight.name}/first"
         if turned not in emit.arrays:
@@ -32,7 +32,7 @@ def _steps(value: Any, axes: int) -> list[int]:
 
 
 def attributes_of(settings: Any, axes: int) -> dict[str, Any]:
-    """Return ONNX' attributes for the settings of a convolution."""
+    """Return ONNX's attributes for the settings of a convolution."""
     return {
         "strides": _steps(settings.get("stride", 1), axes),
         "pads": _pads(settings.get("pad", (0, 0) * axes)),
@@ -55,7 +55,7 @@ def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> V
 
 @writer("_inference")
 def batch_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Batch normalisation with what was added and a ReLU behind it."""
+    """Batch normalisation, with an optional residual and ReLU behind it."""
     x, mean, variance, weight, bias, residual = inputs
     channels = shapes[0][0][-1]
     weight = np.ones(channels, np.float32) if weight is None else weight
@@ -75,7 +75,7 @@ def batch_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("group_norm")
 def group_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Group normalisation: each group as one channel is normalised, then scaled by channel."""
+    """Group normalisation: normalise each group as one channel, then scale each channel."""
     x, weight, bias = inputs
     groups, eps = settings["groups"], settings.get("eps", 1e-5)
     channels = shapes[0][0][-1]
@@ -130,7 +130,7 @@ def local_response_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) 
 
 @writer("convlstm")
 def convlstm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
-    """Write a ConvLSTM out step by step."""
+    """Unroll a ConvLSTM step by step."""
     x, h, c, weight_input, weight_state, bias = inputs
     outputs, states = shapes[0], shapes[1]
     steps, channels = outputs[0][1], states[0][-1]
@@ -159,7 +159,7 @@ def convlstm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
 
 
 def weight_side(emit: Emitter, weight: Value) -> int:
-    """Return the side of a square kernel, whose weights are an array of the model."""
+    """Return the side of a square kernel; its weights must be an array of the model."""
     if weight.name not in emit.arrays:
         raise SettingsError("convlstm: expected weights of the model")
     return int(emit.arrays[weight.name].shape[1])
@@ -167,7 +167,7 @@ def weight_side(emit: Emitter, weight: Value) -> int:
 
 @writer("lstm", "gru", "rnn")
 def recurrent(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Any:
-    """LSTM, GRU or RNN over (N, T, C), with the gates in ONNX' order."""
+    """LSTM, GRU or RNN over (N, T, C), with the gates in ONNX's order."""
     lengths = settings.get("lengths")
     x, *states = inputs[: 3 if name == "lstm" else 2]
     weight, state_weight, *rest = inputs[len(states) + 1 :]

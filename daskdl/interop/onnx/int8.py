@@ -1,7 +1,7 @@
 """ONNX nodes of layers with int8 weights: QuantizeLinear and DequantizeLinear around floats (QDQ).
 
-A batch norm behind a convolution becomes a part of its scales, and what bytes are made of is read
-as these stand for it by all who come later: so inference does here, too.
+A batch norm behind a product is merged into the product's scale and bias. All later readers of a
+rounded value get the rounded numbers, as in our own inference.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from daskdl.interop.onnx.operations import writer
 from daskdl.ops.int8 import unpacked
 from daskdl.tensor import Array
 
-#: Operators whose results inference rounds where they are written.
+#: Operators whose results inference stores rounded.
 _ROUNDED = {"Add", "BatchNormalization", "Clip", "Conv", "Gemm", "MatMul", "MaxPool", "Relu"}
 
 
 class Product(NamedTuple):
-    """Weights of a Conv, Gemm or MatMul, which are written when all nodes are known.
+    """Weights of a Conv, Gemm or MatMul, written when all nodes are known.
 
-    ``numbers`` are int8; ``axis`` is that of the results, for which there are a scale and a bias,
-    float32 (out,).
+    ``numbers`` are int8; ``axis`` is their axis of outputs. Scale and bias are float32 (out,).
     """
 
     numbers: Array
@@ -47,7 +46,7 @@ def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("int8_linear")
 def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Write Gemm for a matrix, MatMul and Add otherwise."""
+    """Write Gemm for inputs of two axes, otherwise MatMul and Add."""
     if settings["of_x"] is None:
         raise SettingsError(
             "onnx: expected int8 layers with one scale, found one for each row, which ONNX does "
@@ -65,7 +64,7 @@ def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 
 def finish(emit: Emitter) -> None:
-    """Write the weights of products, with batch norms in them, and join readers of bytes."""
+    """Write the weights of products with merged batch norms; let readers share rounded values."""
     for y, product in emit.products.items():
         (node,) = (n for n in emit.nodes if y in n.output)
         readers = [n for n in emit.nodes if y in n.input]
@@ -94,7 +93,7 @@ def _parts(emit: Emitter, inputs: Any, settings: Any) -> tuple[Value, Array, Arr
 
 
 def _rounded(emit: Emitter, name: str, of_x: tuple[float, int]) -> str:
-    """Return the name of the numbers that the bytes of a value stand for, written once."""
+    """Return the name of a value after quantization and back; written once for each scale."""
     key = name, of_x
     if key not in emit.rounded:
         scale, zero = np.float32(of_x[0]), np.uint8(of_x[1])
@@ -104,7 +103,7 @@ def _rounded(emit: Emitter, name: str, of_x: tuple[float, int]) -> str:
 
 
 def _with_norm(emit: Emitter, product: Product, norm: Any) -> Product:
-    """Return weights with a batch norm in their scale and bias; a negative scale turns them."""
+    """Return weights with a batch norm merged in; a negative factor flips the numbers' sign."""
     factor, shift, mean, variance = (emit.arrays[n].astype(np.float64) for n in norm.input[1:])
     (eps,) = (a.f for a in norm.attribute if a.name == "epsilon")
     by = factor / np.sqrt(variance + eps)
@@ -118,12 +117,12 @@ def _with_norm(emit: Emitter, product: Product, norm: Any) -> Product:
 
 
 def _weights(emit: Emitter, product: Product) -> list[Any]:
-    """Write weights; return the names of what they stand for and of the bias.
+    """Write weights; return the names of their dequantized numbers and of the bias.
 
-    The bias is float32: as whole numbers, of the scale that sums have, it would change results.
+    The bias stays float32: rounded to integers of the sums' scale, it would change results.
     """
     numbers, axis, scale, bias = product
-    # Not shared: onnxruntime without VNNI makes them uint8 for each node, under their names.
+    # Not shared: onnxruntime without VNNI converts them to uint8 per node, under the same names.
     whole = [emit.constant(a, shared=False) for a in (numbers, np.zeros(len(scale), np.int8))]
     name = emit.node("DequantizeLinear", whole[0], scale, whole[1], axis=axis)
     emit.nodes.insert(0, emit.nodes.pop())

@@ -1,4 +1,4 @@
-"""ONNX nodes of operations that move numbers."""
+"""ONNX nodes of operations that move elements: reshape, transpose, concatenate and others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from daskdl.interop.onnx.operations import writer
 
 @writer("reshape")
 def reshape(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Another shape."""
+    """Reshape."""
     target = emit.shape(shapes[0], reshaping=True)
     return Value(emit.node("Reshape", inputs[0], target), len(shapes[0][0]))
 
 
 @writer("transpose")
 def transpose(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Another order of axes."""
+    """Permute axes."""
     x = inputs[0]
     axes = [a % x.ndim for a in settings["axes"]]
     return Value(emit.node("Transpose", x, perm=axes), x.ndim)
@@ -31,7 +31,7 @@ def concatenate(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value
     """Join along an axis."""
     ndim = len(shapes[0][0])
     axis = settings.get("axis", -1) % ndim
-    if all(v.first for v in inputs):  # where the axis is among (N, C, ...)
+    if all(v.first for v in inputs):  # the axis in (N, C, ...)
         there = 1 if axis == ndim - 1 else axis + 1 if axis else 0
         return Value(emit.node("Concat", *(v.name for v in inputs), axis=there), ndim, True)
     return Value(emit.node("Concat", *inputs, axis=axis), ndim)
@@ -100,7 +100,7 @@ def _bounds(part: slice) -> tuple[int, int, int]:
 
 @writer("flip")
 def flip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Turn axes round."""
+    """Reverse axes."""
     axes = settings["axis"]
     axes = (axes,) if isinstance(axes, int) else axes
     ends = ([-1] * len(axes), [-(1 << 62)] * len(axes), axes, [-1] * len(axes))
@@ -109,7 +109,7 @@ def flip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("repeat")
 def repeat(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Write each element several times: a new axis, expanded and joined."""
+    """Repeat each element: tile a new axis and merge it."""
     x, times = inputs[0], settings["times"]
     axis = settings["axis"] % x.ndim
     wide = emit.node("Unsqueeze", x, emit.integers(axis + 1))
@@ -121,7 +121,7 @@ def repeat(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("pad")
 def pad(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Put elements around, or cut them off."""
+    """Pad or crop."""
     before, behind = zip(*settings["widths"], strict=True)
     mode = settings.get("mode", "constant")
     value = np.float32(settings.get("value", 0.0)) if mode == "constant" else None
@@ -131,7 +131,7 @@ def pad(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("space_to_depth", "depth_to_space")
 def blocks(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
-    """Fold blocks of pixels into channels, or back; by shapes, as channels are last."""
+    """Fold blocks of pixels into channels, or back, by Reshape and Transpose."""
     x, block = inputs[0], settings["block"]
     small = shapes[0] if name == "space_to_depth" else settings["given"]
     large = settings["given"] if name == "space_to_depth" else shapes[0]
@@ -153,7 +153,7 @@ def blocks(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) ->
 
 @writer("along")
 def along(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Multiply an axis by a matrix: MatMul from the left where it is the last but one."""
+    """Multiply an axis by a matrix: move the axis to the end, and apply MatMul."""
     x, axis = inputs[0], settings["axis"]
     matrix = np.asarray(settings["matrix"], np.float32)
     order = [*(i for i in range(x.ndim) if i != axis), axis]
@@ -164,7 +164,7 @@ def along(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("topk")
 def topk(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
-    """Return the largest along an axis, and where they are."""
+    """Return the largest or smallest elements along an axis, and their places."""
     x = inputs[0]
     names = emit.node(
         "TopK", x, emit.integers(settings["k"]), results=2, axis=settings.get("axis", -1),

@@ -1,4 +1,4 @@
-"""Nodes and tensors of ONNX files: checked before they are read, put in order, named."""
+"""Check, sort and rename nodes of ONNX files; read tensors after a check of their sizes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from daskdl.nn.operators import KEYS
 from daskdl.nn.operators.shapes import DTYPES, REFUSED
 from daskdl.tensor import Array
 
-#: Attributes of old versions of which one value is known.
+#: Attributes of old versions, with the only supported value.
 _ONLY = {"BatchNormalization.spatial": 1, "Scan.directions": 0}
 
 
 @functools.cache
 def _standard() -> dict[str, frozenset[str]]:
-    """Return the attributes of each operator of the standard, of all versions."""
+    """Return the attributes of each standard operator in all versions."""
     import onnx
 
     attributes: dict[str, set[str]] = collections.defaultdict(set)
@@ -37,7 +37,7 @@ def _standard() -> dict[str, frozenset[str]]:
 
 
 def check_attributes(node: Any, operator: str, where: str) -> None:
-    """Refuse attributes that the operator does not have, or has in another meaning here."""
+    """Refuse attributes that the operator does not have, and unsupported values of old ones."""
     where = f"{where}: node {node.name or next(iter(node.output), '')!r}, {operator}"
     known = KEYS[operator] if operator in KEYS else _standard().get(operator, frozenset())
     check_keys(where, {a.name: a for a in node.attribute}, known)
@@ -52,9 +52,9 @@ def check_attributes(node: Any, operator: str, where: str) -> None:
 
 
 def in_order(nodes: list[Node], known: set[str]) -> list[Node]:
-    """Return nodes, each behind those whose results it reads; in the file's order where it can be.
+    """Return nodes so that each follows its inputs' nodes, otherwise in the file's order.
 
-    What reads a result that nothing computes comes last, and is told by the graph.
+    Nodes in or after a cycle come last; the graph refuses them.
     """
     made = {name for node in nodes for name in node.outputs if name}
     waits = [[n for n in dict.fromkeys(reads(node)) if n in made and n not in known]
@@ -79,7 +79,7 @@ def in_order(nodes: list[Node], known: set[str]) -> list[Node]:
 
 
 def reads(node: Node) -> Iterator[str]:
-    """Yield the names that a node and the bodies in it read."""
+    """Yield the names that a node and its bodies read."""
     yield from node.inputs
     for _, value in node.attributes:
         if isinstance(value, Subgraph):
@@ -89,7 +89,7 @@ def reads(node: Node) -> Iterator[str]:
 
 
 def add_uses(nodes: Any, uses: dict[str, list[tuple[str, int]]]) -> None:
-    """Add which operators read each name, and as which of their inputs."""
+    """Add to each name the operators that read it, and the number of the input."""
     for node in nodes:
         for i, name in enumerate(node.inputs):
             if name:
@@ -107,7 +107,7 @@ def is_filters(shape: tuple[int, ...], uses: list[tuple[str, int]]) -> bool:
 
 
 def free_names(held: dict[str, Any], taken: set[str]) -> dict[str, str]:
-    """Return names for parameters and buffers that are no attributes of a module."""
+    """Return names for parameters and buffers that hide no attributes of a Graph."""
     names, taken = {}, set(taken)
     for name in held:
         names[name] = attribute_name(name, taken)
@@ -131,7 +131,7 @@ def with_names(node: Node, names: dict[str, str]) -> Node:
 
 
 def images_in(inputs: list[Any], nodes: list[Node]) -> tuple[list[Any], list[Node]]:
-    """Let inputs of more than two axes come with their channels last."""
+    """Return inputs and nodes that take inputs of more than two axes with channels last."""
     taken, lead, names = [], [], {}
     for name, dtype, shape in inputs:
         if shape is None or len(shape) < 3:
@@ -154,7 +154,7 @@ _FIELDS = {
 
 
 def dtype_of(number: int, where: str) -> np.dtype[Any]:
-    """Return the dtype of ONNX's number for it; a ModelFileError for those that are refused."""
+    """Return the dtype for ONNX's number; a ModelFileError for unsupported ones."""
     if number not in DTYPES:
         raise ModelFileError(
             f"{where}: numbers of type {REFUSED.get(number, number)} are not supported; those of "
@@ -164,7 +164,7 @@ def dtype_of(number: int, where: str) -> np.dtype[Any]:
 
 
 def shape_of(tensor: Any, where: str) -> tuple[int, ...]:
-    """Return a tensor's shape; a ModelFileError for negative lengths and sizes that overflow."""
+    """Return a tensor's shape; a ModelFileError for negative lengths and too large sizes."""
     shape = tuple(tensor.dims)
     if any(n < 0 for n in shape) or math.prod(shape) >= 1 << 48 or len(shape) > 32:
         raise damaged(where, f"expected lengths of 0 or more, found {shape[:32]}")
@@ -174,8 +174,8 @@ def shape_of(tensor: Any, where: str) -> tuple[int, ...]:
 def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
     """Return a TensorProto's numbers, float16 as float32.
 
-    External data is read in the file's ``folder``, and nowhere else. Raises
-    ModelFileError when type, shape and bytes do not go together.
+    External data must be in the file's ``folder``. Raises ModelFileError when type, shape and
+    bytes do not match.
     """
     where = f"{where}: tensor {tensor.name!r}"
     dtype, shape = _checked(tensor, folder, where)
@@ -199,16 +199,15 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
 
 
 def checked_shape(tensor: Any, folder: Path | None, where: str) -> tuple[int, ...]:
-    """Return a tensor's shape, whose numbers are all there; arguments are those of `to_array`.
+    """Return a tensor's shape, after a check that the file has all its numbers.
 
-    What is made by a shape alone, before the numbers are read, would have any size that a file
-    asks for.
+    Without this check, a file could ask for arrays of any size. Arguments as in `to_array`.
     """
     return _checked(tensor, folder, f"{where}: tensor {tensor.name!r}")[1]
 
 
 def _checked(tensor: Any, folder: Path | None, where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return dtype and shape; a ModelFileError where there are other bytes than they need."""
+    """Return dtype and shape; a ModelFileError if the number of bytes differs."""
     dtype, shape = dtype_of(tensor.data_type, where), shape_of(tensor, where)
     count = math.prod(shape)
     if tensor.data_location == 1:
@@ -235,9 +234,9 @@ def _numbers(tensor: Any, dtype: np.dtype[Any]) -> Any:
 def _place(
     tensor: Any, dtype: np.dtype[Any], count: int, folder: Path | None, where: str
 ) -> tuple[Path, int]:
-    """Return the file beside the model, and where numbers begin; no path leads out of its folder.
+    """Return the path and offset of external data.
 
-    It has as many bytes as they need.
+    Raises ModelFileError for a path outside the model's folder, or too few bytes.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")

@@ -1,4 +1,4 @@
-"""ONNX nodes of the operations of daskdl.ops: general ones, and ones over rows."""
+"""ONNX nodes of operations of daskdl.ops: elementwise, products, reductions, norms."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from daskdl.errors import SettingsError
 from daskdl.interop.onnx.emitter import Emitter, Value
 from daskdl.nn.operators.elementwise import FUNCTIONS
 
-#: Of (emitter, inputs, settings, results' shapes for the two batches): values of the results.
+#: From (emitter, inputs, settings, shapes of results for both batches) to values of the results.
 Writer = Callable[..., Any]
 WRITERS: dict[str, Writer] = {}
 
 
 def writer(*names: str) -> Callable[[Writer], Writer]:
-    """Put a function into the table of operations that can be written."""
+    """Register a function that writes these operations."""
 
     def register(function: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(names, function))
@@ -27,7 +27,7 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 
 
 def _one(emit: Emitter, operator: str, x: Value, *more: Any, **attributes: Any) -> Value:
-    """Write an operator that works element by element, in whatever layout its input has."""
+    """Write an elementwise operator; the result keeps the input's layout."""
     return Value(emit.node(operator, x.name, *more, **attributes), x.ndim, x.first)
 
 
@@ -41,7 +41,7 @@ WRITERS["relu"] = _elementwise("Relu")
 
 @writer("elu", "leaky_relu")
 def slope(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
-    """ELU or leaky ReLU, whose one setting is ONNX' alpha."""
+    """ELU or leaky ReLU; their only setting is ONNX's alpha."""
     operator, default = {"elu": ("Elu", 1.0), "leaky_relu": ("LeakyRelu", 0.2)}[name]
     return _one(emit, operator, inputs[0], alpha=next(iter(settings.values()), default))
 
@@ -68,7 +68,7 @@ WRITERS.update({name: _binary(operator) for name, operator in _BINARY.items()})
 
 @writer("relu6", "hard_tanh", "clip")
 def clip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Clip, of which two activations are cases."""
+    """Clip; ReLU6 and hard tanh are special cases."""
     low, high = settings.get("low"), settings.get("high")
     if not settings:
         low, high = (0.0, 6.0)
@@ -78,7 +78,7 @@ def clip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("gelu")
 def gelu(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Compose GELU of simpler operators: Gelu is of version 20."""
+    """Compose GELU from simpler operators: Gelu needs version 20."""
     x = inputs[0]
     if settings.get("approximate", "none") == "none":
         inner = _one(emit, "Erf", _one(emit, "Mul", x, np.float32(0.5**0.5)))
@@ -98,13 +98,13 @@ def silu(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("hard_sigmoid")
 def hard_sigmoid(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Compute x / 6 + 1 / 2, from 0 to 1."""
+    """Compute x / 6 + 1 / 2, limited to 0 to 1."""
     return _one(emit, "HardSigmoid", inputs[0], alpha=1 / 6, beta=0.5)
 
 
 @writer("prelu")
 def prelu(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """PRelu with a slope for each channel, which is last."""
+    """PRelu with a slope for each channel; channels are last."""
     x, slope = inputs
     return Value(emit.node("PRelu", x, slope), x.ndim)
 
@@ -123,7 +123,7 @@ def power(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("threshold")
 def threshold(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Keep x where above a threshold, a value elsewhere."""
+    """Keep x above a threshold, and use a value elsewhere."""
     x = inputs[0]
     above = emit.node("Greater", x.name, np.float32(settings.get("threshold", 0)))
     kept = emit.node("Where", above, x.name, np.float32(settings.get("value", 0)))
@@ -132,7 +132,7 @@ def threshold(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("where")
 def where(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Choose between two; the condition has been computed outside and is a constant."""
+    """Choose between two; the condition is a constant, computed outside the graph."""
     condition, a, b = inputs
     chosen = emit.node("Cast", condition, to=9)
     return Value(emit.node("Where", chosen, a, b), len(shapes[0][0]))
@@ -140,7 +140,7 @@ def where(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("cast")
 def cast(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Another dtype."""
+    """Convert to another dtype."""
     from onnx import helper
 
     return _one(
@@ -150,7 +150,7 @@ def cast(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("dropout")
 def dropout(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Nothing, in inference."""
+    """Return the input: this is inference."""
     return inputs[0]
 
 
@@ -162,7 +162,7 @@ def matmul(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("linear")
 def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Write Gemm for a matrix, MatMul and Add otherwise."""
+    """Write Gemm for inputs of two axes, otherwise MatMul and Add."""
     x, weight, bias = inputs
     if x.ndim == 2:
         return Value(emit.node("Gemm", x, weight, bias, transB=1), 2)
@@ -190,7 +190,7 @@ def reduce(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) ->
 
 @writer("amax", "amin")
 def extreme(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
-    """Take the largest or smallest along an axis."""
+    """Take the maximum or minimum along an axis."""
     operator = "ReduceMax" if name == "amax" else "ReduceMin"
     axis = emit.integers(settings.get("axis", -1))
     y = emit.node(operator, inputs[0], axis, keepdims=int(settings.get("keepdims", False)))
@@ -206,7 +206,7 @@ def softmax(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -
 
 @writer("cumsum")
 def cumsum(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Add up along an axis."""
+    """Cumulative sum along an axis."""
     flags = {k: int(settings.get(k, False)) for k in ("exclusive", "reverse")}
     return Value(
         emit.node("CumSum", inputs[0], np.int64(settings["axis"]), **flags), inputs[0].ndim
@@ -215,7 +215,7 @@ def cumsum(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("embedding")
 def embedding(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Rows of a table; those of the padding's id are zeros."""
+    """Rows of a table; rows for the padding's id are zeros."""
     table, ids = inputs
     rows = emit.node("Gather", table, ids, axis=0)
     padding = settings.get("padding")
@@ -240,7 +240,7 @@ def layer_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 @writer("normalize")
 def normalize(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
-    """Division of vectors by their length."""
+    """Divide vectors by their Euclidean norm."""
     x = inputs[0]
     squares = emit.node("ReduceSum", emit.node("Mul", x, x), emit.integers(-1), keepdims=1)
     least = np.array(settings.get("eps", 1e-12), np.float32)
@@ -249,7 +249,7 @@ def normalize(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 
 
 def refuse(name: str) -> SettingsError:
-    """Return the error for an operation that nothing is written for."""
+    """Return the error for an operation without a writer."""
     return SettingsError(
         f"operation {name!r} cannot be written as ONNX; those that can are "
         f"{', '.join(sorted(WRITERS))}"

@@ -1,4 +1,4 @@
-"""ONNX files read as :class:`daskdl.nn.Graph`; their bytes are walked through before."""
+"""Read ONNX files as :class:`daskdl.nn.Graph`, after a check of their bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daskdl.interop.onnx.conversion import Conversion
 from daskdl.interop.protobuf import BYTES, Fields, Span
 from daskdl.nn.core.graph import Graph
 
-#: By kind of message: fields that are messages, by the kind these are of.
+#: By kind of message: its fields that are messages, and their kinds.
 _MESSAGES: dict[str, dict[int, str]] = {
     "model": {7: "graph", 8: "other", 14: "other", 20: "training", 25: "function", 26: "other"},
     "training": {1: "graph", 2: "graph", 3: "other", 4: "other"},
@@ -31,20 +31,20 @@ _MESSAGES: dict[str, dict[int, str]] = {
     "shape": {1: "other"},
     "other": {},
 }  # fmt: skip
-#: Packed integers, which take up to eight bytes each once they are read.
+#: Fields of packed integers, each of which takes up to eight bytes of memory.
 _INTEGERS = {("tensor", 1), ("tensor", 5), ("tensor", 7), ("tensor", 11), ("attribute", 8)}
-#: Bytes of memory that a message, a text and a number take.
+#: Bytes of memory for a message, a text and a number.
 _MESSAGE, _TEXT, _NUMBER = 256, 64, 8
 DEEPEST = 60
-#: Versions of the operator set whose differences are known.
+#: Supported versions of the operator set.
 OLDEST, NEWEST = 1, 28
 
 
 def check_bytes(data: bytes, where: str) -> None:
-    """Walk through a file's bytes.
+    """Check a file's bytes before they are parsed.
 
-    Raises ModelFileError when a length goes beyond what holds it, messages lie too deep in each
-    other, or reading would take more than twice the file's size and 40 MB.
+    Raises ModelFileError when a length exceeds its message, messages are nested too deep, or
+    reading would take more than twice the file's size plus 40 MB.
     """
     allowed, cost = 2 * len(data) + 40_000_000, 0
     fields = Fields(data, where, most=allowed)
@@ -71,19 +71,19 @@ def check_bytes(data: bytes, where: str) -> None:
 
 
 def load(path: str | Path, *, channels_last: bool = False) -> Graph:
-    """Read an ONNX file as a graph that predicts, trains and is saved as any module.
+    """Read an ONNX file as a graph; it predicts, trains and saves as any module does.
 
-    Weights of floats become parameters, running statistics of batch normalisation buffers; what
-    sets an operator up, integers and float64 stay constants. Filters lie channels last, as those of
+    Weights of floats become parameters; running statistics of batch normalisation become buffers;
+    settings of operators, integers and float64 stay constants. Filters have channels last, as in
     :class:`daskdl.nn.Conv2d`. float16 is computed in float32. The first axis of inputs is free.
 
     Parameters
     ----------
     path : path
-        Weights in files of their own are read beside it.
+        External weights are read from the same folder.
     channels_last : bool
-        Whether images are taken and given as (N, H, W, C), which the rest of daskdl has; as the
-        file says, usually (N, C, H, W), otherwise.
+        Whether inputs and results are images (N, H, W, C), as in the rest of daskdl; by default as
+        in the file, usually (N, C, H, W).
 
     Raises
     ------
@@ -98,7 +98,7 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
             f"{path}: expected less than 2 GB, protobuf's limit; larger models keep their weights "
             "in files beside it"
         )
-    # Not under a name here: read() drops the bytes as soon as they are parsed.
+    # The bytes have no name here, so that read() can free them as soon as they are parsed.
     return read(path.read_bytes(), str(path), path.parent, channels_last).eval()
 
 

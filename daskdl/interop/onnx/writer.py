@@ -1,4 +1,4 @@
-"""Models written as ONNX files: graphs as they are, others by what they do on two batches."""
+"""Write models as ONNX files: graphs directly, other models by their operations in two runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from daskdl.nn.core.module import Module
 from daskdl.nn.quantized.model import Quantized
 from daskdl.tensor import Tensor
 
-#: The operator set that is written.
+#: Version of the operator set in written files.
 OPSET = 18
-#: They put what they write into the table.
+#: Importing these fills the table of writers.
 TABLES = (images, int8, moving)
 
 
@@ -38,9 +38,9 @@ def save(
 ) -> None:
     """Write a model as ONNX, in inference, for batches of any size.
 
-    A :class:`daskdl.nn.Graph` is written as it is. Any other module is run twice, on random samples
-    in batches of two sizes: what it does by operations of daskdl becomes nodes, what grows with the
-    batch is computed from the input's shape.
+    A :class:`daskdl.nn.Graph` is written directly. Any other module is run twice, on random samples
+    in batches of two sizes: its operations of daskdl become nodes. Lengths that grow with the batch
+    are computed from the input's shape.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ def save(
     path : path
         An existing file is replaced only by a complete one.
     input_shape : sequence of int, or a sequence or mapping of them for several inputs
-        Of one sample, without the batch's axis; not needed for a Graph. A mapping's names are those
-        of the inputs in the file.
+        Shape of one sample, without the batch axis; not needed for a Graph. The names of a mapping
+        become the names of the inputs in the file.
     dtype : str, or one for each input
-        In a mapping inputs that are left out are float32: ``{"ids": "int64"}``.
+        Inputs that a mapping such as ``{"ids": "int64"}`` leaves out are float32.
     channels_first : bool
-        Whether inputs of images are (N, C, H, W) in the file; (N, H, W, C) as here, otherwise.
+        Whether images are inputs (N, C, H, W) in the file; by default (N, H, W, C), as in daskdl.
 
     Raises
     ------
     SettingsError
-        When the model does something that ONNX has no operator for, or what it does depends on the
-        numbers it is given.
+        When an operation of the model cannot be written as ONNX, or its operations depend on the
+        values of its inputs.
     MissingExtraError
         Without the package ``onnx``.
     """
@@ -141,7 +141,7 @@ def _dtypes(dtype: Any, names: Sequence[str], count: int) -> list[str]:
 
 
 class _Writing:
-    """One model's values by the tensors and arrays that hold them, in each of the two runs."""
+    """Values of one model, by the ids of tensors and arrays that hold them in each run."""
 
     def __init__(self, emit: Emitter, model: Module) -> None:
         self.emit, self.model = emit, model
@@ -158,7 +158,7 @@ class _Writing:
     def traced(
         self, runs: list[Trace], dtypes: Sequence[str], channels_first: bool, names: Sequence[str]
     ) -> tuple[list[Any], list[Any]]:
-        """Write what was done in both runs; return the graph's inputs and outputs."""
+        """Write the operations of both runs; return the graph's inputs and outputs."""
         from onnx import helper
 
         emit, inputs = self.emit, []
@@ -222,7 +222,7 @@ class _Writing:
         )
 
     def _value(self, a: Any, b: Any) -> Value:
-        """Return the input's graph value, recorded by both traces."""
+        """Return the value of an operation's input, ``a`` and ``b`` in the two runs."""
         first, second = self.known
         for key_a, key_b in ((id(a), id(b)), (id(_data(a)), id(_data(b)))):
             if key_a in first and key_b in second and first[key_a] == second[key_b]:

@@ -1,4 +1,4 @@
-"""Models that look at their integers themselves, written by hand: the others are traced."""
+"""ONNX writers for models that read integer inputs outside operations; others are traced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _ends(
 
 
 def ncf(emit: Emitter, model: Any, held: dict[str, Value], shapes: Any) -> Any:
-    """NeuMF: pairs (N, 2) of a user's and an item's number."""
+    """NeuMF: pairs (N, 2) of a user's id and an item's id."""
     users, items = (Value(emit.node("Gather", "pairs", np.int64(i), axis=1), 1) for i in (0, 1))
     tables = {
         name: embedding(emit, (held[f"{name}.weight"], ids), {}, [((2, 1),) * 2])
@@ -48,7 +48,7 @@ def _linear(
 
 
 def text(emit: Emitter, model: Any, held: dict[str, Value], shapes: Any) -> Any:
-    """TextClassifier: ids (N, T); what lies behind the last that is not 0 is not read."""
+    """TextClassifier: ids (N, T); zeros at the end are not read."""
     filled = emit.node("Cast", emit.node("Not", emit.node("Equal", "ids", np.int64(0))), to=7)
     steps = emit.node("Shape", "ids", start=1, end=2)
     count = emit.node("Squeeze", steps, emit.integers(0))

@@ -1,4 +1,4 @@
-"""TensorFlow's frozen graphs (.pb) read as :class:`daskdl.nn.Graph`."""
+"""Read TensorFlow's frozen graphs (.pb) as :class:`daskdl.nn.Graph`."""
 
 from daskdl.interop.tensorflow.reader import load as load
 

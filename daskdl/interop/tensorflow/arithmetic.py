@@ -1,4 +1,4 @@
-"""TensorFlow's arithmetic: functions of numbers, products, reductions."""
+"""TensorFlow's arithmetic: elementwise functions, products, reductions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daskdl.interop.layer import clipped, operator_of
 from daskdl.interop.tensorflow.images import into_convolution
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, operator
 
-#: Functions of each number that ONNX calls by the same name.
+#: Elementwise functions with the same name in ONNX.
 _SAME = (
     "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Round",
     "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
@@ -27,7 +27,7 @@ _REDUCTIONS = ("Max", "Mean", "Min", "Prod", "Sum")
 @operator("Identity", "StopGradient", "CheckNumerics", "Snapshot", "PreventGradient",
           "PlaceholderWithDefault")  # fmt: skip
 def identity(call: Call) -> Given:
-    """Return the input itself."""
+    """Return the input."""
     return call.given[0] if call.is_array(0) else call.x
 
 
@@ -38,13 +38,13 @@ TABLE["LeakyRelu"] = operator_of("LeakyRelu", alpha=("alpha", 0.2))
 
 @operator("Relu6")
 def relu6(call: Call) -> Value:
-    """Bound numbers by 0 and 6."""
+    """Limit numbers to 0 to 6."""
     return clipped(call, 0, 6)
 
 
 @operator("Rsqrt", "Square")
 def power(call: Call) -> Value:
-    """Compute one over the root, or the square."""
+    """Compute 1 / sqrt(x), or the square."""
     x = call.x
     if call.kind == "Square":
         return call.result("Mul", x.name, x.name)
@@ -60,7 +60,7 @@ def squared_difference(call: Call) -> Value:
 
 @operator(*_TWO)
 def binary(call: Call) -> Value:
-    """Compute an operator of two values; numbers added to a convolution become its bias."""
+    """Compute an operator of two values; a constant added to a convolution becomes its bias."""
     a, b = call.x, call.value(1)
     if _TWO[call.kind] == "Add" and a.second and call.is_array(1):
         bias = call.array(1, "a bias")
@@ -72,14 +72,14 @@ def binary(call: Call) -> Value:
 
 @operator("AddN")
 def total(call: Call) -> Value:
-    """Add several values up."""
+    """Add several values."""
     values = [call.value(i) for i in range(len(call.given))] or [call.x]
     return functools.reduce(lambda a, b: call.build.broadcast(a, b, "Add", call.name), values)
 
 
 @operator("MatMul", "BatchMatMul", "BatchMatMulV2")
 def matmul(call: Call) -> Value:
-    """Multiply matrices, either of them transposed or not."""
+    """Multiply matrices; either may be transposed."""
     a = call.plain()
     if call.is_array(1) and call.array(1, "weights").dtype.kind == "f":
         b = Value(call.weights(1, "weights"), call.array(1, "weights").ndim)
@@ -123,7 +123,7 @@ def softmax(call: Call) -> Value:
 
 @operator("ArgMax", "ArgMin")
 def argmax(call: Call) -> Value:
-    """Say where the largest, or smallest, number along an axis is."""
+    """Return the place of the maximum or minimum along an axis."""
     (axis,) = call.integers(1, "an axis")
     x = call.plain()
     rank = None if x.rank is None else x.rank - 1
@@ -132,7 +132,7 @@ def argmax(call: Call) -> Value:
 
 @operator("Cast")
 def cast(call: Call) -> Value:
-    """Return another dtype."""
+    """Convert to another dtype."""
     from daskdl.nn.operators.shapes import DTYPES
 
     dtype = call.node.dtype("DstT")

@@ -1,4 +1,4 @@
-"""The nodes of a GraphDef, their attributes and tensors, out of a file's bytes."""
+"""Read the nodes of a GraphDef, their attributes and tensors, from a file's bytes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.protobuf import BYTES, VARINT, Fields, Span, signed
 from daskdl.tensor import Array
 
-#: TensorFlow's numbers of dtypes, and the field of a TensorProto that has numbers one by one.
+#: By TensorFlow's number: the dtype, and the field of a TensorProto for unpacked numbers.
 DTYPES: dict[int, tuple[str, int]] = {
     1: ("<f4", 5), 2: ("<f8", 6), 3: ("<i4", 7), 4: ("|u1", 7), 5: ("<i2", 7), 6: ("|i1", 7),
     9: ("<i8", 10), 10: ("|b1", 11), 19: ("<f2", 13), 22: ("<u4", 16), 23: ("<u8", 17),
 }  # fmt: skip
-#: Nodes of a file, inputs and attributes of a node, at most.
+#: Largest number of nodes in a file, and of inputs or attributes of a node.
 _MOST, _PARTS = 25_000, 2_000
 
 
 @dataclass
 class NodeDef:
-    """One node: what it computes, of what, and where the file has its settings."""
+    """One node: its operator, its inputs, and the places of its settings in the file."""
 
     name: str
     operator: str
@@ -42,10 +42,10 @@ class NodeDef:
         raise ModelFileError(f"{self.place}: {sentence}")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute: text, a number (of a bool and a dtype, too), integers or a shape.
+        """Return an attribute: text, a number (also for a bool or dtype), integers or a shape.
 
-        A shape has None where a length is not known, and is the default if nothing of it is; a
-        tensor is its place in the file.
+        Unknown lengths of a shape are None; a shape of unknown rank is the default. A tensor is its
+        place in the file.
         """
         fields = self.fields
         for number, wire, value in fields.of(self.attributes.get(name, Span(0, 0))):
@@ -66,17 +66,17 @@ class NodeDef:
         return default
 
     def dtype(self, name: str = "dtype") -> np.dtype[Any]:
-        """Return a dtype, float32 by default."""
+        """Return an attribute that is a dtype, by default float32."""
         return np.dtype(self.kind(self.get(name, 1))[0])
 
     def kind(self, number: int) -> tuple[str, int]:
-        """Return the dtype and the field of TensorFlow's number for a dtype."""
+        """Return the dtype and the field for TensorFlow's number of a dtype."""
         if number not in DTYPES:
             self.fail(f"numbers of TensorFlow's type {number} are not supported")
         return DTYPES[number]
 
     def tensor(self) -> Array:
-        """Return the node's array, a view of the file's bytes where it can be."""
+        """Return the node's array, if possible a view of the file's bytes."""
         span = self.get("value")
         if not isinstance(span, Span):
             self.fail("expected numbers, found none")
@@ -84,7 +84,7 @@ class NodeDef:
 
 
 def read(data: bytes, where: str) -> list[NodeDef]:
-    """Return the nodes of a file; raise ModelFileError when it is damaged, or no frozen graph."""
+    """Return the nodes of a file; a ModelFileError if it is damaged, or no frozen graph."""
     fields = Fields(data, where, most=2_000_000)
     nodes: list[NodeDef] = []
     for number, wire, value in fields.of():
@@ -126,7 +126,7 @@ def _node(fields: Fields, span: Span) -> NodeDef:
 
 
 def _shape(fields: Fields, span: Span) -> list[int] | None:
-    """Return lengths, -1 for any; None for a shape that is not known at all."""
+    """Return lengths, -1 for unknown ones; None for a shape of unknown rank."""
     lengths: list[int] = []
     for number, wire, value in fields.of(span):
         if number == 3 and wire == VARINT and value:
@@ -175,7 +175,7 @@ def _tensor(node: NodeDef, span: Span) -> Array:
 
 
 def _numbers(node: NodeDef, pieces: list[tuple[int, int, Any]], kind: np.dtype[Any]) -> Array:
-    """Return numbers that a TensorProto has one by one, or packed."""
+    """Return the numbers of a TensorProto's field, single or packed."""
     fields, parts = node.fields, []
     for _, wire, value in pieces:
         if kind.kind == "f" and kind.itemsize > 2:
@@ -192,7 +192,7 @@ def _numbers(node: NodeDef, pieces: list[tuple[int, int, Any]], kind: np.dtype[A
 
 
 def _repeated(node: NodeDef, flat: Array, count: int, lengths: list[int]) -> Array:
-    """Return a tensor of which a file has the first numbers, the last of which stands for more."""
+    """Return a tensor from its first numbers in the file; the last one repeats up to its size."""
     if count > max(1 << 16, len(node.fields.data) // 4) or flat.size > count:
         node.fail(f"expected {count} numbers for shape {lengths}, found {flat.size}")
     last = flat[-1] if flat.size else 0

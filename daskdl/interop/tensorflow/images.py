@@ -1,4 +1,4 @@
-"""TensorFlow's operators of images: convolutions, pooling, normalisation, resizing."""
+"""TensorFlow's operators on images: convolutions, pooling, normalisation, resizing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from daskdl.interop.tensorflow.graphdef import NodeDef
 from daskdl.interop.tensorflow.net import Call, operator
 from daskdl.tensor import Array
 
-#: Patterns of nodes: an operator and its inputs. A word stands for any node, which is the same one
-#: wherever the word comes; in capitals for a constant.
+#: Patterns of nodes: an operator and its inputs. A word matches any node, the same one at each
+#: occurrence; a word in capitals matches a constant.
 _SHIFTS = (("Sub", "BETA", ("Mul", "MEAN", "s")), ("Mul", ("Neg", "MEAN"), "s"))
 _ROOT = ("Rsqrt", ("Add", "VARIANCE", "EPS"))
 _SCALES = (("Mul", _ROOT, "GAMMA"), _ROOT)
 _ALIASES = ("Identity", "Const")
-#: The operator that stands for these nodes, and its inputs; gamma and beta may be left out.
+#: The operator that replaces these nodes, and its inputs; gamma and beta may be missing.
 NORMALISATION = "batch normalisation"
 _INPUTS = ("x", "MEAN", "VARIANCE", "EPS", "GAMMA", "BETA")
 
 
 def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> NodeDef | None:
-    """Return one node for those of a normalisation whose last addition this is, or None.
+    """Return one node for a normalisation that ends with this addition, or None.
 
-    ``tf.nn.batch_normalization`` makes seven of ``x * s + (beta - mean * s)``, with
-    ``s = gamma / sqrt(variance + eps)``; gamma and beta may be left out.
+    ``tf.nn.batch_normalization`` writes seven nodes for ``x * s + (beta - mean * s)``, with
+    ``s = gamma / sqrt(variance + eps)``; gamma and beta may be missing.
     """
     for shift, scale in itertools.product(_SHIFTS, _SCALES):
         for words in _matches(("Add", ("Mul", "x", "s"), shift), node.name, nodes, {}):
@@ -40,7 +40,7 @@ def recognised(node: NodeDef, nodes: Mapping[str, NodeDef]) -> NodeDef | None:
 def _matches(
     pattern: Any, name: str, nodes: Mapping[str, NodeDef], words: dict[str, str]
 ) -> Iterator[dict[str, str]]:
-    """Yield names by the words of a pattern, for each way in which it fits a node."""
+    """Yield node names by the words of a pattern, for each way in which it matches a node."""
     if isinstance(pattern, str):
         if words.get(pattern, name) == name and (pattern.islower() or _constant(name, nodes)):
             yield {**words, pattern: name}
@@ -58,7 +58,7 @@ def _matches(
 
 
 def _constant(name: str, nodes: Mapping[str, NodeDef]) -> bool:
-    """Whether a name is a constant, or one read through an Identity."""
+    """Whether a name is a constant, or the Identity of one."""
     for _ in range(8):
         node = nodes.get(name)
         if node is None or node.operator not in _ALIASES:
@@ -71,7 +71,7 @@ def _constant(name: str, nodes: Mapping[str, NodeDef]) -> bool:
     return False
 
 
-#: By operator: ONNX' name, how filters are turned, and which input is convolved.
+#: By operator: ONNX's name, the conversion of filters, and the number of the input to convolve.
 _CONVOLUTIONS = {
     "Conv2D": ("Conv", filters_second, 0),
     "DepthwiseConv2dNative": ("Conv", depthwise, 0),
@@ -81,9 +81,9 @@ _CONVOLUTIONS = {
 
 @operator(*_CONVOLUTIONS)
 def conv(call: Call) -> Value:
-    """Convolve with filters (H, W, in, out), or each channel with its own (H, W, C, multiplier).
+    """Convolve with filters (H, W, in, out); depthwise ones are (H, W, C, multiplier).
 
-    Of Conv2DBackpropInput each pixel adds its filter, (H, W, out, in), to the result.
+    Conv2DBackpropInput is a transposed convolution with filters (H, W, out, in).
     """
     name, turn, place = _CONVOLUTIONS[call.kind]
     filters = call.array(1, "filters")
@@ -100,7 +100,7 @@ def conv(call: Call) -> Value:
 
 @operator("BiasAdd")
 def bias_add(call: Call) -> Value:
-    """Add a number to each channel; a convolution before it takes it as its bias."""
+    """Add a number to each channel; it becomes the bias of a convolution before it."""
     x = call.image(0) if call.first_of("images") else call.x
     bias = call.array(1, "a bias")
     if x.second:
@@ -112,7 +112,7 @@ def bias_add(call: Call) -> Value:
 
 
 def into_convolution(call: Call, x: Value, bias: Array) -> Value | None:
-    """Return the result of a convolution that takes the bias, if nothing else reads it."""
+    """Return the result of a convolution with this bias; None if other nodes read it."""
     build = call.build
     if not build.nodes or bias.ndim != 1 or call.net.uses.get(call.names[0], 0) > 1:
         return None
@@ -138,7 +138,7 @@ def fused_batch_norm(call: Call) -> list[Value]:
 
 
 def _statistics(call: Call, first: int) -> tuple[str, str]:
-    """Add the mean, which is input ``first``, and the variance behind it; return their names."""
+    """Add the mean, input ``first``, and the variance, the next input; return their names."""
     mean, variance = (
         call.build.buffer(call.names[i], call.array(i, "statistics")) for i in (first, first + 1)
     )
@@ -147,7 +147,7 @@ def _statistics(call: Call, first: int) -> tuple[str, str]:
 
 @operator(NORMALISATION)
 def arithmetic_batch_norm(call: Call) -> Value:
-    """Normalise by running statistics, where seven nodes did."""
+    """Normalise by running statistics, in place of seven nodes."""
     mean, variance, eps = (call.array(i, "statistics") for i in (1, 2, 3))
     if mean.ndim != 1 or variance.shape != mean.shape or eps.size != 1:
         call.fail(f"expected statistics of channels, found {mean.shape}, {variance.shape}")
@@ -159,7 +159,7 @@ def arithmetic_batch_norm(call: Call) -> Value:
 
 @operator("BatchNormWithGlobalNormalization")
 def old_batch_norm(call: Call) -> Value:
-    """Normalise by running statistics, as the first versions had it."""
+    """Normalise by running statistics, as in the first versions of TensorFlow."""
     statistics, bias = _statistics(call, 1), call.weights(3, "a bias")
     scales = call.flag("scale_after_normalization", True)
     scale = call.weights(4, "a scale") if scales else ""
@@ -169,7 +169,7 @@ def old_batch_norm(call: Call) -> Value:
 
 @operator("MaxPool", "AvgPool")
 def pool(call: Call) -> Value:
-    """Take the largest number or the mean of windows."""
+    """Take the maximum or the mean of windows."""
     name = "MaxPool" if call.kind == "MaxPool" else "AveragePool"
     return call.done(
         call.build.pooled(
@@ -181,7 +181,7 @@ def pool(call: Call) -> Value:
 
 @operator("LRN")
 def local_response(call: Call) -> Value:
-    """Divide by a power of the squares of the channels around."""
+    """Local response normalisation across channels."""
     size = 2 * call.integer("depth_radius", 5, 0, 2047) + 1
     x = call.build.second(call.x)
     return call.build.made(
@@ -193,7 +193,7 @@ def local_response(call: Call) -> Value:
 
 @operator("ResizeBilinear", "ResizeNearestNeighbor")
 def resize(call: Call) -> Value:
-    """Make images of another size."""
+    """Resize images."""
     size = call.integers(1, "a size")
     if len(size) != 2 or not all(1 <= n <= 1 << 14 for n in size):
         call.fail(f"expected rows and columns from 1 to 16384, found {size}")

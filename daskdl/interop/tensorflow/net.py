@@ -1,4 +1,4 @@
-"""A call of an operator of TensorFlow: its node's inputs and settings, and the nodes it adds."""
+"""A node of TensorFlow: its inputs and settings, and the nodes that it adds to the graph."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from daskdl.interop.tensorflow.graphdef import NodeDef
 from daskdl.nn.core.nodes import FEW
 from daskdl.tensor import Array
 
-#: A result, or an array that the file holds.
+#: A result, or an array in the file.
 Given = Value | Array
 
 
 class Net:
-    """The graph while it is read: ``uses`` counts the readers of a result, by the file's names."""
+    """The graph while it is built; ``uses`` counts the readers of a result by its file name."""
 
     def __init__(self) -> None:
         self.build = LastBuilder()
@@ -26,7 +26,7 @@ class Net:
         self._weights: dict[tuple[int, str], tuple[Array, str]] = {}
 
     def held(self, array: Array, name: str, change: Callable[[Array], Array] | None = None) -> str:
-        """Return the name of weights in the graph, added once; filters turn to channels last."""
+        """Add weights to the graph once; return their name. ``change`` converts filters."""
         key = id(array), "" if change is None else change.__name__
         if key not in self._weights:
             floats = array.astype(np.float32, copy=False)
@@ -43,13 +43,13 @@ class Net:
             return given
         if given.dtype.kind == "f" and given.size > FEW:
             return Value(self.held(given, name), given.ndim)
-        # Floats are float32, and int32 int64, as shapes and places are in graphs.
+        # Floats become float32, and integers int64, the dtype of shapes and places in graphs.
         dtype = {"f": "float32", "i": "int64"}.get(given.dtype.kind, given.dtype.name)
         return Value(self.build.constant(given, dtype), given.ndim)
 
 
 class Call(Base):
-    """One node of the file, and what it is given in its inputs' order."""
+    """One node of the file, with its inputs in order."""
 
     def __init__(self, net: Net, node: NodeDef, given: list[Given], names: list[str]) -> None:
         super().__init__(node.place, node.name, node.operator, net.build, [], node, {})
@@ -65,33 +65,33 @@ class Call(Base):
         return self.net.value(self._input(i), self.names[i])
 
     def plain(self, i: int = 0) -> Value:
-        """Return an input with its axes as the file has them."""
+        """Return an input in the file's layout."""
         return self.build.last(self.value(i))
 
     def weights(self, i: int, what: str, change: Callable[[Array], Array] | None = None) -> str:
-        """Add an input that the file holds as numbers to the weights; return its name."""
+        """Add an input that is an array of the file to the weights; return its name."""
         return self.net.held(self.array(i, what), self.names[i], change)
 
     def shaped(self, operator: str, *inputs: str, rank: int | None, **attributes: Any) -> Value:
-        """Add the node whose result is the call's, with as many axes as are known."""
+        """Add the call's last node; return its result, with its number of axes if known."""
         return Value(self.build.node(operator, *inputs, name=self.name, **attributes), rank)
 
     def array(self, i: int, what: str) -> Array:
-        """Return an input that the file holds as numbers."""
+        """Return an input that must be an array of the file."""
         array = self._input(i)
         if isinstance(array, Value):
             self.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
         return array
 
     def integers(self, i: int, what: str) -> tuple[int, ...]:
-        """Return integers that the file holds, a single one too."""
+        """Return an input that must be integers of the file, or a single one."""
         array = self.array(i, what)
         if array.dtype.kind not in "iu" or array.size > 64:
             self.fail(f"expected integers as {what}, found {array.dtype} of {array.shape}")
         return tuple(int(n) for n in array.reshape(-1))
 
     def is_array(self, i: int) -> bool:
-        """Whether the file holds an input as numbers."""
+        """Whether an input is an array of the file."""
         return i < len(self.given) and not isinstance(self.given[i], Value)
 
     def _input(self, i: int) -> Given:
@@ -107,18 +107,18 @@ class Call(Base):
         return data_format == "NCHW"
 
     def image(self, i: int) -> Value:
-        """Return an input (N, H, W, C) or (N, C, H, W), with its channels second."""
+        """Return an input (N, H, W, C) or (N, C, H, W) with its channels second."""
         value = self.value(i)
         if not self.first_of("images"):
             return self.build.second(value)
         return self.build.last(value)._replace(second=True)
 
     def done(self, value: Value) -> Value:
-        """Return a result of images as the node has it."""
+        """Return a result of images in the node's layout."""
         return value._replace(second=False) if self.first_of("images") else value
 
     def pair(self, name: str) -> tuple[int, int]:
-        """Return a setting of rows and columns out of one of all four axes."""
+        """Return the rows and columns of a setting for all four axes."""
         numbers = self.setting(name, (1, 1, 1, 1))
         rows, columns = (2, 3) if self.first_of("images") else (1, 2)
         if len(numbers) != 4 or any(
@@ -142,7 +142,7 @@ class Call(Base):
         return above, left, below, right
 
 
-#: Functions of a Call that add its nodes, and return what is given on, or a list of that.
+#: Functions that add the nodes of a Call, and return its result or a list of results.
 TABLE = Table()
-#: Decorator of such a function: puts it into the table, under its operators' names.
+#: Decorator that registers such a function for its operators.
 operator = TABLE.of

@@ -1,4 +1,4 @@
-"""Frozen graphs of TensorFlow as :class:`daskdl.nn.Graph`."""
+"""Read frozen graphs of TensorFlow as :class:`daskdl.nn.Graph`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from daskdl.interop.tensorflow.images import recognised
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
 from daskdl.nn.core.graph import Graph
 
-#: They put their operators into the table when they are imported.
+#: Importing these fills the table of operators.
 FAMILIES = (arithmetic, images, shaping)
 _INPUTS = ("Placeholder", "DecodeJpeg", "DecodePng", "DecodeImage", "IteratorGetNext")
-#: What is no result of a network, though nobody reads it.
+#: Operators that are no outputs of a network, though no node reads them.
 _ASIDE = (*_INPUTS, "Const", "NoOp", "Assert", "PlaceholderWithDefault")
 
 
@@ -31,20 +31,20 @@ def load(
     outputs: Sequence[str] = (),
     channels_last: bool = True,
 ) -> Graph:
-    """Read a frozen graph as a graph that predicts, trains and is saved as any module.
+    """Read a frozen graph as a graph; it predicts, trains and saves as any module does.
 
-    Images are (N, H, W, C), as TensorFlow has them. Constants of floats become parameters, running
-    statistics of batch normalisation buffers. The first axis of inputs is free.
+    Images are (N, H, W, C), as in TensorFlow. Constants of floats become parameters; running
+    statistics of batch normalisation become buffers. The first axis of inputs is free.
 
     Parameters
     ----------
     path : path
         A ``.pb`` with variables as constants.
     inputs : sequence of str
-        Names of nodes that are given to the network; the placeholders, otherwise. Pictures that a
-        graph decodes or prepares itself can so be given as numbers.
+        Names of nodes that become inputs; by default the placeholders. Name the node behind the
+        decoding or preparation of pictures to pass arrays instead.
     outputs : sequence of str
-        Names of nodes whose results are asked for; all that no node reads, otherwise.
+        Names of nodes whose results are returned; by default all that no node reads.
     channels_last : bool
         Must be True.
 
@@ -71,7 +71,7 @@ def from_bytes(
 
 
 class _Reading:
-    """Nodes by their names, those that are needed in an order in which each finds its inputs."""
+    """Nodes by name, and the results of nodes that were translated."""
 
     def __init__(
         self, nodes: list[NodeDef], where: str, inputs: Sequence[str], outputs: Sequence[str]
@@ -123,7 +123,7 @@ class _Reading:
         return [] if self._is_input(node) else filter(None, node.inputs)
 
     def _ordered(self) -> list[NodeDef]:
-        """Return the nodes that the outputs need, each behind those that it reads."""
+        """Return the nodes that the outputs need, each after its inputs."""
         order: list[NodeDef] = []
         state: dict[str, int] = {}
         stack = [(name, False) for name in reversed(self.outputs)]

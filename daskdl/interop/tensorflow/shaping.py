@@ -1,4 +1,4 @@
-"""TensorFlow's operators of shapes and places."""
+"""TensorFlow's operators that reshape, join, split and index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _END = (1 << 31) - 1
 
 @operator("Reshape")
 def reshape(call: Call) -> Value:
-    """Give another shape; -1 is what is left."""
+    """Reshape; a length of -1 is inferred."""
     x, build = call.plain(), call.build
     if call.is_array(1):
         lengths = call.integers(1, "a shape")
@@ -25,7 +25,7 @@ def reshape(call: Call) -> Value:
 
 @operator("Squeeze")
 def squeeze(call: Call) -> Value:
-    """Leave out axes of one element."""
+    """Remove axes of one element."""
     axes = call.setting("squeeze_dims") or call.setting("axis", ())
     x, build = call.x, call.build
     if x.second and x.rank == 4 and sorted(a % 4 for a in axes) == [1, 2]:
@@ -38,7 +38,7 @@ def squeeze(call: Call) -> Value:
 
 @operator("ExpandDims")
 def expand_dims(call: Call) -> Value:
-    """Put in an axis of one element."""
+    """Insert an axis of one element."""
     x = call.plain()
     axis = call.integers(1, "an axis")[0]
     rank = None if x.rank is None else x.rank + 1
@@ -47,7 +47,7 @@ def expand_dims(call: Call) -> Value:
 
 @operator("Transpose")
 def transpose(call: Call) -> Value:
-    """Put the axes into another order."""
+    """Permute axes."""
     order = call.integers(1, "an order of axes")
     if sorted(order) != list(range(len(order))):
         call.fail(f"expected each axis once, found {order}")
@@ -80,7 +80,7 @@ def pack(call: Call) -> Value:
 
 @operator("Split", "SplitV")
 def split(call: Call) -> list[Value]:
-    """Cut along an axis into parts."""
+    """Split along an axis."""
     even = call.kind == "Split"
     x = call.plain(1 if even else 0)
     axis = call.integers(0 if even else 2, "an axis")[0]
@@ -97,7 +97,7 @@ def split(call: Call) -> list[Value]:
 
 @operator("Pad", "PadV2", "MirrorPad")
 def pad(call: Call) -> Value:
-    """Put elements around."""
+    """Pad."""
     widths = call.array(1, "widths")
     if widths.ndim != 2 or widths.shape[1] != 2 or widths.size > 32 or widths.dtype.kind != "i":
         call.fail(f"expected two widths for each axis, found {widths.shape}")
@@ -118,7 +118,7 @@ def pad(call: Call) -> Value:
 
 @operator("Slice")
 def slices(call: Call) -> Value:
-    """Take a part, given by where it begins and its lengths; -1 goes to the end."""
+    """Take a part, given by its start and lengths; a length of -1 goes to the end."""
     start, size = call.integers(1, "a start"), call.integers(2, "lengths")
     if len(start) != len(size):
         call.fail(f"expected as many starts as lengths, found {start} and {size}")
@@ -130,7 +130,7 @@ def slices(call: Call) -> Value:
 
 @operator("StridedSlice")
 def strided_slice(call: Call) -> Value:
-    """Take parts of axes, and single elements of some."""
+    """Take slices along axes, and single elements of some."""
     start, stop, step = (call.integers(i, "a place") for i in (1, 2, 3))
     masks = {
         name: call.integer(f"{name}_mask", 0)
@@ -167,7 +167,7 @@ def shape(call: Call) -> Value:
 
 @operator("Fill")
 def fill(call: Call) -> Value:
-    """Return an array of one number."""
+    """Return an array filled with one number."""
     target = call.build.node("Cast", call.x.name, to=7)
     return call.shaped("Expand", call.value(1).name, target, rank=None)
 
@@ -184,7 +184,7 @@ def tile(call: Call) -> Value:
 
 @operator("Gather", "GatherV2")
 def gather(call: Call) -> Value:
-    """Take elements of an axis by their numbers."""
+    """Take elements along an axis by index."""
     axis = call.integers(2, "an axis")[0] if len(call.given) > 2 else 0
     table, ids = call.plain(), call.plain(1)
     ranks = table.rank, ids.rank
@@ -203,7 +203,7 @@ def blocks(call: Call) -> Value:
 
 
 def constant(call: Call) -> Array:
-    """Return the numbers that the node holds."""
+    """Return the node's array."""
     return call.node.tensor()
 
 

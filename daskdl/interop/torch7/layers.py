@@ -1,4 +1,4 @@
-"""Torch7's modules: those that hold others, those that take tables of values, and layers."""
+"""Torch7's modules: containers, modules of tables of values, and layers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def sequential(of: Module) -> Given:
 
 @module("ConcatTable")
 def concat_table(of: Module) -> Given:
-    """Give each module the same, and return a table of their results."""
+    """Pass the input to each module, and return a table of their results."""
     return [child.run(of.input) for child in of.children()]
 
 
 @module("ParallelTable")
 def parallel_table(of: Module) -> Given:
-    """Give each module one value of a table."""
+    """Pass one value of a table to each module."""
     children, values = of.children(), of.several()
     if len(children) != len(values):
         of.fail(f"expected {len(children)} values, found {len(values)}")
@@ -49,7 +49,7 @@ def parallel_table(of: Module) -> Given:
 
 @module("Concat", "DepthConcat")
 def concat(of: Module) -> Given:
-    """Give each module the same, and join their results along an axis."""
+    """Pass the input to each module, and join their results along an axis."""
     if of.kind == "DepthConcat":
         of.fail("results of different sizes are not supported")
     of.input = [child.run(of.input) for child in of.children()]
@@ -69,7 +69,7 @@ def join_table(of: Module) -> Given:
 
 @module(*_TABLES)
 def elementwise_table(of: Module) -> Given:
-    """Add, multiply and the like the values of a table."""
+    """Combine the values of a table by addition, multiplication and the like."""
     values = [of.one(value) for value in of.several()]
     operator = _TABLES[of.kind]
     return functools.reduce(lambda a, b: of.result(operator, a.name, b.name, like=a), values)
@@ -88,7 +88,7 @@ def select_table(of: Module) -> Given:
 
 @module("FlattenTable")
 def flatten_table(of: Module) -> Given:
-    """Take the values of tables in tables, as one table."""
+    """Flatten nested tables to one table."""
     values: list[Value] = []
     waiting = [of.input]
     while waiting:
@@ -103,7 +103,7 @@ def flatten_table(of: Module) -> Given:
 @module("Identity", "Copy", "Contiguous", "TotalVariation", "ContentLoss", "StyleLoss",
         "GradientReversal", "L1Penalty")  # fmt: skip
 def identity(of: Module) -> Given:
-    """Return the value itself."""
+    """Return the input."""
     return of.input
 
 
@@ -125,9 +125,9 @@ def _pair(of: Module, name: str, default: int | None, least: int = 0) -> tuple[i
 @module("SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution",
         "SpatialConvolutionLocal", "SpatialFullConvolution")  # fmt: skip
 def conv(of: Module) -> Given:
-    """Convolve with filters (out, in / groups, rows, columns), which some files have flat.
+    """Convolve with filters (out, in / groups, rows, columns); some files have them flat.
 
-    SpatialFullConvolution lets each pixel add its filter, (in, out, rows, columns), to the result.
+    SpatialFullConvolution is a transposed convolution with filters (in, out, rows, columns).
     """
     x = _images(of)
     if of.kind == "SpatialConvolutionLocal":
@@ -148,7 +148,7 @@ def conv(of: Module) -> Given:
 
 @module("Linear")
 def linear(of: Module) -> Given:
-    """Multiply with a matrix (out, in)."""
+    """Multiply by a matrix (out, in)."""
     weight = of.needed("weight")
     if weight.ndim != 2 or of.rank != 2:
         of.fail(f"expected samples of numbers and a matrix, found {of.rank} axes, {weight.shape}")
@@ -158,7 +158,7 @@ def linear(of: Module) -> Given:
 
 @module("SpatialBatchNormalization", "BatchNormalization")
 def batch_norm(of: Module) -> Given:
-    """Normalise by running statistics; old files have one over the deviation."""
+    """Normalise by running statistics; old files have 1 / deviation in place of the variance."""
     mean = of.needed("running_mean")
     count, eps = mean.size, of.number("eps", 1e-5)
     if of.array("running_var") is not None:
@@ -177,7 +177,7 @@ def batch_norm(of: Module) -> Given:
 
 @module("InstanceNormalization")
 def instance_norm(of: Module) -> Given:
-    """Normalise each image's channels by themselves."""
+    """Normalise each channel of each image."""
     names = [of.weight(name, of.needed(name).reshape(-1)) for name in ("weight", "bias")]
     x, eps = _images(of), of.number("eps", 1e-5)
     return of.result("InstanceNormalization", x.name, *names, epsilon=eps)
@@ -185,7 +185,7 @@ def instance_norm(of: Module) -> Given:
 
 @module("SpatialMaxPooling", "SpatialAveragePooling")
 def pooling(of: Module) -> Given:
-    """Take the largest number or the mean of windows."""
+    """Take the maximum or the mean of windows."""
     x, pad = _images(of), _pair(of, "pad", 0)
     mean, kernel = of.kind == "SpatialAveragePooling", _pair(of, "k", None, 1)
     if mean and not of.flag("divide", True):
@@ -201,7 +201,7 @@ def pooling(of: Module) -> Given:
 
 @module("SpatialCrossMapLRN", "SpatialCrossMapLRN_temp")
 def local_response(of: Module) -> Given:
-    """Divide by a power of the squares of the channels around."""
+    """Local response normalisation across channels."""
     return of.result(
         "LRN", _images(of).name, size=of.integer("size", 5, 1), alpha=of.number("alpha", 1e-4),
         beta=of.number("beta", 0.75), bias=of.number("k", 1),
@@ -210,7 +210,7 @@ def local_response(of: Module) -> Given:
 
 @module("ReLU6", "HardTanh", "Clamp")
 def clamp(of: Module) -> Given:
-    """Numbers from a least to a largest one."""
+    """Limit numbers to a range."""
     if of.kind == "ReLU6":
         return clipped(of, 0, 6)
     return clipped(of, of.number("min_val", -1), of.number("max_val", 1))
@@ -225,7 +225,7 @@ def softplus(of: Module) -> Given:
 
 @module("Threshold")
 def threshold(of: Module) -> Given:
-    """Keep what is above a threshold, and put a number in the place of the rest."""
+    """Keep numbers above a threshold, and replace the others by a number."""
     least, other = of.number("threshold", 1e-6), of.number("val", 0)
     if least == other == 0:
         return of.result("Relu", of.x.name)
@@ -235,7 +235,7 @@ def threshold(of: Module) -> Given:
 
 @module("PReLU")
 def prelu(of: Module) -> Given:
-    """Multiply what is negative with a slope of each channel, or one of all."""
+    """Multiply negative numbers by a slope for each channel, or by one slope."""
     return slopes(of, of.needed("weight"), lambda array: of.weight("weight", array))
 
 
@@ -247,7 +247,7 @@ def softmax(of: Module) -> Given:
 
 @module("MulConstant", "AddConstant", "Power", "Square")
 def constant(of: Module) -> Given:
-    """Multiply with, add or raise to a number."""
+    """Multiply by a number, add it, or raise to its power."""
     if of.kind == "Square":
         return of.result("Mul", of.x.name, of.x.name)
     name, operator = {"MulConstant": ("constant_scalar", "Mul"), "Power": ("pow", "Pow"),
@@ -257,7 +257,7 @@ def constant(of: Module) -> Given:
 
 @module("Normalize")
 def normalize(of: Module) -> Given:
-    """Divide vectors by their Euclidean length."""
+    """Divide vectors by their Euclidean norm."""
     if of.number("p", 2) != 2:
         of.fail("p: expected the norm of 2")
     return of.result("Div", *unit(of, (1,), of.number("eps", 1e-10)))
@@ -265,7 +265,7 @@ def normalize(of: Module) -> Given:
 
 @module("View", "Reshape")
 def view(of: Module) -> Given:
-    """Give samples another shape."""
+    """Reshape samples."""
     size = of.setting("size")
     if not isinstance(size, np.ndarray) or size.ndim != 1 or not 1 <= size.size <= 8:
         of.fail("size: expected lengths")
@@ -280,7 +280,7 @@ def view(of: Module) -> Given:
 
 @module("Squeeze")
 def squeeze(of: Module) -> Given:
-    """Leave out an axis of one element."""
+    """Remove an axis of one element."""
     if of.setting("dim") is None:
         of.fail("expected an axis")
     axis = of.build.integers(of.lua_axis(of.integer("dim", None, 1), "numInputDims"))
@@ -289,7 +289,7 @@ def squeeze(of: Module) -> Given:
 
 @module("Mean", "Max", "Sum")
 def reduction(of: Module) -> Given:
-    """Take the mean, largest or sum along an axis."""
+    """Take the mean, maximum or sum along an axis."""
     axis = of.build.integers(of.lua_axis(of.integer("dimension", 1, -9), "nInputDims"))
     kind = "Mean" if of.kind == "Sum" and of.flag("sizeAverage") else of.kind
     return of.result(f"Reduce{kind}", of.x.name, axis, rank=of.rank - 1, keepdims=0)
@@ -297,7 +297,7 @@ def reduction(of: Module) -> Given:
 
 @module("SpatialZeroPadding", "SpatialReflectionPadding", "SpatialReplicationPadding")
 def padding(of: Module) -> Given:
-    """Put zeros, the image turned round, or its border around; negative widths cut off."""
+    """Pad images by zeros, reflection or their border; negative widths crop."""
     sides = [of.integer(f"pad_{s}", 0, -4096) for s in "tlbr"]
     if max(sides) > 4096:
         of.fail(f"expected widths of up to 4096, found {sides}")

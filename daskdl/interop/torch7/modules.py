@@ -1,4 +1,4 @@
-"""Modules of Torch7's ``nn`` as :class:`daskdl.nn.Graph`."""
+"""Read modules of Torch7's ``nn`` as :class:`daskdl.nn.Graph`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from daskdl.interop.torch7.net import TABLE, Module
 from daskdl.interop.torch7.reader import Object, from_bytes
 from daskdl.nn.core.graph import Graph
 
-#: It puts its modules into the table when it is imported.
+#: Importing these fills the table of modules.
 FAMILIES = (layers,)
 
 
 def load(path: str | Path, *, channels_last: bool = False) -> Graph:
-    """Read a network of Torch7 as a graph that predicts, trains and is saved as any module.
+    """Read a network of Torch7 as a graph; it predicts, trains and saves as any module does.
 
     Parameters
     ----------
     path : path
         A ``.t7`` of a module, or of a table that has one as ``model`` or ``net``.
     channels_last : bool
-        Whether images are taken and given as (N, H, W, C), which the rest of daskdl has; (N, C, H,
-        W) as in Torch7, otherwise.
+        Whether inputs and outputs are images (N, H, W, C), as in the rest of daskdl; by default
+        (N, C, H, W), as in Torch7.
 
     Raises
     ------

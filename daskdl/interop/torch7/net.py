@@ -1,4 +1,4 @@
-"""A call of a module of Torch7, which adds nodes of ours, and the table of modules."""
+"""One module of Torch7 while its nodes are made, and the table of modules."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from daskdl.interop.layer import Layer
 from daskdl.interop.torch7.reader import Object
 from daskdl.tensor import Array
 
-#: Modules in each other, and modules of a network, at most.
+#: Largest depth of nested modules, and number of modules in a network.
 _DEEPEST, _MOST = 60, 20_000
-#: Packages whose modules are those of nn.
+#: Packages whose modules equal those of nn.
 _SAME = ("cudnn.", "ccn2.", "inn.")
 
 
-#: What goes from module to module: a result, or a table of them.
+#: Input or output of a module: a result, or a table of them.
 Given = Value | list[Any]
 
 
 class Module(Layer):
     """One module: ``kind`` is its class without ``nn.`` or ``cudnn.``.
 
-    ``path`` is where it is in the network, such as "0.3".
+    ``path`` is its place in the network, such as "0.3".
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Module(Layer):
             self.fail(f"modules lie in each other deeper than {_DEEPEST} times")
 
     def children(self) -> list[Module]:
-        """Return the modules inside, in their order."""
+        """Return the child modules in order."""
         listed = self.settings.get("modules")
         if listed is None:
             return []
@@ -63,7 +63,7 @@ class Module(Layer):
         return modules
 
     def walk(self) -> Iterator[Module]:
-        """Yield this module and all inside it, each before those inside it."""
+        """Yield this module and all its descendants, parents first."""
         waiting, count = [self], 0
         while waiting:
             module = waiting.pop()
@@ -74,7 +74,7 @@ class Module(Layer):
             waiting += module.children()[::-1]
 
     def input_shape(self) -> tuple[int | None, ...] | None:
-        """Return the shape that the first module with weights takes, None if none says it."""
+        """Return the input shape of the first module with weights; None if it is unknown."""
         for module in self.walk():
             fields = module.settings
             if "Convolution" in module.kind and isinstance(fields.get("nInputPlane"), int):
@@ -86,38 +86,38 @@ class Module(Layer):
         return None
 
     def run(self, value: Given) -> Given:
-        """Add what the module does with a value; return its result."""
+        """Add the module's nodes for an input; return its result."""
         self.input = value
         result: Given = TABLE[self.kind](self)
         return result
 
     @property
     def x(self) -> Value:
-        """The value that the module is given, if it is one, and no table."""
+        """The module's input; it must be a single value."""
         return self.one(self.input)
 
     def one(self, value: Given) -> Value:
-        """Return the value if it is one, and no table."""
+        """Return a value; a ModelFileError for a table."""
         if not isinstance(value, Value):
             self.fail("expected one value, found a table")
         return value
 
     def several(self) -> list[Any]:
-        """Return the values of the table that the module is given."""
+        """Return the values of the module's input, which must be a table."""
         if isinstance(self.input, Value) or not self.input:
             self.fail("expected a table of values, found one")
         return self.input
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """Return a field; nil is one that is not there."""
+        """Return a field; nil counts as missing."""
         value = self.settings.get(name)
         return default if value is None else value
 
     def lua_axis(self, axis: int, dims: str = "", value: Value | None = None) -> int:
-        """Return Lua's axis from 1 as ours from 0.
+        """Return an axis of Lua, from 1, as ours, from 0.
 
-        The field ``dims`` says how many axes a single sample has; ``value`` is by default the
-        module's.
+        The field ``dims`` is the number of axes of a single sample; ``value`` is by default the
+        module's input.
         """
         rank = self.rank_of(value or self.x)
         inner = self.setting(dims) if dims else None
@@ -128,11 +128,11 @@ class Module(Layer):
         return axis - 1
 
     def has(self, name: str) -> bool:
-        """Whether a field is a tensor that has numbers."""
+        """Whether a field is a tensor with at least one number."""
         return self.array(name) is not None
 
     def array(self, name: str) -> Array | None:
-        """Return a field that is a tensor, None if it is not there."""
+        """Return a field that is a tensor; None if it is missing or empty."""
         array = self.settings.get(name)
         if array is None or (isinstance(array, np.ndarray) and not array.size):
             return None
@@ -141,7 +141,7 @@ class Module(Layer):
         return array.astype(np.float32, copy=False)
 
     def needed(self, name: str, shape: tuple[int, ...] | None = None) -> Array:
-        """Return a field that is a tensor, of a shape if one is given."""
+        """Return a field that must be a tensor, reshaped to ``shape`` if given."""
         array = self.array(name)
         if array is None:
             self.fail(f"expected a tensor {name}")
@@ -152,13 +152,13 @@ class Module(Layer):
         return array
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node in the middle, under the module's name too."""
+        """Add an intermediate node, also under the module's name; return its result's name."""
         return self.result(operator, *inputs, **attributes).name
 
     def weight(
         self, name: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
-        """Add a tensor to the graph; one that modules have in common, once."""
+        """Add a tensor to the graph, once if modules share it; return its name."""
         path = f"{self.path}.{name}" if self.path else name
         return self.added(id(self.settings.get(name)), path, array, add)
 
@@ -168,5 +168,5 @@ class Module(Layer):
 
 
 TABLE = Table()
-#: Decorator of a function that adds what a module does: puts it into the table, for its classes.
+#: Decorator that registers the function for a module's classes.
 module = TABLE.of

@@ -1,4 +1,4 @@
-"""Files of torch.save in Lua: numbers, texts, tables, tensors and objects, but no functions."""
+"""Read files of torch.save in Lua: numbers, texts, tables, tensors, objects; no functions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from daskdl.tensor import Array
 
 _NIL, _NUMBER, _STRING, _TABLE, _TORCH, _BOOLEAN = range(6)
 _FUNCTIONS = (6, 7, 8)
-#: Classes of numbers, which have a Tensor and a Storage each.
+#: numpy's dtypes by kind of number; each kind has a Tensor and a Storage.
 _KINDS = {
     "Float": "<f4", "Double": "<f8", "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "|i1",
     "Byte": "|u1", "Half": "<f2", "Cuda": "<f4", "CudaDouble": "<f8", "CudaLong": "<i8",
     "CudaInt": "<i4", "CudaByte": "|u1", "CudaHalf": "<f2",
 }  # fmt: skip
-#: Values of a file, at most: tables of small ones would take many times its size.
+#: Largest number of values in a file: tables of small ones would take a multiple of its size.
 _MOST = 200_000
 
 
@@ -41,14 +41,14 @@ class Object:
 def read(path: str | Path) -> Any:
     """Read a ``.t7`` of Torch7, written in its binary format on a machine of 64 bits.
 
-    Nothing is run and no class is made: tables become dicts, tensors arrays of which the numbers
-    are those of the file, objects of any class :class:`Object`. What is named several times in the
-    file is one value here.
+    No code of the file is run. Tables become dicts, tensors become arrays on the file's bytes, and
+    objects of any class become :class:`Object`. A value with several references in the file is one
+    value here.
 
     Raises
     ------
     ModelFileError
-        When the file is missing or damaged, or has functions in it.
+        When the file is missing, damaged, or has functions in it.
     """
     path = existing(path, "file of Torch7")
     return from_bytes(path.read_bytes(), str(path))
@@ -59,12 +59,12 @@ def from_bytes(data: bytes, where: str) -> Any:
     return _Reading(data, where).run()
 
 
-#: Asks for the next value of the file by a yield, and returns its own.
+#: Yields to ask for the next value of the file, and returns its own.
 Reader = Generator[None, Any, Any]
 
 
 class _Reading:
-    """One walk through a file, without recursion however deep values lie in each other."""
+    """One pass through a file, without recursion, however deep values are nested."""
 
     def __init__(self, data: bytes, where: str) -> None:
         self.data, self.where, self.at, self.left = data, where, 0, _MOST
@@ -103,7 +103,7 @@ class _Reading:
         return self.data[self.at - length : self.at]
 
     def value(self) -> Reader:
-        """Read what comes next."""
+        """Read the next value."""
         self.left -= 1
         if self.left < 0:
             raise self.fail(

@@ -1,4 +1,4 @@
-"""Weights that PyTorch saved, read without torch and without running anything of the file."""
+"""Read weights that PyTorch saved, without torch and without running code from the file."""
 
 from daskdl.interop.torch_weights.reader import read as read
 

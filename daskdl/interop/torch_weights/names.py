@@ -1,4 +1,4 @@
-"""PyTorch's names and layouts for the weights of our modules, in and out."""
+"""Convert weights between our names and layouts and PyTorch's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from daskdl.nn.core.module import Module
 from daskdl.nn.core.sequential import Sequential
 from daskdl.tensor import Array
 
-#: Layers whose filters have their channels last here and second in PyTorch.
+#: Layers whose filters have channels last here and second in PyTorch.
 _FILTERS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 _RECURRENT = re.compile(r"^(weight|bias)_?(input|state)?_(\d+)(_reverse)?$")
 
@@ -29,7 +29,7 @@ def from_torch(
 ) -> dict[str, Array]:
     """Return PyTorch's weights under our names and in our layouts.
 
-    What is no weight of the model stays as it is named, but for counters of batches. Raises
+    Arrays that the model does not have keep their names; counters of batches are dropped. Raises
     ShapeError when one of the model's weights is missing, unless ``strict`` is False.
     """
     theirs = {name: np.asarray(value) for name, value in state.items()}
@@ -72,9 +72,9 @@ def to_torch(model: Module) -> dict[str, Array]:
 
 
 def _behind_flatten(model: Module) -> dict[int, int]:
-    """Return by id each Linear behind a Flatten of images, and how many channels these have.
+    """Return the channels of flattened images, by id of the Linear behind the Flatten.
 
-    Of layers in a Sequential, whose order is known.
+    Only layers in a Sequential count: their order is known.
     """
     channels_of: dict[int, int] = {}
     inner = {id(one) for _, m in model.modules() if isinstance(m, Sequential) for one in m.layers}
@@ -96,15 +96,15 @@ def _behind_flatten(model: Module) -> dict[int, int]:
 
 
 def _in_order(module: Sequential) -> Iterator[Any]:
-    """Yield the layers of a Sequential, and of those in it, in their order."""
+    """Yield the layers of a Sequential in order, with those of nested ones."""
     for layer in module.layers:
         yield from _in_order(layer) if isinstance(layer, Sequential) else [layer]
 
 
 def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:
-    """Yield (our name, PyTorch's, the layer, the array) of all weights and statistics.
+    """Yield (our name, PyTorch's names, layer, array) for all weights and statistics.
 
-    PyTorch has two biases for one of ours where recurrent layers add them.
+    Recurrent layers of PyTorch may have two biases whose sum is our only one.
     """
     owners = dict(model.modules())
     rename = _RENAMES.get(type(model), _same)
@@ -147,7 +147,7 @@ def _resnet(model: Any, path: str) -> str:
 
 
 def _counts(model: Any) -> tuple[int, ...]:
-    """Return how many blocks each stage of a ResNet has."""
+    """Return the number of blocks in each stage of a ResNet."""
     kind = hasattr(model.blocks[0], "conv3")
     return next(
         counts
@@ -183,7 +183,7 @@ def _googlenet(model: Any, path: str) -> str:
 
 
 def _ssd300(model: Any, path: str) -> str:
-    """Return torchvision's name of a layer of SSD300: what follows conv4_3 counts from there."""
+    """Return torchvision's name of a layer of SSD300; layers after conv4_3 count from there."""
     part, *rest = path.removeprefix("trunk.").split(".")
     if part == "trunk":
         return "backbone"
@@ -195,7 +195,7 @@ def _ssd300(model: Any, path: str) -> str:
     if part == "extra":
         return f"backbone.extra.{1 + place // 2}.{2 * (place % 2)}"
     conv4_3 = PLACES[9]
-    # its ReLU stays before, the pooling behind it is the first of the rest
+    # Its ReLU belongs to the first part; the second part begins with the pooling after it.
     behind = place > conv4_3
     return f"backbone.extra.0.{place - conv4_3 - 2}" if behind else f"backbone.features.{place}"
 

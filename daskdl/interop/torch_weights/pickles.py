@@ -1,7 +1,7 @@
-"""Pickles read as plain data: containers, numbers, text, and what is asked of torch's names.
+"""Read pickles as plain data: containers, numbers, text, and the few calls that weights need.
 
-Nothing is imported, called or built by a name in the file; a class or function is only the pair of
-its names, and what it is applied to is given to a table of the few that weights need.
+Nothing is imported or called by a name in the file. A class or function stays the pair of its
+names; a table of the few that weights need turns its arguments into a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Global(NamedTuple):
     name: str
 
 
-#: Makes a value of (name, arguments).
+#: Makes a value from (name, arguments).
 Make = Callable[[Global, tuple[Any, ...]], Any]
 _VALUES = {
     "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING",
@@ -31,21 +31,21 @@ _VALUES = {
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
-#: Bytes of memory that an opcode may take, more of some; one byte of a file can be an opcode.
+#: Bytes of memory that most opcodes take at most; an opcode can be one byte of a file.
 _COST = 100
 _COSTS = {
     "BINPUT": 200, "LONG_BINPUT": 200, "PUT": 200, "MEMOIZE": 200, "EMPTY_SET": 300, "GLOBAL": 300,
     "STACK_GLOBAL": 300, "REDUCE": 300, "NEWOBJ": 300, "BINPERSID": 300,
 }  # fmt: skip
-#: Bytes that opcodes may take together beside twice those of the file.
+#: Bytes that all opcodes may take, in addition to twice the file's size.
 _ROOM = 30_000_000
 
 
 def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:
     """Read one pickle of a file in memory.
 
-    ``make`` returns what a call stands for, ``persistent`` what an id of something outside does.
-    Raises DataError when the pickle is damaged, or does anything but make plain data.
+    ``make`` returns the value of a call, ``persistent`` that of a persistent id.
+    Raises DataError when the pickle is damaged, or does more than make plain data.
     """
     with reading(where, "file of torch.save", DataError):
         return _run(file, make, persistent, where)
@@ -120,7 +120,7 @@ def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, function = stack.pop(), stack.pop()
             stack.append(make(_plain(function, Global), _plain(arguments, tuple)))
-        elif name == "BUILD":  # the attributes of an OrderedDict, which say nothing of weights
+        elif name == "BUILD":  # attributes of an OrderedDict, which weights do not need
             stack.pop()
             _plain(stack[-1], dict)
         elif name == "BINPERSID":
@@ -142,7 +142,7 @@ def _size(file: IO[bytes]) -> int:
 
 
 def _plain(value: Any, kind: type) -> Any:
-    """Return a value; a ValueError unless it is of this very class."""
+    """Return a value; a ValueError unless its class is exactly ``kind``."""
     if type(value) is not kind:
         raise ValueError(f"expected a {kind.__name__}, found {type(value).__name__}")
     return value

@@ -1,4 +1,4 @@
-"""Files of torch.save, new (zip) and old, and safetensors, as arrays by their names."""
+"""Read files of torch.save, new (zip) and old, and safetensors, as arrays by name."""
 
 from __future__ import annotations
 
@@ -18,37 +18,36 @@ from daskdl.interop.torch_weights import pickles
 from daskdl.interop.torch_weights.tensors import Tensors, read_safetensors
 from daskdl.tensor import Array
 
-#: The first pickle of an old file.
+#: First pickle of an old file.
 _MAGIC = 0x1950A86A20F9469CFC6C
-#: Values that containers in each other may hold: beyond it they hold each other many times.
+#: Values that nested containers may hold; more means that they contain each other.
 _MOST = 1_000_000
 
 
 def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     """Read weights that PyTorch saved: ``.pt``, ``.pth`` and the like, or ``.safetensors``.
 
-    Neither is torch needed, nor is anything of the file run: tensors and plain containers are all
-    that is read, whatever a pickle asks for.
+    This needs no torch and runs no code from the file: it reads tensors and plain containers only,
+    whatever a pickle asks for.
 
     Parameters
     ----------
     path : path
-        Of large models the ``.index.json``, which names the files that have the weights.
+        For large models the ``.index.json``, which names the files that have the weights.
     prefix : str
-        Only names that begin with it are returned, without it: ``"state_dict."`` for a checkpoint
+        Return only names that begin with it, and remove it: ``"state_dict."`` for a checkpoint
         that holds the weights among other things.
 
     Returns
     -------
     dict of arrays, read-only
-        By their names, those of containers in each other joined by dots; layouts are PyTorch's,
-        bfloat16 and float8 are
-        float32. What is no array is left out.
+        By name; names of nested containers are joined by dots. Layouts are PyTorch's; bfloat16 and
+        float8 become float32. Values other than arrays are left out.
 
     Raises
     ------
     DataError
-        When the file is missing, damaged, of TorchScript, or makes anything else than weights.
+        When the file is missing, damaged, of TorchScript, or holds other objects than weights.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def _read(path: Path) -> dict[str, Array]:
 
 
 def _shards(path: Path) -> dict[str, Array]:
-    """Read the files that an index names, all of which lie beside it."""
+    """Read the files that an index names; all must be in its folder."""
     with reading(path, "index of files of weights", DataError):
         places = json.loads(path.read_bytes())["weight_map"]
         names = sorted({str(name) for name in places.values()})
@@ -148,7 +147,7 @@ def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array
 
 
 def _check_directory(path: Path, size: int) -> None:
-    """Raise a DataError where the list of a zip's parts alone would take too much memory."""
+    """Raise a DataError if a zip's directory alone would take too much memory."""
     with path.open("rb") as file:
         file.seek(max(0, size - 66_000))
         tail = file.read()
@@ -162,7 +161,7 @@ def _check_directory(path: Path, size: int) -> None:
 
 
 def _old(path: Path) -> dict[str, Array]:
-    """Read what torch.save wrote before version 1.6: pickles, then storages one by one."""
+    """Read a file of torch.save before version 1.6: pickles, then storages one by one."""
     where, file = str(path), io.BytesIO(path.read_bytes())
 
     def plain() -> Any:
@@ -186,7 +185,7 @@ def _old(path: Path) -> dict[str, Array]:
             "; save it again on another"
         )
     place = file.tell()
-    # Once for the sizes of the storages, which lie behind, and once with their numbers.
+    # Read the pickle once for the sizes of the storages behind it, and once with their numbers.
     sizes: dict[str, int] = {}
     data: dict[str, memoryview] = {}
 
@@ -226,7 +225,7 @@ def _old(path: Path) -> dict[str, Array]:
 
 
 class _Measuring(Tensors):
-    """Learns how large storages are, before it is known where they lie."""
+    """Records the sizes of storages, before their places are known."""
 
     def __init__(self, bytes_of: Any, where: str) -> None:
         super().__init__(bytes_of, where)
@@ -238,7 +237,7 @@ class _Measuring(Tensors):
         return np.zeros(0)
 
     def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> Array:
-        """Return nothing of use."""
+        """Return an empty array."""
         return np.zeros(0)
 
 
@@ -247,7 +246,7 @@ def _nothing(*given: Any) -> Any:
 
 
 def _flattened(found: Any, where: str) -> dict[str, Array]:
-    """Return the arrays of containers in each other by their dotted names."""
+    """Return the arrays of nested containers by their dotted names."""
     arrays: dict[str, Array] = {}
     waiting, seen = [("", found)], 0
     while waiting:

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch's pickles and of safetensors files as arrays; sizes and places are checked."""
+"""Read tensors of PyTorch's pickles and of safetensors; their sizes and places are checked."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from daskdl.tensor import Array
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file; bfloat16 and float8 as float32, which has all their numbers.
+    """Return the arrays of a file; bfloat16 and float8 become float32, without loss.
 
-    A damaged file is refused, and number formats that numpy does not have.
+    Damaged files and other formats that numpy does not have are refused.
     """
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, "numpy") as file:  # checks the header, and that no two overlap
+        with safe_open(path, "numpy") as file:  # checks the header, and that no tensors overlap
             names = list(file.keys())
             kinds = {name: file.get_slice(name).get_dtype() for name in names}
             unknown = {n: k for n, k in kinds.items() if k not in _DTYPES and k not in _WIDENED}
@@ -43,7 +43,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def _widened(path: Path, name: str, kind: str) -> Array:
-    """Return numbers that numpy has no dtype for, as float32."""
+    """Return a tensor as float32 if numpy does not have its format."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         entry = json.loads(file.read(size))[name]
@@ -53,16 +53,16 @@ def _widened(path: Path, name: str, kind: str) -> Array:
 
 
 def widened(data: bytes, kind: str) -> Array:
-    """Return the numbers of bytes, of one of safetensors' names for them, as float32 (n,)."""
+    """Return bytes of a format, by its name in safetensors, as float32 (n,)."""
     if kind == "BF16":
         return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
     return _WIDENED[kind][np.frombuffer(data, np.uint8)]
 
 
 def _small(exponent: int, bias: int, finite: bool) -> Array:
-    """Return all 256 numbers of a float of 8 bits, float32.
+    """Return all 256 numbers of an 8-bit float format, float32.
 
-    A ``finite`` one has no infinity, and one NaN; otherwise they are as in IEEE 754.
+    A ``finite`` format has no infinity, and NaN only for all bits set; others follow IEEE 754.
     """
     bits = np.arange(256)
     mantissa = 7 - exponent
@@ -80,8 +80,7 @@ def _small(exponent: int, bias: int, finite: bool) -> Array:
 _DTYPES = {
     "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64", "C64",
 }  # fmt: skip
-#: The numbers of formats of 8 bits (https://arxiv.org/abs/2209.05433); those of bfloat16 follow
-#: from its bits.
+#: The numbers of 8-bit formats (https://arxiv.org/abs/2209.05433); bfloat16 needs no table.
 _WIDENED = {
     "BF16": np.zeros(0, np.float32),
     "F8_E4M3": _small(4, 7, finite=True),
@@ -89,7 +88,7 @@ _WIDENED = {
 }
 
 
-#: Numpy's dtypes by torch's names for storages and for dtypes; bfloat16 is read as float32.
+#: numpy's dtypes by torch's names of storages; bfloat16 is read as float32.
 _STORAGES = {
     "BoolStorage": "?", "ByteStorage": "u1", "CharStorage": "i1", "ShortStorage": "<i2",
     "IntStorage": "<i4", "LongStorage": "<i8", "HalfStorage": "<f2", "FloatStorage": "<f4",
@@ -97,17 +96,17 @@ _STORAGES = {
     "ComplexDoubleStorage": "<c16", "UntypedStorage": "u1",
 }  # fmt: skip
 _REBUILD = {"_rebuild_tensor", "_rebuild_tensor_v2"}
-#: Numbers of newer dtypes lie in storages of bytes; numpy's dtypes, or safetensors' names.
+#: numpy's dtypes, or safetensors' names, of newer dtypes, whose storages hold bytes.
 _UNTYPED = {
     "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "uint16": "<u2", "uint32": "<u4",
     "uint64": "<u8",
 }  # fmt: skip
-#: Numbers that a tensor may have where it names those of a smaller storage again and again.
+#: Numbers that an expanded tensor (stride 0) may have beyond its storage.
 _EXPANDED = 10_000_000
 
 
 class Tensors:
-    """Stand-ins for the calls of a pickle; ``bytes_of`` a key and a size is a storage."""
+    """Stand-ins for the calls of a pickle; ``bytes_of(key, size)`` returns a storage's bytes."""
 
     def __init__(self, bytes_of: Callable[[str, int], Any], where: str) -> None:
         self.bytes_of, self.where = bytes_of, where
@@ -172,7 +171,7 @@ class Tensors:
         )
 
     def _viewed(self, storage: Any, dtype: Any) -> Array:
-        """Return the numbers of a storage of bytes."""
+        """Return a storage of bytes as numbers of a newer dtype."""
         kind = _UNTYPED.get(dtype.name) if isinstance(dtype, Global) else None
         if kind is None:
             raise DataError(
