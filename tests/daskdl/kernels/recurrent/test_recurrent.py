@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -38,15 +41,60 @@ def test_relus_gradient_is_that_of_positive_states():
     np.testing.assert_array_equal(d_bias, [0, 2, 3])
 
 
-slopes = st.sampled_from([gru.TANH, 0.0, 0.2])
+class Cell(NamedTuple):
+    """A step: its kernels, and by the formulas its results of sums (rows, 4 C) and a state."""
+
+    #: Of the sums, which become the gates' values, the bias and the state: the new state last.
+    forward: Callable[..., list[np.ndarray]]
+    #: Of the gates' values, the state, the results and their slopes: the state's slope.
+    backward: Callable[..., np.ndarray]
+    formula: Callable[..., tuple[np.ndarray, ...]]
 
 
-def reference(gates, slope, h):
-    """Return the state after a step by the formulas."""
-    new, reset, update, part = np.split(gates, 4, axis=1)
-    new, update = new + sigmoid(reset) * part, sigmoid(update)
-    new = np.tanh(new) if slope < 0 else np.where(new < 0, slope * new, new)
-    return (1 - update) * new + update * h
+def lstm_forward(z, bias, c):
+    h, new = np.full_like(c, np.nan), np.full_like(c, np.nan)
+    lstm.lstm_cell(z, bias, c, new, h)
+    return [h, new]
+
+
+def lstm_backward(values, c, results, slopes):
+    d_state = slopes[1].copy()
+    lstm.lstm_cell_gradient(values, c, results[1], slopes[0], d_state)
+    return d_state
+
+
+def lstm_formula(z, c):
+    """The textbook's."""
+    i, f, g, o = np.split(z, 4, axis=1)
+    new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(new), new
+
+
+def gru_of(slope):
+    def forward(gates, bias, h):
+        new = np.full_like(h, np.nan)
+        gru.gru_cell(gates, bias, slope, h, new)
+        return [new]
+
+    def backward(values, h, results, slopes):
+        dh = slopes[0].copy()
+        gru.gru_cell_gradient(values, slope, h, dh)
+        return dh
+
+    def formula(gates, h):
+        new, reset, update, part = np.split(gates, 4, axis=1)
+        new, update = new + sigmoid(reset) * part, sigmoid(update)
+        new = np.tanh(new) if slope < 0 else np.where(new < 0, slope * new, new)
+        return ((1 - update) * new + update * h,)
+
+    return Cell(forward, backward, formula)
+
+
+CELLS = {
+    "lstm": Cell(lstm_forward, lstm_backward, lstm_formula), "gru": gru_of(gru.TANH),
+    "gru of a ReLU": gru_of(0.0), "gru with a slope": gru_of(0.2),
+}  # fmt: skip
+each_cell = pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
 
 
 def draw(rows, channels, dtype=np.float64):
@@ -54,144 +102,77 @@ def draw(rows, channels, dtype=np.float64):
     return [rng.normal(size=(rows, n)).astype(dtype) for n in (4 * channels, channels)]
 
 
+@each_cell
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(rows=st.integers(0, 9), channels=st.integers(1, 20), slope=slopes)
-def test_cell_follows_its_formulas(dtype, rows, channels, slope):
-    gates, h = draw(rows, channels, dtype)
+@given(rows=st.integers(0, 9), channels=st.integers(1, 20))
+def test_cell_follows_its_formulas(cell, dtype, rows, channels):
+    sums, state = draw(rows, channels, dtype)
     bias = np.linspace(-1, 1, 4 * channels).astype(dtype)
-    new, values = np.empty_like(h), gates.copy()
-    gru.gru_cell(values, bias, slope, h, new)
-    expected = reference(gates.astype(float) + bias, slope, h)
-    np.testing.assert_allclose(new, expected, atol=10 * np.finfo(dtype).eps)
+    results = cell.forward(sums.copy(), bias, state)
+    expected = cell.formula(sums.astype(float) + bias, state.astype(float))
+    for result, right in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, right, atol=10 * np.finfo(dtype).eps, rtol=0)
 
 
-@given(rows=st.integers(1, 5), channels=st.integers(1, 6), slope=slopes)
-def test_gradient_is_the_slope(rows, channels, slope):
-    gates, h = draw(rows, channels)
+@each_cell
+@given(rows=st.integers(1, 5), channels=st.integers(1, 6))
+def test_gradient_is_the_slope(cell, rows, channels):
+    sums, state = draw(rows, channels)
     rng = np.random.default_rng(7)
-    up, toward_h = rng.normal(size=(2, *h.shape))
-    toward = rng.normal(size=gates.shape)
-    values, dh = gates.copy(), up.copy()
-    gru.gru_cell(values, np.zeros(4 * channels), slope, h, np.empty_like(h))
-    gru.gru_cell_gradient(values, slope, h, dh)
-    analytic = (values * toward).sum() + (dh * toward_h).sum()
+    values, toward = sums.copy(), rng.normal(size=sums.shape)
+    results = cell.forward(values, np.zeros(4 * channels), state)
+    *slopes, toward_state = rng.normal(size=(len(results) + 1, *state.shape))
+    d_state = cell.backward(values, state, results, slopes)
+    analytic = (values * toward).sum() + (d_state * toward_state).sum()
 
     def value(step):
-        return (reference(gates + step * toward, slope, h + step * toward_h) * up).sum()
+        moved = cell.formula(sums + step * toward, state + step * toward_state)
+        return sum((part * slope).sum() for part, slope in zip(moved, slopes, strict=True))
 
-    slope_ = (value(1e-6) - value(-1e-6)) / 2e-6
-    assert slope_ == pytest.approx(analytic, rel=1e-6, abs=1e-7)
+    assert (value(1e-6) - value(-1e-6)) / 2e-6 == pytest.approx(analytic, rel=1e-6, abs=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("slope", [gru.TANH, 0.2])
-def test_two_threads_give_the_bits_of_one(slope):
-    gates, h = draw(2 * CELL_ROWS + 1, 4, np.float32)
+@each_cell
+def test_two_threads_give_the_bits_of_one(cell):
+    sums, state = draw(3 * CELL_ROWS, 4, np.float32)
 
     def step():
-        values, new, dh = gates.copy(), np.empty_like(h), h.copy()
-        gru.gru_cell(values, gates[0], slope, h, new)
-        kept = values.copy()
-        gru.gru_cell_gradient(values, slope, h, dh)
-        return new, kept, values, dh
+        values = sums.copy()
+        results = cell.forward(values, sums[0], state)
+        back = values.copy()
+        return values, *results, back, cell.backward(back, state, results, results)
 
     same_bits(step)
 
 
-@pytest.mark.parametrize("slope", [gru.TANH, 0.2])
-def test_nan_in_any_sum_shows(slope):
-    gates, h = np.ones((12, 12), np.float32), np.ones((12, 3), np.float32)
-    np.fill_diagonal(gates, np.nan)
-    new = np.zeros_like(h)
-    gru.gru_cell(gates, np.zeros(12, np.float32), slope, h, new)
-    assert (np.isnan(new) == np.tile(np.eye(3, dtype=bool), (4, 1))).all()
-
-
-def reference_of_cell(z, c):
-    """Return output and state by the textbook's formulas."""
-    i, f, g, o = np.split(z, 4, axis=1)
-    new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(new), new
-
-
-def cell(z, c, bias=None):
-    """Return output and state after a step; ``z`` becomes the gates' values."""
-    h, new = np.full_like(c, np.nan), np.full_like(c, np.nan)
-    lstm.lstm_cell(z, np.zeros_like(z[0]) if bias is None else bias, c, new, h)
-    return h, new
-
-
+@each_cell
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(rows=st.integers(1, 9), channels=st.integers(1, 20))
-def test_cell_is_the_textbooks(dtype, rows, channels):
-    z, c = draw(rows, channels, dtype)
-    bias = z[-1] / 2
-    h, new = cell(z.copy(), c, bias)
-    expected_both = reference_of_cell((z + bias).astype(float), c.astype(float))
-    for result, expected in zip((h, new), expected_both, strict=True):
-        np.testing.assert_allclose(result, expected, atol=8 * np.finfo(dtype).eps, rtol=0)
+@pytest.mark.parametrize("channels", [3, 16])
+def test_nan_in_any_sum_or_state_shows_in_its_channel(cell, dtype, channels):
+    sums = np.zeros((5 * channels, 4 * channels), dtype)
+    state = np.ones((5 * channels, channels), dtype)
+    np.fill_diagonal(sums, np.nan)
+    np.fill_diagonal(state[4 * channels :], np.nan)
+    first = cell.forward(sums, np.zeros(4 * channels, dtype), state)[0]
+    rows = np.arange(5 * channels)
+    assert np.isnan(first[rows, rows % channels]).all()
+    assert np.isnan(first).sum() == 5 * channels
 
 
 def test_gates_replace_their_sums():
     z, c = draw(5, 3)
     kept = z.copy()
-    cell(z, c)
+    lstm_forward(z, np.zeros(12), c)
     i, f, g, o = np.split(kept, 4, axis=1)
     np.testing.assert_allclose(z, np.hstack([sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)]))
-
-
-@given(rows=st.integers(1, 5), channels=st.integers(1, 6))
-def test_gradient_is_the_slope_of_cell(rows, channels):
-    z, c = draw(rows, channels)
-    rng = np.random.default_rng(7)
-    dh, dc, toward_c = rng.normal(size=(3, *c.shape))
-    toward_z = rng.normal(size=z.shape)
-
-    values = z.copy()
-    _, new = cell(values, c)
-    d_state = dc.copy()
-    lstm.lstm_cell_gradient(values, c, new, dh, d_state)
-    analytic = (values * toward_z).sum() + (d_state * toward_c).sum()
-
-    def value(step):
-        h, state = reference_of_cell(z + step * toward_z, c + step * toward_c)
-        return (h * dh).sum() + (state * dc).sum()
-
-    assert (value(1e-6) - value(-1e-6)) / 2e-6 == pytest.approx(analytic, rel=1e-6, abs=1e-7)
-
-
-def test_two_threads_give_the_bits_of_one_of_cell():
-    z, c = draw(3 * CELL_ROWS, 4, np.float32)
-
-    def step():
-        values = z.copy()
-        h, new = cell(values, c)
-        back, d_state = values.copy(), c.copy()
-        lstm.lstm_cell_gradient(back, c, new, h, d_state)
-        return values, h, new, back, d_state
-
-    same_bits(step)
 
 
 def test_saturated_gates_stay_finite():
     z = np.full((2, 8), 1e30, np.float32)
     z[1] = -1e30
-    h, new = cell(z, np.ones((2, 2), np.float32))
+    h, new = lstm_forward(z, np.zeros(8, np.float32), np.ones((2, 2), np.float32))
     np.testing.assert_allclose(new, [[2, 2], [0, 0]], atol=1e-6)
     np.testing.assert_allclose(h, [[np.tanh(2)] * 2, [0, 0]], atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("channels", [3, 16])
-def test_nan_in_any_gate_shows_in_the_output(dtype, channels):
-    z = np.zeros((5 * channels, 4 * channels), dtype)
-    c = np.ones((5 * channels, channels), dtype)
-    np.fill_diagonal(z, np.nan)
-    np.fill_diagonal(c[4 * channels :], np.nan)
-    h, _ = cell(z, c)
-    rows = np.arange(5 * channels)
-    assert np.isnan(h[rows, rows % channels]).all()
-    assert np.isnan(h).sum() == 5 * channels
 
 
 sides = st.integers(1, 6)
