@@ -21,105 +21,80 @@ def w(*shape):
     return normal(*shape).astype("f4")
 
 
+def one(kind, parameter="", settings="", *arrays, shapes=ONE):
+    """Return the case of a single layer: its text, weights, shapes of inputs."""
+    text = f"{parameter}_param {{ {settings} }}" if parameter else ""
+    return layer(kind, text), {"l": list(arrays)} if arrays else {}, shapes
+
+
 #: name: (layers, weights, shapes of inputs)
 CASES = {
-    "convolution": (
-        layer("Convolution", "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 }"),
-        {"l": [w(4, 3, 3, 3), w(4)]}, ONE,
-    ),
-    "convolution of two axes": (
-        layer("Convolution", "convolution_param { num_output: 6 kernel_h: 3 kernel_w: 1 pad_h: 1 "
-              "pad_w: 0 stride_h: 1 stride_w: 2 group: 3 bias_term: false }"),
-        {"l": [w(6, 1, 3, 1)]}, ONE,
-    ),
-    "dilated convolution": (
-        layer("Convolution", "convolution_param { num_output: 4 kernel_size: 3 dilation: 2 pad: 2"
-              " }"),
-        {"l": [w(4, 3, 3, 3), w(4)]}, ONE,
-    ),
-    "depthwise": (
-        layer("DepthwiseConvolution", "convolution_param { num_output: 3 kernel_size: 3 }"),
-        {"l": [w(3, 1, 3, 3), w(3)]}, ONE,
-    ),
-    "deconvolution": (
-        layer("Deconvolution", "convolution_param { num_output: 5 kernel_size: 4 stride: 2 pad: 1 "
-              "}"),
-        {"l": [w(3, 5, 4, 4), w(5)]}, ONE,
-    ),
-    "deconvolution in groups": (
-        layer("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 stride: 2 "
-              "group: 3 bias_term: false }"),
-        {"l": [w(3, 1, 3, 3)]}, ONE,
-    ),
-    "inner product": (
-        layer("InnerProduct", "inner_product_param { num_output: 5 }"),
-        {"l": [w(5, 216), w(5)]}, ONE,
-    ),
-    "inner product, transposed": (
-        layer("InnerProduct", "inner_product_param { num_output: 5 transpose: true axis: 2 "
-              "bias_term: false }"),
-        {"l": [w(72, 5)]}, ONE,
-    ),
-    "max pooling beyond the end": (
-        layer("Pooling", "pooling_param { pool: MAX kernel_size: 3 stride: 2 }"), {}, ONE,
-    ),
-    "mean pooling beyond the end": (
-        layer("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }"), {}, ONE,
-    ),
-    "pooling within": (
-        layer("Pooling", "pooling_param { pool: MAX kernel_size: 2 stride: 2 ceil_mode: false }"),
-        {}, ONE,
-    ),
-    "global max": (
-        layer("Pooling", "pooling_param { pool: MAX global_pooling: true }"), {}, ONE,
-    ),
-    "global mean": (
-        layer("Pooling", "pooling_param { pool: AVE global_pooling: true }"), {}, ONE,
-    ),
-    "lrn": (layer("LRN", "lrn_param { local_size: 3 alpha: 0.5 beta: 0.6 }"), {}, ONE),
-    "lrn within": (
-        layer("LRN", "lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }"), {}, ONE,
-    ),
-    "batch norm": (
-        layer("BatchNorm", "batch_norm_param { eps: 0.01 }"),
-        {"l": [w(3), np.abs(w(3)) + 1, [0.5]]}, ONE,
-    ),
+    "convolution": one(
+        "Convolution", "convolution", "num_output: 4 kernel_size: 3 pad: 1 stride: 2",
+        w(4, 3, 3, 3), w(4)),
+    "convolution of two axes": one(
+        "Convolution", "convolution",
+        "num_output: 6 kernel_h: 3 kernel_w: 1 pad_h: 1 pad_w: 0 stride_h: 1 stride_w: 2 "
+        "group: 3 bias_term: false", w(6, 1, 3, 1)),
+    "dilated convolution": one(
+        "Convolution", "convolution", "num_output: 4 kernel_size: 3 dilation: 2 pad: 2",
+        w(4, 3, 3, 3), w(4)),
+    "depthwise": one(
+        "DepthwiseConvolution", "convolution", "num_output: 3 kernel_size: 3", w(3, 1, 3, 3), w(3)),
+    "deconvolution": one(
+        "Deconvolution", "convolution", "num_output: 5 kernel_size: 4 stride: 2 pad: 1",
+        w(3, 5, 4, 4), w(5)),
+    "deconvolution in groups": one(
+        "Deconvolution", "convolution",
+        "num_output: 3 kernel_size: 3 stride: 2 group: 3 bias_term: false", w(3, 1, 3, 3)),
+    "inner product": one("InnerProduct", "inner_product", "num_output: 5", w(5, 216), w(5)),
+    "inner product, transposed": one(
+        "InnerProduct", "inner_product",
+        "num_output: 5 transpose: true axis: 2 bias_term: false", w(72, 5)),
+    "max pooling beyond the end": one("Pooling", "pooling", "pool: MAX kernel_size: 3 stride: 2"),
+    "mean pooling beyond the end": one(
+        "Pooling", "pooling", "pool: AVE kernel_size: 3 stride: 2 pad: 1"),
+    "pooling within": one(
+        "Pooling", "pooling", "pool: MAX kernel_size: 2 stride: 2 ceil_mode: false"),
+    "global max": one("Pooling", "pooling", "pool: MAX global_pooling: true"),
+    "global mean": one("Pooling", "pooling", "pool: AVE global_pooling: true"),
+    "lrn": one("LRN", "lrn", "local_size: 3 alpha: 0.5 beta: 0.6"),
+    "lrn within": one("LRN", "lrn", "local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL"),
+    "batch norm": one("BatchNorm", "batch_norm", "eps: 0.01", w(3), np.abs(w(3)) + 1, [0.5]),
     "batch norm and scale": (
         layer("BatchNorm", top="x2")
         + layer("Scale", "scale_param { bias_term: true }", "x2", "x2", "s")
         + layer("ReLU", bottom="x2", top="x2", name="r"),
         {"l": [w(3), np.abs(w(3)) + 1, [2.0]], "s": [w(3), w(3)]}, ONE,
     ),
-    "bn": (layer("BN"), {"l": [w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1]}, ONE),
-    "scale": (layer("Scale"), {"l": [w(3)]}, ONE),
+    "bn": one("BN", "", "", w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1),
+    "scale": one("Scale", "", "", w(3)),
     "scale by another": (
         layer("Scale", "scale_param { axis: 0 }", "x y"), {}, ((2, 3, 9, 8), (2, 3)),
     ),
-    "scale from the first axis": (
-        layer("Scale", "scale_param { axis: 2 num_axes: 2 bias_term: true }"),
-        {"l": [w(9, 8), w(9, 8)]}, ONE,
-    ),
-    "bias": (layer("Bias"), {"l": [w(3)]}, ONE),
-    "prelu": (layer("PReLU"), {"l": [w(3)]}, ONE),
-    "prelu of all": (layer("PReLU", "prelu_param { channel_shared: true }"), {"l": [w(1)]}, ONE),
-    "elu": (layer("ELU"), {}, ONE),
-    "relu": (layer("ReLU"), {}, ONE),
-    "leaky relu": (layer("ReLU", "relu_param { negative_slope: 0.1 }"), {}, ONE),
-    "relu6": (layer("ReLU6"), {}, ONE),
-    "clip": (layer("Clip", "clip_param { min: -0.5 max: 0.25 }"), {}, ONE),
-    "swish": (layer("Swish"), {}, ONE),
-    "sigmoid": (layer("Sigmoid"), {}, ONE),
-    "tanh": (layer("TanH"), {}, ONE),
-    "absolute value": (layer("AbsVal"), {}, ONE),
-    "bnll": (layer("BNLL"), {}, ONE),
-    "power": (layer("Power", "power_param { power: 2 scale: 0.5 shift: 3 }"), {}, ONE),
-    "power alone": (layer("Power", "power_param { scale: -0.5 }"), {}, ONE),
-    "exp": (layer("Exp", "exp_param { base: 2 scale: 0.5 shift: 1 }"), {}, ONE),
+    "scale from the first axis": one(
+        "Scale", "scale", "axis: 2 num_axes: 2 bias_term: true", w(9, 8), w(9, 8)),
+    "bias": one("Bias", "", "", w(3)),
+    "prelu": one("PReLU", "", "", w(3)),
+    "prelu of all": one("PReLU", "prelu", "channel_shared: true", w(1)),
+    "elu": one("ELU"),
+    "relu": one("ReLU"),
+    "leaky relu": one("ReLU", "relu", "negative_slope: 0.1"),
+    "relu6": one("ReLU6"),
+    "clip": one("Clip", "clip", "min: -0.5 max: 0.25"),
+    "swish": one("Swish"),
+    "sigmoid": one("Sigmoid"),
+    "tanh": one("TanH"),
+    "absolute value": one("AbsVal"),
+    "bnll": one("BNLL"),
+    "power": one("Power", "power", "power: 2 scale: 0.5 shift: 3"),
+    "power alone": one("Power", "power", "scale: -0.5"),
+    "exp": one("Exp", "exp", "base: 2 scale: 0.5 shift: 1"),
     "log": (
         layer("AbsVal", top="a") + layer("Log", "log_param { base: 2 shift: 1 }", "a", name="g"),
         {}, ONE,
     ),
-    "threshold": (layer("Threshold", "threshold_param { threshold: 0.3 }"), {}, ONE),
+    "threshold": one("Threshold", "threshold", "threshold: 0.3"),
     "dropout": (layer("Dropout") + layer("ReLU", bottom="out", top="r", name="r"), {}, ONE),
     "sum": (layer("Eltwise", bottom="x y"), {}, TWO),
     "sum with coefficients": (
@@ -139,35 +114,25 @@ CASES = {
     "split": (
         layer("Split", top="a b") + layer("Eltwise", "", "a b", name="e"), {}, ONE,
     ),
-    "flatten": (layer("Flatten"), {}, ONE),
-    "flatten in the middle": (layer("Flatten", "flatten_param { axis: 1 end_axis: 2 }"), {}, ONE),
-    "reshape": (layer("Reshape", "reshape_param { shape { dim: 0 dim: -1 dim: 4 } }"), {}, ONE),
-    "reshape of some axes": (
-        layer("Reshape", "reshape_param { shape { dim: 12 dim: -1 } axis: 2 num_axes: 2 }"),
-        {}, ONE,
-    ),
-    "permute": (layer("Permute", "permute_param { order: 0 order: 2 order: 3 order: 1 }"), {}, ONE),
-    "normalize": (
-        layer("Normalize", "norm_param { across_spatial: false channel_shared: false }"),
-        {"l": [w(3)]}, ONE,
-    ),
-    "normalize all": (
-        layer("Normalize", "norm_param { across_spatial: true channel_shared: true }"),
-        {"l": [w(1)]}, ONE,
-    ),
-    "softmax": (layer("Softmax"), {}, ONE),
-    "softmax of rows": (layer("Softmax", "softmax_param { axis: 2 }"), {}, ONE),
+    "flatten": one("Flatten"),
+    "flatten in the middle": one("Flatten", "flatten", "axis: 1 end_axis: 2"),
+    "reshape": one("Reshape", "reshape", "shape { dim: 0 dim: -1 dim: 4 }"),
+    "reshape of some axes": one(
+        "Reshape", "reshape", "shape { dim: 12 dim: -1 } axis: 2 num_axes: 2"),
+    "permute": one("Permute", "permute", "order: 0 order: 2 order: 3 order: 1"),
+    "normalize": one("Normalize", "norm", "across_spatial: false channel_shared: false", w(3)),
+    "normalize all": one("Normalize", "norm", "across_spatial: true channel_shared: true", w(1)),
+    "softmax": one("Softmax"),
+    "softmax of rows": one("Softmax", "softmax", "axis: 2"),
     "crop": (
         layer("Crop", "crop_param { axis: 2 offset: 1 offset: 2 }", "x y"), {},
         ((2, 3, 9, 8), (2, 3, 4, 5)),
     ),
-    "mvn": (layer("MVN"), {}, ONE),
-    "mvn across channels": (layer("MVN", "mvn_param { across_channels: true }"), {}, ONE),
-    "mean alone": (layer("MVN", "mvn_param { normalize_variance: false }"), {}, ONE),
-    "interp": (layer("Interp", "interp_param { height: 17 width: 15 }"), {}, ONE),
-    "shuffle": (
-        layer("ShuffleChannel", "shuffle_channel_param { group: 2 }"), {}, ((2, 6, 3, 4),),
-    ),
+    "mvn": one("MVN"),
+    "mvn across channels": one("MVN", "mvn", "across_channels: true"),
+    "mean alone": one("MVN", "mvn", "normalize_variance: false"),
+    "interp": one("Interp", "interp", "height: 17 width: 15"),
+    "shuffle": one("ShuffleChannel", "shuffle_channel", "group: 2", shapes=((2, 6, 3, 4),)),
     "prior boxes": (
         layer("PriorBox", "prior_box_param { min_size: 3 max_size: 5 aspect_ratio: 2 flip: true "
               "clip: true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 offset: 0.5 }",
@@ -211,17 +176,17 @@ FORMULAS = {
     "prior boxes of steps": lambda x, _: priors(),
 }  # fmt: skip
 CASES |= {
-    "argmax": (layer("ArgMax"), {}, ONE),
-    "argmax of channels": (layer("ArgMax", "argmax_param { axis: 1 }"), {}, ONE),
-    "sum of all": (layer("Reduction", "reduction_param { axis: 1 coeff: 2 }"), {}, ONE),
-    "sum of squares": (layer("Reduction", "reduction_param { axis: 2 operation: SUMSQ }"), {}, ONE),
-    "tiles": (layer("Tile", "tile_param { axis: 2 tiles: 3 }"), {}, ONE),
-    "upsample": (layer("Upsample", "upsample_param { scale: 2 }"), {}, ONE),
+    "argmax": one("ArgMax"),
+    "argmax of channels": one("ArgMax", "argmax", "axis: 1"),
+    "sum of all": one("Reduction", "reduction", "axis: 1 coeff: 2"),
+    "sum of squares": one("Reduction", "reduction", "axis: 2 operation: SUMSQ"),
+    "tiles": one("Tile", "tile", "axis: 2 tiles: 3"),
+    "upsample": one("Upsample", "upsample", "scale: 2"),
     "embed": (
         layer("AbsVal", top="a") + layer("Embed", "embed_param { num_output: 2 }", "a", name="e"),
         {"e": [w(9, 2), w(2)]}, ((2, 3),),
     ),
-    "lrn with k": (layer("LRN", "lrn_param { local_size: 1 alpha: 0.5 k: 2 }"), {}, ONE),
+    "lrn with k": one("LRN", "lrn", "local_size: 1 alpha: 0.5 k: 2"),
 }  # fmt: skip
 
 
