@@ -50,17 +50,35 @@ def test_one_target_for_all_rows_and_none_for_some():
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
-def test_threads_do_not_change_the_bits():
-    rng = np.random.default_rng(2)
+def of_soft_targets(rng):
     x, q = rng.random((2, 700, 90), np.float32)
     labels, factors = np.arange(700) % 90, rng.random(700)
+    losses, scales = crossentropy.soft(x, q)
+    soft = crossentropy.soft_gradient(x, q, scales, factors)
+    return losses, soft, crossentropy.gradient(x, labels, scales, factors, factors, q[0])
 
-    def both_ways():
-        losses, scales = crossentropy.soft(x, q)
-        soft = crossentropy.soft_gradient(x, q, scales, factors)
-        return losses, soft, crossentropy.gradient(x, labels, scales, factors, factors, q[0])
 
-    same_bits(both_ways)
+def of_softmax(rng):
+    x, dy = rng.standard_normal((2, 600, 100), np.float32)
+    labels = np.arange(600) % 100
+    y, (losses, scales) = kernels.softmax(x), kernels.cross_entropy(x, labels)
+    dx = kernels.softmax_gradient(y, dy)
+    d_log = kernels.log_softmax_gradient(kernels.log_softmax(x), dy)
+    return y, dx, d_log, losses, kernels.cross_entropy_gradient(x, labels, scales, 0.5)
+
+
+def of_ctc(rng):
+    x = special.log_softmax(rng.normal(size=(6, 80, 20)), -1)
+    given = x, rng.integers(1, 20, (6, 15)), np.full(6, 15), np.arange(75, 81), 0
+    forwards = ctc.forward(*given)
+    return forwards[0], ctc.gradient(*given, forwards, np.ones(6))
+
+
+@pytest.mark.parametrize(
+    "passes", [of_soft_targets, of_ctc, pytest.param(of_softmax, marks=pytest.mark.slow)]
+)
+def test_threads_do_not_change_the_bits(passes):
+    same_bits(lambda: passes(np.random.default_rng(0)))
 
 
 def test_logarithms_at_labels_are_the_same_bits_with_any_threads():
@@ -121,20 +139,6 @@ def test_a_row_with_nan_or_infinity_is_nan_and_no_other(bad, place):
     assert np.isfinite(losses[[0, 2]]).all()
 
 
-@pytest.mark.slow
-def test_threads_do_not_change_the_bits_softmax():
-    x, dy = np.random.default_rng(0).standard_normal((2, 600, 100), np.float32)
-    labels = np.arange(600) % 100
-
-    def both_ways():
-        y, (losses, scales) = kernels.softmax(x), kernels.cross_entropy(x, labels)
-        dx = kernels.softmax_gradient(y, dy)
-        d_log = kernels.log_softmax_gradient(kernels.log_softmax(x), dy)
-        return y, dx, d_log, losses, kernels.cross_entropy_gradient(x, labels, scales, 0.5)
-
-    same_bits(both_ways)
-
-
 def likelihood(p, labels, blank=0):
     """Sum the probabilities of all paths that read as the labels; p (T, C)."""
     total = 0.0
@@ -175,19 +179,9 @@ def test_steps_beyond_the_length_do_not_count():
     np.testing.assert_allclose(gradient[0, :4].sum(-1), 0, atol=1e-12)
 
 
-def test_threads_do_not_change_the_bits_of_ctc():
-    rng = np.random.default_rng(0)
-    x = special.log_softmax(rng.normal(size=(6, 80, 20)), -1)
-    labels, counts, lengths = rng.integers(1, 20, (6, 15)), np.full(6, 15), np.arange(75, 81)
-
-    def both_ways():
-        forwards = ctc.forward(x, labels, counts, lengths, 0)
-        return forwards[0], ctc.gradient(x, labels, counts, lengths, 0, forwards, np.ones(6))
-
-    same_bits(both_ways)
-
-
 WEIGHTS, THRESHOLDS = [1, 2, 5], [0.5, 1.5]
+BALANCED = deviation.balanced, deviation.balanced_back
+HUBER = deviation.huber, deviation.huber_back
 
 
 def pair(*shape):
@@ -196,34 +190,44 @@ def pair(*shape):
     return x, np.round(2 * t) / 2
 
 
+def logits(*shape):
+    """Return logits, and shares of which some are 0 and 1."""
+    rng = np.random.default_rng(0)
+    return (20 * rng.normal(size=shape)).astype("f4"), rng.random(shape, np.float32).round(1)
+
+
 def costs(name, x, t):
-    """Return settings of both kernels of a name, and in float64 what they are to give."""
+    """Return both kernels, the settings of each, and in float64 what they are to give."""
     d = x.astype("f8") - t
     if name == "balanced":
         w = np.array(WEIGHTS)[np.searchsorted(THRESHOLDS, t, "right")]
         more = [*WEIGHTS, *THRESHOLDS]
         cost, slope = w * (0.5 * d * d + 2 * abs(d)), w * (d + 2 * np.sign(d))
-        return [0.5, 2, *more], [1, 2, *more], cost, slope
+        return BALANCED, [0.5, 2, *more], [1, 2, *more], cost, slope
     if name == "squared":
-        return [np.inf], [np.inf, 2], d * d, 2 * d
-    limited = d.clip(-0.7, 0.7)
-    return [0.7], [0.7, 1], (d - limited / 2) * limited, limited
+        return HUBER, [np.inf], [np.inf, 2], d * d, 2 * d
+    if name == "huber":
+        limited = d.clip(-0.7, 0.7)
+        return HUBER, [0.7], [0.7, 1], (d - limited / 2) * limited, limited
+    pos_weight, logit, yes = float(name), x.astype("f8"), t.astype("f8")
+    cost = pos_weight * yes * np.logaddexp(0, -logit) + (1 - yes) * np.logaddexp(0, logit)
+    sure = 1 / (1 + np.exp(-logit))
+    slope = 0.5 * ((1 - yes) * sure - pos_weight * yes * (1 - sure))
+    return (cross_entropy, cross_entropy_back), [pos_weight - 1], [pos_weight - 1, 0.5], cost, slope
 
 
-@pytest.mark.parametrize("name", ["squared", "huber", "balanced"])
+@pytest.mark.parametrize("name", ["squared", "huber", "balanced", "1", "3.5"])  # or pos_weight
 @pytest.mark.parametrize(("stretches", "length"), [(1, 70_001), (3, 40_000), (50, 7), (4, 0)])
 def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretches, length):
-    x, t = pair(stretches, length)
-    kernel = deviation.balanced if name == "balanced" else deviation.huber
-    back = deviation.balanced_back if name == "balanced" else deviation.huber_back
-    numbers, to_back, cost, slope = costs(name, x, t)
+    x, t = (logits if name[0].isdigit() else pair)(stretches, length)
+    (kernel, back), numbers, to_back, cost, slope = costs(name, x, t)
 
     def both_ways():
         sums = deviation.sums(kernel, stretches, x, t, np.array(numbers, "f4"))
         return sums, *one_pass(back, x, t, settings=np.array(to_back, "f4"))
 
     sums, dx = same_bits(both_ways)
-    np.testing.assert_allclose(sums, cost.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(sums, cost.sum(1), rtol=2e-6 if kernel is cross_entropy else 1e-6)
     np.testing.assert_allclose(dx, slope, rtol=1e-5, atol=1e-6)
 
 
@@ -242,34 +246,10 @@ def test_what_is_not_finite_shows_but_where_the_target_is_missing(bad):
     assert one_pass(deviation.balanced_back, x, t, settings=factors)[0].tolist() == [0, 0]
 
 
-def both(x, t, pos_weight, factor):
-    """Return the sums over the last axis and the slopes, with the budget of threads there is."""
-    numbers, back = (np.array([pos_weight - 1, *more], x.dtype) for more in ((), (factor,)))
-    (dx,) = one_pass(cross_entropy_back, x, t, settings=back)
-    return deviation.sums(cross_entropy, len(x), x, t, numbers), dx
-
-
-@pytest.mark.parametrize("pos_weight", [1.0, 3.5])
-@pytest.mark.parametrize(("stretches", "length"), [(1, 70_001), (3, 40_000), (50, 7), (4, 0)])
-def test_sums_and_slopes_are_those_of_float64_whatever_the_threads_binary(
-    pos_weight, stretches, length
-):
-    rng = np.random.default_rng(0)
-    x = (20 * rng.normal(size=(stretches, length))).astype("f4")
-    t = rng.random((stretches, length), np.float32).round(1)  # of which some are 0 and 1
-    sums, dx = same_bits(lambda: both(x, t, pos_weight, 0.5))
-    logit, yes = x.astype("f8"), t.astype("f8")
-    cost = pos_weight * yes * np.logaddexp(0, -logit) + (1 - yes) * np.logaddexp(0, logit)
-    sure = 1 / (1 + np.exp(-logit))
-    slope = 0.5 * ((1 - yes) * sure - pos_weight * yes * (1 - sure))
-    np.testing.assert_allclose(sums, cost.sum(1), rtol=2e-6)
-    np.testing.assert_allclose(dx, slope, rtol=0, atol=2e-6)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_shows(bad):
+def test_logits_that_are_not_finite_show(bad):
     x, t = np.array([[bad, 1]], "f4"), np.zeros((1, 2), "f4")
-    sums, dx = both(x, t, 1.0, 1.0)
-    assert not np.isfinite(sums).any()
+    (dx,) = one_pass(cross_entropy_back, x, t, settings=np.array([0, 1], "f4"))
+    assert not np.isfinite(deviation.sums(cross_entropy, 1, x, t, np.zeros(1, "f4"))).any()
     assert np.isnan(bad) == np.isnan(dx[0, 0])
     assert np.isfinite(dx[0, 1])
