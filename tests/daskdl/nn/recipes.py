@@ -26,7 +26,9 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     ),
     "AvgPool1d": (lambda: nn.AvgPool1d(3, 2, (1, 0)), [SEQUENCE]),
     "AvgPool2d": (lambda: nn.AvgPool2d(2, count_include_pad=False, padding=1), [IMAGE]),
-    "AvgPool3d": (lambda: nn.AvgPool3d((2, 3, 1)), [VOLUME]),
+    "AvgPool3d": (
+        lambda: nn.AvgPool3d((2, 3, 1), (1, 2, 2), (0, 1, 1, 0, 0, 0), True), [VOLUME],
+    ),
     "BatchNorm": (lambda: nn.BatchNorm(4), [IMAGE]),
     "Bidirectional": (
         lambda: nn.Bidirectional(nn.GRU(4, 3, seed=0), nn.GRU(4, 3, seed=1), merge="mean"),
@@ -79,9 +81,11 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "Map": (lambda: nn.Map(nn.Linear(4, 3, seed=0)), [SEQUENCE, (3, 4)]),
     "MatMul": (nn.MatMul, [(2, 3, 4), (2, 4, 5)]),
     "Max": (lambda: nn.Max(1, keepdims=True), [SEQUENCE]),
-    "MaxPool1d": (lambda: nn.MaxPool1d(2), [SEQUENCE]),
+    "MaxPool1d": (lambda: nn.MaxPool1d(3, 2, (1, 0)), [SEQUENCE]),
     "MaxPool2d": (lambda: nn.MaxPool2d(3, 2, 1, True), [IMAGE]),
-    "MaxPool3d": (lambda: nn.MaxPool3d(2, padding=1), [VOLUME]),
+    "MaxPool3d": (
+        lambda: nn.MaxPool3d((2, 3, 1), (1, 2, 2), (0, 1, 1, 0, 0, 0), True), [VOLUME],
+    ),
     "Maxout": (lambda: nn.Maxout(4, 3, 2, seed=0), [SEQUENCE]),
     "Mean": (lambda: nn.Mean((1, 2)), [SEQUENCE]),
     "Min": (lambda: nn.Min(-1), [SEQUENCE]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,13 +25,6 @@ def test_it_goes_downhill(method):
     """The loss of tests.daskdl.optim.runs is least at 1."""
     before, after = (np.abs(w - 1).mean() for w in (start(), descend(method, steps=60)))
     assert after < 0.5 * before
-
-
-@pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_it_travels_between_processes_and_compares_by_value(method):
-    twin = pickle.loads(pickle.dumps(method))
-    assert twin == method
-    np.testing.assert_array_equal(descend(twin), descend(method))
 
 
 @dataclass(frozen=True)
@@ -78,13 +70,6 @@ def test_two_steps_by_hand():
     np.testing.assert_allclose((w[0], state["velocity"][0]), (0.8, 2))
     w, state = method.update(w, g, state, 1)
     np.testing.assert_allclose((w[0], state["velocity"][0]), (0.5, 3))
-
-
-def test_state_is_what_momentum_needs():
-    assert SGD().init(runs.SIZE) == {}
-    velocity = SGD(momentum=0.9).init(runs.SIZE)["velocity"]
-    assert velocity.dtype == np.float32
-    assert velocity.shape == (runs.SIZE,)
 
 
 def test_settings_cannot_change_under_a_run():

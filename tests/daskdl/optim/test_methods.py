@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from daskdl import optim
 from daskdl.errors import SettingsError
-from daskdl.optim import SGD, Adagrad, Adam, Adamax, AdamW, Ftrl, Nadam, RMSprop
+from daskdl.optim import SGD, Adagrad, Adam, AdamW, Ftrl, Nadam, RMSprop
 from daskdl.optim.schedules import Polynomial
 from tests.daskdl.optim import runs
 
@@ -155,12 +155,22 @@ def test_rate_stays_without_a_schedule():
     assert {Adam(0.3).rate_at(i) for i in (0, 5, 10**6)} == {0.3}
 
 
-def test_state_is_two_moments_of_float32():
-    state = Adam().init(runs.SIZE)
-    assert {name: (a.dtype, a.shape) for name, a in state.items()} == {
-        "mean": (np.float32, (runs.SIZE,)),
-        "square": (np.float32, (runs.SIZE,)),
-    }
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        (SGD(), []),
+        (SGD(momentum=0.9), ["velocity"]),
+        (Adam(), ["mean", "square"]),
+        (RMSprop(), ["square"]),
+        (RMSprop(momentum=0.5), ["square", "velocity"]),
+        (RMSprop(momentum=0.5, centered=True), ["square", "mean", "velocity"]),
+    ],
+    ids=repr,
+)
+def test_state_is_what_the_settings_need(method, names):
+    state = method.init(runs.SIZE)
+    assert list(state) == names
+    assert {(a.dtype, a.shape) for a in state.values()} <= {(np.dtype("f4"), (runs.SIZE,))}
 
 
 def test_decay_stays_out_of_the_moments():
@@ -168,13 +178,6 @@ def test_decay_stays_out_of_the_moments():
     new, state = method.update(w, np.zeros(2, np.float32), method.init(2), 0)
     np.testing.assert_allclose(new, 0.95)
     assert not state["mean"].any()
-
-
-def test_a_gradient_that_is_not_a_number_shows():
-    method, w = Adamax(), np.ones(2, np.float32)
-    new, _ = method.update(w, np.array([np.nan, 1], np.float32), method.init(2), 0)
-    assert np.isnan(new[0])
-    assert np.isfinite(new[1])
 
 
 @pytest.mark.parametrize("beta1", [0.0, 0.5, 0.9, 0.999])
@@ -193,12 +196,6 @@ def test_two_steps_by_hand():
     assert (w[0], state["square"][0]) == (0.5, 9)
     w, state = method.update(w, 4 * g / 3, state, 1)
     assert w[0] == pytest.approx(0.5 - 0.5 * 4 / 5)
-
-
-def test_state_is_what_the_settings_need():
-    assert list(RMSprop().init(3)) == ["square"]
-    assert list(RMSprop(momentum=0.5).init(3)) == ["square", "velocity"]
-    assert list(RMSprop(momentum=0.5, centered=True).init(3)) == ["square", "mean", "velocity"]
 
 
 def test_a_variance_that_rounds_below_zero_is_none():

@@ -115,19 +115,6 @@ def test_gradients_and_adjoints(kernel, stride, dilation, pad, groups):
     )
 
 
-@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
-def test_gradients(name):
-    check_gradient(
-        lambda t: getattr(ops, f"{name}1d")(t, kernel_size=3, stride=2, pad=(1, 0)), normal(2, 7, 3)
-    )
-    check_gradient(
-        lambda t: getattr(ops, f"{name}3d")(
-            t, kernel_size=(2, 3, 1), stride=(1, 2, 2), pad=(0, 1, 1, 0, 0, 0), ceil_mode=True
-        ),
-        normal(2, 3, 5, 4, 3),
-    )
-
-
 def test_of_equals_the_first_of_the_window_gets_the_gradient(torch):
     x = np.random.default_rng(0).integers(0, 2, (1, 4, 5, 4, 2)).astype("f4")
     theirs = torch.tensor(x, requires_grad=True)

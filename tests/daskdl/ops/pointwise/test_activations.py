@@ -82,20 +82,6 @@ def test_is_as_accurate_as_float32_allows(name):
 
 
 @each
-def test_agrees_with_pytorch(name, torch):
-    ours_function, theirs_name, settings, _ = ALL[name]
-    x = np.linspace(-8, 8, 4002, dtype=np.float32)
-    theirs = torch.tensor(x, requires_grad=True)
-    expected = getattr(torch.nn.functional, theirs_name)(theirs, **settings)
-    expected.sum().backward()
-    ours = Tensor(x, requires_grad=True)
-    result = ours_function(ours)
-    result.backward(np.ones_like(x))
-    np.testing.assert_allclose(result.data, expected.detach().numpy(), atol=1e-6, rtol=2e-6)
-    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), atol=2e-6, rtol=4e-6)
-
-
-@each
 def test_nan_and_infinity_are_pytorchs(name, torch):
     ours_function, theirs_name, settings, _ = ALL[name]
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0], np.float32)
@@ -166,17 +152,3 @@ each_softmax = pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_gradient_softmax(name, shape, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     check_gradient(lambda x: getattr(ops, name)(x, axis=axis), normal(*shape))
-
-
-@each_softmax
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_agrees_with_pytorch_softmax(name, axis, torch):
-    x, dy = (3 * normal(6, 9, 40, seed=s).astype("f4") for s in (0, 1))
-    theirs = torch.tensor(x, requires_grad=True)
-    expected = getattr(torch, name)(theirs, axis)
-    expected.backward(torch.from_numpy(dy))
-    ours = Tensor(x, requires_grad=True)
-    y = getattr(ops, name)(ours, axis=axis)
-    y.backward(dy)
-    np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=2e-6, atol=1e-6)
-    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=2e-5, atol=5e-6)

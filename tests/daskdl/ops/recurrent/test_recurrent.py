@@ -82,46 +82,6 @@ def test_a_sequence_in_two_halves_is_the_whole():
     np.testing.assert_allclose(c.data, last.data, atol=1e-12)
 
 
-def pytorch(torch, x, h, c, weight_input, weight_state, bias, steps):
-    """Run the same cell, written with PyTorch's operations (channels first inside)."""
-    conv = torch.nn.functional.conv2d
-    half = weight_state.shape[1] // 2
-    h, c = h.permute(0, 3, 1, 2), c.permute(0, 3, 1, 2)
-    outputs = []
-    for t in range(steps):
-        z = conv(h, weight_state.permute(0, 3, 1, 2), bias, padding=half)
-        if x is not None:
-            frame = x[:, t].permute(0, 3, 1, 2)
-            z = z + conv(frame, weight_input.permute(0, 3, 1, 2), padding=half)
-        i, f, g, o = z.chunk(4, 1)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        h = o.sigmoid() * c.tanh()
-        outputs.append(h.permute(0, 2, 3, 1))
-    return torch.stack(outputs, 1), c.permute(0, 2, 3, 1)
-
-
-@pytest.mark.parametrize("inputs", [0, 4])
-@pytest.mark.parametrize(("channels", "kernel"), [(3, 3), (8, 3), (16, 5)])
-def test_agrees_with_pytorch(inputs, channels, kernel, torch):
-    arrays = convlstm_arguments(
-        steps=4, size=(9, 10), inputs=inputs, channels=channels, kernel=kernel
-    )
-    arrays = [None if a is None else a.astype("f4") for a in arrays]
-    theirs = [None if a is None else torch.tensor(a, requires_grad=True) for a in arrays]
-    expected, state = pytorch(torch, *theirs, steps=4)
-    (expected.square().mean() + state.mean()).backward()
-
-    ours = [None if a is None else Tensor(a, requires_grad=True) for a in arrays]
-    outputs, _, c = ops.convlstm(*ours, steps=None if inputs else 4)
-    (ops.mean(outputs * outputs) + ops.mean(c)).backward()
-    np.testing.assert_allclose(outputs.data, expected.detach().numpy(), atol=2e-5)
-    np.testing.assert_allclose(c.data, state.detach().numpy(), rtol=3e-5, atol=5e-5)
-    for mine, other in zip(ours, theirs, strict=True):
-        if mine is not None:
-            right = other.grad.numpy()
-            np.testing.assert_allclose(mine.grad, right, atol=2e-5 * np.abs(right).max() + 1e-9)
-
-
 @pytest.mark.parametrize("where", ["state", "gradient to the last state"])
 def test_memory_may_lie_in_another_order(where):
     x, h, c, *weights = convlstm_arguments()
@@ -198,25 +158,32 @@ def test_one_link_without_a_flow_is_a_gru_at_each_pixel():
         np.testing.assert_allclose(outputs.data[:, t], h, atol=1e-12)
 
 
-@pytest.mark.parametrize(("channels", "hidden", "kernel"), [(3, 4, 3), (8, 8, 5)])
-def test_trajgru_agrees_with_pytorch(torch, channels, hidden, kernel):
-    arrays = trajgru_arguments(
-        steps=4, size=(9, 10), channels=channels, hidden=hidden, kernel=kernel
-    )
-    arrays = [a.astype("f4") for a in arrays]
-    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    first = [t.permute(0, 3, 1, 2) if t.ndim == 4 else t for t in theirs]
-    expected = torch.stack(peers.trajgru(first[0].permute(1, 0, 4, 2, 3), *first[1:]))
-    expected = expected.permute(1, 0, 3, 4, 2)
+@of_images
+@pytest.mark.parametrize("inputs", [0, 4])
+@pytest.mark.parametrize(("channels", "kernel"), [(3, 3), (8, 3), (16, 5)])
+def test_agrees_with_pytorch(operation, inputs, channels, kernel, torch):
+    """Without an input, with one of zeros there."""
+    sizes = {"steps": 4, "size": (9, 10), "channels": channels, "kernel": kernel}
+    given_, filled = (IMAGES[operation](inputs=n, **sizes) for n in (inputs, inputs or 1))
+    theirs = [
+        torch.tensor(0 * b if a is None else a, dtype=torch.float32, requires_grad=True)
+        for a, b in zip(given_, filled, strict=True)
+    ]
+    x, *rest = (t.movedim(-1, -3) if t.ndim > 3 else t for t in theirs)
+    expected = torch.stack(getattr(peers, operation)(x.transpose(0, 1), *rest), 1).movedim(-3, -1)
     expected.square().mean().backward()
 
-    ours = [Tensor(a, requires_grad=True) for a in arrays]
-    outputs, _ = ops.trajgru(*ours)
+    ours = [None if a is None else Tensor(a.astype("f4"), requires_grad=True) for a in given_]
+    outputs, *_ = getattr(ops, operation)(*ours, steps=None if inputs else 4)
     ops.mean(outputs * outputs).backward()
     np.testing.assert_allclose(outputs.data, expected.detach().numpy(), atol=2e-5)
+    tolerance = {"convlstm": 2e-5, "trajgru": 1e-4}[operation]
     for mine, other in zip(ours, theirs, strict=True):
-        right = other.grad.numpy()
-        np.testing.assert_allclose(mine.grad, right, atol=1e-4 * np.abs(right).max() + 1e-9)
+        if mine is not None:
+            right = other.grad.numpy()
+            np.testing.assert_allclose(
+                mine.grad, right, atol=tolerance * np.abs(right).max() + 1e-9
+            )
 
 
 @pytest.mark.slow

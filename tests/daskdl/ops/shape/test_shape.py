@@ -157,23 +157,14 @@ def test_a_place_that_comes_twice_is_added_twice():
     np.testing.assert_array_equal(found.data, [0, 3, 1])
 
 
-AXES = [None, 0, -1, (0, 1), (0, 2), (2, 0), (0, 1, 2), ()]
-
-
-@pytest.mark.parametrize("function", [ops.sum, ops.mean])
-@pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_gradient(function, axis, keepdims):
-    check_gradient(lambda x: function(x, axis=axis, keepdims=keepdims), normal(3, 1, 4))
-
-
 @pytest.mark.parametrize("name", ["sum", "mean"])
-@pytest.mark.parametrize("axis", AXES[:-1])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), (0, 2), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_agrees_with_pytorch(name, axis, keepdims, torch):
-    x = normal(3, 5, 4).astype("f4")
-    expected = getattr(torch, name)(torch.from_numpy(x), dim=axis, keepdim=keepdims).numpy()
-    result = getattr(ops, name)(x, axis=axis, keepdims=keepdims)
+def test_sums_and_means_are_numpys(name, axis, keepdims):
+    function, x = getattr(ops, name), normal(3, 1, 4)
+    check_gradient(lambda t: function(t, axis=axis, keepdims=keepdims), x)
+    expected = getattr(np, name)(x, axis, keepdims=keepdims)
+    result = function(x.astype("f4"), axis=axis, keepdims=keepdims)
     assert result.shape == expected.shape
     assert result.dtype == np.float32
     np.testing.assert_allclose(result.data, expected, rtol=1e-6, atol=1e-6)
