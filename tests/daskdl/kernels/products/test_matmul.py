@@ -47,7 +47,7 @@ layouts = st.sampled_from(LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @settings(max_examples=60, deadline=None)
 @given(
-    sizes=st.tuples(*[st.sampled_from([1, 2, 3, 64, 131, 900])] * 3),
+    sizes=st.tuples(*[st.sampled_from([0, 1, 2, 3, 64, 131, 900])] * 3),
     lay_a=layouts, lay_b=layouts, lay_out=st.sampled_from([None, np.ascontiguousarray, in_columns]),
     threads=st.integers(1, 3),
 )  # fmt: skip
@@ -68,7 +68,7 @@ def test_products_of_any_layout(dtype, sizes, lay_a, lay_b, lay_out, threads):
 @settings(max_examples=40, deadline=None)
 @given(
     leads=st.sampled_from([((4,), (4,)), ((4,), ()), ((), (4,)), ((3, 1), (3, 5)), ((1,), (2, 3))]),
-    swap=st.booleans(), sizes=st.tuples(*[st.sampled_from([1, 16, 70, 200])] * 3),
+    swap=st.booleans(), sizes=st.tuples(*[st.sampled_from([0, 1, 16, 70, 200])] * 3),
     lay_a=layouts, lay_b=layouts, threads=st.integers(1, 2),
 )  # fmt: skip
 def test_stacks_of_matrices(leads, swap, sizes, lay_a, lay_b, threads):
@@ -160,7 +160,6 @@ def test_leading_axes_stay():
 
 ROOT = Path(__file__).resolve().parents[4]
 needs_mkl = pytest.mark.skipif(mkl.library() is None, reason="the extra mkl is not installed")
-sizes = st.integers(0, 7)
 
 
 @pytest.mark.slow
@@ -186,23 +185,6 @@ def test_products_are_asked_of_one_place():
 def test_without_it_nobody_has_threads_of_it(monkeypatch):
     monkeypatch.setattr(mkl, "library", lambda: None)
     assert mkl.set_local_threads(1) == 0
-
-
-@needs_mkl
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(m=sizes, k=sizes, n=sizes, lead=st.integers(0, 2), order=st.integers(0, 8))
-@settings(max_examples=60, deadline=None)
-def test_products_of_any_shape_and_layout(dtype, m, k, n, lead, order):
-    rng = np.random.default_rng([m, k, n, lead, order])
-
-    def operand(rows: int, columns: int, how: int) -> np.ndarray:
-        x = rng.normal(size=(*(2,) * lead, rows, 2 * columns)).astype(dtype)[..., ::2]
-        turned = np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
-        return (x, np.ascontiguousarray(x), turned)[how]
-
-    a, b = operand(m, k, order % 3), operand(k, n, order // 3)
-    tolerance = 20 * np.finfo(dtype).eps
-    np.testing.assert_allclose(matmul(a, b), np.matmul(a, b), rtol=tolerance, atol=tolerance)
 
 
 STEP = """

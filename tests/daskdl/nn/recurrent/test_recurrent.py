@@ -77,13 +77,26 @@ def test_returns_and_lengths(kind, both):
     assert not outputs.data[1, 2:].any()
 
 
-def test_a_sequence_in_two_pieces_is_the_same():
-    layer, x = nn.LSTM(3, 4, layers=2, peepholes=True, seed=0), normal(2, 6, 3).astype("f4")
+def trajgru(inputs):
+    return nn.TrajGRU(inputs, 3, links=2, flow_channels=4, flow_kernel=3, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.LSTM(3, 4, layers=2, peepholes=True, seed=0), (6, 3)),
+        (nn.ConvLSTM(2, 3, seed=0), (4, 5, 6, 2)),
+        (trajgru(2), (4, 5, 6, 2)),
+    ],
+    ids=["LSTM", "ConvLSTM", "TrajGRU"],
+)
+def test_a_sequence_in_two_pieces_is_the_same(layer, shape):
+    x = normal(2, *shape).astype("f4")
     whole, _ = layer(x)
     first, state = layer(x[:, :2])
     second, _ = layer(x[:, 2:], state)
+    assert first.shape == (2, 2, *whole.shape[2:])
     np.testing.assert_allclose(second.data, whole.data[:, 2:], atol=1e-6)
-    assert first.shape == (2, 2, 4)
 
 
 @pytest.mark.slow
@@ -138,20 +151,6 @@ def test_wrong_calls_are_refused(layer, arguments, sentence):
         nn.ConvLSTM(*layer)(x, state, steps)
 
 
-def made(inputs, **settings):
-    return nn.TrajGRU(inputs, 3, links=2, flow_channels=4, flow_kernel=3, seed=0, **settings)
-
-
-def test_a_sequence_in_two_pieces_is_the_same_of_convlstm():
-    layer, x = made(2), normal(2, 4, 5, 6, 2).astype("f4")
-    whole, last = layer(x)
-    assert whole.shape == (2, 4, 5, 6, 3)
-    _, state = layer(x[:, :2])
-    second, end = layer(x[:, 2:], state)
-    np.testing.assert_allclose(second.data, whole.data[:, 2:], atol=1e-6)
-    np.testing.assert_allclose(end.data, last.data, atol=1e-6)
-
-
 def test_without_input_it_unrolls_its_state_trajgru():
-    outputs, _ = made(0)(None, normal(2, 5, 6, 3).astype("f4"), steps=3)
+    outputs, _ = trajgru(0)(None, normal(2, 5, 6, 3).astype("f4"), steps=3)
     assert outputs.shape == (2, 3, 5, 6, 3)

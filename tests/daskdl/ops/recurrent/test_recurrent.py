@@ -73,15 +73,6 @@ def test_gradient_with_some_results_unused(n, steps, size, used):
     )
 
 
-def test_a_sequence_in_two_halves_is_the_whole():
-    x, h, c, *weights = convlstm_arguments(steps=4)
-    whole, _, last = ops.convlstm(x, h, c, *weights)
-    first, h, c = ops.convlstm(x[:, :2], h, c, *weights)
-    second, _, c = ops.convlstm(x[:, 2:], h, c, *weights)
-    np.testing.assert_allclose(np.concatenate([first.data, second.data], 1), whole.data, atol=1e-12)
-    np.testing.assert_allclose(c.data, last.data, atol=1e-12)
-
-
 @pytest.mark.parametrize("where", ["state", "gradient to the last state"])
 def test_memory_may_lie_in_another_order(where):
     x, h, c, *weights = convlstm_arguments()
