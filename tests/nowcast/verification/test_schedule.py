@@ -101,13 +101,17 @@ def test_times_that_do_not_increase_are_refused():
         valid_starts(times([0, 1, 1]), 1, 1, STEP)
 
 
-@pytest.mark.parametrize("setting", ["n_in", "n_out", "stride"])
-def test_settings_below_one_are_refused(setting):
-    settings = {"n_in": 1, "n_out": 1, setting: 0}
-    with pytest.raises(SettingsError, match=f"{setting} must be at least 1, found 0"):
-        valid_starts(times([0, 1]), step=STEP, **settings)
-
-
-def test_no_step_is_refused():
-    with pytest.raises(SettingsError, match="step must be positive"):
-        valid_starts(times([0, 1]), 1, 1, np.timedelta64(0, "s"))
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        *(
+            ({name: 0}, f"{name} must be at least 1, found 0")
+            for name in ("n_in", "n_out", "stride")
+        ),
+        ({"step": 0 * STEP}, "step must be positive"),
+        ({"tolerance": 0.6}, "tolerance must be from 0 to 0.5 of a step, found 0.6"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, said):
+    with pytest.raises(SettingsError, match=said):
+        valid_starts(times([0, 1]), **{"n_in": 1, "n_out": 1, "step": STEP} | setting)
