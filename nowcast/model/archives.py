@@ -167,16 +167,10 @@ def split_archives(
             archive.name, time, archive.wet(settings.wet_threshold), settings.fractions,
             least[archive.name],
         )  # fmt: skip
+        # What no other part wants is trained on too.
         parts["train"] += cut.train
-        if validate:
-            parts["train"] += cut.validation
-        else:
-            parts["validation"] += cut.validation
-        if test:
-            # What no other part wants is trained on too.
-            parts["train"] += cut.test
-        else:
-            parts["test"] += cut.test
+        parts["train" if validate else "validation"] += cut.validation
+        parts["train" if test else "test"] += cut.test
     return Split(*(tuple(stretches) for stretches in parts.values()))
 
 

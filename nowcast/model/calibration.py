@@ -46,6 +46,8 @@ RIDGE = 1.0
 WEIGHT = 1e5
 #: Wet part of a frame from which on it counts as rain; pixels drawn of a smaller grid are fewer.
 LEAST_WET = 0.02
+#: Pairs of numbers of a table, one of every threshold.
+PAIRS = ("slope", "wet", "offset", "dry", "near", "wide")
 #: Side in pixels of what is read of a large grid: where it rained most is not looked for.
 LARGEST = 1024
 
@@ -133,16 +135,13 @@ def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTabl
         begin = np.array([0.5, -0.5] + [0] * 10)
         first_guess = np.zeros(12)
         if prior is not None:
-            pairs = (prior.slope[k], prior.wet[k], prior.offset[k], prior.dry[k],
-                     prior.near[k], prior.wide[k])  # fmt: skip
-            first_guess = np.concatenate([np.log(pairs[0]), *pairs[1:]])
+            slope, *pairs = (getattr(prior, name)[k] for name in PAIRS)
+            first_guess = np.concatenate([np.log(slope), *pairs])
             begin = first_guess.copy()
         parts = np.stack([wet, np.ones_like(wet), dry, *around], axis=1)
-        numbers.append(
-            np.round(
-                _fisher(sure * (odds + wet), parts, doublings, event, weight, begin, first_guess), 3
-            )
-        )
+        margin = sure * (odds + wet)
+        fitted = _fisher(margin, parts, doublings, event, weight, begin, first_guess)
+        numbers.append(np.round(fitted, 3))
     made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in range(0, 12, 2)]
     return MarginTable(THRESHOLDS, *made)
 
@@ -225,7 +224,7 @@ def read_table(path: Path) -> MarginTable:
         numbers = json.loads(path.read_text())["rank_margin"]
         pairs = [
             tuple((float(first), float(change)) for first, change in numbers.get(name, ()))
-            for name in ("slope", "wet", "offset", "dry", "near", "wide")
+            for name in PAIRS
         ]
         table = MarginTable(tuple(map(float, numbers["thresholds"])), *pairs)
         check_table(table)

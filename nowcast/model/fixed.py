@@ -59,9 +59,6 @@ def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
     - ``start``: to go on with, in place of random weights.
     """
     from daskdl.nn import PrecipitationLoss
-    from daskdl.optim import Adam, ClipNorm
-    from daskdl.optim.schedules import Cosine, Warmup
-    from daskdl.train import BestModel, Trainer
 
     settings, scale, step = job.settings, RainScale(), job.archives[0].step
     n_out = frames_ahead(settings.lead_minutes, step)
@@ -72,26 +69,13 @@ def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
     samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))
     job.announce(samples, validation, "windows")
     network = _network(settings, n_out) if start is None else start.network
-    iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
     loss = PrecipitationLoss(
         scale.to_network(np.asarray(settings.thresholds, np.float32)).tolist(), settings.weights
     )
-    rise = min(20, iterations // 4 + 1)
-    fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
-    method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
-    history = Trainer(network, loss, method, seed=settings.seed).fit(
-        samples,
-        iterations=iterations,
-        batch_size=settings.batch_size,
-        validation=validation,
-        callbacks=[BestModel()],
-        checkpoint=job.out / "training",
-        client=job.client,
-        progress=job.progress,
-    )
+    history = job.fit(network, loss, samples, validation, warmup=20)
     about = job.about | {
         "windows": {"train": len(samples), "validation": len(validation)},
-        "iterations": iterations,
+        "iterations": job.iterations(samples),
     }
     job.write_history([history])
     spacing = grid_spacing(job.archives[0].rain)

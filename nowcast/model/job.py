@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from daskdl.data import SampleSet
+    from daskdl.nn import Loss, Module
     from daskdl.train import History
 
 
@@ -50,6 +51,39 @@ class Job:
                 f"{workers} workers, {samples.partitions} of them with work, one a shard; "
                 f"--set shards={workers} uses all and gives another model"
             )
+
+    def iterations(self, samples: SampleSet) -> int:
+        """Return the number of batches of the epochs that are wanted."""
+        return max(1, round(self.settings.epochs * len(samples) / self.settings.batch_size))
+
+    def fit(
+        self, network: Module, loss: Loss, samples: SampleSet, validation: SampleSet, *,
+        warmup: int, number: int | None = None,
+    ) -> History:  # fmt: skip
+        """Train a network; it gets the weights of the epoch with the lowest validation loss.
+
+        - ``warmup``: iterations at most in which the learning rate rises, before it falls.
+        - ``number``: of several networks, each of which has its own seed and checkpoint.
+        """
+        from daskdl.optim import Adam, ClipNorm
+        from daskdl.optim.schedules import Cosine, Warmup
+        from daskdl.train import BestModel, Trainer
+
+        settings, iterations = self.settings, self.iterations(samples)
+        rise = min(warmup, iterations // 4 + 1)
+        fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
+        method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
+        checkpoint = self.out / "training"
+        return Trainer(network, loss, method, seed=settings.seed + (number or 0)).fit(
+            samples,
+            iterations=iterations,
+            batch_size=settings.batch_size,
+            validation=validation,
+            callbacks=[BestModel()],
+            checkpoint=checkpoint if number is None else checkpoint / str(number),
+            client=self.client,
+            progress=self.progress,
+        )
 
     def write_history(self, histories: Sequence[History]) -> None:
         """Write ``history.json``: a history, or a list of those of several networks."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,9 +24,7 @@ from nowcast.model.split import Stretch, frames_ahead, minutes
 from nowcast.rain.frames import WindowRecipe
 
 if TYPE_CHECKING:
-    from distributed import Client
-
-    from daskdl.train import History
+    pass
 
 #: Parts of what was learned, of which the one that is best on the validation part is kept.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -55,24 +51,32 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
         )
     )  # fmt: skip
     job.announce(samples, validation, "samples")
-    samples = _kept(samples, job)
-    fitted = fit(
-        samples, validation, job.settings, job.out, client=job.client, progress=job.progress,
-        start=None if start is None else start.network,
-    )  # fmt: skip
-    if not fitted.part:
+    samples = _kept(samples, job).map(Mirrors())
+    # Samples to validate on are looked at after each epoch, and for each part: made once.
+    validation = validation.persist(job.client)
+    networks, loss = _networks(job.settings, start), ExceedanceLoss(job.settings.loss)
+    histories = [
+        job.fit(one, loss, samples, validation, warmup=50, number=number)
+        for number, one in enumerate(networks)
+    ]
+    losses = {
+        part: float(Averaged(networks, part).evaluate(validation, loss=loss)["loss"])
+        for part in PARTS
+    }
+    best = min(losses, key=lambda part: losses[part])
+    if not best:
         job.say(
             "nothing that was learned helps on the validation part: the model is sprog's forecast"
         )
     about = job.about | {
         "samples": {"train": len(samples), "validation": len(validation)},
-        "validation_loss_by_part": {f"{part:g}": loss for part, loss in fitted.losses.items()},
-        "part": fitted.part,
+        "validation_loss_by_part": {f"{part:g}": loss for part, loss in losses.items()},
+        "part": best,
     }
-    job.write_history(fitted.histories)
+    job.write_history(histories)
     used = [*job.archives, *job.to_validate]
     return MovingModel(
-        fitted.network,
+        Averaged(networks, best),
         tuple(sorted({minutes(archive.step) for archive in used})),
         tuple(sorted({round(archive.spacing_km, 3) for archive in used})),
         job.settings.lead_minutes,
@@ -80,16 +84,6 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
         job.split,
         about,
     )
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Result of a training."""
-
-    network: Averaged
-    histories: list[History]  #: One a network.
-    part: float  #: Of the correction that was learned, how much is kept; 0 if it helps nothing.
-    losses: dict[float, float]  #: Of the validation part, by the part of the correction.
 
 
 def moving_samples(
@@ -140,66 +134,21 @@ def moving_samples(
     return SampleSet([join(recipes) for recipes in shards if recipes])
 
 
-def fit(
-    samples: SampleSet,
-    validation: SampleSet,
-    settings: TrainSettings,
-    out: Path,
-    *,
-    client: Client | None,
-    progress: bool,
-    start: Averaged | None = None,
-) -> Fitted:
-    """Train networks one after the other, and keep the part of their correction that helps.
+def _networks(settings: TrainSettings, start: MovingModel | None) -> list[CorrectionNetwork]:
+    """Return the networks to train: untrained ones, or those of a model to go on with.
 
-    - ``samples``, ``validation``: from `moving_samples`.
-    - ``out``: folder for the checkpoints.
-    - ``start``: networks to go on with, in place of untrained ones.
-    - raises SettingsError when there are more networks to go on with than are wanted.
+    Raises SettingsError when that has another number of them than is wanted.
     """
-    from daskdl.optim import Adam, ClipNorm
-    from daskdl.optim.schedules import Cosine, Warmup
-    from daskdl.train import BestModel, Trainer
-
-    # Samples to validate on are looked at after each epoch, and for each part: made once.
-    validation = validation.persist(client)
-    iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
-    rise = min(50, iterations // 4 + 1)
-    fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
-    loss = ExceedanceLoss(settings.loss)
-    networks: list[CorrectionNetwork] = []
-    histories = []
-    count = settings.networks if start is None else len(start.networks)
+    if start is None:
+        numbers = range(settings.networks)
+        return [network(settings.network, settings.seed + number) for number in numbers]
+    count = len(start.network.networks)
     if "networks" in settings.model_fields_set and settings.networks != count:
         raise SettingsError(
             f"networks: expected {count}, as the model to start from has, found "
             f"{settings.networks}; leave it out"
         )
-    for number in range(count):
-        one = (
-            network(settings.network, settings.seed + number)
-            if start is None
-            else start.networks[number]
-        )
-        method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
-        history = Trainer(one, loss, method, seed=settings.seed + number).fit(
-            samples.map(Mirrors()),
-            iterations=iterations,
-            batch_size=settings.batch_size,
-            validation=validation,
-            callbacks=[BestModel()],
-            checkpoint=out / "training" / str(number),
-            client=client,
-            progress=progress,
-        )
-        networks.append(one)
-        histories.append(history)
-    losses = {
-        part: float(Averaged(networks, part).evaluate(validation, loss=loss)["loss"])
-        for part in PARTS
-    }
-    best = min(losses, key=lambda part: losses[part])
-    return Fitted(Averaged(networks, best), histories, best, losses)
+    return list(start.network.networks)
 
 
 def _kept(samples: SampleSet, job: Job) -> SampleSet:
