@@ -20,7 +20,7 @@ from daskdl.kernels.int8.scale import (
     to_bytes,
     to_floats,
 )
-from daskdl.kernels.vectors.digest import digest
+from daskdl.kernels.vectors.reduce import digest
 from daskdl.tensor import Array, op
 
 #: Summands of a result at most.

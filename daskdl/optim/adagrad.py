@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.optim import adagrad as squares
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import State, at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule
@@ -53,7 +52,7 @@ class Adagrad(Elementwise):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return squares.adagrad
+        return updates.adagrad
 
     def starts(self) -> dict[str, float | None]:
         """Return the first value of the sums of squares."""
@@ -100,7 +99,7 @@ class Adadelta(Elementwise):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return squares.adadelta
+        return updates.adadelta
 
     def starts(self) -> dict[str, float | None]:
         """Return the mean squares of the gradients and of the steps, zeros."""
@@ -151,7 +150,7 @@ class RMSprop(Elementwise):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return squares.rmsprop
+        return updates.rmsprop
 
     def starts(self) -> dict[str, float | None]:
         """Return the mean square, and the mean and the velocity if they are used."""
@@ -211,7 +210,7 @@ class Ftrl(Elementwise):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return descent.ftrl
+        return updates.ftrl
 
     def starts(self) -> dict[str, float | None]:
         """Return the paper's z, and the sums of squares."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.kernels.optim import adam as moments
+from daskdl.kernels.optim import updates
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule
@@ -60,7 +60,7 @@ class Adam(_Moments):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return moments.amsgrad if self.amsgrad else moments.adam
+        return updates.amsgrad if self.amsgrad else updates.adam
 
     def starts(self) -> dict[str, float | None]:
         """Return both moments and the largest second one, zeros."""
@@ -136,7 +136,7 @@ class Adamax(_Moments):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return moments.adamax
+        return updates.adamax
 
     def starts(self) -> dict[str, float | None]:
         """Return the mean and the maximum, zeros."""
@@ -183,7 +183,7 @@ class Nadam(_Moments):
 
     def kernel(self) -> Any:
         """Return the kernel, Adam's."""
-        return moments.adam
+        return updates.adam
 
     def starts(self) -> dict[str, float | None]:
         """Return both moments, zeros."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskdl.kernels.optim import adam as moments
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.optim.layerwise import Layerwise, Norms
 from daskdl.optim.method import State, Step, Stepped, Vector, at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule
@@ -74,7 +73,7 @@ class LARS(Layerwise):
             [at.scale * one, decays, one, self.momentum * one, rates, np.zeros_like(w)], axis=1
         )
         slots = [state["velocity"]]
-        new, velocity = self.run(descent.momentum, weights, gradient, slots, rows, at.overwrite)
+        new, velocity = self.run(updates.momentum, weights, gradient, slots, rows, at.overwrite)
         return new, {"velocity": velocity} | self.kept(state)
 
 
@@ -140,7 +139,7 @@ class LAMB(Layerwise):
         ratio[usual] = np.minimum(w, self.most)[usual] / r[usual]
         rates = self.rate_at(at.iteration, state) * parts * ratio
         rows = np.stack([np.ones_like(w), np.zeros_like(w), -rates], axis=1)
-        (new,) = self.run(descent.sgd, weights, back, [], rows, at.overwrite)
+        (new,) = self.run(updates.sgd, weights, back, [], rows, at.overwrite)
         return new, {"mean": mean, "square": square} | self.kept(state)
 
     def _back(self, weights: Vector, gradient: Vector, state: State, at: Step) -> list[Vector]:
@@ -153,4 +152,4 @@ class LAMB(Layerwise):
         ]
         rows = np.tile(row, (len(decays), 1))
         rows[:, 8] = -decays  # in place of the weights, nothing is left of them but their decay
-        return self.run(moments.adam, weights, gradient, [state["mean"], state["square"]], rows)
+        return self.run(updates.adam, weights, gradient, [state["mean"], state["square"]], rows)

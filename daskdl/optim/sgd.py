@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import at_least_zero, below_one, in_range
 from daskdl.optim.schedules.schedule import Schedule
@@ -55,7 +55,7 @@ class SGD(Elementwise):
 
     def kernel(self) -> Any:
         """Return the kernel."""
-        return descent.momentum if self.momentum else descent.sgd
+        return updates.momentum if self.momentum else updates.sgd
 
     def starts(self) -> dict[str, float | None]:
         """Return the velocity, zero, or nothing without momentum."""

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.steps import step
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Step, Stepped, Vector, below_one
@@ -132,7 +132,7 @@ class Accumulate(Wrapper):
         """Return new weights and state; between steps, those that there were."""
         factors = np.array([[-at.scale / self.over, 0.0, 1.0]], gradient.dtype)
         old = np.asarray(state[GRADIENT], gradient.dtype)
-        (total,) = step(descent.sgd, old, gradient, [], factors, overwrite=at.overwrite)
+        (total,) = step(updates.sgd, old, gradient, [], factors, overwrite=at.overwrite)
         if (at.iteration + 1) % self.over:
             return weights, state | {GRADIENT: total}
         inner, count = self.inner(state), at.iteration // self.over
@@ -185,5 +185,5 @@ class EMA(Wrapper):
         # average - share * (average - new), as a step of SGD with decay
         factors = np.array([[-1.0, 1.0, share]], new.dtype)
         old = np.asarray(state[WEIGHTS], new.dtype)
-        (average,) = step(descent.sgd, old, new, [], factors, overwrite=at.overwrite)
+        (average,) = step(updates.sgd, old, new, [], factors, overwrite=at.overwrite)
         return new, after | {WEIGHTS: average}

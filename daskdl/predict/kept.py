@@ -21,7 +21,7 @@ import numpy as np
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
-from daskdl.kernels.vectors.digest import digest
+from daskdl.kernels.vectors.reduce import digest
 from daskdl.nn import Module
 from daskdl.predict.predictor import Predictor, copy_of
 

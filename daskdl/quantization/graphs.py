@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.int8.weights import quantised
+from daskdl.kernels.int8.prepared import quantised
 from daskdl.nn import Graph, Module, Quantized
 from daskdl.nn.core.nodes import Node
 from daskdl.ops.int8 import has_int8

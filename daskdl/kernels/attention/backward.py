@@ -24,7 +24,7 @@ from daskdl.kernels.attention.weights import (
 )
 from daskdl.kernels.products.microkernel import COLUMNS, address, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.vectors.rows import row_dot
+from daskdl.kernels.vectors.reduce import row_dot
 
 #: Queries of a tile.
 TOGETHER = 96

@@ -7,7 +7,7 @@ import numpy as np
 from daskdl.kernels.runtime.elementary import exponential
 from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.vectors.dropout import philox
-from daskdl.kernels.vectors.rows import row_largest, row_sum
+from daskdl.kernels.vectors.reduce import row_largest, row_sum
 
 #: Places in a kernel's plan, a vector of int64: numbers of heads, rows and columns; whether a query
 #: sees no later key; whether there are a mask and dropout; the mask's steps; then four places for

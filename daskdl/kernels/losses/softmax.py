@@ -19,7 +19,7 @@ from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
-from daskdl.kernels.vectors.rows import row_dot, row_largest, row_sum
+from daskdl.kernels.vectors.reduce import row_dot, row_largest, row_sum
 
 Array = NDArray[Any]
 

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.optim import adagrad as squares
-from daskdl.kernels.optim import adam as moments
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.steps import step
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
@@ -131,7 +129,7 @@ def _sgd(ids, rows, weights, factors):
     for start in range(0, ids.size, length):
         stop = min(start + length, ids.size)
         n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
-        descent.sgd(r[0][:n], d, r[1][:n], factors, None)
+        updates.sgd(r[0][:n], d, r[1][:n], factors, None)
         _give(r[1], ids, start, stop, weights)
 
 
@@ -142,7 +140,7 @@ def _adagrad(ids, rows, weights, square, factors):
         stop = min(start + length, ids.size)
         n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
         _take(square, ids, start, stop, r[1])
-        squares.adagrad(r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], factors, None)
+        updates.adagrad(r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], factors, None)
         _give(r[2], ids, start, stop, weights)
         _give(r[3], ids, start, stop, square)
 
@@ -155,7 +153,7 @@ def _adam(ids, rows, weights, mean, square, factors):
         n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
         _take(mean, ids, start, stop, r[1])
         _take(square, ids, start, stop, r[2])
-        moments.adam(
+        updates.adam(
             r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], r[4][:n], r[5][:n], factors, None
         )  # fmt: skip
         _give(r[3], ids, start, stop, weights)
@@ -164,4 +162,4 @@ def _adam(ids, rows, weights, mean, square, factors):
 
 
 #: Kernels of the methods that train most tables; other methods gather all rows first.
-_DIRECT = {descent.sgd: _sgd, squares.adagrad: _adagrad, moments.adam: _adam}
+_DIRECT = {updates.sgd: _sgd, updates.adagrad: _adagrad, updates.adam: _adam}

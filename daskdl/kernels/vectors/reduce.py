@@ -1,7 +1,9 @@
 """Sums over any axes, with the same bits for any number of threads.
 
 Sums are float64, but short runs of numbers are first summed in their own dtype: this loses as much
-as rounding the result, and takes half the time.
+as rounding the result, and takes half the time. Functions of one row, for kernels
+that go over rows, take a matrix and the row's number: a slice inside a loop counts references,
+which takes longer than a row of a few numbers.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
 
@@ -29,6 +33,11 @@ TILE = 1 << 11
 
 #: Elements that are summed in their own dtype, in the lanes of a register.
 RUN = 512
+
+#: Parallel sums, which a processor adds at a time.
+LANES = 16
+#: Words of a lane that are summed in registers before sums in memory change.
+TOGETHER = 8
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
@@ -128,3 +137,98 @@ def _squares(x, starts, stops, sums, which, start, stop):
         for k in range(part.size):
             total += np.float64(part[k]) * np.float64(part[k])
         sums[block] = total
+
+
+def row_largest(x, r):
+    """Return the largest number of row r; NaN if the row has a NaN without a minus sign."""
+    return max(x[r])
+
+
+@overload(row_largest)
+def _largest_of_floats(x, r):
+    if x.dtype != types.float32:
+
+        def plain(x, r):
+            top = x[r, 0]
+            for c in range(x.shape[1]):
+                top = x[r, c] if x[r, c] > top else top
+            return top
+
+        return plain
+    lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
+
+    # As integers, with the bits of negative ones inverted, floats keep their order; and LLVM
+    # vectorises the maximum of integers, unlike that of floats.
+    def implementation(x, r):
+        top = lowest
+        for c in range(x.shape[1]):
+            bits = np.float32(x[r, c]).view(np.int32)
+            key = np.int32(bits ^ ((bits >> sign) & rest))
+            top = max(top, key)
+        return np.int32(top ^ ((top >> sign) & rest)).view(np.float32)
+
+    return implementation
+
+
+@fastjit
+def row_sum(x, r):
+    """Return the sum of row r."""
+    result = x.dtype.type(0)
+    for c in range(x.shape[1]):
+        result += x[r, c]
+    return result
+
+
+@fastjit
+def row_dot(a, b, r, count):
+    """Return the sum of products of the first ``count`` numbers of two arrays' rows r.
+
+    The order of a sum depends on its length, so leave out zeros that fill rows up to a width that
+    depends on the processor.
+    """
+    result = a.dtype.type(0)
+    for c in range(count):
+        result += a[r, c] * b[r, c]
+    return result
+
+
+def digest(array: NDArray[Any]) -> tuple[object, ...]:
+    """Return a digest that differs if any number of an array changes, or any two change places.
+
+    It consists of Fletcher's sums of 64 bits: a sum of words and a sum of these sums, for each of
+    `LANES`. It does not protect against deliberate forgery.
+
+    Parameters
+    ----------
+    array : ndarray
+        Array of any dtype.
+
+    Examples
+    --------
+    >>> weights = np.arange(100, dtype=np.float32)
+    >>> before = digest(weights)
+    >>> weights[[3, 5]] = weights[[5, 3]]
+    >>> digest(weights) == before
+    False
+    """
+    plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole = plain.size - plain.size % (8 * LANES * TOGETHER)
+    words = plain[:whole].view(np.uint64).reshape(-1, TOGETHER, LANES)
+    sums = np.zeros((2, LANES), np.uint64)
+    if len(words):
+        _add(words, sums)
+    return array.shape, array.dtype.str, sums.tobytes(), plain[whole:].tobytes()
+
+
+@jit
+def _add(words, sums):
+    total, twice, zero = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64), np.uint64(0)
+    for i in range(len(words)):
+        for j in range(LANES):
+            part, parts = zero, zero
+            for k in range(TOGETHER):
+                part += words[i, k, j]
+                parts += part
+            twice[j] += np.uint64(TOGETHER) * total[j] + parts
+            total[j] += part
+    sums[0], sums[1] = total, twice

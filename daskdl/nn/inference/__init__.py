@@ -8,8 +8,7 @@ rules by which operations are computed, with those in :mod:`rules`, :mod:`images
 """
 
 from daskdl.nn.inference import channels, images, int8, rules, sequences
-from daskdl.nn.inference.passes import optimized
-from daskdl.nn.inference.running import Inference, constants_of
+from daskdl.nn.inference.running import Inference, constants_of, optimized
 
 __all__ = [
     "Inference",

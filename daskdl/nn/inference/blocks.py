@@ -11,8 +11,8 @@ from daskdl.kernels.convolution.bottleneck import Bottleneck, serves
 from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products import gathered
-from daskdl.nn.inference.passes import Pass, array_of
 from daskdl.nn.inference.pending import Norm, Pending
+from daskdl.nn.inference.running import Pass, array_of
 from daskdl.tensor import Array
 
 

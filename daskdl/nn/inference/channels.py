@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from daskdl import ops
-from daskdl.kernels.vectors.joining import InTurns, side_by_side
+from daskdl.kernels.vectors.embedding import InTurns, side_by_side
 from daskdl.nn.inference.blocks import Parts
-from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import extension
+from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.tensor import Array, Tensor
 
 #: Order in which images that lie channels last show their axes channels first.

@@ -10,9 +10,9 @@ from daskdl import ops
 from daskdl.kernels.pooling import pooling
 from daskdl.kernels.pooling.pooling import maxima_of_bytes
 from daskdl.nn.inference.channels import parts_of, waiting
-from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Pending, used
 from daskdl.nn.inference.rules import extension
+from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.pool.pooling import windows_of
 from daskdl.tensor import Array, Tensor

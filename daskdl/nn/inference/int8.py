@@ -16,10 +16,10 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, widened
 from daskdl.kernels.int8.scale import MIDDLE, Scale, rows_to_bytes, scaled_rows, to_bytes
 from daskdl.nn.inference.blocks import key_of
-from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
 from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import extension, folded
+from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.int8 import unpacked
 from daskdl.tensor import Array, Tensor
 

@@ -25,8 +25,8 @@ from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.blocks import Source, key_of, with_those_before
-from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, Rounded, used
+from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.conv.conv import check
 from daskdl.ops.norm.batchnorm import _inference

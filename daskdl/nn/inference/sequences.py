@@ -13,10 +13,10 @@ from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.products.precise import precision_of
-from daskdl.nn.inference.passes import Pass, array_of, result_of, rule
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.prepared import Folded, Prepared, Taken, rows_of
 from daskdl.nn.inference.rules import extension
+from daskdl.nn.inference.running import Pass, array_of, result_of, rule
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.recurrent.convlstm import compute as convlstms
 from daskdl.ops.recurrent.lstm import compute as lstms

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
-from daskdl.kernels.int8.weights import quantised
+from daskdl.kernels.int8.prepared import quantised
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn.conv.conv import Conv2d, Windows
 from daskdl.nn.core.arguments import Sizes, check_last_axis

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import MissingExtraError, SettingsError, ShapeError
-from daskdl.kernels.detection.matching import hard_negatives
+from daskdl.kernels.detection.boxes import hard_negatives
 from daskdl.kernels.losses import crossentropy as weighted
 from daskdl.kernels.losses import regression as kernels
 from daskdl.kernels.losses.softmax import cross_entropy, log_softmax
@@ -191,7 +191,7 @@ def multibox(
     logits : array (N, P, classes + 1)
         Of nothing, and of each class.
     classes : int64 (N, P)
-        0 where there is nothing to find; as :func:`daskdl.kernels.detection.matching.match`.
+        0 where there is nothing to find; as :func:`daskdl.kernels.detection.boxes.match`.
     target : array (N, P, 4)
         Offsets.
     ratio : float

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.losses import margins as kernels
+from daskdl.kernels.losses.regression import multilabel_margin as margin_kernel
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import (
@@ -80,7 +80,7 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
         )
     listed = np.logical_and.accumulate(labels != -1, axis=1)
     check_labels("multilabel_margin", labels[listed], classes)
-    sums, slopes = kernels.multilabel_margin(prediction, labels)
+    sums, slopes = margin_kernel(prediction, labels)
 
     def slope(s: Array) -> Array:
         return along_last(s) * slopes / classes

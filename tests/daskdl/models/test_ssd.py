@@ -78,7 +78,7 @@ def test_ssd300_predicts_for_each_of_its_8732_boxes():
 @pytest.mark.slow
 def test_what_is_predicted_is_found():
     """Offsets and logits that say what the priors are to find come to the boxes."""
-    from daskdl.kernels.detection.matching import match
+    from daskdl.kernels.detection.boxes import match
     from daskdl.models.detections import detections
 
     model, y = tiny(), targets()

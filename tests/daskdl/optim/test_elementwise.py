@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskdl import optim
-from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim import updates
 from daskdl.optim import (
     SGD,
     Adagrad,
@@ -31,7 +31,7 @@ class Halved(Elementwise):
     weight_decay: float = 0.0
 
     def kernel(self):
-        return descent.sgd
+        return updates.sgd
 
     def starts(self):
         return {}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskdl import nn
-from daskdl.kernels.vectors.digest import digest
+from daskdl.kernels.vectors.reduce import digest
 from daskdl.predict.kept import predictor_of
 from daskdl.predict.predictor import Predictor
 

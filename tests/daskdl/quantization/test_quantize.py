@@ -8,7 +8,7 @@ import pytest
 import daskdl
 from daskdl import nn
 from daskdl.errors import DataError, SettingsError
-from daskdl.kernels.int8.weights import quantised
+from daskdl.kernels.int8.prepared import quantised
 from daskdl.metrics import Accuracy
 from daskdl.models.resnet import ResNet
 from daskdl.predict import Predictor

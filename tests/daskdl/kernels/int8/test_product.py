@@ -9,9 +9,9 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8 import product, tiles
 from daskdl.kernels.int8.arithmetic import WAYS, way_of
 from daskdl.kernels.int8.block import COLUMNS, FLOATS, NOTHING, ROWS, VECTORS, block_of
+from daskdl.kernels.int8.prepared import panels_of, quantised
 from daskdl.kernels.int8.product import End, work_of
 from daskdl.kernels.int8.scale import Scale, scale_of, summed, to_bytes, to_floats
-from daskdl.kernels.int8.weights import panels_of, quantised
 from daskdl.kernels.products.microkernel import LANES, address, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.threads import thread_budget

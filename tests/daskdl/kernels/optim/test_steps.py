@@ -8,14 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.optim import adagrad as squares
-from daskdl.kernels.optim import adam as moments
-from daskdl.kernels.optim import sgd as descent
-from daskdl.kernels.optim.adagrad import adadelta, adagrad, rmsprop
-from daskdl.kernels.optim.adam import adam, adamax, amsgrad
+from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.rows import step_rows
-from daskdl.kernels.optim.sgd import ftrl, momentum, sgd
 from daskdl.kernels.optim.steps import step
+from daskdl.kernels.optim.updates import (
+    adadelta,
+    adagrad,
+    adam,
+    adamax,
+    amsgrad,
+    ftrl,
+    momentum,
+    rmsprop,
+    sgd,
+)
 from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import row_gradient
@@ -24,10 +30,10 @@ from tests.daskdl.budgets import same_bits
 N, C, BATCH = 50, 7, 30
 #: Kernel, vectors of state, factors after the gradient's scale.
 KERNELS = {
-    "sgd": (descent.sgd, 1, 0, [0.1, 0.2]),
-    "momentum": (descent.momentum, 1, 1, [0.1, 0.2, 0.9, 1.0, 1.0]),
-    "adagrad": (squares.adagrad, 1, 1, [0.1, 0.2, 1e-10]),
-    "adam": (moments.adam, 1, 2, [0.1, 0.9, 0.1, 0.999, 0.001, 0.01, 1e-8, 0.99, 0.0]),
+    "sgd": (updates.sgd, 1, 0, [0.1, 0.2]),
+    "momentum": (updates.momentum, 1, 1, [0.1, 0.2, 0.9, 1.0, 1.0]),
+    "adagrad": (updates.adagrad, 1, 1, [0.1, 0.2, 1e-10]),
+    "adam": (updates.adam, 1, 2, [0.1, 0.9, 0.1, 0.999, 0.001, 0.01, 1e-8, 0.99, 0.0]),
 }
 
 
@@ -86,16 +92,16 @@ def test_only_the_rows_of_the_batch_change_whatever_the_threads():
 def test_mistakes_are_told_before_anything_changes(ids, shape, sentence):
     weights = table()
     with pytest.raises(ShapeError, match=sentence):
-        step_rows(descent.sgd, weights, np.array(ids), np.ones(shape, "f4"), [], [1, 0, 1])
+        step_rows(updates.sgd, weights, np.array(ids), np.ones(shape, "f4"), [], [1, 0, 1])
     np.testing.assert_array_equal(weights, table())
 
 
 def test_what_cannot_be_stepped_in_place_is_refused():
     ids, rows, weights = np.array([1]), np.ones((1, C), "f4"), table()
     with pytest.raises(ShapeError, match="C-contiguous writable weights"):
-        step_rows(descent.sgd, np.asfortranarray(weights), ids, rows, [], [1, 0, 1])
+        step_rows(updates.sgd, np.asfortranarray(weights), ids, rows, [], [1, 0, 1])
     with pytest.raises(ShapeError, match=r"state of shape .* like the weights' \(50, 7\) float32"):
-        step_rows(squares.adagrad, weights, ids, rows, [np.ones((N, C))], [1, 0, 1, 0])
+        step_rows(updates.adagrad, weights, ids, rows, [np.ones((N, C))], [1, 0, 1, 0])
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl import ops
-from daskdl.kernels.vectors import joining
+from daskdl.kernels.vectors import embedding as joining
 from daskdl.nn import BatchNorm, Conv2d, Module
 from daskdl.nn.inference import Inference
 from daskdl.tensor import no_grad

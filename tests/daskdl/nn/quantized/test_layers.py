@@ -8,10 +8,9 @@ import pytest
 from daskdl import nn
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.int8.prepared import Product
+from daskdl.kernels.int8.prepared import Product, quantised
 from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
-from daskdl.kernels.int8.weights import quantised
 from daskdl.nn.quantized.model import int8_of, takes_int8
 from daskdl.ops import int8
 from daskdl.ops.int8 import MOST
