@@ -12,16 +12,8 @@ from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.rows import step_rows
 from daskdl.kernels.optim.steps import step
 from daskdl.kernels.optim.updates import (
-    adadelta,
-    adagrad,
-    adam,
-    adamax,
-    amsgrad,
-    ftrl,
-    momentum,
-    rmsprop,
-    sgd,
-)
+    adadelta, adagrad, adam, adamax, amsgrad, ftrl, momentum, rmsprop, sgd,
+)  # fmt: skip
 from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import row_gradient

@@ -14,13 +14,8 @@ from hypothesis.extra import numpy as hnp
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import (
-    InTurns,
-    add_rows,
-    add_to,
-    gather,
-    row_gradient,
-    side_by_side,
-)
+    InTurns, add_rows, add_to, gather, row_gradient, side_by_side,
+)  # fmt: skip
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
 from tests.daskdl.budgets import same_bits
 
