@@ -11,9 +11,6 @@ from daskdl.errors import ShapeError
 from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.rows import step_rows
 from daskdl.kernels.optim.steps import step
-from daskdl.kernels.optim.updates import (
-    adadelta, adagrad, adam, adamax, amsgrad, ftrl, momentum, rmsprop, sgd,
-)  # fmt: skip
 from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import row_gradient
@@ -129,10 +126,10 @@ def test_each_range_has_its_own_factors(n, stops, threads):
     kinds = np.arange(len(stops)) % 3
     rows = table_steps((1, 0, 0.5), (2, 0, 0), (1, 1, 0.25))
     with thread_budget(threads):
-        (new,) = step(sgd, w, g, [], rows, (stops, kinds))
+        (new,) = step(updates.sgd, w, g, [], rows, (stops, kinds))
     start = 0
     for stop, kind in zip(stops, kinds, strict=True):
-        (expected,) = step(sgd, w[start:stop], g[start:stop], [], rows[kind : kind + 1])
+        (expected,) = step(updates.sgd, w[start:stop], g[start:stop], [], rows[kind : kind + 1])
         np.testing.assert_array_equal(new[start:stop], expected)
         start = stop
 
@@ -140,7 +137,7 @@ def test_each_range_has_its_own_factors(n, stops, threads):
 @pytest.mark.parametrize("n", [(1 << 17) + 3, LARGE])
 def test_two_threads_give_the_bits_of_one(n):
     w, g, *state = vectors(n)
-    same_bits(lambda: step(adam, w, g, state, table_steps(ADAM)))
+    same_bits(lambda: step(updates.adam, w, g, state, table_steps(ADAM)))
 
 
 @pytest.mark.slow
@@ -149,8 +146,8 @@ def test_two_threads_give_the_bits_of_one(n):
 def test_an_element_has_the_same_bits_wherever_it_lies(start, length):
     w, g, *state = vectors(LARGE)
     here = slice(start, start + length)
-    whole = step(adam, w, g, state, table_steps(ADAM))  # vector registers, past the caches
-    part = step(adam, w[here], g[here], [s[here] for s in state], table_steps(ADAM))
+    whole = step(updates.adam, w, g, state, table_steps(ADAM))  # vector registers, past the caches
+    part = step(updates.adam, w[here], g[here], [s[here] for s in state], table_steps(ADAM))
     for one, two in zip(whole, part, strict=True):
         np.testing.assert_array_equal(one[here], two)
 
@@ -158,7 +155,7 @@ def test_an_element_has_the_same_bits_wherever_it_lies(start, length):
 def test_none_stands_for_state_that_a_method_does_without():
     w, g, square, _ = vectors(100)
     factors = table_steps((1, 0, 0.1, 0.9, 0.1, 1e-8, 0))
-    new, after, mean, velocity = step(rmsprop, w, g, [square, None, None], factors)
+    new, after, mean, velocity = step(updates.rmsprop, w, g, [square, None, None], factors)
     assert new.shape == after.shape == (100,)
     assert mean is None
     assert velocity is None
@@ -170,9 +167,9 @@ def test_what_may_be_overwritten_gets_the_same_bits_where_it_is(n, threads):
     w, g, *state = vectors(n)
     rows, ranges = table_steps(ADAM, ADAM), (np.array([n // 3, n // 2, n]), np.array([0, -1, 1]))
     kept = g.copy()
-    expected = step(adam, w, g, state, rows, ranges)
+    expected = step(updates.adam, w, g, state, rows, ranges)
     with thread_budget(threads):
-        new = step(adam, w, g, state, rows, ranges, overwrite=True)
+        new = step(updates.adam, w, g, state, rows, ranges, overwrite=True)
     for before, after, wanted in zip([w, *state], new, expected, strict=True):
         assert after is before or after.base is before.base
         np.testing.assert_array_equal(after, wanted)
@@ -183,7 +180,7 @@ def test_what_cannot_be_written_to_is_left_as_it_was():
     w, g, *state = vectors(50)
     before = [a.copy() for a in (w, *state)]
     state[1].flags.writeable = False
-    new = step(adam, w, g, state, table_steps(ADAM), overwrite=True)
+    new = step(updates.adam, w, g, state, table_steps(ADAM), overwrite=True)
     np.testing.assert_array_equal([w, *state], before)
     assert (new[0] != w).all()
 
@@ -192,7 +189,7 @@ def test_shape_is_kept_and_nothing_is_changed():
     w, g = vectors(60, 2).reshape(2, 6, 10)
     kept = w.copy(), g.copy()
     w.flags.writeable = g.flags.writeable = False
-    (new,) = step(sgd, w, g, [], table_steps((1, 0, 1)))
+    (new,) = step(updates.sgd, w, g, [], table_steps((1, 0, 1)))
     np.testing.assert_array_equal(new, w - g)
     np.testing.assert_array_equal((w, g), kept)
 
@@ -205,7 +202,7 @@ def test_vectors_of_other_lengths_are_refused_before_anything_is_written(place, 
     others[place] = np.zeros(length, np.float32)
     kept = w.copy()
     with pytest.raises(ShapeError, match=rf"shape \(2000,\) like the weights, found \({length},\)"):
-        step(adam, w, others[0], others[1:], table_steps(ADAM), overwrite=overwrite)
+        step(updates.adam, w, others[0], others[1:], table_steps(ADAM), overwrite=overwrite)
     np.testing.assert_array_equal(w, kept)
 
 
@@ -213,20 +210,20 @@ def test_ranges_of_another_layout_are_refused():
     w, g = vectors(20, 2)
     stops, kinds = np.array([5, 21]), np.array([0, 0])
     with pytest.raises(ShapeError, match="a vector of 21 numbers, as the layout has them, found 2"):
-        step(sgd, w, g, [], table_steps((1, 0, 0.5)), (stops, kinds))
+        step(updates.sgd, w, g, [], table_steps((1, 0, 0.5)), (stops, kinds))
 
 
 #: Kernel, vectors of state, factors.
 STEPS = {
-    "sgd": (sgd, 0, [1, 0, 0.01]),
-    "momentum": (momentum, 1, [1, 0, 0.01, 0.9, 1, 0]),
-    "adagrad": (adagrad, 1, [1, 0, 0.01, 1e-3]),
-    "adadelta": (adadelta, 2, [1, 0, 0.3, 0.9, 0.1, 1e-3]),
-    "rmsprop": (rmsprop, 3, [1, 0, 0.01, 0.9, 0.1, 1e-3, 0.5]),
-    "adam": (adam, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
-    "amsgrad": (amsgrad, 3, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
-    "adamax": (adamax, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 1e-3]),
-    "ftrl": (ftrl, 2, [1, 0, 20, 1, 0.8, 0.3]),
+    "sgd": (updates.sgd, 0, [1, 0, 0.01]),
+    "momentum": (updates.momentum, 1, [1, 0, 0.01, 0.9, 1, 0]),
+    "adagrad": (updates.adagrad, 1, [1, 0, 0.01, 1e-3]),
+    "adadelta": (updates.adadelta, 2, [1, 0, 0.3, 0.9, 0.1, 1e-3]),
+    "rmsprop": (updates.rmsprop, 3, [1, 0, 0.01, 0.9, 0.1, 1e-3, 0.5]),
+    "adam": (updates.adam, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
+    "amsgrad": (updates.amsgrad, 3, [1, 0, 0.9, 0.1, 0.99, 0.01, 0.01, 1e-3, 0.999, 0]),
+    "adamax": (updates.adamax, 2, [1, 0, 0.9, 0.1, 0.99, 0.01, 1e-3]),
+    "ftrl": (updates.ftrl, 2, [1, 0, 20, 1, 0.8, 0.3]),
 }
 
 
@@ -242,7 +239,7 @@ def test_a_gradient_that_is_not_a_number_shows_where_it_is(name):
 def test_an_infinite_gradient_shows():
     w, g, v = np.ones((3, 5))
     g[1] = np.inf
-    new, velocity = step(momentum, w, g, [v], np.array([STEPS["momentum"][2]]))
+    new, velocity = step(updates.momentum, w, g, [v], np.array([STEPS["momentum"][2]]))
     assert new[1] == -np.inf
     assert velocity[1] == np.inf
     assert np.isfinite(new[[0, 2, 3, 4]]).all()

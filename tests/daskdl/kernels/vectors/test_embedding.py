@@ -13,9 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.embedding import (
-    InTurns, add_rows, add_to, gather, row_gradient, side_by_side,
-)  # fmt: skip
+from daskdl.kernels.vectors import embedding
+from daskdl.kernels.vectors.embedding import add_rows, add_to, gather, row_gradient
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
 from tests.daskdl.budgets import same_bits
 
@@ -162,7 +161,7 @@ def test_sum_of_squares_by_blocks(n):
 def test_rows_lie_side_by_side():
     rng = np.random.default_rng(0)
     parts = [rng.random((2, 3, 5, n), np.float32) for n in (1, 17, 0, 4)]
-    np.testing.assert_array_equal(side_by_side(*parts), np.concatenate(parts, -1))
+    np.testing.assert_array_equal(embedding.side_by_side(*parts), np.concatenate(parts, -1))
 
 
 def test_numbers_of_two_arrays_come_in_turns():
@@ -171,4 +170,4 @@ def test_numbers_of_two_arrays_come_in_turns():
     for first, width in ((0, 37), (3, 33), (36, 1), (4, 0)):
         columns = slice(first, first + width)
         expected = np.stack([a[..., columns], b[..., columns]], -1).reshape(2, 3, 5, 2 * width)
-        np.testing.assert_array_equal(InTurns(first, width)(a, b), expected)
+        np.testing.assert_array_equal(embedding.InTurns(first, width)(a, b), expected)
