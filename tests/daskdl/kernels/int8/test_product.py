@@ -15,7 +15,7 @@ from daskdl.kernels.int8.scale import Scale, scale_of, summed, to_bytes, to_floa
 from daskdl.kernels.products.microkernel import LANES, address, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
+from tests.daskdl.convolutions import bytes_of, convolved
 
 rng = np.random.default_rng(0)
 GEOMETRIES = [

@@ -14,7 +14,7 @@ from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.nn.quantized.model import int8_of, takes_int8
 from daskdl.ops import int8
 from daskdl.ops.int8 import MOST
-from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
+from tests.daskdl.convolutions import bytes_of, convolved
 
 rng = np.random.default_rng(0)
 

@@ -14,7 +14,7 @@ from scipy import special
 from daskdl import ops
 from daskdl.kernels.runtime.memory import LARGE
 from daskdl.tensor import Tensor
-from tests.daskdl.budgets import same_bits
+from tests.daskdl.bits import same_bits
 from tests.daskdl.gradients import check_gradient, normal
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from daskdl import ops
 from daskdl.kernels.pooling.pooling import Windows
 from daskdl.tensor import Tensor
+from tests.daskdl.bits import layouts
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.layouts import layouts
 
 GLOBAL = (ops.global_max_pool2d, ops.global_avg_pool2d)
 

@@ -1,13 +1,26 @@
-"""Results that have the same bits with any number of threads."""
+"""Arrays that lie in memory otherwise, and results of the same bits with any number of threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from daskdl.kernels.runtime.threads import thread_budget
+
+
+def layouts(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield x read-only, in Fortran's order, as a view with gaps, backwards, and unaligned."""
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    yield read_only
+    yield np.asfortranarray(x)
+    wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+    wide[..., ::2] = x
+    yield wide[..., ::2]
+    yield x[::-1].copy()[::-1]
+    yield np.frombuffer(b"-" + x.tobytes(), x.dtype, offset=1).reshape(x.shape)
 
 
 def same_bits(function: Callable[[], Any], *budgets: int) -> Any:
