@@ -22,10 +22,7 @@ def seconds(name: str) -> float:
     try:
         return float(parse_timedelta(value, default="s"))
     except Exception as error:  # parse_timedelta has many ways to say that it is none
-        raise SettingsError(
-            f"dask.config daskdl.{name}: expected a duration such as '5 minutes', found {value!r}; "
-            "set it in Dask's configuration"
-        ) from error
+        raise _wrong(name, "a duration such as '5 minutes'", value) from error
 
 
 def n_bytes(name: str) -> int:
@@ -34,10 +31,7 @@ def n_bytes(name: str) -> int:
     try:
         return 0 if value is None else int(parse_bytes(value))
     except Exception as error:
-        raise SettingsError(
-            f"dask.config daskdl.{name}: expected bytes such as '4 MiB', found {value!r}; "
-            "set it in Dask's configuration"
-        ) from error
+        raise _wrong(name, "bytes such as '4 MiB'", value) from error
 
 
 def setting(name: str) -> Any:
@@ -46,8 +40,12 @@ def setting(name: str) -> Any:
     if value is None and _defaults["daskdl"][name] is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SettingsError(
-            f"dask.config daskdl.{name}: expected a whole number of at least 1, found {value!r}; "
-            "set it in Dask's configuration"
-        )
+        raise _wrong(name, "a whole number of at least 1", value)
     return value
+
+
+def _wrong(name: str, expected: str, value: Any) -> SettingsError:
+    return SettingsError(
+        f"dask.config daskdl.{name}: expected {expected}, found {value!r}; set it in Dask's "
+        "configuration"
+    )

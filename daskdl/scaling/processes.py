@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ import distributed
 
 from daskdl.cluster import connect
 from daskdl.cluster.connection import quiet, wait_for
+from daskdl.cluster.starting.workers import CONFIG as OF_CLUSTERS
 from daskdl.errors import ClusterError, SettingsError
 from daskdl.kernels.runtime.threads import available_cores
 
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 #: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
 CONFIG = {
-    "distributed.comm.compression": False,
-    "distributed.scheduler.work-stealing": False,
-    "distributed.worker.connections.incoming": 1000,
+    **OF_CLUSTERS,
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10 s",
     "distributed.comm.timeouts.connect": "120 s",
@@ -51,8 +50,12 @@ class Process:
     address: str
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of all its threads so far."""
-        return cpu_seconds(self.id)
+        """Return the CPU seconds of its threads so far, to the nanosecond, unlike its ticks."""
+        total = 0
+        for task in Path(f"/proc/{self.id}/task").iterdir():
+            with suppress(OSError):  # a thread that has just ended
+                total += int((task / "schedstat").read_text().split()[0])
+        return total / 1e9
 
 
 @dataclass(frozen=True)
@@ -62,17 +65,6 @@ class Processes:
     scheduler: Process
     hosts: list[Process]
     client: distributed.Client
-
-
-def cpu_seconds(process: int) -> float:
-    """Return the CPU seconds of a process's threads so far, to the nanosecond, unlike its ticks."""
-    total = 0
-    for task in Path(f"/proc/{process}/task").iterdir():
-        try:
-            total += int((task / "schedstat").read_text().split()[0])
-        except OSError:  # a thread that has just ended
-            continue
-    return total / 1e9
 
 
 def all_cpu_seconds() -> float:

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.nn import CrossEntropyLoss
-from daskdl.sklearn.base import (
+from daskdl.sklearn.arrays import (
     ClassifierMixin,
     accuracy_score,
     check_classification_targets,
     column_or_1d,
+    computed,
+    each,
+    is_lazy,
 )
 from daskdl.sklearn.estimator import Estimator
-from daskdl.sklearn.lazily import computed, each, is_lazy
 
 Array = NDArray[Any]
 

@@ -19,14 +19,16 @@ from daskdl.nn import Linear, Module, ReLU, Sequential
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.optim import Adam, Method
 from daskdl.predict.arguments import wrong
-from daskdl.sklearn.base import (
+from daskdl.sklearn.arrays import (
     BaseEstimator,
     _check_sample_weight,
+    array_of,
     check_is_fitted,
     check_random_state,
+    is_lazy,
+    no_rows,
     validate_data,
 )
-from daskdl.sklearn.lazily import array_of, is_lazy, no_rows
 from daskdl.train import Trainer
 
 Array = NDArray[Any]

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from daskdl.nn import MSELoss
 from daskdl.predict.arguments import wrong
-from daskdl.sklearn.base import RegressorMixin, r2_score
+from daskdl.sklearn.arrays import RegressorMixin, computed, each, r2_score
 from daskdl.sklearn.estimator import Estimator
-from daskdl.sklearn.lazily import computed, each
 
 Array = NDArray[Any]
 

@@ -123,13 +123,13 @@ class TorchModule(TorchState):
             with torch.no_grad():
                 output = self._call(tensors, names)
             results = [Tensor(as_array(r)) for r in _tensors(output, self._output)]
-            return _as_found(results, output, self._output)
+            return _like_output(results, output, self._output)
         for tensor, x in zip(tensors, inputs, strict=True):
             if wants_grad(x):
                 tensor.requires_grad_(True)
         output = self._call(tensors, names)
         results = self._recorded(inputs, tensors, list(_tensors(output, self._output)))
-        return _as_found(results, output, self._output)
+        return _like_output(results, output, self._output)
 
     def numbers_changed(self) -> None:
         """Give torch's module what is ours alone: buffers, and parameters that are no float32."""
@@ -271,30 +271,30 @@ def _plain_attributes(module: Any) -> dict[str, Any]:
     return attributes
 
 
-def _tensors(found: Any, output: str | None) -> Iterator[Any]:
+def _tensors(result: Any, output: str | None) -> Iterator[Any]:
     """Yield the tensors of a result: a tensor, or a sequence, mapping or object of such."""
     if output is not None:
-        found = found[output] if isinstance(found, Mapping) else getattr(found, output)
-    if isinstance(found, torch.Tensor):
-        yield found
-    elif isinstance(found, Mapping):
-        yield from (t for value in found.values() for t in _tensors(value, None))
-    elif isinstance(found, (tuple, list)):
-        yield from (t for value in found for t in _tensors(value, None))
-    elif found is not None:
+        result = result[output] if isinstance(result, Mapping) else getattr(result, output)
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, Mapping):
+        yield from (t for value in result.values() for t in _tensors(value, None))
+    elif isinstance(result, (tuple, list)):
+        yield from (t for value in result for t in _tensors(value, None))
+    elif result is not None:
         raise SettingsError(
-            f"TorchModule: expected the module to return tensors, found {type(found).__name__}; "
+            f"TorchModule: expected the module to return tensors, found {type(result).__name__}; "
             "name the field that is the result by output="
         )
 
 
-def _as_found(results: Sequence[Tensor], found: Any, output: str | None) -> Any:
+def _like_output(results: Sequence[Tensor], result: Any, output: str | None) -> Any:
     """Return results as they came: one alone, those of a mapping of tensors by name, or a tuple."""
     if len(results) == 1:
         return results[0]
-    if output is None and isinstance(found, Mapping):
-        named = [name for name, value in found.items() if list(_tensors(value, None))]
-        if all(isinstance(found[name], torch.Tensor) for name in named):
+    if output is None and isinstance(result, Mapping):
+        named = [name for name, value in result.items() if list(_tensors(value, None))]
+        if all(isinstance(result[name], torch.Tensor) for name in named):
             return dict(zip(named, results, strict=True))
     return tuple(results)
 

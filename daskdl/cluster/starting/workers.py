@@ -34,9 +34,10 @@ TTL, DASKS_TTL = "distributed.scheduler.worker-ttl", "5 minutes"
 
 
 def patience() -> dict[str, Any]:
-    """Return how long Dask's own tasks, as of lazy predictions, wait for a worker that is silent.
+    """Return the setting of Dask's worker-ttl: its own tasks wait that long for a silent worker.
 
-    Engines of a fit find such a worker sooner themselves. A setting of the user's own is kept.
+    Lazy predictions are such tasks; engines of a fit find such a worker sooner themselves. A
+    setting of the user's own is kept.
     """
     return {TTL: "1 minute"} if dask.config.get(TTL, DASKS_TTL) == DASKS_TTL else {}
 
@@ -86,12 +87,6 @@ def nodes(folder: Path = NODES) -> list[list[int]]:
     return cores_of_nodes or [sorted(allowed)]
 
 
-def keep_to(cores: list[int]) -> None:
-    """Let all threads of this process, and those to come, run on these cores only."""
-    for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cores)
-
-
 def keeping(cores: list[list[int]]) -> Any:
     """Return a plugin that keeps each worker of "local" to a node, by its number."""
     from distributed import WorkerPlugin
@@ -100,7 +95,8 @@ def keeping(cores: list[list[int]]) -> Any:
         name = "daskdl-numa"
 
         def setup(self, worker: Any) -> None:
-            keep_to(cores[int(worker.name) % len(cores)])
+            for thread in os.listdir("/proc/self/task"):  # and so those to come
+                os.sched_setaffinity(int(thread), cores[int(worker.name) % len(cores)])
 
     return KeepToNode()
 

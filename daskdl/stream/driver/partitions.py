@@ -18,7 +18,7 @@ LOOK = 1.0
 CLOSING = 2.0
 
 
-class Looking:
+class PartitionWatch:
     """Looks for new partitions and their ends now and then, in a thread of its own."""
 
     def __init__(self, source: Source, partitions: list[Partition]) -> None:
@@ -27,18 +27,18 @@ class Looking:
         #: The run that has the group, None if nobody knows.
         self.owner: str | None = None
         self._pool, self._next = ThreadPoolExecutor(1, "daskdl-look"), 0.0
-        self._found: Future[tuple[list[Partition], dict[Partition, int], str | None]] | None = None
+        self._answer: Future[tuple[list[Partition], dict[Partition, int], str | None]] | None = None
 
     def at(self, now: float) -> tuple[list[Partition], dict[Partition, int]]:
         """Return the partitions and their ends, by the last look."""
-        if self._found is not None and self._found.done():
+        if self._answer is not None and self._answer.done():
             try:
-                self.partitions, self.ends, self.owner = self._found.result()
+                self.partitions, self.ends, self.owner = self._answer.result()
             except Exception as error:  # of a broker that is away for a while
                 logger.warning("looking for partitions: %s", error)
-            self._found, self._next = None, now + LOOK
-        if self._found is None and now > self._next:
-            self._found = self._pool.submit(self._look)
+            self._answer, self._next = None, now + LOOK
+        if self._answer is None and now > self._next:
+            self._answer = self._pool.submit(self._look)
         return self.partitions, self.ends
 
     def _look(self) -> tuple[list[Partition], dict[Partition, int], str | None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from daskdl.cluster.client import Cluster
 from daskdl.errors import ClusterError, SettingsError
-from daskdl.stream.driver.partitions import Looking
+from daskdl.stream.driver.partitions import PartitionWatch
 from daskdl.stream.driver.sessions import Sessions
 from daskdl.stream.driver.status import Status
 from daskdl.stream.queues.protocols import Sink, Source
@@ -168,8 +168,8 @@ class Stream:
         partitions = self.source.partitions()
         self.sink.check(partitions, self.routes.topics())
         with ExitStack() as stack:
-            looking = Looking(self.source, partitions)
-            stack.callback(looking.close)
+            watched = PartitionWatch(self.source, partitions)
+            stack.callback(watched.close)
             work = Work(self._run, self.source, self.sink, self.inference, self.limits)
             sessions = Sessions(cluster, name, work, self.silence, self.model)
             stack.callback(sessions.close)
@@ -179,11 +179,11 @@ class Stream:
             self.status.begin()
             while not self._stopping.is_set():
                 now = time.monotonic()
-                partitions, self.status.ends = looking.at(now)
-                if looking.owner not in (None, self._run):
+                partitions, self.status.ends = watched.at(now)
+                if watched.owner not in (None, self._run):
                     raise ClusterError(
                         f"{name}: expected to be the only driver of the group, found that run "
-                        f"{looking.owner} has taken it over; stop one of the two, or give it "
+                        f"{watched.owner} has taken it over; stop one of the two, or give it "
                         "another group"
                     )
                 while not self._swaps.empty():

@@ -233,13 +233,13 @@ class KafkaReader(Places):
             self._next[partition] = max(self._next[partition], message.offset())
             self._at_end.add(partition)
         elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
-            self._go_where_it_goes_on(partition)
+            self._seek_to_resume_offset(partition)
         elif error.fatal():
             raise self._kafka.KafkaException(error)
         else:
             logger.warning("%s: %s", partition, error.str())
 
-    def _go_where_it_goes_on(self, partition: Partition) -> None:
+    def _seek_to_resume_offset(self, partition: Partition) -> None:
         """Go on at the first record after those that the broker has not any more."""
         where, at = self._kafka.TopicPartition(*partition), self._next[partition]
         low, high = self._consumer.get_watermark_offsets(where, timeout=ATTEMPT)

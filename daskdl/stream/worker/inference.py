@@ -72,7 +72,7 @@ class Inference:
         model: ServedModel,
         values: Sequence[Any],
         which: Sequence[int],
-        found: dict[int, tuple[int, float]],
+        answers: dict[int, tuple[int, float]],
         reasons: dict[int, str],
     ) -> None:
         """Predict all at once, and by halves when one of them spoils it for the others."""
@@ -89,10 +89,11 @@ class Inference:
                 reasons[which[0]] = f"predict: {type(error).__name__}: {error}"
                 return
             middle = len(which) // 2
-            self._predict(model, values, which[:middle], found, reasons)
-            self._predict(model, values, which[middle:], found, reasons)
+            self._predict(model, values, which[:middle], answers, reasons)
+            self._predict(model, values, which[middle:], answers, reasons)
             return
-        found.update(zip(which, zip(best.tolist(), probability.tolist(), strict=True), strict=True))
+        pairs = zip(best.tolist(), probability.tolist(), strict=True)
+        answers.update(zip(which, pairs, strict=True))
 
     def _answer(self, model: ServedModel, record: Record, best: int, probability: float) -> Output:
         value = model.answer(best, probability)

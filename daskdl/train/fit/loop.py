@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.cluster.asynchronous import stop_if_asked
+from daskdl.cluster.current import stop_if_asked
 from daskdl.cluster.settings import seconds
 from daskdl.errors import TrainingError
 from daskdl.nn import Module

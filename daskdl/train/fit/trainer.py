@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from daskdl.cluster.asynchronous import awaitable, in_thread
-from daskdl.cluster.current import current_client
+from daskdl.cluster.current import awaitable, current_client, in_thread
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.metrics import Metric
 from daskdl.names import named

@@ -22,8 +22,8 @@ from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Join, L1Loss, Linear, Sequential, Tanh
 from daskdl.optim import SGD, Adam
 from daskdl.sklearn import Classifier, Regressor
+from daskdl.sklearn.arrays import array_of, computed, each, is_lazy, no_rows
 from daskdl.sklearn.classifier import softmax
-from daskdl.sklearn.lazily import array_of, computed, each, is_lazy, no_rows
 
 BATCHES = "a weight of two counts in one batch, the same row twice in one or two"
 FAILING = {

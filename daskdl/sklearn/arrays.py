@@ -1,4 +1,4 @@
-"""Lazily: Dask's Arrays and DataFrames as inputs and targets of an estimator."""
+"""Classes of scikit-learn, which is an extra, and Dask's collections as inputs and targets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,42 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     import dask.array as da
+
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+except ImportError as error:
+    raise MissingExtraError(
+        "daskdl.sklearn needs scikit-learn from 1.6 on, which is not installed: "
+        "pip install 'daskdl[sklearn]'."
+    ) from error
+
+__all__ = [
+    "BaseEstimator",
+    "ClassifierMixin",
+    "RegressorMixin",
+    "_check_sample_weight",
+    "accuracy_score",
+    "check_classification_targets",
+    "check_is_fitted",
+    "check_random_state",
+    "column_or_1d",
+    "r2_score",
+    "validate_data",
+]
 
 
 def is_lazy(value: Any) -> bool:
