@@ -11,6 +11,7 @@ from daskdl import ops
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution import conv2d as kernel_of
 from daskdl.tensor import Tensor
+from tests.daskdl.bits import layouts
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.nn.beside_pytorch import channels_last, channels_second
 
@@ -61,10 +62,7 @@ def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
     x, w = normal(2, 9, 9, 8).astype("f4"), normal(8, 3, 3, 8 // settings.get("groups", 1))
     w = w.astype("f4")
     expected = ops.conv2d(x, w, None, **settings).data
-    frozen = [a.copy() for a in (x, w)]
-    for a in frozen:
-        a.flags.writeable = False
-    for inputs in (frozen, [np.asfortranarray(a) for a in (x, w)], [x[::-1].copy()[::-1], w]):
+    for inputs in zip(layouts(x), layouts(w), strict=True):
         np.testing.assert_array_equal(ops.conv2d(*inputs, None, **settings).data, expected)
 
 

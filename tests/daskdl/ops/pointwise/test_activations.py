@@ -14,7 +14,7 @@ from scipy import special
 from daskdl import ops
 from daskdl.kernels.runtime.memory import LARGE
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import same_bits
+from tests.daskdl.bits import layouts, same_bits
 from tests.daskdl.gradients import check_gradient, normal
 
 
@@ -106,10 +106,9 @@ def test_far_out_it_is_finite_and_keeps_its_dtype(name, dtype):
 
 @each
 def test_any_layout_is_right(name):
-    base = np.random.default_rng(0).normal(size=(6, 8)).astype("f4")
-    expected = ALL[name][0](np.ascontiguousarray(base[::2, ::-1])).data
-    for x in (base[::2, ::-1], np.asfortranarray(base[::2, ::-1])):
-        x.flags.writeable = False
+    plain = np.random.default_rng(0).normal(size=(3, 8)).astype("f4")
+    expected = ALL[name][0](plain).data
+    for x in layouts(plain):
         tensor = Tensor(x, requires_grad=True)
         y = ALL[name][0](tensor)
         np.testing.assert_array_equal(y.data, expected)
