@@ -1,4 +1,4 @@
-"""Accuracy: the share of labels that are the best of the scores, or among the k best."""
+"""Accuracy: the share of labels with the highest score, or among the k highest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daskdl.metrics.metric import (
 
 
 class Share(Metric):
-    """Base of metrics that are a number of hits over a number of trials."""
+    """Base of metrics that are hits over trials."""
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the share of hits."""
@@ -35,8 +35,8 @@ class Share(Metric):
 class TopKAccuracy(Share):
     """Share of labels whose score is among the ``k`` highest.
 
-    Of equal scores the one of the lower class is the higher, as for ``argmax``; NaN is the highest
-    of all, but never a hit.
+    Among equal scores the lower class ranks higher, as for ``argmax``; NaN ranks highest, but is
+    never a hit.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Accuracy(TopKAccuracy):
 
 @dataclass(frozen=True)
 class BinaryAccuracy(Share):
-    """Share of targets of 0 and 1 that a score of at least ``threshold`` tells right.
+    """Share of targets, 0 or 1, predicted correctly: scores from ``threshold`` on mean 1.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class BinaryAccuracy(Share):
 
 
 def check_k(metric: Metric, k: int) -> None:
-    """Raise a SettingsError for fewer than one of the best."""
+    """Raise a SettingsError unless k is at least 1."""
     if k < 1:
         raise SettingsError(
             f"{type(metric).__name__}: expected k >= 1, found {k}; count from 1, the best alone"
@@ -102,6 +102,6 @@ def check_k(metric: Metric, k: int) -> None:
 
 
 def hits_of(hits: Array, weight: Array | None) -> Statistics:
-    """Return hits and trials, (n,) in the order of the weights' elements."""
+    """Return the statistics of hits (n,); ``weight`` has as many elements."""
     weight = None if weight is None else weight.reshape(-1)
     return {"hits": amount(hits, weight), "count": amount(np.ones_like(hits), weight)}

@@ -1,4 +1,4 @@
-"""Precision, recall, F1 and intersection over union from counts of what was confused."""
+"""Precision, recall, F1 and intersection over union from the counts of a confusion matrix."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ from daskdl.metrics.metric import (
     yes_or_no,
 )
 
-#: Statistics: hits, told wrongly, missed.
+#: Names of the statistics.
 NAMES = ("true_positive", "false_positive", "false_negative")
 
 
 @dataclass(frozen=True)
 class _Confusion(Metric):
-    """Counts of each class: told rightly, told wrongly, and missed.
+    """True positives, false positives and false negatives of each class.
 
     Parameters
     ----------
     classes : int, optional
-        Without it there are two: a target of 1 is to be told from 0 by a score of at least
-        ``threshold``, and the metric is that of 1. With it, the class is the one of the highest
-        score.
+        Number of classes; the prediction is the class with the highest score. By default targets
+        are 0 or 1, scores from ``threshold`` on predict 1, and the metric is that of class 1.
     average : "macro", "micro" or int
-        Mean of the classes' metrics, or the metric of their sums, or of this class alone. A class
-        of which there was nothing to divide by counts 0.
+        Mean of the classes' metrics, or the metric of their summed counts, or of one class only.
+        A class whose divisor is 0 counts 0.
     threshold : float
     """
 
@@ -89,12 +88,12 @@ class _Confusion(Metric):
         return float(np.mean(np.divide(above, below, out=np.zeros_like(above), where=below > 0)))
 
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
-        """Return dividend and divisor."""
+        """Return dividend and divisor of the metric."""
         raise NotImplementedError
 
 
 def _of_classes(labels: Array, which: Array, classes: int, weight: Array | None) -> Array:
-    """Return the amount of each class among those labels."""
+    """Return each class's count, or sum of weights, among ``labels[which]``."""
     if weight is None:
         return np.bincount(labels[which], minlength=classes).astype(np.int64)
     return np.stack([amount(which & (labels == c), weight) for c in range(classes)])
@@ -102,7 +101,7 @@ def _of_classes(labels: Array, which: Array, classes: int, weight: Array | None)
 
 @dataclass(frozen=True)
 class Precision(_Confusion):
-    """Share of what was told to be a class that is of it.
+    """Share of a class's predictions that are correct.
 
     Examples
     --------
@@ -111,13 +110,13 @@ class Precision(_Confusion):
     """
 
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
-        """Return hits over all that was told."""
+        """Return hits over predictions."""
         return hits, hits + false
 
 
 @dataclass(frozen=True)
 class Recall(_Confusion):
-    """Share of a class that was told to be of it.
+    """Share of a class's samples that are predicted as it.
 
     Examples
     --------
@@ -126,7 +125,7 @@ class Recall(_Confusion):
     """
 
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
-        """Return hits over all that there is."""
+        """Return hits over samples of the class."""
         return hits, hits + missed
 
 
@@ -141,13 +140,13 @@ class F1(_Confusion):
     """
 
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
-        """Return twice the hits over all that was told and all that there is."""
+        """Return twice the hits over predictions and samples of the class together."""
         return 2 * hits, 2 * hits + false + missed
 
 
 @dataclass(frozen=True)
 class IoU(_Confusion):
-    """Intersection over union (Jaccard index): what is told rightly, of all told or to be told.
+    """Intersection over union (Jaccard index) of predictions and targets of a class.
 
     Examples
     --------

@@ -28,9 +28,9 @@ class _Curve(Metric):
     Parameters
     ----------
     bins : int, optional
-        Without it all distinct scores are kept, and the area is exact. With it scores have to be
-        from 0 to 1, those in one of so many intervals are taken for equal, and the statistics have
-        that size however many samples there are; :meth:`bounds` says how far off the area may be.
+        Number of intervals for scores, which must be from 0 to 1; scores in one interval count as
+        equal. The statistics then have this size for any number of samples, and :meth:`bounds`
+        limits the exact area. By default all distinct scores are kept, and the area is exact.
     """
 
     bins: int | None = None
@@ -40,7 +40,7 @@ class _Curve(Metric):
             raise SettingsError(f"{type(self).__name__}: expected bins >= 1, found {self.bins}")
 
     def joined(self) -> frozenset[str]:
-        """Return the names of statistics that are joined: all but of bins."""
+        """Return the names of statistics that are joined: scores and their counts, without bins."""
         return frozenset({"scores", "positive", "negative"} if self.bins is None else ())
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
@@ -58,7 +58,7 @@ class _Curve(Metric):
                     f"found bins={self.bins}"
                     "; leave bins out, or the weights"
                 )
-            # Not added up before all are there: sums of floats depend on their order.
+            # Weights are added only when all are known: sums of floats depend on their order.
             weight_of = weight.reshape(-1)[known]
             weights = {"positive": weight_of * true, "negative": weight_of * ~true}
             return {"scores": scores.astype(np.float64), **weights, "nan": nan}
@@ -76,31 +76,31 @@ class _Curve(Metric):
         return {"positive": positive, "negative": negative, "nan": nan}
 
     def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the area; NaN of positives or negatives alone, and if any score was NaN."""
+        """Return the area; NaN without positives or negatives, or if any score was NaN."""
         return float("nan") if statistics["nan"] else self._areas(*self._counts(statistics))[1]
 
     def bounds(self, statistics: Mapping[str, Array]) -> tuple[float, float]:
-        """Return the bounds of the area without bins, least and most."""
+        """Return the lower and upper bound of the exact area, without bins."""
         if statistics["nan"]:
             return float("nan"), float("nan")
         low, middle, high = self._areas(*self._counts(statistics))
         return (middle, middle) if self.bins is None else (low, high)
 
     def _counts(self, statistics: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Return positives and negatives of each score or bin, the highest first."""
+        """Return positives and negatives of each score or bin, highest scores first."""
         positive, negative = statistics["positive"], statistics["negative"]
         if self.bins is None:
             _, positive, negative = _by_score(statistics["scores"], positive, negative)
         return positive[::-1], negative[::-1]
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
-        """Return the area if in each bin the negatives are above, if all are equal, and if not."""
+        """Return the areas if, in each bin, negatives rank first, tie, or rank last."""
         raise NotImplementedError
 
 
 def _by_score(scores: Array, positive: Array, negative: Array) -> tuple[Array, Array, Array]:
-    """Return the distinct scores in order, and the counts or weights of each."""
-    if positive.dtype.kind == "f":  # one order of additions, however the samples came
+    """Return the distinct scores in order, and the positives and negatives of each."""
+    if positive.dtype.kind == "f":  # one order of additions for any order of samples
         order = np.lexsort((negative, positive, scores))
         scores, positive, negative = scores[order], positive[order], negative[order]
     values, at = np.unique(scores, return_inverse=True)
@@ -117,7 +117,7 @@ def _by_score(scores: Array, positive: Array, negative: Array) -> tuple[Array, A
 class ROCAUC(_Curve):
     """Share of pairs of a positive and a negative in which the positive has the higher score.
 
-    Equal scores count one half. That is the area under the receiver operating characteristic.
+    Equal scores count one half. This is the area under the receiver operating characteristic.
 
     Examples
     --------
@@ -140,9 +140,9 @@ class ROCAUC(_Curve):
 class PRAUC(_Curve):
     """Average precision: the mean over positives of the precision at their score.
 
-    That is the area under the steps of precision over recall, without interpolation, which would
-    be too good (J. Davis and M. Goadrich, The Relationship Between Precision-Recall and ROC Curves,
-    ICML 2006). NaN without positives.
+    This is the area under the step curve of precision over recall. Interpolation would give too
+    large an area (J. Davis and M. Goadrich, The Relationship Between Precision-Recall and ROC
+    Curves, ICML 2006). NaN without positives.
 
     Examples
     --------
@@ -158,9 +158,9 @@ class PRAUC(_Curve):
             return (float("nan"),) * 3
         before = told - positive + 1
         precisions = (
-            before / (before + false),  # of the first positive after all negatives
+            before / (before + false),  # the first positive after all negatives
             told / (told + false),
-            told / (told + false - negative),  # of all positives before any negative
+            told / (told + false - negative),  # all positives before any negative
         )
         low, middle, high = (float((positive * p).sum() / told[-1]) for p in precisions)
         return low, middle, high

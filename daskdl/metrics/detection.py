@@ -1,4 +1,4 @@
-"""Mean average precision of detected boxes, as COCO and as Pascal VOC have it."""
+"""Mean average precision of detected boxes, in the styles of COCO and Pascal VOC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics.metric import Array, Metric, Statistics
 
-#: COCO's overlaps from which on a detection is right.
+#: COCO's thresholds of overlap for a correct detection.
 COCO = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 STYLES = ("coco", "voc2007", "voc2010")
 
@@ -20,8 +20,8 @@ STYLES = ("coco", "voc2007", "voc2010")
 class MeanAveragePrecision(Metric):
     """Mean over classes and overlaps of the average precision of detected boxes.
 
-    Detections of equal score enter together, which is what makes the value independent of the
-    order in which images are looked at. Classes without a box to find are left out.
+    Detections of equal score count together, so that the value does not depend on the order of
+    images. Classes without target boxes are left out.
 
     T.-Y. Lin et al., Microsoft COCO, arXiv 1405.0312; M. Everingham et al., The Pascal Visual
     Object Classes Challenge, IJCV 88 (2010).
@@ -30,15 +30,14 @@ class MeanAveragePrecision(Metric):
     ----------
     classes : int
     style : "coco", "voc2007" or "voc2010"
-        COCO: precision at 101 recalls, each detection goes to the free box that it overlaps most,
-        at most ``most`` detections of an image and class. VOC: a detection belongs to the box that
-        it overlaps most and is wrong if that is taken; precision at 11 recalls (2007) or the whole
-        area under its hull (2010).
+        COCO: precision at 101 recalls; a detection matches the free box with the largest overlap;
+        up to ``most`` detections per image and class count. VOC: a detection matches the box with
+        the largest overlap, and is wrong if that is taken; precision at 11 recalls (2007) or the
+        whole area under its hull (2010).
     overlaps : tuple of float, optional
-        Intersections over unions from which on a detection is right. COCO: 0.5, 0.55, ... 0.95;
-        VOC: 0.5.
+        Least intersections over unions of a correct detection. COCO: 0.5, 0.55, ... 0.95; VOC: 0.5.
     most : int
-        Of COCO's style only.
+        Detections per image and class, for COCO's style only.
     """
 
     classes: int
@@ -55,11 +54,11 @@ class MeanAveragePrecision(Metric):
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """The overlaps that count."""
+        """The thresholds of overlap."""
         return self.overlaps or (COCO if self.style == "coco" else (0.5,))
 
     def joined(self) -> frozenset[str]:
-        """Return the names of what there is of each detection."""
+        """Return the names of statistics with an entry per detection."""
         return frozenset({"scores", "labels", "right", "counted"})
 
     def statistics(
@@ -68,20 +67,20 @@ class MeanAveragePrecision(Metric):
         target: Sequence[Mapping[str, Any]],
         sample_weight: Any = None,
     ) -> Statistics:
-        """Compare the detections of images with what there is to find in them.
+        """Compare detections with target boxes.
 
         Parameters
         ----------
-        prediction : sequence of dict, one an image
+        prediction : sequence of dict, one per image
             ``boxes`` (n, 4), left, top, right and bottom edge; ``scores`` (n,); ``labels`` (n,).
-        target : sequence of dict, one an image
-            ``boxes`` (m, 4); ``labels`` (m,); optionally ``ignore`` (m,) bool, a crowd (COCO) or
-            difficult (VOC): to find it is neither right nor wrong.
+        target : sequence of dict, one per image
+            ``boxes`` (m, 4); ``labels`` (m,); optionally ``ignore`` (m,) bool for crowds (COCO) or
+            difficult boxes (VOC): detections of these are neither right nor wrong.
 
         Raises
         ------
         ShapeError
-            When the numbers of images differ, or an image's arrays do not fit together.
+            When the numbers of images differ, or the shapes of an image's arrays do not match.
         """
         if sample_weight is not None:
             raise SettingsError("MeanAveragePrecision: expected images without sample_weight")
@@ -115,7 +114,7 @@ class MeanAveragePrecision(Metric):
     def _arrays(
         self, image: int, entry: Mapping[str, Any], third: str
     ) -> tuple[Array, Array, Array]:
-        """Return boxes, labels, and scores or what is to be ignored."""
+        """Return boxes, labels, and ``third``: scores or the boxes to ignore."""
         name = f"MeanAveragePrecision: image {image}"
         missing = {"boxes", "labels", *(["scores"] if third == "scores" else [])} - entry.keys()
         if missing:
@@ -139,7 +138,7 @@ class MeanAveragePrecision(Metric):
         return boxes, labels.astype(np.int64), last.astype(kind)
 
     def _matches(self, detected: Array, boxes: Array, ignore: Array) -> tuple[Array, Array]:
-        """Return of each detection of an image and class, in order, whether it is right, counts."""
+        """Return for each detection of an image and class whether it is right, and counts."""
         shape = len(detected), len(self.thresholds)
         right, counted = np.zeros(shape, bool), np.ones(shape, bool)
         if not len(boxes):
@@ -150,7 +149,7 @@ class MeanAveragePrecision(Metric):
         least = np.asarray(self.thresholds)
         for d, row in enumerate(overlaps):
             if self.style == "coco":
-                # a free box that counts before one to ignore, which is never taken
+                # Prefer a free box that counts; boxes to ignore match any number of detections.
                 open_ = free & ~ignore & (row >= least[:, None])
                 instead = ignore & (row >= least[:, None])
                 some = open_.any(1)
@@ -167,13 +166,13 @@ class MeanAveragePrecision(Metric):
         return right, counted
 
     def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the mean average precision; NaN if there was no box to find."""
+        """Return the mean average precision; NaN without target boxes."""
         per_class = self.per_class(statistics)
         known = per_class[~np.isnan(per_class).any(1)]
         return float(known.mean()) if known.size else float("nan")
 
     def per_class(self, statistics: Mapping[str, Array]) -> Array:
-        """Return the average precisions (classes, overlaps); NaN of classes without a box."""
+        """Return the average precisions (classes, overlaps); NaN for classes without boxes."""
         result = np.full((self.classes, len(self.thresholds)), np.nan)
         for label, boxes in enumerate(statistics["boxes"]):
             if not boxes:
@@ -190,7 +189,7 @@ class MeanAveragePrecision(Metric):
         return result
 
     def _average(self, told: Array, wrong: Array, boxes: int) -> float:
-        """Return the average precision from counts at each distinct score, the highest first."""
+        """Return the average precision from counts at each distinct score, highest first."""
         some = told + wrong > 0
         told, wrong = told[some], wrong[some]
         recall, precision = told / boxes, told / (told + wrong)
@@ -203,7 +202,7 @@ class MeanAveragePrecision(Metric):
 
 
 def _overlaps(detected: Array, boxes: Array, crowd: Array) -> Array:
-    """Return intersections over unions (detected, boxes); over the detection's area for a crowd."""
+    """Return intersections over unions (detected, boxes); for crowds over the detection's area."""
     low = np.maximum(detected[:, None, :2], boxes[None, :, :2])
     high = np.minimum(detected[:, None, 2:], boxes[None, :, 2:])
     common = np.prod(np.maximum(high - low, 0), -1)

@@ -1,4 +1,4 @@
-"""Exact sums of floats: integers that add up in any order, rounded once at the end."""
+"""Exact sums of floats as integers: any order of additions, rounded once at the end."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: A float64 is an integer of 53 bits times a power of two, of which the least is this.
+#: A float64 is an integer of 53 bits times a power of two; this is the lowest exponent.
 LOWEST = -1126
 
-#: Words of 32 bits that hold the sum; the last ones hold what sums carry over.
+#: Words of 32 bits that hold the sum; the last ones hold carries.
 WORDS = 70
 
-#: Floats that are taken apart at a time.
+#: Number of floats processed together.
 BLOCK = 1 << 18
 
 _MASK = np.int64(0xFFFFFFFF)
 
 
 def exact_sum(values: ArrayLike) -> NDArray[np.int64]:
-    """Return the sum of floats as an integer in words of 32 bits, which adds up exactly.
+    """Return the exact sum of floats, as an integer in words of 32 bits.
 
-    Such arrays, int64 (WORDS + 3,), may be added in any order, up to 2**30 of them. The last three
+    Up to 2**30 such arrays, int64 (WORDS + 3,), may be added in any order. The last three elements
     count NaN, infinity and minus infinity.
     """
     vector = np.asarray(values, np.float64).reshape(-1)
@@ -53,7 +53,7 @@ def _add(total: NDArray[np.int64], part: NDArray[np.float64]) -> None:
 
 
 def _carry(total: NDArray[np.int64]) -> None:
-    """Leave less than 2**32 in each word but the last, which has the sign."""
+    """Carry over, so that all words but the last are below 2**32; the last has the sign."""
     for word in range(WORDS - 1):
         over = total[word] >> 32
         total[word] -= over << 32
@@ -63,7 +63,7 @@ def _carry(total: NDArray[np.int64]) -> None:
 def mean_of(total: NDArray[np.int64], n: int) -> float:
     """Return an exact sum over ``n``, correctly rounded; NaN for n = 0.
 
-    Infinity of one sign, or NaN, among the floats makes the mean that.
+    If there are infinities of one sign or NaN among the floats, so is the mean.
     """
     nan, above, below = (int(k) for k in total[WORDS:])
     if not n or nan or (above and below):

@@ -1,4 +1,4 @@
-"""Means: of errors of numbers, of a user's own function, and of one of a model's results."""
+"""Means of errors and of a user's function; metrics of one of a model's results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mean(MeanOf):
     Parameters
     ----------
     function : callable
-        From two arrays (N, ...) to a number for each sample, (N,) or (N, ...). It must pickle.
+        Maps two arrays (N, ...) to numbers for each sample, (N,) or (N, ...). It must pickle.
     higher_is_better : bool
 
     Examples
@@ -55,14 +55,14 @@ class Mean(MeanOf):
 
 @dataclass(frozen=True)
 class Output(Metric):
-    """A metric of one result and its target, of a model that has several.
+    """A metric of one result of a model with several results, and its target.
 
     ``Trainer(metrics={"kind": [Accuracy()], "price": [MeanAbsoluteError()]})`` makes these.
 
     Parameters
     ----------
     name : str or int
-        Of the result and of the target: a name, or the number in a tuple.
+        Name of the result and of the target, or their number in a tuple.
     metric : Metric
 
     Examples
@@ -78,7 +78,7 @@ class Output(Metric):
 
     @property
     def higher_is_better(self) -> bool:  # type: ignore[override]  # that of the metric
-        """Whether more is better, as the metric says."""
+        """The inner metric's value."""
         return self.metric.higher_is_better
 
     def joined(self) -> frozenset[str]:

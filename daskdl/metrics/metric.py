@@ -1,4 +1,4 @@
-"""Metric: statistics of a batch that can be merged, and the value that they come to."""
+"""Metric: statistics of a batch that can be merged, and the value from them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Statistics = dict[str, Array]
 class Metric(Named):
     """A pair of functions: from a batch to statistics, and from statistics to the value.
 
-    The statistics of two batches merge into those of both: each array is added, or joined end to
-    end. They are integers, or are sorted before they are used, so that the value is the same to the
-    last bit for any cut of the samples into batches and shards and any order of merging. A metric
-    is plain data without state of its own and may be used by many workers at once.
+    The statistics of two batches merge: each array is added, or joined end to end. They are
+    integers, or are sorted before use. So the value has the same bits for any split of the samples
+    into batches and shards and any order of merging. A metric is plain data without state; many
+    workers may use it at the same time.
 
     Attributes
     ----------
     higher_is_better : bool
-        What a callback that looks for the best epoch takes for it.
+        Used by callbacks that look for the best epoch.
 
     Examples
     --------
@@ -57,16 +57,16 @@ class Metric(Named):
         raise NotImplementedError(f"{type(self).__name__} has to define statistics()")
 
     def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the metric of all batches whose statistics were merged; NaN of no samples."""
+        """Return the metric of merged statistics; NaN without samples."""
         raise NotImplementedError(f"{type(self).__name__} has to define value()")
 
     def merge(self, first: Mapping[str, Array], *others: Mapping[str, Array]) -> Statistics:
-        """Return the statistics of batches together; none of them is changed.
+        """Return the merged statistics of batches; the inputs are unchanged.
 
         Raises
         ------
         ShapeError
-            When they are not statistics of the same metric.
+            When the statistics are of different metrics, or only some have weights.
         """
         for other in others:
             if first.keys() != other.keys():
@@ -92,20 +92,20 @@ class Metric(Named):
 
 
 def ratio(numerator: float, denominator: float) -> float:
-    """Divide; NaN by zero, for what has no samples."""
+    """Return a quotient; NaN for a divisor of 0."""
     return float(numerator / denominator) if denominator else float("nan")
 
 
 def count(n: int) -> Array:
-    """Return a number of things as a statistic."""
+    """Return a count as a statistic."""
     return np.asarray(n, np.int64)
 
 
 def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Array | None:
-    """Return the weight of each of the samples' elements, float64 of ``shape``; None without.
+    """Return the weight of each element, float64 of ``shape``; None without weights.
 
-    Raises ShapeError unless there is one for each sample, the first axis of ``shape``, and
-    DataError when one is negative or not finite.
+    Raises ShapeError unless there is one weight for each sample, the first axis of ``shape``, and
+    DataError when a weight is negative or not finite.
     """
     if sample_weight is None:
         return None
@@ -127,12 +127,12 @@ def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Ar
 
 
 def amount(of: Array, weight: Array | None) -> Array:
-    """Return the number of trues as a statistic: int64 (), or the exact sum of their weights."""
+    """Return the count of true elements, int64 (), or the exact sum of their weights."""
     return count(int(of.sum())) if weight is None else exact_sum(weight[of])
 
 
 def amounts(statistic: Array, axes: int = 0) -> Array:
-    """Return numbers of which a statistic of so many axes is the :func:`amount`."""
+    """Return the numbers in a statistic of :func:`amount`, with ``axes`` axes."""
     if statistic.ndim == axes:
         return statistic
     rows = statistic.reshape(-1, statistic.shape[-1])
@@ -140,27 +140,27 @@ def amounts(statistic: Array, axes: int = 0) -> Array:
 
 
 def mean_statistics(values: Array, weight: Array | None) -> Statistics:
-    """Return the statistic for the mean of float64 values of the weights' shape."""
+    """Return the statistics for the mean of float64 values; weights have their shape."""
     n = count(values.size) if weight is None else exact_sum(weight)
     return {"sum": exact_sum(values if weight is None else values * weight), "count": n}
 
 
 class MeanOf(Metric):
-    """Base of metrics that are a mean, whose statistics are :func:`mean_statistics`."""
+    """Base of metrics that are a mean, with statistics of :func:`mean_statistics`."""
 
     def value(self, statistics: Mapping[str, Array]) -> float:
-        """Return the mean, NaN where a value is; correctly rounded without weights."""
+        """Return the mean, correctly rounded without weights; NaN if a value is."""
         total, n = statistics["sum"], statistics["count"]
         return mean_of(total, int(n)) if not n.ndim else ratio(mean_of(total, 1), mean_of(n, 1))
 
 
 def first_of(prediction: Any) -> Any:
-    """Return a prediction, the first of several: others are of auxiliary heads, for the loss."""
+    """Return a prediction, or the first of a tuple: the others are auxiliary, for the loss."""
     return prediction[0] if isinstance(prediction, tuple) else prediction
 
 
 def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Array]:
-    """Return both as arrays; a ShapeError unless they have one shape."""
+    """Return prediction and target as arrays; a ShapeError if their shapes differ."""
     prediction, target = np.asarray(first_of(prediction)), np.asarray(target)
     if prediction.shape != target.shape:
         raise ShapeError(
@@ -172,9 +172,9 @@ def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Arr
 
 
 def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Array, Array]:
-    """Return scores (rows, C) and labels (rows,) of arrays (..., C) and (...).
+    """Return arrays (..., C) and (...) as scores (rows, C) and labels (rows,).
 
-    Raises ShapeError when labels are not integers of the leading shape, or not from 0 to C - 1.
+    Raises ShapeError when labels are not integers of shape (...), or not from 0 to C - 1.
     """
     name, labels = type(metric).__name__, np.asarray(labels)
     prediction = np.asarray(first_of(prediction))
@@ -196,7 +196,7 @@ def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Arr
 
 
 def yes_or_no(metric: Metric, target: Array) -> Array:
-    """Return a target of 0 and 1 as bool; raise ShapeError when there is any other number in it."""
+    """Return a target of 0 and 1 as bool; a ShapeError if it has other numbers."""
     wrong = target[(target != 0) & (target != 1)]
     if wrong.size:
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""Ranking of items: hit ratio and normalised discounted cumulative gain at k."""
+"""Metrics of ranked items: hit ratio and normalised discounted cumulative gain at k."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from daskdl.metrics.metric import (
 
 
 def _ranks(scores: Array, labels: Array) -> Array:
-    """Return from 0 the places of the items that count; of equal scores they are the last."""
+    """Return the ranks, from 0, of the target items; each ranks last among equal scores."""
     score_of_label = np.take_along_axis(scores, labels[:, None], 1)
     return scores.shape[1] - 1 - (scores < score_of_label).sum(1)
 
 
 @dataclass(frozen=True)
 class HitRatio(Share):
-    """Share of users whose item is among the ``k`` of the highest scores.
+    """Share of users whose item has one of the ``k`` highest scores.
 
-    X. He et al., Neural Collaborative Filtering, arXiv 1708.05031. An item is behind all others of
-    its score, so that a model that scores all alike gains nothing by it.
+    X. He et al., Neural Collaborative Filtering, arXiv 1708.05031. An item ranks last among equal
+    scores, so that a model with constant scores gains nothing.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class HitRatio(Share):
         check_k(self, self.k)
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
-        """Compare scores (N, items) with the item (N,) that counts."""
+        """Compare scores (N, items) with target items (N,)."""
         scores, labels = scores_and_labels(self, prediction, target)
         hits = _ranks(scores, labels) < self.k
         return hits_of(hits, weights_of(self, sample_weight, labels.shape))
@@ -53,11 +53,11 @@ class HitRatio(Share):
 
 @dataclass(frozen=True)
 class NDCG(MeanOf):
-    """Gains of the ``k`` highest scores, discounted by log2(place + 1), over the most there can be.
+    """Gains of the ``k`` highest scores, discounted by log2(place + 1), over the largest possible.
 
     K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20
-    (2002). Of equal scores the one of less relevance is taken for the higher. A sample without
-    anything relevant counts 0.
+    (2002). Among equal scores the less relevant item ranks higher. A sample without relevant items
+    counts 0.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class NDCG(MeanOf):
         check_k(self, self.k)
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
-        """Compare scores (N, items) with the item (N,) that counts, or relevances (N, items)."""
+        """Compare scores (N, items) with target items (N,), or relevances (N, items)."""
         scores, target = np.asarray(prediction), np.asarray(target)
         if scores.ndim == 2 and target.shape == scores.shape:
             gains = self._of_relevances(scores, target)
@@ -94,7 +94,7 @@ class NDCG(MeanOf):
         order = np.lexsort((relevance, -scores.astype(np.float64)), axis=-1)
         ranked = np.take_along_axis(relevance, order, 1)
         best = -np.sort(-relevance, axis=1)
-        # cumulated one after the other, so that a row's sum does not depend on the others
+        # cumsum adds in order, so that a row's sum does not depend on other rows
         discounts = _discounts(items)[: self.k]
         sums = [np.cumsum(x[:, : self.k] * discounts, 1)[:, -1] for x in (ranked, best)]
         return np.divide(sums[0], sums[1], out=np.zeros(n), where=sums[1] > 0)

@@ -1,4 +1,4 @@
-"""The zoo: networks known by their papers, built from daskdl.nn."""
+"""The zoo: networks of published papers, built from daskdl.nn."""
 
 from daskdl.models.deepbit import DeepBit, DeepBitLoss, Turned
 from daskdl.models.googlenet import GoogLeNet
@@ -14,7 +14,7 @@ from daskdl.models.ssd import SSD, SSD300, MobileSSD
 from daskdl.models.tabular import TabularNet
 from daskdl.models.text import TextClassifier
 from daskdl.models.vgg import VGG16
-from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
+from daskdl.nn import load  # importing it here makes all models known to it by name
 
 __all__ = [
     "FPN",

@@ -25,22 +25,22 @@ from daskdl.tensor import Array, Tensor
 
 
 class DeepBit(Module, pure=True):
-    """A trunk and a layer of as many numbers as bits, whose signs are the code.
+    """A trunk and a linear layer with one output per bit; the signs are the code.
 
     Parameters
     ----------
     bits : int
         A multiple of 8; the paper has 16, 32, 64 and 256.
     trunk : Module, optional
-        Maps pictures to (N, features), and says by ``features`` how many; by default VGG-16 with
-        initial weights, for pictures of 224 x 224 pixels.
+        Maps pictures to (N, features); its attribute ``features`` is their number. By default
+        VGG-16 with initial weights, for pictures of 224 x 224 pixels.
     seed : int
-        Of the initial weights: those of the layer, and of VGG-16.
+        Seed of the initial weights of the layer and of VGG-16.
 
     Raises
     ------
     SettingsError
-        When the bits do not fill bytes.
+        When ``bits`` is no multiple of 8.
 
     Examples
     --------
@@ -70,9 +70,9 @@ class DeepBit(Module, pure=True):
             init.zeros(self.code.bias)
 
     def forward(self, x: Any) -> Tensor:
-        """Map pictures (N, H, W, C), or each with its turned ones (N, R, H, W, C), to (..., bits).
+        """Map pictures (N, H, W, C), or rotated versions (N, R, H, W, C) too, to (..., bits).
 
-        The numbers are to be near -1/2 and 1/2.
+        Training brings the numbers near -1/2 and 1/2.
         """
         if x.ndim == 4:
             return self.code(self.trunk(x))
@@ -89,12 +89,12 @@ class DeepBit(Module, pure=True):
 
 @dataclass(frozen=True)
 class Turned:
-    """Function for :meth:`SampleSet.map`: each picture becomes itself and turned ones.
+    """Function for :meth:`SampleSet.map` that adds rotated versions to each picture.
 
     Parameters
     ----------
     angles : sequence of float
-        Degrees.
+        In degrees.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Turned:
     angles: Sequence[float] = (-10.0, -5.0, 5.0, 10.0)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Make of x (N, H, W, C) x (N, 1 + angles, H, W, C), the picture itself first."""
+        """Return the batch with x (N, 1 + angles, H, W, C), the original picture first."""
         from daskdl.data.image import Rotate
 
         x, rng = np.asarray(batch["x"]), np.random.default_rng(0)
@@ -114,24 +114,24 @@ class Turned:
 
 
 class DeepBitLoss(Loss):
-    """The three losses of DeepBit: bits that lose little, are even, and stay when a picture turns.
+    """The three losses of DeepBit: quantization, even distribution and rotation.
 
     1. Quantization: the squared distance of each number from the nearer of -1/2 and 1/2 (equation
        3 of the paper).
-    2. Even distribution: the square of each bit's mean over the batch, so that it is 1 in half of
-       the pictures (equation 4); of the numbers, as signs have no slope. Over the part of the batch
-       that one shard has.
-    3. Rotation: the squared distance of a turned picture's numbers from the picture's own, weighted
-       by a normal distribution of the angle (equations 5 and 6).
+    2. Even distribution: the square of each bit's mean over a shard's part of the batch, so that
+       the bit is 1 in half of the pictures (equation 4). The mean is over numbers, as signs have
+       no gradient.
+    3. Rotation: the squared distance of a rotated picture's numbers from the picture's own,
+       weighted by a normal distribution of the angle (equations 5 and 6).
 
     Parameters
     ----------
     angles : sequence of float
-        Those of :class:`Turned`, degrees.
+        The angles of :class:`Turned`, in degrees.
     quantization, evenness, rotation : float
-        Weights of the three.
+        Weights of the three losses.
     deviation : float
-        Of the angles' weights, degrees.
+        Standard deviation of the weights of angles, in degrees.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class DeepBitLoss(Loss):
         self.angles = [math.exp(-((angle / deviation) ** 2) / 2) for angle in angles]
 
     def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
-        """Judge numbers (N, 1 + angles, bits); targets are not looked at."""
+        """Return the loss of numbers (N, 1 + angles, bits); targets are ignored."""
         if sample_weight is not None:
             raise SettingsError("DeepBitLoss: expected samples without sample_weight")
         if prediction.ndim != 3 or prediction.shape[1] != 1 + len(self.angles):

@@ -1,4 +1,4 @@
-"""Detections: what a single-shot detector's offsets and logits come to, and how right they are."""
+"""Detections from a single-shot detector's offsets and logits, and their metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daskdl.metrics.metric import Statistics
 from daskdl.models.multibox import split_targets
 from daskdl.tensor import Array
 
-#: Of one picture: boxes (k, 4), scores (k,), labels (k,).
+#: Objects of one picture: boxes (k, 4), scores (k,), labels (k,).
 Detection = dict[str, Array]
 
 
@@ -29,7 +29,7 @@ def detections(
     candidates: int = 400,
     most: int = 200,
 ) -> list[Detection]:
-    """Return the objects of each picture, those of the highest scores first.
+    """Return the objects of each picture, highest scores first.
 
     Parameters
     ----------
@@ -38,19 +38,19 @@ def detections(
     priors : float32 (P, 4)
         Centre x and y, width and height.
     least : float
-        Scores of at most this are left out.
+        Only scores above it count.
     overlap : float
-        Of two boxes of a class that overlap by more the one with the lower score is left out.
+        If two boxes of a class overlap by more, the one with the lower score is left out.
     candidates : int
-        Boxes of a class that are looked at: those of the highest scores.
+        Number of boxes per class before suppression, by the highest scores.
     most : int
-        Objects of a picture.
+        Largest number of objects in a picture.
 
     Returns
     -------
     list of dict
-        ``boxes`` float32 (k, 4), left, top, right and bottom edge as fractions of the picture,
-        inside it; ``scores`` float32 (k,); ``labels`` int64 (k,) from 0.
+        ``boxes`` float32 (k, 4), left, top, right and bottom edge as fractions of the picture, from
+        0 to 1; ``scores`` float32 (k,); ``labels`` int64 (k,) from 0.
     """
     chances = softmax(np.ascontiguousarray(logits, np.float32))
     edges = np.clip(decoded(np.asarray(offsets, np.float32), priors), 0, 1)
@@ -78,7 +78,7 @@ class Detections(MeanAveragePrecision):
     Parameters
     ----------
     classes, style, overlaps, most :
-        As :class:`~daskdl.metrics.MeanAveragePrecision`'s.
+        As in :class:`~daskdl.metrics.MeanAveragePrecision`.
     priors : tuple of (x, y, width, height)
     least, suppressed : float
         ``least`` and ``overlap`` of :func:`detections`.

@@ -1,7 +1,7 @@
-"""GoogLeNet with batch norm, as torchvision lays it out and publishes weights of it.
+"""GoogLeNet with batch norm, in the layout of torchvision and its published weights.
 
-Beside :class:`daskdl.models.InceptionV1`, the paper's network, each convolution has a batch norm in
-place of a bias, windows of 5x5 pixels are 3x3, and no responses are normalised by their neighbours.
+Differences from :class:`daskdl.models.InceptionV1`, the paper's network: each convolution has a
+batch norm in place of a bias, 5x5 convolutions are 3x3, and there is no local response norm.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def _convolution(below: int, above: int, size: int = 1, stride: int = 1) -> Conv
 
 
 class NormedInception(Inception, pure=True):
-    """Four branches as :class:`Inception`'s, of normed convolutions of up to 3x3 pixels."""
+    """Four branches as in :class:`Inception`, with normed convolutions up to 3x3."""
 
     largest, convolution = 3, staticmethod(_convolution)
     activation = staticmethod(lambda x: x)  # the convolutions have their own
 
 
 class NormedClassifier(Module, pure=True):
-    """Classes from the middle of the network, to bring gradients there."""
+    """Auxiliary classifier in the middle of the network, to bring gradients there."""
 
     def __init__(self, below: int, classes: int) -> None:
         self.pool = AdaptiveAvgPool2d(4)
@@ -50,15 +50,15 @@ class NormedClassifier(Module, pure=True):
 class GoogLeNet(Module, pure=True):
     """GoogLeNet with batch norm, for pictures of any size from 15 x 15 pixels.
 
-    Weights of torchvision's ``googlenet`` fit: ``load_state_dict(state, names="torch")``, with
-    ``auxiliary=True`` if the file has those of its two auxiliary classifiers.
+    ``load_state_dict(state, names="torch")`` loads weights of torchvision's ``googlenet``; set
+    ``auxiliary=True`` if the file has the two auxiliary classifiers.
 
     Parameters
     ----------
     classes, channels, auxiliary, dropout
-        As :class:`InceptionV1`'s.
+        As in :class:`InceptionV1`.
     seed : int
-        Of the initial weights, normal with a standard deviation of 0.01; biases are 0.
+        Seed of the initial weights, normal with a standard deviation of 0.01; biases are 0.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class GoogLeNet(Module, pure=True):
                 init.constant(parameter, 0.0)
 
     def forward(self, x: Any) -> Any:
-        """Map x (N, H, W, channels) to logits (N, classes), of every head in training."""
+        """Map x (N, H, W, channels) to logits (N, classes); in training of all heads."""
         x = _halved(self.conv1(x), 3)
         x = _halved(self.conv3(self.conv2(x)), 3)
         heads = self.heads if self.training else ()
@@ -102,6 +102,6 @@ class GoogLeNet(Module, pure=True):
 
 
 def _halved(x: Any, size: int) -> Tensor:
-    """Return maxima over windows of ``size`` pixels, every second one."""
+    """Return maxima over windows of ``size`` pixels, with stride 2."""
     y: Tensor = ops.max_pool2d(x, kernel_size=(size, size), stride=(2, 2), ceil_mode=True)
     return y

@@ -1,4 +1,4 @@
-"""Inception-v1, GoogLeNet: modules of convolutions of several sizes side by side.
+"""Inception-v1, GoogLeNet: modules of parallel convolutions of several sizes.
 
 C. Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842: 22 layers, without batch
 normalisation.
@@ -21,7 +21,7 @@ from daskdl.nn.pointwise.random import Dropout
 from daskdl.nn.pool.pooling import AvgPool2d, GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
-#: Channels of each module of table 1: 1x1; 3x3 after a 1x1; 5x5 after a 1x1; 1x1 after the maxima.
+#: Channels in each module (table 1): 1x1; 1x1 and 3x3; 1x1 and 5x5; 1x1 after max pooling.
 MODULES = {
     "3a": (64, (96, 128), (16, 32), 32),
     "3b": (128, (128, 192), (32, 96), 64),
@@ -33,19 +33,19 @@ MODULES = {
     "5a": (256, (160, 320), (32, 128), 128),
     "5b": (384, (192, 384), (48, 128), 128),
 }
-#: The modules after which the picture is halved, and those before an auxiliary classifier.
+#: Modules before a pooling that halves the picture, and modules before an auxiliary classifier.
 HALVED, AUXILIARY = ("3b", "4e"), ("4a", "4d")
 
 
 class Inception(Module, pure=True):
-    """Four branches over the same picture, their channels side by side (figure 2b).
+    """Four branches over the same picture, with concatenated channels (figure 2b).
 
-    Each is said by its channels: ``one`` of the 1x1 convolution; ``three`` and ``five`` of the 1x1
-    convolution before the 3x3 or 5x5 one, and of that; ``pooled`` of the 1x1 convolution of the
-    maxima over 3x3 pixels.
+    Arguments are channels: ``one`` of the 1x1 convolution; ``three`` and ``five`` of the 1x1
+    convolution before the 3x3 or 5x5 one, and of that one; ``pooled`` of the 1x1 convolution
+    after 3x3 max pooling.
     """
 
-    #: Pixels across of the largest convolution, and what follows each of them.
+    #: Size of the largest convolution, and the activation after each convolution.
     largest: ClassVar[int] = 5
     activation: ClassVar[Any] = staticmethod(ops.relu)
 
@@ -61,7 +61,7 @@ class Inception(Module, pure=True):
 
     @staticmethod
     def convolution(below: int, above: int, size: int = 1) -> Module:
-        """Return a convolution of so many pixels across that leaves the size as it is."""
+        """Return a ``size`` x ``size`` convolution with padding that keeps rows and columns."""
         return Conv2d(below, above, size, padding=size // 2)
 
     def forward(self, x: Any) -> Tensor:
@@ -77,7 +77,7 @@ class Inception(Module, pure=True):
 
 
 class AuxiliaryClassifier(Module, pure=True):
-    """Classes from 14x14 pixels in the middle of the network, to bring gradients there."""
+    """Auxiliary classifier of 14x14 pixels in the middle, to bring gradients there."""
 
     def __init__(self, below: int, classes: int) -> None:
         self.pool = AvgPool2d(5, 3)
@@ -96,9 +96,9 @@ class AuxiliaryClassifier(Module, pure=True):
 def stacked(
     module: Callable[..., Any], classifier: Callable[..., Any], classes: int | None
 ) -> tuple[list[Any], list[Any], int]:
-    """Make the nine modules, and classifiers in the middle unless ``classes`` is None.
+    """Return the nine modules, the auxiliary classifiers, and the channels of the last module.
 
-    Returns the modules, the classifiers, and the channels of the last module's result.
+    There are no classifiers if ``classes`` is None.
     """
     stack, heads, below = [], [], 192
     for name, widths in MODULES.items():
@@ -115,9 +115,9 @@ def through(
     x: Any,
     halving: Sequence[Callable[[Any], Any]],
 ) -> tuple[Any, list[Any]]:
-    """Pass x through the nine modules; return it, and what classifiers say on the way.
+    """Pass x through the nine modules; return the result, and the auxiliary classifiers' logits.
 
-    ``halving`` are the poolings behind the modules of `HALVED`.
+    ``halving`` are the poolings after the modules of `HALVED`.
     """
     waiting, poolings, of_heads = iter(heads), dict(zip(HALVED, halving, strict=True)), []
     for name, module in zip(MODULES, stack, strict=True):
@@ -136,14 +136,14 @@ class InceptionV1(Module, pure=True):
     ----------
     classes : int
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     auxiliary : bool
-        Whether there are two more classifiers in the middle. In training the result is then a tuple
-        of three logits, which :class:`AuxiliaryLoss` compares; in inference only the last counts.
+        Whether to add two classifiers in the middle. In training the result is then a tuple of
+        three logits for :class:`AuxiliaryLoss`; in inference it is the last one.
     dropout : float
-        Before the last layer.
+        Rate before the last layer.
     seed : int
-        Of the initial weights, Glorot's; biases start at 0.2, as Caffe's GoogLeNet has them.
+        Seed of the initial weights (Glorot); biases start at 0.2, as in Caffe's GoogLeNet.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class InceptionV1(Module, pure=True):
                 init.constant(parameter, 0.0 if name == "linear.bias" else 0.2)
 
     def forward(self, x: Any) -> Any:
-        """Map x (N, H, W, channels) to logits (N, classes), of every head in training."""
+        """Map x (N, H, W, channels) to logits (N, classes); in training of all heads."""
         x = self.lrn(self.pool(ops.relu(self.conv1(x))))
         x = self.lrn(ops.relu(self.conv2(ops.relu(self.conv2_before(x)))))
         x = self.pool(x)
@@ -187,14 +187,14 @@ class InceptionV1(Module, pure=True):
 
 
 class AuxiliaryLoss(Loss):
-    """Cross entropy of the last logits, and a share of that of each auxiliary head's.
+    """Cross entropy of the last logits, plus a share of that of each auxiliary head.
 
     Parameters
     ----------
     share : float
-        Of each auxiliary loss; 0.3 in the paper.
+        Weight of each auxiliary loss; 0.3 in the paper.
     smoothing : float
-        As of :class:`CrossEntropyLoss`.
+        As in :class:`CrossEntropyLoss`.
 
     Examples
     --------

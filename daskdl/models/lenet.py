@@ -18,18 +18,18 @@ from daskdl.tensor import Tensor
 
 
 class LeNet5(Module, pure=True):
-    """LeNet-5 for pictures of 28x28 pixels, with ReLUs, maxima and a linear last layer.
+    """LeNet-5 for pictures of 28x28 pixels, with ReLU, max pooling and a linear last layer.
 
-    These took the place of the paper's scaled tangents, means and radial basis functions; its
-    second convolution sees all channels of the first. 61,706 parameters.
+    The paper has scaled tangents, mean pooling and radial basis functions instead. The second
+    convolution reads all channels of the first. 61,706 parameters.
 
     Parameters
     ----------
     classes : int
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------

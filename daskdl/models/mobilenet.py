@@ -1,4 +1,4 @@
-"""MobileNet's trunk: convolutions of each channel alone, and 1x1 ones that mix them.
+"""MobileNet's trunk: depthwise convolutions, and 1x1 convolutions that mix channels.
 
 A. G. Howard et al., MobileNets, arXiv 1704.04861.
 """
@@ -21,7 +21,7 @@ BLOCKS = (
 
 
 class DepthwiseBlock(Module, pure=True):
-    """A 3x3 convolution of each channel alone and a 1x1 one, each normalised, with a ReLU."""
+    """A 3x3 depthwise convolution and a 1x1 convolution, each with batch norm and ReLU."""
 
     def __init__(self, below: int, above: int, stride: int = 1) -> None:
         self.depthwise = Conv2d(below, below, 3, stride, padding=1, bias=False, groups=below)
@@ -36,7 +36,7 @@ class DepthwiseBlock(Module, pure=True):
 
 
 class ConvolutionBlock(Module, pure=True):
-    """A convolution, padded by half its size, its normalisation and a ReLU."""
+    """A convolution, padded by half its size, with batch norm and ReLU."""
 
     def __init__(
         self, below: int, above: int, size: int = 3, stride: int = 1, eps: float = 1e-5
@@ -50,18 +50,18 @@ class ConvolutionBlock(Module, pure=True):
 
 
 class MobileNetTrunk(Module, pure=True):
-    """MobileNet's blocks, and what comes out of some of them.
+    """MobileNet's blocks; it returns the feature maps of some of them.
 
     Parameters
     ----------
     width : float
-        Channels, as a share of the paper's; a multiple of 8 each.
+        Channels as a share of the paper's, rounded to multiples of 8.
     blocks : int
-        How many of the thirteen blocks there are.
+        Number of blocks, up to thirteen.
     taps : sequence of int
-        Blocks, from 0, of which the results are wanted.
+        Blocks, from 0, whose results are returned.
     channels : int
-        Of the pictures.
+        Channels of the pictures.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class MobileNetTrunk(Module, pure=True):
         for full, stride in BLOCKS[:blocks]:
             self.blocks.append(DepthwiseBlock(below, _channels(full, width), stride))
             below = _channels(full, width)
-        #: Channels of each result.
+        #: Channels of each returned map.
         self.widths = [_channels(BLOCKS[tap][0], width) for tap in self._taps]
 
     def forward(self, x: Any) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Single-shot detectors: where boxes start, targets as an array of one shape, and the loss."""
+"""Single-shot detectors: prior boxes, targets as an array of fixed shape, and the loss."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from daskdl.tensor import Array, Tensor
 class PriorBoxes(Module, pure=True):
     """Boxes of several shapes around each cell of several feature maps.
 
-    Each cell has a square of its map's scale, one of the geometric mean with the next scale, and
-    for each of the map's ratios r a box that is r times as wide as high, and one that is as much
-    higher.
+    Each cell has a square of its map's scale, a square of the geometric mean with the next scale,
+    and for each of the map's ratios r a box r times as wide as high, and one r times as high as
+    wide.
 
     W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
 
     Parameters
     ----------
     maps : sequence of int
-        Rows, and columns, of each feature map.
+        Rows of each square feature map.
     scales : sequence of float
         Side of each map's squares as a fraction of the image's; one more for the last mean.
     ratios : sequence of sequences of float
-        Of each map.
+        Ratios of the boxes of each map.
     steps : sequence of float, optional
-        From cell to cell, as a fraction of the image; one over the map's rows by default.
+        Distance between cells as a fraction of the image; by default 1 / rows of the map.
 
     Raises
     ------
     SettingsError
-        When these do not fit together.
+        When the lengths of these do not match.
 
     Examples
     --------
@@ -68,14 +68,14 @@ class PriorBoxes(Module, pure=True):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Boxes of a cell of each map."""
+        """Number of boxes per cell of each map."""
         return tuple(2 + 2 * len(ratios) for ratios in self.ratios)
 
     @cached_property
     def array(self) -> Array:
         """Centre x and y, width and height as fractions of the image, float32 (P, 4).
 
-        By map, row, column and shape, in torchvision's order; sides are at most 1.
+        Ordered by map, row, column and shape as in torchvision; sides are at most 1.
         """
         boxes_of_maps = []
         for k, (rows, step) in enumerate(zip(self.maps, self.steps, strict=True)):
@@ -92,7 +92,7 @@ class PriorBoxes(Module, pure=True):
         return np.concatenate(boxes_of_maps).astype(np.float32)
 
     def forward(self, *features: Any) -> Tensor:
-        """Return the boxes, whatever the features are."""
+        """Return the boxes; the features are ignored."""
         return Tensor(self.array)
 
 
@@ -100,21 +100,21 @@ class PriorBoxes(Module, pure=True):
 class BoxTargets:
     """Function for :meth:`SampleSet.map`: columns ``boxes`` and ``labels`` become ``y``.
 
-    Put it behind all that moves boxes, and :class:`daskdl.data.image.NormalizeBoxes`.
+    Apply it after all transforms of boxes and :class:`daskdl.data.image.NormalizeBoxes`.
 
     Parameters
     ----------
     most : int
-        Boxes of an image; of more the first are kept.
+        Largest number of boxes in an image; further ones are dropped.
     """
 
     most: int = 32
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Return the batch with y float32 (N, most, 5) instead of them.
+        """Return the batch with y float32 (N, most, 5) in place of boxes and labels.
 
         ``y[..., :4]`` are left, top, right and bottom edge as fractions of the image, ``y[..., 4]``
-        is the label, -1 behind an image's last box.
+        is the label, -1 after an image's last box.
         """
         missing = {"boxes", "labels"} - batch.keys()
         if missing:
@@ -137,7 +137,7 @@ def _ragged(column: Any) -> Ragged:
 
 
 def split_targets(name: str, y: Any) -> tuple[Array, Array]:
-    """Return the boxes (N, most, 4) and labels int64 (N, most) of y (N, most, 5)."""
+    """Split y (N, most, 5) into boxes (N, most, 4) and labels int64 (N, most)."""
     y = np.asarray(y)
     if y.ndim != 3 or y.shape[2] != 5:
         raise ShapeError(
@@ -148,15 +148,15 @@ def split_targets(name: str, y: Any) -> tuple[Array, Array]:
 
 
 class MultiBoxLoss(Loss):
-    """The loss of SSD: the classes and offsets that its priors are to find.
+    """The loss of SSD over classes and offsets of prior boxes.
 
     Parameters
     ----------
     priors : PriorBoxes
     overlap : float
-        Intersection over union from which on a prior is to find a box.
+        Least intersection over union at which a prior matches a target box.
     ratio : float
-        Priors that are to find nothing for each that is to find a box: those that are most wrong.
+        Number of unmatched priors per matched one; those with the largest loss count.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Neural collaborative filtering: how likely a user takes to an item.
+"""Neural collaborative filtering: how likely a user is to choose an item.
 
 X. He et al., Neural Collaborative Filtering, arXiv 1708.05031, section 3.4.
 """
@@ -19,17 +19,17 @@ from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.tensor import Tensor
 
-#: Pairs that pass through the layers at a time: what lies between two of them stays near the cores.
+#: Pairs that pass through the layers together: intermediate results then stay in the caches.
 AT_ONCE = 16384
 
 
 class NeuMF(Module):
-    """Logits of pairs of user and item: a generalised matrix factorisation beside a perceptron.
+    """Logits of pairs of user and item: a generalised matrix factorisation and a perceptron.
 
-    The first multiplies ``factors`` features of both; the second passes ``layers[0] / 2`` other
-    features of each through linear layers with ReLUs. One linear layer reads the results of both.
-    With the defaults, and as many users and items as MovieLens-20M has, this is the network of
-    MLPerf 0.5: 31,832,577 parameters.
+    The factorisation multiplies ``factors`` features of both. The perceptron passes
+    ``layers[0] / 2`` other features of each through linear layers with ReLU. A last linear layer
+    reads both results. With the defaults, and the users and items of MovieLens-20M, this is the
+    network of MLPerf 0.5: 31,832,577 parameters.
 
     Parameters
     ----------
@@ -38,10 +38,9 @@ class NeuMF(Module):
     layers : sequence of int
         Width of the perceptron's input, an even number, and of each of its layers.
     sparse : bool
-        Whether the tables of users and items are trained by rows, see
-        :class:`daskdl.nn.Embedding`.
+        Whether to train the tables of users and items by rows, see :class:`daskdl.nn.Embedding`.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -82,7 +81,7 @@ class NeuMF(Module):
             init.xavier_uniform(layer.weight, seed=key + 4 + i)
 
     def forward(self, pairs: Any) -> Tensor:
-        """Map pairs (..., 2) of a user's and an item's number to logits (...)."""
+        """Map pairs (..., 2) of a user's and an item's id to logits (...)."""
         pairs = np.asarray(pairs.data if isinstance(pairs, Tensor) else pairs)
         if not pairs.ndim or pairs.shape[-1] != 2:
             raise ShapeError(
@@ -97,7 +96,7 @@ class NeuMF(Module):
         return result
 
     def _logits(self, users: Any, items: Any) -> Tensor:
-        """Map numbers (n,) of users and items to logits (n, 1)."""
+        """Map ids (n,) of users and items to logits (n, 1)."""
         product = self.user_factors(users) * self.item_factors(items)
         y: Any = ops.concatenate(self.user_features(users), self.item_features(items))
         for layer in self.linear:

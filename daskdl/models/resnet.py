@@ -1,7 +1,7 @@
-"""ResNet-18, 34, 50, 101 and 152: blocks of convolutions that add to what they are given.
+"""ResNet-18, 34, 50, 101 and 152: blocks of convolutions that add to their input.
 
 K. He, X. Zhang, S. Ren and J. Sun, Deep Residual Learning for Image Recognition, arXiv 1512.03385.
-Blocks of three convolutions have their stride in the 3x3 one, as those of torchvision and of most
+Blocks of three convolutions have their stride in the 3x3 one, as in torchvision and in most
 published weights.
 """
 
@@ -19,7 +19,7 @@ from daskdl.nn.norm.norms import BatchNorm
 from daskdl.nn.pool.pooling import GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
-#: Blocks of each of the four stages, and whether they are bottlenecks of three convolutions.
+#: Blocks in each of the four stages, and whether they are bottlenecks of three convolutions.
 DEPTHS = {
     18: ((2, 2, 2, 2), False),
     34: ((3, 4, 6, 3), False),
@@ -31,10 +31,10 @@ STEMS = ("imagenet", "small")
 
 
 class ResidualBlock(Module, pure=True):
-    """Two 3x3 convolutions beside a shortcut, (N, H, W, below) -> (N, H / stride, ..., width).
+    """Two 3x3 convolutions and a shortcut, (N, H, W, below) -> (N, H / stride, ..., width).
 
-    The stride is that of the first convolution, and of the shortcut, which is a 1x1 convolution
-    where shapes differ.
+    The first convolution and the shortcut have the stride; the shortcut is a 1x1 convolution if
+    the shapes differ.
     """
 
     expansion = 1
@@ -53,9 +53,9 @@ class ResidualBlock(Module, pure=True):
 
 
 class BottleneckBlock(Module, pure=True):
-    """A 1x1, a 3x3 and a 1x1 convolution beside a shortcut; four times as many channels go out.
+    """A 1x1, a 3x3 and a 1x1 convolution and a shortcut; the output has 4 * width channels.
 
-    The stride is that of the 3x3 convolution, and of the shortcut.
+    The 3x3 convolution and the shortcut have the stride.
     """
 
     expansion = 4
@@ -78,7 +78,7 @@ class BottleneckBlock(Module, pure=True):
 
 
 class Shortcut(Module, pure=True):
-    """A 1x1 convolution and its normalisation, where a block's input and result differ in shape."""
+    """A 1x1 convolution with batch norm, for blocks whose input and result differ in shape."""
 
     def __init__(self, below: int, above: int, stride: int) -> None:
         self.conv = Conv2d(below, above, 1, stride, bias=False)
@@ -101,23 +101,23 @@ class ResNet(Module, pure=True):
     depth : int
     classes : int
     stem : "imagenet" or "small"
-        What comes before the blocks: a 7x7 convolution and a pooling that leave a quarter of the
-        rows and columns, or for pictures of about 32x32 pixels a 3x3 convolution that leaves all.
+        Layers before the blocks: a 7x7 convolution and a pooling that leave a quarter of the rows
+        and columns, or for pictures of about 32x32 pixels a 3x3 convolution that keeps all.
     width : int
-        Channels of the first stage; each of the others has twice as many.
+        Channels of the first stage; each later stage doubles them.
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     zero_last : bool
-        Whether each block begins as its shortcut alone: the last normalisation's weight starts at
-        0 (P. Goyal et al., arXiv 1706.02677).
+        Whether the weight of each block's last batch norm starts at 0, so that the block begins as
+        its shortcut (P. Goyal et al., arXiv 1706.02677).
     seed : int
-        Of the initial weights: He's for convolutions, of deviation 0.01 for the last layer, whose
-        bias starts at 0.
+        Seed of the initial weights: He's for convolutions, normal with deviation 0.01 for the last
+        layer, whose bias starts at 0.
 
     Raises
     ------
     SettingsError
-        When there is no such depth or stem.
+        When the depth or stem is unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Networks of what images show at every place: FPN and U-Net."""
+"""Networks for segmentation, with scores for every pixel: FPN and U-Net."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from daskdl.tensor import Tensor
 class FPN(Module, pure=True):
     """Feature pyramid of residual blocks, (N, H, W, channels) -> (N, H, W, outputs), any H and W.
 
-    Each level has half the rows and columns of the one before. From the coarsest on it is enlarged
-    and added to the next finer one; the head looks at the finest.
+    Each level has half the rows and columns of the one before. Beginning with the coarsest, each
+    level is enlarged and added to the next finer one; the head reads the finest.
 
     Parameters
     ----------
     channels, outputs : int
-        Of the image and of the result: a score for each class.
+        Channels of the image, and of the result: a score for each class.
     filters : sequence of int
-        Of the residual blocks of each level, from the finest to the coarsest.
+        Channels of the residual blocks of each level, from the finest to the coarsest.
     width : int
-        Channels of the levels that are added up.
+        Channels of the levels when they are added.
     seed : int
-        Of the initial weights, which are He's; biases are zeros.
+        Seed of the initial weights (He); biases are zeros.
 
     Examples
     --------
@@ -87,21 +87,21 @@ class FPN(Module, pure=True):
 
 
 class UNet(Module, pure=True):
-    """U-Net, (N, H, W, channels) -> (N, H, W, outputs), or of volumes (N, D, H, W, channels).
+    """U-Net, (N, H, W, channels) -> (N, H, W, outputs), or for volumes (N, D, H, W, channels).
 
-    Convolutions are padded, so that the result is as large as the image, of any size that can be
-    halved often enough; and each is followed by batch norm. A row that halving leaves over is
-    seen by the finer levels alone.
+    Convolutions are padded, so that the result has the image's size; batch norm follows each. The
+    image must be large enough for a halving per level. If a length is odd, only the finer levels
+    see its last row.
 
     Parameters
     ----------
     channels, outputs : int
-        Of the image and of the result: a score for each class.
+        Channels of the image, and of the result: a score for each class.
     filters : sequence of int
-        Of each level, from the finest to the coarsest, whose number is the depth.
+        Channels of each level, from the finest to the coarsest; their number is the depth.
     axes : 2 or 3
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Encoder-forecaster of ConvLSTM layers: a sequence of images in, the sequence that follows out.
+"""Encoder-forecaster of ConvLSTM layers: it maps a sequence of images to the next images.
 
 X. Shi et al., Convolutional LSTM Network: A Machine Learning Approach for Precipitation
 Nowcasting, arXiv 1506.04214, figure 3.
@@ -27,22 +27,22 @@ class ConvLSTMForecaster(Module, pure=True):
 
     Blocks of pixels are folded into channels first, so that the layers work on a coarser grid. The
     forecaster's layers start from the states of the encoder's; its first layer has no input. Each
-    output image is a 3x3 convolution of the outputs of all its layers, which begins as a linear
-    interpolation between blocks: pixels of a block that differ from the start, or know their own
-    block only, show in the images as a comb.
+    output image is a 3x3 convolution of the outputs of all its layers. The convolution starts as a
+    linear interpolation between blocks: with random weights, or weights for the own block only,
+    images would show the grid of blocks.
 
     Parameters
     ----------
     n_in, n_out : int
-        Images read and images made.
+        Number of input images and of output images.
     channels : sequence of int
-        Of each ConvLSTM layer.
+        Channels of each ConvLSTM layer.
     kernel_size : int
-        Odd; how far a state reaches in one step, in blocks.
+        Size of the kernels, in blocks; odd.
     block : int
-        Side of the blocks of pixels; images have to be a multiple of it.
+        Side of the blocks of pixels; rows and columns must be multiples of it.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class ConvLSTMForecaster(Module, pure=True):
             self.forecaster.append(ConvLSTM(above, count, kernel_size, seed=key + 1))
             below = count
         self.head = Conv2d(sum(channels), block * block, 3, seed=seed * 1000 + 999)
-        one = Conv2d(sum(channels), 1, 1, seed=seed * 1000 + 999).state_dict()  # number of a block
+        one = Conv2d(sum(channels), 1, 1, seed=seed * 1000 + 999).state_dict()  # one per block
         weight = np.multiply.outer(_interpolation(block), one["weight"][0, 0, 0])
         self.head.load_state_dict({"weight": weight, "bias": one["bias"].repeat(block * block)})
 
@@ -108,9 +108,9 @@ class ConvLSTMForecaster(Module, pure=True):
 
 
 def _interpolation(block: int) -> NDArray[np.float32]:
-    """Return the weights of a block and those around it for each pixel, (block * block, 3, 3).
+    """Return each pixel's weights of its block and those around, (block * block, 3, 3).
 
-    Linear between the middles of blocks.
+    They interpolate linearly between the centres of blocks.
     """
     alone = np.eye(9, dtype=np.float32).reshape(1, 3, 3, 9)  # an image for each of the nine
     pixels = resize_bilinear(alone, size=(3 * block, 3 * block)).data[0]

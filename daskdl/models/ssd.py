@@ -1,4 +1,4 @@
-"""SSD: a detector whose convolutions say of each prior box what is in it and how far it is off.
+"""SSD: a detector whose convolutions predict the class and the offset of each prior box.
 
 W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325.
 """
@@ -22,9 +22,9 @@ from daskdl.tensor import Array, Tensor
 
 
 class Head(Module, pure=True):
-    """A 3x3 convolution of each feature map, whose channels are ``numbers`` for each prior.
+    """A 3x3 convolution of each feature map, with ``numbers`` outputs for each prior.
 
-    ``widths`` are the channels of the maps, ``counts`` the priors of a cell of each.
+    ``widths`` are the channels of the maps, ``counts`` their priors per cell.
     """
 
     def __init__(self, widths: Sequence[int], counts: Sequence[int], numbers: int) -> None:
@@ -50,14 +50,15 @@ class SSD(Module, pure=True):
     Parameters
     ----------
     trunk : Module
-        Maps pictures to a tuple of feature maps, the largest first; ``widths`` are their channels.
+        Maps pictures to a tuple of feature maps, the largest first; its attribute ``widths`` has
+        their channels.
     priors : PriorBoxes
-        For these maps.
+        Prior boxes of these maps.
     classes : int
     size : int
-        Rows, and columns, of the pictures.
+        Rows and columns of the pictures.
     seed : int
-        Of the heads' initial weights.
+        Seed of the heads' initial weights.
 
     Examples
     --------
@@ -94,11 +95,11 @@ class SSD(Module, pure=True):
         return self.regression(features), self.classification(features)
 
     def loss(self, overlap: float = 0.5, ratio: float = 3.0) -> MultiBoxLoss:
-        """Return the loss that trains it; see :class:`MultiBoxLoss`."""
+        """Return the loss for training; see :class:`MultiBoxLoss`."""
         return MultiBoxLoss(self.priors, overlap, ratio)
 
     def detections(self, **settings: Any) -> Detections:
-        """Return the metric of its detections; arguments as :class:`Detections`'s."""
+        """Return the metric of its detections; arguments as in :class:`Detections`."""
         priors = tuple(map(tuple, self.priors.array.tolist()))
         return Detections(self.classes, priors=priors, **settings)
 
@@ -108,16 +109,16 @@ class SSD(Module, pure=True):
         Parameters
         ----------
         x : float32 (N, size, size, C)
-            Normalised as the pictures that it was trained with.
+            Normalised as in training.
         threads : int, optional
-            As :meth:`predict`'s.
+            As in :meth:`predict`.
         **settings
-            As :func:`daskdl.models.detections.detections`'s.
+            As in :func:`daskdl.models.detections.detections`.
 
         Returns
         -------
         list of dict
-            Of each picture: ``boxes`` (k, 4), left, top, right and bottom edge as fractions of the
+            For each picture: ``boxes`` (k, 4), left, top, right and bottom edge as fractions of the
             picture; ``scores`` (k,), the highest first; ``labels`` (k,) from 0.
         """
         offsets, logits = self.predict(x, threads=threads)
@@ -125,7 +126,7 @@ class SSD(Module, pure=True):
 
 
 class VGG16Maps(Module, pure=True):
-    """SSD300's trunk: VGG-16 with convolutions for its linear layers, and four more stages."""
+    """SSD300's trunk: VGG-16 with convolutions as its linear layers, and four more stages."""
 
     #: Channels of each feature map.
     widths = (512, 1024, 512, 256, 256, 256)
@@ -162,19 +163,19 @@ class VGG16Maps(Module, pure=True):
 
 
 class SSD300(SSD):
-    """SSD for pictures of 300 x 300 pixels on VGG-16, as torchvision lays it out.
+    """SSD for pictures of 300 x 300 pixels on VGG-16, in torchvision's layout.
 
-    Weights of torchvision's ``ssd300_vgg16`` fit: ``load_state_dict(state, names="torch")``. Its
-    pictures are normalised by ``Normalize((0.48235, 0.45882, 0.40784), 1 / 255)``.
+    ``load_state_dict(state, names="torch")`` loads weights of torchvision's ``ssd300_vgg16``, which
+    needs pictures normalised by ``Normalize((0.48235, 0.45882, 0.40784), 1 / 255)``.
 
     Parameters
     ----------
     classes : int
-        Without the background, which torchvision counts.
+        Number of classes without the background, which torchvision counts.
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -198,10 +199,10 @@ class SSD300(SSD):
 
 
 class MobileMaps(Module, pure=True):
-    """A trunk for CPUs: MobileNet's first eleven blocks, and stages that halve what they give.
+    """A trunk for CPUs: MobileNet's first eleven blocks, and stages that halve rows and columns.
 
-    The width is a share of the paper's channels; so many ``stages`` have feature maps after
-    MobileNet's two of 1/8 and 1/16 of the picture's sides.
+    ``width`` is a share of the paper's channels. MobileNet gives two feature maps, of 1/8 and 1/16
+    of the picture's sides; each of the ``stages`` adds one.
     """
 
     def __init__(self, width: float = 0.5, stages: int = 3, channels: int = 3) -> None:
@@ -231,15 +232,15 @@ class MobileSSD(SSD):
     ----------
     classes : int
     size : int
-        Rows, and columns, of the pictures; a multiple of 32 is best.
+        Rows and columns of the pictures; a multiple of 32 is best.
     width : float
-        Channels, as a share of MobileNet's.
+        Channels as a share of MobileNet's.
     smallest, largest : float
-        Sides of the squares of the first and last feature map, as fractions of the picture's.
+        Sides of the squares on the first and last feature map, as fractions of the picture's.
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -259,7 +260,7 @@ class MobileSSD(SSD):
         channels: int = 3,
         seed: int = 0,
     ) -> None:
-        least = 17  # of which a second map is left, by which boxes of other sizes are told apart
+        least = 17  # smaller pictures would leave one map, and boxes of one scale
         for name, value, enough, wanted in (
             ("size", size, size >= least, f"at least {least} pixels"),
             ("classes", classes, classes >= 1, "at least 1"),

@@ -1,7 +1,7 @@
-"""TabularNet: rows of a table of mixed columns, as numbers and embedded ids, through a perceptron.
+"""TabularNet: a perceptron over the rows of a table, with numbers and embedded ids.
 
 Embeddings of the ids: C. Guo and F. Berkhahn, Entity Embeddings of Categorical Variables, arXiv
-1604.06737. Numbers far from the mean are drawn in as D. Holzmüller et al., arXiv 2407.04491, do.
+1604.06737. Outliers are clipped smoothly as in D. Holzmüller et al., arXiv 2407.04491.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from daskdl.nn.losses import CrossEntropyLoss, Loss, MSELoss
 from daskdl.nn.pointwise.random import Dropout
 from daskdl.tensor import Tensor
 
-#: Standard deviations that no number gets beyond, however far it is from the mean.
+#: Limit of the smooth clipping, in standard deviations from the mean.
 FARTHEST = 3.0
 
 
 class TabularNet(Module):
-    """Scores of classes, or one number, of the rows of a table.
+    """Scores of classes, or one number, for each row of a table.
 
-    Its encoder is part of it, and of its model file: ``predict`` takes DataFrames as they were when
-    it was fitted, and gives labels back.
+    The encoder is part of the model and its file: ``predict`` takes DataFrames with the original
+    columns, and returns labels.
 
     Parameters
     ----------
     encoder : TableEncoder
-        What :meth:`of` fits, or ``SampleSet.from_dataframe(frame, target=...).encoder``.
+        From :meth:`of`, or ``SampleSet.from_dataframe(frame, target=...).encoder``.
     hidden : sequence of int
-        Outputs of the hidden layers.
+        Widths of the hidden layers.
     features : int
-        Of the embedding of an id.
+        Length of an id's embedding.
     dropout : float
-        Behind each hidden layer.
+        Rate after each hidden layer.
     sparse : bool
-        Whether embeddings are trained by rows, see :class:`daskdl.nn.Embedding`.
+        Whether to train embeddings by rows, see :class:`daskdl.nn.Embedding`.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class TabularNet(Module):
         if not isinstance(encoder, TableEncoder):
             encoder = _read(encoder)
         self.encoder = encoder
-        # What a model file keeps, which is plain data.
+        # Arguments for the model file, as plain data.
         kept = (encoder.plain(), tuple(hidden), features, dropout, sparse, seed)
         self.__dict__["_arguments"] = kept, {}
         starts = np.cumsum([0, *encoder.rows])
@@ -84,7 +84,7 @@ class TabularNet(Module):
 
     @classmethod
     def of(cls, frame: Any, *, target: str, **options: Any) -> Self:
-        """Return a network for a table, whose columns it learns in one pass.
+        """Return a network for a table; one pass over the table fits the encoder.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class TabularNet(Module):
         target : str
             Column of labels or of numbers.
         **options :
-            Those of :meth:`daskdl.data.tabular.TableEncoder.fit` and of the class.
+            Options of :meth:`daskdl.data.tabular.TableEncoder.fit` and of the class.
         """
         for_network = {"hidden", "features", "dropout", "sparse", "seed"}
         learned = {name: value for name, value in options.items() if name not in for_network}
@@ -100,12 +100,12 @@ class TabularNet(Module):
         return cls(encoder, **{name: v for name, v in options.items() if name in for_network})
 
     def loss(self) -> Loss:
-        """Return the loss that fits the target: of classes, or of numbers by their variance."""
+        """Return the loss for the target: cross entropy for classes, squared error for numbers."""
         encoder = self.encoder
         return CrossEntropyLoss() if encoder.classes else MSELoss()
 
     def forward(self, numbers: Any, ids: Any) -> Tensor:
-        """Map numbers (N, k) and ids (N, c) to (N, classes), or to (N, 1) of numbers."""
+        """Map numbers (N, k) and ids (N, c) to logits (N, classes), or to numbers (N, 1)."""
         parts: list[Any] = []
         if numbers.shape[-1]:
             far = ops.sqrt(ops.square(numbers) * (1 / FARTHEST**2) + 1)

@@ -1,4 +1,4 @@
-"""Text classifier: word vectors, an encoder that reads them in their order, and classes."""
+"""Text classifier: word vectors, an encoder of their sequence, and a classifier."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from daskdl.tensor import Tensor
 
 
 class TextClassifier(Module):
-    """Log-probabilities of classes, of the ids of a text's words; id 0 behind them is padding.
+    """Log-probabilities of classes for the ids of a text's words; id 0 after them is padding.
 
-    The encoder's result goes through two linear layers with a ReLU between them. How much padding
-    there is does not show in the result, and costs next to nothing when all texts of a batch have
-    it. Of a text without words the encoder gives zeros.
+    The encoder's result goes through two linear layers with a ReLU between them. Padding does not
+    change the result, and costs almost nothing if all texts of a batch have it. For a text without
+    words the encoder returns zeros.
 
     Y. Kim, Convolutional Neural Networks for Sentence Classification, arXiv 1408.5882, for "cnn",
     with one width of windows; S. Hochreiter and J. Schmidhuber, 1997, for "lstm"; K. Cho et al.,
@@ -35,25 +35,25 @@ class TextClassifier(Module):
     Parameters
     ----------
     words : int
-        Ids there are, padding and unknown among them: ``len(vocabulary)``.
+        Number of ids, with padding and unknown: ``len(vocabulary)``.
     classes : int
     features : int
-        Of a word's vector.
+        Length of a word's vector.
     encoder : "lstm", "gru" or "cnn"
-        The last state of a recurrent layer; or the largest number that each channel of a
-        convolution finds anywhere in the text.
+        The last state of a recurrent layer, or the maximum over the text of each channel of a
+        convolution.
     channels : int
-        Of the encoder's result.
+        Channels of the encoder's result.
     hidden : int
-        Of the linear layer behind it.
+        Width of the linear layer after the encoder.
     dropout : float
-        Of word vectors and of the hidden layer.
+        Rate for word vectors and for the hidden layer.
     kernel_size : int
-        Words that a convolution sees at once.
+        Size of the convolution, in words.
     sparse : bool
-        Whether word vectors are trained by rows, see :class:`daskdl.nn.Embedding`.
+        Whether to train word vectors by rows, see :class:`daskdl.nn.Embedding`.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -93,12 +93,12 @@ class TextClassifier(Module):
         self.head = Linear(hidden, classes, seed=key + 3)
 
     def load_vectors(self, table: ArrayLike) -> TextClassifier:
-        """Take word vectors (words, features) from elsewhere; ``freeze("embedding")`` keeps them.
+        """Set the word vectors (words, features); ``freeze("embedding")`` then keeps them.
 
         Raises
         ------
         ShapeError
-            When the table is not of this shape.
+            When the table has another shape.
         """
         table, weights = np.asarray(table, np.float32), self.embedding.weight.data
         if table.shape != weights.shape:
@@ -126,7 +126,7 @@ class TextClassifier(Module):
             encoded = ops.relu(self.encoder(vectors)) * inside[..., None].astype(vectors.dtype)
             n, steps, channels = encoded.shape
             y = global_max_pool2d(ops.reshape(encoded, shape=(n, steps, 1, channels)))
-        else:  # steps first in memory, as recurrent layers would put them
+        else:  # steps first in memory, the layout of recurrent layers
             vectors = self.dropout(self.embedding(ids.T))
             y = self.encoder(ops.transpose(vectors, axes=(1, 0, 2)), lengths=lengths)
         y = ops.relu(self.dropout(self.hidden(y)))

@@ -15,14 +15,14 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.pointwise.random import Dropout
 from daskdl.tensor import Tensor
 
-#: Channels of the convolutions of each stage; maxima over 2x2 pixels follow each stage.
+#: Channels of the convolutions in each stage; 2x2 max pooling follows each stage.
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-#: Places of the convolutions in torchvision's list, which counts ReLUs and poolings too.
+#: Places of the convolutions in torchvision's list of layers, with ReLUs and poolings.
 PLACES = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
 
 
 def convolutions(channels: int = 3, width: float = 1.0) -> list[Conv2d]:
-    """Return the thirteen convolutions, for pictures of so many channels, or narrower ones."""
+    """Return the thirteen convolutions; ``width`` is their share of the paper's channels."""
     layers, below = [], channels
     for full in (full for stage in STAGES for full in stage):
         layers.append(Conv2d(below, int(full * width), 3, padding=1))
@@ -31,7 +31,7 @@ def convolutions(channels: int = 3, width: float = 1.0) -> list[Conv2d]:
 
 
 def initialise(model: Module, seed: int) -> None:
-    """Give convolutions He's weights, linear layers small ones, and biases zeros."""
+    """Initialise convolutions by He's method, linear layers by small numbers, biases by zeros."""
     for i, (name, parameter) in enumerate(model.named_parameters()):
         if parameter.ndim == 4:
             init.kaiming_normal(
@@ -44,7 +44,7 @@ def initialise(model: Module, seed: int) -> None:
 
 
 class VGG16Trunk(Module, pure=True):
-    """VGG-16 without its last layer, for sides of 224 pixels, (N, 224, 224, C) -> (N, hidden)."""
+    """VGG-16 without its last layer, (N, 224, 224, C) -> (N, hidden)."""
 
     def __init__(
         self, channels: int = 3, dropout: float = 0.5, width: float = 1.0, hidden: int = 4096
@@ -75,14 +75,14 @@ class VGG16(Module, pure=True):
     ----------
     classes : int
     channels : int
-        Of the pictures.
+        Channels of the pictures.
     dropout : float
     width : float
-        Channels, as a share of the paper's.
+        Channels as a share of the paper's.
     hidden : int
-        Numbers between the linear layers.
+        Width of the hidden linear layers.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
 
     Examples
     --------
