@@ -1,4 +1,4 @@
-"""Cross entropy beyond the plain one of softmax.py: weighted rows, soft targets, logarithms."""
+"""Cross entropy with weighted rows, soft targets or logarithms; softmax.py has the plain one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def gradient(
 ) -> Array:
     """Return the gradient of ``sum(factors * losses)`` to the logits (..., C).
 
-    ``scales`` (rows, 2) are what :func:`daskdl.kernels.losses.softmax.cross_entropy` or
-    :func:`soft` gave. A row whose factors are 0 gets zeros, even if it is not finite. ``spread``
-    (rows,) are factors of the losses of the soft target ``shared`` (C,), whose gradient is added.
+    ``scales`` (rows, 2) come from :func:`daskdl.kernels.losses.softmax.cross_entropy` or
+    :func:`soft`. A row whose factors are 0 gets zeros, even if it is not finite. ``spread`` (rows,)
+    are factors of the losses of the soft target ``shared`` (C,), whose gradient is added.
     """
     rows = _rows(logits)
     dtype, result = rows.dtype, empty(rows.shape, rows.dtype)
@@ -46,10 +46,10 @@ def gradient(
 
 
 def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
-    """Return -sum(target * log softmax(logits)) of each row, float64, and what the gradient needs.
+    """Return -sum(target * log softmax(logits)) of each row, float64, and the gradient's scales.
 
-    Logits (..., C), targets (rows, C). The latter: each row's largest number and the inverse of its
-    sum of exponentials, (rows, 2).
+    Logits (..., C), targets (rows, C). Scales (rows, 2) are each row's largest number and the
+    reciprocal of its sum of exponentials.
     """
     rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
@@ -90,7 +90,7 @@ def nll(x: Array, labels: Array, shares: Array) -> NDArray[np.float64] | None:
 def nll_gradient(x: Array, labels: Array, shares: Array, factors: Array) -> Array:
     """Return the gradient of ``sum(factors * losses)`` of :func:`nll` to ``x``.
 
-    Factors are (N,), of stretches of equally many rows, or one for all.
+    Factors are (N,), one for each of N equal stretches of rows, or (1,) for all.
     """
     rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
     result, each = empty(rows.shape, rows.dtype), flat(factors, np.float64)
@@ -172,7 +172,7 @@ def _soft_gradient(logits, targets, scales, factors, result):
 
 @jit
 def _nll(x, labels, shares, losses, bad, which, start, stop):
-    """Do some rows; mark the part if a label is out of range."""
+    """Compute some rows; mark the part if a label is out of range."""
     for r in range(start, stop):
         label, share = labels[r], shares[r if shares.size > 1 else 0]
         if label < 0 or label >= x.shape[1]:

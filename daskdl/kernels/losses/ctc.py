@@ -1,8 +1,8 @@
-"""Connectionist temporal classification: the likelihood of labels whose times are not known.
+"""Connectionist temporal classification: the likelihood of labels whose times are unknown.
 
 A. Graves et al., Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with
 Recurrent Neural Networks, ICML 2006. A row's states are its labels with a blank before, between and
-after them; sums over all paths through them are taken as logarithms, in float64.
+after them; sums over all paths through them are computed as logarithms, in float64.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def forward(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return -log of each sample's likelihood, and the paths' sums from the left (N, T, 2 S + 1).
 
-    Log probabilities are (N, T, C), labels (N, S), of which, and of T steps, the lengths (N,)
-    count. The loss is infinity where there is no path.
+    Log probabilities are (N, T, C), labels (N, S). Both lengths (N,) say how many labels and steps
+    of a sample count. The loss is infinity if there is no path.
     """
     n, steps, _ = log_probabilities.shape
     labels = np.require(labels, requirements="W")  # kernels are compiled for one kind
@@ -50,7 +50,7 @@ def gradient(
 ) -> Array:
     """Return the gradient of ``sum(factors * losses)`` to the logits, (N, T, C).
 
-    The probabilities are taken for the softmax of these. A sample whose factor is 0 gets zeros.
+    The probabilities have to be the logits' softmax. A sample whose factor is 0 gets zeros.
     """
     losses, left = forwards
     labels = np.require(labels, requirements="W")
@@ -70,20 +70,20 @@ def _least(left: NDArray[np.float64]) -> int:
 _EXP = tuple(1 / math.factorial(k) for k in range(14))
 _ATANH = tuple(1 / (2 * k + 1) for k in range(12))
 _LOG_TWO = math.log(2)
-#: Adding 1.5 * 2^52 rounds to a whole number, and leaves it in the lowest bits.
+#: Adding 1.5 * 2^52 rounds to a whole number in the lowest bits.
 _SHIFT = 1.5 * 2.0**52
 #: log(2) in two parts: a whole number times the first is exact.
 _HIGH, _LOW = 0.693145751953125, 1.42860682030941723212e-6
 _BIAS = int(np.float64(_SHIFT).view(np.int64)) - 1023
 
 
-# Compiled once for all that call them, and inlined so that the loops around them vectorise.
+# Compiled once for all callers, and inlined so that the loops around them vectorise.
 _part: Any = numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 
 
 @_part
 def _exp(x):
-    """Return exp(x) for x <= 0; far below the smallest normal number next to nothing."""
+    """Return exp(x) for x <= 0, at least exp(-700)."""
     shifted = max(x, -700.0) * (1 / _LOG_TWO) + _SHIFT
     n = shifted - _SHIFT
     r = (max(x, -700.0) - n * _HIGH) - n * _LOW
@@ -99,7 +99,7 @@ def _exp(x):
 def _log_add(a, b, c):
     """Return log(exp(a) + exp(b) + exp(c))."""
     high = max(a, max(b, c))
-    base = max(high, -1e300)  # of three times nothing
+    base = max(high, -1e300)  # finite even if all three are -infinity
     total = _exp(a - base) + _exp(b - base) + _exp(c - base)  # 1 to 3
     twice = np.float64(total > 1.5)
     y = (total - (1 + twice)) / (total + (1 + twice))
@@ -113,9 +113,9 @@ def _log_add(a, b, c):
 
 @jit
 def _states(labels, count, blank):
-    """Return of each of a row's states its class, and what a step over a blank to it costs.
+    """Return the class of each of a row's states, and 0 or -infinity for a step over a blank to it.
 
-    Every other state is a label; nothing leads over the blank between two that are the same.
+    Every other state is a label; no step leads over the blank between two equal labels.
     """
     states = 2 * count + 1
     classes, over = np.full(states, blank), np.full(states + 2, -np.inf)
@@ -158,7 +158,7 @@ def _back(x, labels, label_lengths, lengths, left, losses, factors, result, blan
         steps = lengths[i]
         classes, over = _states(labels[i], label_lengths[i], blank)
         states = classes.size
-        # Of what follows a state, and of that with the state's own; nothing follows the last.
+        # Sums over the paths after a state, without and with its own share.
         right, after = np.full(states, -np.inf), np.full(states + 2, -np.inf)
         shares = np.empty(states)
         right[states - 1] = 0.0

@@ -1,7 +1,7 @@
 """Losses of deviations, margins and logits of yes and no: sums in one pass, slopes in another.
 
-Nothing is kept in between: to read prediction and target again takes less time and memory than to
-write what each number costs, or its slope, and to read that.
+Nothing is kept in between: reading prediction and target again takes less time and memory than
+writing and reading each number's loss or slope.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
-#: Numbers that are summed by themselves; these sums are added in their order, so that they are the
-#: same bits whatever the number of threads.
+#: Numbers of a block; each block is summed alone, and the sums are added in order, to the same bits
+#: with any number of threads.
 BLOCK = 1 << 15
 
-#: Numbers whose weights are looked up together, in the nearest cache.
+#: Numbers whose weights are looked up together, in the L1 cache.
 CHUNK = 512
 
 
 def sums(
     kernel: Any, stretches: int, prediction: Array, target: Array, settings: Array
 ) -> NDArray[np.float64]:
-    """Return the sum over each of so many equal stretches of two arrays' numbers, (stretches,).
+    """Return the sums over equal stretches of two arrays' numbers, (stretches,).
 
-    ``kernel(prediction, target, settings, length, sums, which, start, stop)`` is a numba function;
-    both arrays have one shape and, as the vector of settings, one dtype.
+    ``kernel(prediction, target, settings, length, sums, which, start, stop)`` is a numba function.
+    Both arrays have one shape; they and the vector of settings have one dtype.
     """
     length = prediction.size // stretches
     blocks = -(-length // BLOCK)
@@ -75,7 +75,7 @@ def huber(x, t, settings, length, sums, which, start, stop):
 
 @jit
 def huber_back(x, t, dx, settings, past):
-    """Write the deviation up to delta, times a factor; settings: delta, factor."""
+    """Write the deviation, limited to delta, times a factor; settings: delta, factor."""
     delta, factor = settings[0], settings[1]
     for k in range(x.size):
         put(dx, k, min(max(x[k] - t[k], -delta), delta) * factor, past)
@@ -95,9 +95,9 @@ def _weights(t, first, last, thresholds, weights, results):
 
 @fastjit
 def balanced(x, t, settings, length, sums, which, start, stop):
-    """Squared and absolute deviation with weights that go by the target; nothing where it is NaN.
+    """Squared and absolute deviation, weighted by the target; 0 where the target is NaN.
 
-    Settings: factors of the two, then a weight more than thresholds, then these.
+    Settings: factors of the two, then n + 1 weights, then n thresholds.
     """
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
@@ -118,7 +118,7 @@ def balanced(x, t, settings, length, sums, which, start, stop):
 
 @jit
 def balanced_back(x, t, dx, settings, past):
-    """Write the slope of :func:`balanced`; settings: its own, and factors of deviation and sign."""
+    """Write the slope of :func:`balanced`; the first settings are factors of deviation and sign."""
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
     weight_of, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
@@ -145,7 +145,7 @@ def _costs(x, t, first, last, excess, results):
 
 @fastjit
 def cross_entropy(x, t, settings, length, sums, which, start, stop):
-    """Cross entropy of targets from 0 to 1; setting: by how much the weight of yes exceeds 1."""
+    """Cross entropy of targets from 0 to 1; setting: the weight of positive targets, less 1."""
     costs = np.empty(CHUNK, x.dtype)
     for item in range(start, stop):
         first, last = block(item, length)
@@ -160,7 +160,7 @@ def cross_entropy(x, t, settings, length, sums, which, start, stop):
 
 @fusedjit
 def cross_entropy_back(x, t, dx, settings, past):
-    """Write its slope times a factor; settings: as its own, and the factor."""
+    """Write the slope of :func:`cross_entropy` times a factor; settings: its setting, the factor."""
     excess, factor, one = settings[0], settings[1], x.dtype.type(1)
     for k in range(x.size):
         tilt = (one - t[k]) - (one + excess * t[k]) * logistic(-x[k])

@@ -1,7 +1,7 @@
 """Softmax over the last axis, its logarithm, and cross entropy: one pass over each row.
 
-The row's largest number is subtracted first, so that nothing overflows; NaN anywhere in a row makes
-the whole row NaN, and so does infinity, as in PyTorch.
+The row's largest number is subtracted first, so that nothing overflows. NaN or infinity anywhere in
+a row makes the whole row NaN, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from daskdl.kernels.vectors.reduce import row_dot, row_largest, row_sum
 
 Array = NDArray[Any]
 
-#: Numbers of rows whose exponentials are taken together, in the nearest cache.
+#: Numbers of rows whose exponentials are computed together, in the L1 cache.
 BLOCK = 512
 
 
@@ -33,7 +33,7 @@ def softmax(x: Array) -> Array:
 
 
 def softmax_gradient(y: Array, dy: Array) -> Array:
-    """Return the gradient to ``x`` from the result and the gradient to it."""
+    """Return the gradient to ``x`` from the result ``y`` and the gradient to ``y``."""
     return _by_rows(_softmax_back, y, dy)
 
 
@@ -43,15 +43,15 @@ def log_softmax(x: Array) -> Array:
 
 
 def log_softmax_gradient(y: Array, dy: Array) -> Array:
-    """Return the gradient to ``x`` from the result and the gradient to it."""
+    """Return the gradient to ``x`` from the result ``y`` and the gradient to ``y``."""
     return _by_rows(_log_softmax_back, y, dy)
 
 
 def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Array]:
-    """Return -log softmax(logits)[label] of each row, float64, and what the gradient needs.
+    """Return -log softmax(logits)[label] of each row, float64, and the gradient's scales.
 
-    The latter: each row's largest number and the inverse of its sum of exponentials, (rows, 2). A
-    ShapeError is raised when a label is not in ``range(C)``.
+    Scales (rows, 2) are each row's largest number and the reciprocal of its sum of exponentials. A
+    label outside ``range(C)`` raises a ShapeError.
     """
     rows, numbers = _rows(logits), flat(labels, np.int64)
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
@@ -93,9 +93,9 @@ def _by_rows(kernel: Any, *inputs: Array) -> Array:
 
 @fusedjit
 def _exponentials(x, first, stop, tops, results, start):
-    """Write the exponentials of rows less their largest from ``start`` on, the largest to tops.
+    """Write exponentials of rows less their largest from ``start`` on, and the largest to ``tops``.
 
-    Of all rows in one loop: one of a few classes would be too short for vectors.
+    One loop covers all rows: a loop over a few classes would be too short for vectors.
     """
     to = start
     for r in range(first, stop):
@@ -152,7 +152,7 @@ def _log_softmax_back(y, dy, dx):
 
 @fusedjit
 def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):
-    """Do some rows; mark the part if a label is out of range."""
+    """Compute some rows; mark the part if a label is out of range."""
     one, rows = logits.dtype.type(1), 1 + BLOCK // logits.shape[1]
     tops, scratch = np.empty(rows, logits.dtype), np.empty((rows, logits.shape[1]), logits.dtype)
     results = scratch.reshape(scratch.size)

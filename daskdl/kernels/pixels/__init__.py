@@ -1,1 +1,1 @@
-"""Images as pixels: resized, warped, recoloured."""
+"""Operations on images' pixels: resize, warp, recolour."""

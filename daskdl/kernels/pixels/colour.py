@@ -1,4 +1,4 @@
-"""Channels of images mixed by a matrix, pixel by pixel, a whole batch in one call; their means."""
+"""Channels of images mixed by a matrix, a whole batch in one call; means of channels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Images = Sequence[Array] | Array
 
 
 def mix(sources: Images, matrices: Array, results: Images, white: float) -> None:
-    """Write ``matrix @ (channels, 1)`` of each pixel, rounded if it is a level, within 0 to white.
+    """Write ``matrix @ (channels, 1)`` of each pixel, limited to 0 and white, rounded if uint8.
 
-    Sources are uint8 or float32 (H, W, C), a sequence or one array, C-contiguous; results are like
-    them, or they themselves; matrices (N, C, C + 1).
+    Sources are uint8 or float32 (H, W, C), a sequence or one array, C-contiguous. Results are like
+    the sources, or the sources themselves; matrices (N, C, C + 1).
     """
     table = _places(sources, results)
     least = grain.least(grain.SUM, sources[0].size)
@@ -101,7 +101,7 @@ def _mix_one(source, result, n, m, white, half):
 @fastjit
 def _put(result, k, value):
     if result.itemsize == 1:
-        result[k] = np.uint8(np.int32(value))  # processors make whole numbers of 32 bits of floats
+        result[k] = np.uint8(np.int32(value))  # processors convert floats to integers of 32 bits
     else:
         result[k] = value
 

@@ -1,8 +1,8 @@
 """Pixels inside numba functions: memory at an address, and sums of weighted pixels in vectors.
 
-LLVM does not see by itself that the three or four channels of a pixel fit into one register; a
-function here loads four numbers at once wherever a pixel begins. What a vector holds beyond the
-pixel's channels is computed for nothing and overwritten by the next pixel's.
+LLVM does not find that the three or four channels of a pixel fit into one register; the functions
+here load four numbers at once wherever a pixel begins. Lanes beyond the pixel's channels are
+computed in vain; the next pixel overwrites their results.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.runtime.llvm import FLOAT, I32, all_lanes, whole
 
-#: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
+#: Numbers of a vector; rows of pixels need as many spare numbers at their end.
 VECTOR = 4
 
-#: Pixels of three levels that :func:`mirror_levels` and :func:`mix_levels` take at a time.
+#: Pixels of three levels that :func:`mirror_levels` and :func:`mix_levels` process together.
 PIXELS = 16
 
 _VECTOR, _WIDE = ir.VectorType(FLOAT, VECTOR), ir.VectorType(FLOAT, 2 * VECTOR)
@@ -53,7 +53,7 @@ def weigh(context, source, place, step, weights, first, count, result, at):
     """Write the sum of ``count`` weighted vectors of four numbers.
 
     ``result[at : at + 4] = sum of weights[first + k] * source[place + k step : ... + 4]`` for k
-    from 0; float32 arrays whose elements are counted as if C-contiguous ones had one axis.
+    from 0; all are float32 arrays, indexed as flat C-contiguous ones.
     """
     number = types.intp
 
@@ -84,8 +84,9 @@ def weigh(context, source, place, step, weights, first, count, result, at):
 def weigh_pairs(context, source, place, weights, first, pairs, result, at):
     """Write the sum of ``pairs`` weighted vectors of two pixels of three channels.
 
-    ``source`` is read from ``place`` on, eight numbers and then six on; ``weights`` from ``first``
-    on are eight numbers for each: three times the first pixel's, three times the second's, 0, 0.
+    Each pair reads eight numbers of ``source``, from ``place`` on in steps of six. ``weights`` from
+    ``first`` on are eight for each pair: three times the first pixel's, three times the second's,
+    0, 0.
     """
     number = types.intp
 
@@ -120,7 +121,7 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
 
 @intrinsic
 def copy(context, source, begin, result, at, count):
-    """Copy ``count`` numbers from one place to another, which do not overlap."""
+    """Copy ``count`` numbers to a place that does not overlap."""
     number = types.uint64
 
     def generate(context, builder, signature, args):
@@ -137,7 +138,7 @@ def copy(context, source, begin, result, at, count):
 
 @intrinsic
 def mirror_levels(context, source, begin, result, at):
-    """Write :data:`PIXELS` pixels of three levels, uint8, in the opposite order."""
+    """Write :data:`PIXELS` pixels of three levels, uint8, in reverse order."""
     number = types.uint64
 
     def generate(context, builder, signature, args):
@@ -153,8 +154,7 @@ def mirror_levels(context, source, begin, result, at):
 def mix_levels(context, source, begin, result, at, mixture, most):
     """Write :data:`PIXELS` pixels of three levels, uint8, mixed by 3 x 4 numbers in a tuple.
 
-    Each is ``m0 x + m1 y + m2 z + m3``, no less than 0 and no more than ``most``, without what
-    stands after the point.
+    Each level is ``m0 x + m1 y + m2 z + m3``, limited to 0 and ``most``, then truncated.
     """
     number = types.uint64
 
@@ -190,10 +190,10 @@ def mix_levels(context, source, begin, result, at, mixture, most):
 
 @intrinsic
 def blend_levels(context, source, upper, lower, weights, result, at):
-    """Write a pixel of three levels, uint8, between four of them.
+    """Write a pixel of three levels, uint8, between four pixels.
 
-    The weighted sum of those at ``upper``, behind it, at ``lower`` and behind that, and the fifth
-    weight. A fourth number is read behind each pixel, and written behind the result.
+    It is the weighted sum of the pixels at ``upper``, after it, at ``lower`` and after it, plus the
+    fifth weight. A fourth number is read after each pixel, and written after the result.
     """
     number = types.uint64
 
@@ -217,7 +217,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
 
 
 def _at(context, builder, signature, args, which):
-    """Return the pointer to a place, the argument behind an array."""
+    """Return the pointer to a place in an array; the place is the next argument."""
     array = context.make_array(signature.args[which])(context, builder, args[which])
     return builder.gep(array.data, [args[which + 1]])
 

@@ -1,10 +1,9 @@
 """Images resized, cropped, mirrored and normalised in one pass, a whole batch in one call.
 
-A result is computed row by row: the source's rows that it is made of are added up with their
-weights over those columns alone that the window needs, and the sum's pixels with theirs. Nothing
-outside the window is computed, and nothing is stored in between but one row. The weights are those
-of Pillow: when an image shrinks the filter is stretched with it, so that every source pixel counts
-(``antialias``); without that they are OpenCV's.
+A result is computed row by row: a weighted sum of source rows over the columns that the window
+needs, then weighted sums of this row's pixels. Nothing outside the window is computed, and only one
+row is stored in between. With ``antialias`` the weights are Pillow's: if an image shrinks, the
+filter is stretched, so that every source pixel counts. Without it they are OpenCV's.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
-#: Columns of a batch's geometry (N, 12): the part of the source that is resized; the size to which
-#: it is resized; the window of that which is the result; and whether the result is mirrored.
+#: Columns of a batch's geometry (N, 12): the part of the source that is resized; its new size; the
+#: window of the resized part that is the result; and whether the result is mirrored.
 TOP, LEFT, HEIGHT, WIDTH, ROWS, COLUMNS, Y, X, H, W, UPSIDE_DOWN, MIRRORED = range(12)
 
-#: Filters by name: numbers that kernels know them by.
+#: Numbers of the filters in kernels, by name.
 FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 
 
@@ -52,11 +51,11 @@ def resample(
 ) -> None:
     """Write the windows of resized images.
 
-    Sources are uint8 or float32 (height, width, C), a sequence or one array, whose rows may be
-    apart; results are like them, C-contiguous, uint8 only from uint8. Geometry: int64 (N, 12), see
-    :data:`TOP` and the following. Filters are "nearest", "bilinear" and "bicubic", stretched with
-    ``antialias`` when an image shrinks. Float results are ``scale * value + shift``, (C,) each, of
-    values that were rounded to whole levels if the sources are uint8.
+    Sources are uint8 or float32 (height, width, C), a sequence or one array, perhaps with gaps
+    between rows; results are like them, C-contiguous, uint8 only from uint8. ``geometry`` is int64
+    (N, 12), see :data:`TOP` and the following. Filters are "nearest", "bilinear" and "bicubic",
+    stretched with ``antialias`` if an image shrinks. Float results are ``scale * value + shift``,
+    (C,) each; values from uint8 are first rounded to whole levels.
     """
     if not len(sources):
         return
@@ -82,7 +81,7 @@ def _resample(
     places, geometry, channels, filter, antialias, scale, shift, floats_in, floats_out,
     which, start, stop,
 ):  # fmt: skip
-    # Both types at each address, and one is used: four kernels would take four times to compile.
+    # Both types at each address; one is used. Four kernels would take four times to compile.
     a_level, a_float = np.uint8(0), np.float32(0)
     for i in range(start, stop):
         g = geometry[i]
@@ -117,7 +116,7 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):
         y = g[Y] + (g[H] - 1 - i if g[UPSIDE_DOWN] else i)
         here, there = np.uint64(begin + y * stride + g[X] * channels), np.uint64(i * wide)
         if g[MIRRORED]:
-            if channels == 3:  # LLVM makes vectors of three numbers in a row, not of a loop
+            if channels == 3:  # LLVM vectorises three statements, but not a loop over three
                 one, two, done = np.uint64(1), np.uint64(2), 0
                 if result.itemsize == 1:
                     while done + PIXELS <= g[W]:
@@ -194,7 +193,7 @@ def _resize(
 
 @fastjit
 def _add_rows(source, here, stride, weights, count, line, length):
-    """Write the weighted sum of ``count`` rows; two at a time, as the sum is read and written."""
+    """Write the weighted sum of ``count`` rows, two at a time to read and write the sum less."""
     k = 0
     while k < count:
         a, b = np.uint64(here + k * stride), np.uint64(here + min(k + 1, count - 1) * stride)
@@ -212,7 +211,7 @@ def _add_rows(source, here, stride, weights, count, line, length):
 
 @fastjit
 def _paired(weights):
-    """Return weights (n, taps) as :func:`weigh_pairs` takes them, (n, pairs, 8)."""
+    """Return weights (n, taps) in the form of :func:`weigh_pairs`, (n, pairs, 8)."""
     n, taps = weights.shape
     paired = np.zeros((n, (taps + 1) // 2, 8), np.float32)
     for j in range(n):
@@ -226,8 +225,8 @@ def _paired(weights):
 def _add_columns(line, left, first, paired, row):
     """Write the weighted sums of a line's pixels of three channels."""
     pairs = paired.shape[1]
-    # One and two pairs are all that images take that are not made much smaller: as plain numbers
-    # they let LLVM do without a loop.
+    # One or two pairs are enough unless an image shrinks much; as constants they let LLVM do
+    # without a loop.
     if pairs == 1:
         for j in range(len(left)):
             weigh_pairs(line, 3 * (left[j] - first), paired, 8 * j, 1, row, 3 * j)
@@ -241,9 +240,8 @@ def _add_columns(line, left, first, paired, row):
 
 @fastjit
 def _taps(length, resized, start, count, backwards, filter, antialias):
-    """Return the pixels and the weights of which each of ``count`` results is made.
+    """Return first pixels and weights (count, n) of results, and the least and largest first pixel.
 
-    The first pixel of each, the weights (count, n), and the least and the largest first pixel.
     Pixel j of the resized axis has its centre at (j + 1/2) length / resized of the source.
     """
     scale = length / resized
@@ -255,18 +253,18 @@ def _taps(length, resized, start, count, backwards, filter, antialias):
     for i in range(count):
         j = start + (count - 1 - i if backwards else i)
         centre = (j + 0.5) * scale
-        if filter == 0:  # in whole numbers, since every other centre may lie between two pixels
+        if filter == 0:  # in integers, since every other centre may lie between two pixels
             first[i], weights[i, 0] = (2 * j + 1) * length // (2 * resized), 1
             continue
         low = int(np.floor(centre - reach + 0.5))
         high = int(np.floor(centre + reach + 0.5))
         begin, total = max(low, 0), 0.0
         end = min(high, length)
-        if antialias:  # as Pillow: what lies outside does not count
+        if antialias:  # as Pillow: pixels outside do not count
             for k in range(begin, end):
                 total += _weight((k + 0.5 - centre) / stretch, filter)
         first[i] = begin
-        for k in range(low, high):  # as OpenCV: the edge goes on
+        for k in range(low, high):  # as OpenCV: the edge repeats
             inside = min(max(k, begin), end - 1)
             if inside == k or not antialias:
                 value = _weight((k + 0.5 - centre) / stretch, filter)
@@ -294,7 +292,7 @@ def _weight(x, filter):
 
 @fastjit
 def _put(result, x, value, scale, shift):
-    """Write a value; to floats, scaled and shifted."""
+    """Write a value; scale and shift it if the result is float."""
     if result.itemsize == 1:
         result[x] = value
     else:

@@ -18,12 +18,12 @@ Array = NDArray[Any]
 
 
 def warp(sources: Sequence[Array], inverses: Array, results: Sequence[Array], fill: Array) -> None:
-    """Write what lies where an affine map leads from each result's pixel.
+    """Write each result's pixels, interpolated where an affine map leads in the source.
 
-    Inverses (N, 2, 3) lead from (column, row, 1) of a pixel's centre in the result to (column, row)
-    in the source; the first pixel's centre is (0, 0). Sources and results are uint8 or float32 (H,
-    W, C), C-contiguous. ``fill`` (C,) lies outside of the sources, to which their outermost pixels
-    fade within one pixel.
+    Inverses (N, 2, 3) map (column, row, 1) of a pixel's centre in the result to (column, row) in
+    the source; the first pixel's centre is (0, 0). Sources and results are uint8 or float32 (H, W,
+    C), C-contiguous. Outside the sources is ``fill`` (C,); outermost pixels fade to it within one
+    pixel.
     """
     places = np.array(
         [
@@ -63,7 +63,7 @@ def _warp_one(source, result, sizes, m, fill, half):
             target = np.uint64((i * columns + j) * channels)
             x = m[0, 0] * j + m[0, 1] * i + m[0, 2]
             y = m[1, 0] * j + m[1, 1] * i + m[1, 2]
-            # A thousandth of a thousandth of a pixel is rounding: a quarter turn stays exact.
+            # A millionth of a pixel counts as rounding, so that a quarter turn stays exact.
             x0, y0 = int(np.floor(x + 1e-6)), int(np.floor(y + 1e-6))
             if x0 < -1 or y0 < -1 or x0 >= width or y0 >= height:
                 for c in range(channels):
@@ -77,7 +77,7 @@ def _warp_one(source, result, sizes, m, fill, half):
             if x0 >= 0 and y0 >= 0 and x0 + 1 < width and y0 + 1 < height:
                 a, b = np.uint64(here), np.uint64(here + width * channels)
                 step = np.uint64(channels)
-                inner = y0 + 2 < height or x0 + 2 < width  # a number is read behind the pixels
+                inner = y0 + 2 < height or x0 + 2 < width  # a number is read after the pixels
                 if channels == 3 and result.itemsize == 1 and inner and target + three < behind:
                     weights = w00, w01, w10, w11, half
                     blend_levels(source, a, b, weights, result, target)

@@ -1,9 +1,9 @@
 """A GRU: its cell in one pass over memory, and all steps of a sequence, forward and backward.
 
 K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv 1406.1078, with the
-reset gate after the matrix product, as in PyTorch. Along the last axis of ``gates`` lie four sums:
-candidate, reset, update, and the state's part of the candidate, which the reset gate scales. So the
-input's sums are the first three and the state's the last three, and each is one matrix product.
+reset gate after the matrix product, as in PyTorch. The last axis of ``gates`` holds four sums:
+candidate, reset, update, and the state's part of the candidate, which the reset gate scales. The
+input adds to the first three, the state to the last three, each by one matrix product.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
 
-#: For ``slope``: the candidate goes through tanh, not through a leaky ReLU.
+#: A ``slope`` that selects tanh for the candidate, not a leaky ReLU.
 TANH = -1.0
 
 
 def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> None:
-    """Advance a GRU by one step from its state ``h`` (rows, C), written to ``new``.
+    """Advance a GRU by one step from its state ``h`` (rows, C); write the state to ``new``.
 
-    ``gates`` (rows, 4 * C): sums, less their bias; replaced by candidate, reset and update; the
-    fourth gets its bias. ``slope``: that of the leaky ReLU of the candidate, at least 0; or
+    ``gates`` (rows, 4 * C) are sums without bias. Candidate, reset and update replace the first
+    three; the fourth gets its bias. ``slope`` is the candidate's leaky ReLU's, at least 0, or
     ``TANH``.
     """
     over_rows(_cell, (gates, h, new), grain.CELL_ROWS, bias, slope)
 
 
 def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
-    """Take the gradient of one step back, in place.
+    """Propagate the gradient back through one step, in place.
 
-    ``gates`` of :func:`gru_cell` are replaced by the gradients to the sums; ``dh``, to the state
-    after the step, by that to the state before it, less what goes through the gates.
+    ``gates`` of :func:`gru_cell` become the gradients to the sums. ``dh``, the gradient to the
+    state after the step, becomes that to the state before it, without the part through the gates.
     """
     over_rows(_cell_gradient, (gates, h, dh), grain.CELL_ROWS, slope)
 
@@ -89,7 +89,7 @@ def _cell_gradient(gates, h, dh, slope):
 
 @jit
 def forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
-    """Write the states; gates, whose last sums may be anything, become what the cell leaves."""
+    """Write the states; ``gates``, whose fourth sums may be anything, become the cell's values."""
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -106,7 +106,7 @@ def forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
 
 @jit
 def backward(gates, panels, states, d_outputs, lengths, reverse, dh, which, start, stop):
-    """Take gradients back through all steps, see :func:`daskdl.kernels.recurrent.rnn.run_back`."""
+    """Propagate gradients back through all steps, see :mod:`daskdl.kernels.recurrent.rnn`."""
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = s if reverse else steps - 1 - s

@@ -1,6 +1,6 @@
 """An LSTM: its cell in one pass over memory, and all steps of a sequence, forward and backward.
 
-Gates lie in the order input, forget, cell, output along the last axis, as in PyTorch.
+Along the last axis, the gates' order is input, forget, cell, output, as in PyTorch.
 S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997);
 F. Gers et al., Learning to Forget, Neural Computation 12 (2000); peepholes: F. Gers and
 J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000.
@@ -21,19 +21,19 @@ Array = NDArray[np.floating]
 
 
 def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
-    """Advance an LSTM cell by a step, from its state ``c`` (rows, C) to ``new`` and its output h.
+    """Advance an LSTM cell by a step from state ``c`` (rows, C) to ``new``; write its output to h.
 
-    ``z`` (rows, 4 * C): sums before the gates, less their bias; replaced by the gates' values.
+    ``z`` (rows, 4 * C) are the gates' sums without bias; they become the gates' values.
     """
     none = np.empty((0, 0), z.dtype)
     over_rows(lstm_forward, (z, c, new, h), grain.CELL_ROWS, bias, none)
 
 
 def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
-    """Take the gradient of one step back, in place.
+    """Propagate the gradient back through one step, in place.
 
-    ``gates`` of :func:`lstm_cell` are replaced by the gradient to ``z``; ``dc``, to the state after
-    the step, by that to the state before it; ``dh`` (rows, C) is the gradient to the output.
+    ``gates`` of :func:`lstm_cell` become the gradient to ``z``. ``dc``, the gradient to the state
+    after the step, becomes that to the state before it. ``dh`` (rows, C) is that to the output.
     """
     none = np.empty((0, 0), gates.dtype)
     over_rows(lstm_backward, (gates, c, new, dh, dc), grain.CELL_ROWS, none)
@@ -41,7 +41,7 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
 
 @fusedjit
 def lstm_forward(z, c, new, h, bias, peepholes):
-    """Advance cells, with peepholes (3, C) to i, f and o unless there are 0."""
+    """Advance cells, with peepholes (3, C) to input, forget and output gate, or (0, 0) for none."""
     n = c.shape[1]
     half = z.dtype.type(0.5)
     for r in range(z.shape[0]):
@@ -71,7 +71,7 @@ def lstm_forward(z, c, new, h, bias, peepholes):
 
 @fusedjit
 def lstm_backward(gates, c, new, dh, dc, peepholes):
-    """Take the gradients of a step back, with peepholes (3, C) unless there are 0."""
+    """Propagate gradients back through a step, with peepholes (3, C), or (0, 0) for none."""
     n = c.shape[1]
     one = gates.dtype.type(1)
     for r in range(gates.shape[0]):
@@ -96,7 +96,7 @@ def lstm_backward(gates, c, new, dh, dc, peepholes):
 
 @jit
 def forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop):
-    """Write states and outputs, both (T + 1, N, C); gates become their values."""
+    """Write states and outputs, both (T + 1, N, C); ``gates`` change from sums to values."""
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -114,7 +114,7 @@ def forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, w
 def backward(
     gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, which, start, stop
 ):
-    """Take gradients back through all steps, see :func:`daskdl.kernels.recurrent.rnn.run_back`."""
+    """Propagate gradients back through all steps, see :mod:`daskdl.kernels.recurrent.rnn`."""
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = s if reverse else steps - 1 - s
@@ -128,7 +128,7 @@ def backward(
             end = r + 1
             while end < stop and t < lengths[end]:
                 end += 1
-            going = slice(r, end)  # samples side by side that have not ended
+            going = slice(r, end)  # adjacent samples that have not ended
             if d_outputs.shape[0]:
                 dh[going] += d_outputs[t, going]
             lstm_backward(

@@ -1,9 +1,9 @@
-"""Recurrent layers over all steps of a sequence, as one call; and the simple RNN among them.
+"""Recurrent layers over all steps of a sequence in one call, and the simple RNN.
 
-Each thread takes its samples through the whole of it, since they do not depend on each other, and
-threads meet once, at the end. Arrays are time-major. ``states`` (T + 1, N, C) hold the state before
-the first step, and after each; with ``reverse`` the former is the last of them, and the one before
-it comes next. A sample has ``lengths`` (N,) steps, beyond which its state stays as it is.
+Samples are independent: each thread takes its own through all steps, and threads synchronise once,
+at the end. Arrays are time-major. ``states`` (T + 1, N, C) hold the state before the first step and
+after each; with ``reverse``, steps go from the last to the first, and so do states. A sample has
+``lengths`` (N,) steps; the others do not change its state.
 J. Elman, Finding Structure in Time, Cognitive Science 14 (1990).
 """
 
@@ -28,20 +28,20 @@ def run(
 ) -> None:
     """Run all steps of ``forward`` or ``backward`` of a layer's module.
 
-    ``sums`` (T, N, k C) are the input's part of the sums, or what forward left of them. ``weight``
-    leads from a state (rows) to the sums of the next step, on the way back from these to it; its
-    ``panels``, of :func:`~daskdl.kernels.products.packed.packed`, may be at hand.
+    ``sums`` (T, N, k C) are the input's part of the sums, or the values that forward made of them.
+    ``weight`` leads from a state (rows) to the next step's sums, backward from sums to the state;
+    ``panels`` are its result of :func:`~daskdl.kernels.products.packed.packed`, if there is one.
     """
     panels = packed(weight, precision) if panels is None else panels
     over_range(kernel, sums.shape[1], 1, sums, panels, *arguments)
 
 
 def run_back(kernel: Any, precision: str, sums: Array, weight: Array, *arguments: Any) -> Array:
-    """Take gradients back through all steps, and return that to the bias (k C,).
+    """Propagate gradients back through all steps; return the gradient to the bias (k C,).
 
-    ``sums`` become the gradients to them; those to what is after the last step, at the end of the
-    arguments, become those to what is before the first. That to all outputs is (T, N, C), or
-    (0, N, C) where only the last one is wanted.
+    ``sums`` become the gradients to them. The last arguments, the gradients to the state after the
+    last step, become those to the state before the first. The gradient to all outputs is (T, N, C),
+    or (0, N, C) if only the last output is used.
     """
     run(kernel, precision, sums, weight, *arguments)
     return sum_over(sums, (0, 1)).astype(sums.dtype)
@@ -49,7 +49,7 @@ def run_back(kernel: Any, precision: str, sums: Array, weight: Array, *arguments
 
 @fusedjit
 def forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):
-    """Write the states, max(0, sum) with ``relu``, else tanh(sum)."""
+    """Write the states: max(0, sum) with ``relu``, else tanh(sum)."""
     steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
     for s in range(steps):
@@ -72,7 +72,7 @@ def forward(sums, panels, bias, states, lengths, reverse, relu, which, start, st
 
 @fusedjit
 def backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, which, start, stop):
-    """Write the gradients to the sums, of which nothing is read."""
+    """Write the gradients to the sums; the sums themselves are not read."""
     steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)
     zero, one = d_sums.dtype.type(0), d_sums.dtype.type(1)
     for s in range(steps):

@@ -1,8 +1,8 @@
 """Links along trajectories: images sampled where flows point, and projected, in blocks of pixels.
 
-What TrajGRU has in place of a convolution of its state: X. Shi et al., Deep Learning for
+TrajGRU has them in place of a convolution of its state: X. Shi et al., Deep Learning for
 Precipitation Nowcasting: A Benchmark and A New Model, arXiv 1706.03458. The sampled channels of all
-links are many times the image; a block of them stays in the cache until it has been multiplied.
+links are many times as large as the image; a block of them stays in the cache for its product.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ BLOCK = 1 << 19
 
 
 def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
-    """Add the projection of an image's samples (N, H, W, C) to the last K columns of ``sums``.
+    """Add the projection of samples of an image (N, H, W, C) to the last K columns of ``sums``.
 
-    Flows (N, H, W, 2 * L): of each pixel and link, the columns and the rows to go to where the
-    image is sampled, by bilinear interpolation; outside it is zero. Weights (L * C, K), sums (N * H
-    * W, at least K).
+    Flows (N, H, W, 2 * L) are each pixel's and link's offset in columns and rows to the place of
+    its sample. Samples are interpolated bilinearly; outside, the image is zero. Weights (L * C, K),
+    sums (N * H * W, at least K).
     """
     pixels = _pixels(weight)
     over_range(_project, len(sums), pixels, image, flows, weight, sums, pixels)
@@ -34,15 +34,15 @@ def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
 def project_gradient(
     image: Array, flows: Array, weight: Array, d_sums: Array, d_image: Array
 ) -> tuple[Array, Array]:
-    """Take the gradient of :func:`project` back; return that to the flows and to the weights.
+    """Return the gradients of :func:`project` to the flows and to the weights.
 
-    Weights (K, L * C). The gradient is in the last K columns of d_sums; that to the image is added
-    to d_image, in place.
+    Weights (K, L * C). The gradient to the result is in the last K columns of ``d_sums``; the
+    gradient to the image is added to ``d_image``, in place.
     """
     d_flows = np.empty_like(flows)
 
     pixels = _pixels(weight)
-    # Where flows point, two parts may meet: each but the first sums for itself.
+    # Flows of two parts may point to one pixel: each part but the first has its own sums.
     count = n_fixed(len(d_sums), pixels)
     others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
     d_weights = np.zeros((count, *weight.shape), weight.dtype)
@@ -54,15 +54,15 @@ def project_gradient(
 
 
 def _pixels(weight: Array) -> int:
-    """Return the pixels of a block; L * C is the longer side of the weights, or not much less."""
+    """Return the pixels of a block; L * C is about the longer side of the weights."""
     return max(16, BLOCK // (max(weight.shape) * weight.itemsize))
 
 
 @fastjit
 def _place(position, size):
-    """Return the pixel before a position and the fraction behind it; -2 and 0 outside.
+    """Return the pixel before a position and the fraction after it; -2 and 0 outside.
 
-    What is not a number is at pixel 0 with a fraction that is none, so that it shows.
+    NaN gives pixel 0 and a fraction of NaN, so that it shows.
     """
     if position != position:
         return np.intp(0), position
@@ -105,7 +105,7 @@ def _sample(image, flows, p, samples):
 
 @fastjit
 def _sample_gradient(image, flows, p, d, d_image, d_flows):
-    """Take the gradient ``d`` to the samples of pixel ``p`` to the image and to the flows."""
+    """Propagate the gradient ``d`` to the samples of pixel ``p`` to the image and the flows."""
     n_rows, n_columns, channels = image.shape[1:]
     kind = image.dtype.type
     n, pixel = divmod(p, n_rows * n_columns)
@@ -156,7 +156,7 @@ def _gradient(
         for p in range(block, end):
             _sample(image, flows, p, samples[p - block])
         add_product(d.T, here, d_weight, room)
-        here[:] = 0  # the samples' place, for their gradients
+        here[:] = 0  # the samples' memory now holds their gradients
         add_product(d, weight, here, room)
         for p in range(block, end):
             _sample_gradient(image, flows, p, samples[p - block], d_image, d_flows)

@@ -1,7 +1,7 @@
-"""All pairs of codes within a radius, without looking at all pairs.
+"""All pairs of codes within a radius, without a comparison of all pairs.
 
-Bits are cut into one part more than the radius; two codes within it have at least one part alike.
-So only codes with a part alike are compared (M. Norouzi, A. Punjani and D. J. Fleet, Fast Search in
+Bits are cut into radius + 1 parts, so that two codes within the radius have an equal part. Only
+codes with an equal part are compared (M. Norouzi, A. Punjani and D. J. Fleet, Fast Search in
 Hamming Space with Multi-Index Hashing, CVPR 2012).
 """
 
@@ -20,19 +20,19 @@ from daskdl.kernels.search.hamming import popcount
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
-#: Codes that are worth a thread.
+#: Least codes of a thread.
 LEAST = 1 << 10
 
 
 def count(codes: Words, bits: int, radius: int) -> int:
-    """Return how many pairs :func:`pairs` would give."""
+    """Return the number of pairs that :func:`pairs` would return."""
     return sum(int(counts.sum()) for _, counts in _parts(codes, bits, radius))
 
 
 def pairs(codes: Words, bits: int, radius: int) -> tuple[Numbers, Numbers]:
     """Return all pairs of codes (words, n) that differ in at most ``radius`` bits.
 
-    Pairs are numbers of codes (m, 2), the smaller first, in their order; distances (m,).
+    Pairs are sorted numbers of codes (m, 2), the smaller first; distances are (m,).
     """
     pairs_of, far = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
     for arguments, counts in _parts(codes, bits, radius):
@@ -48,7 +48,7 @@ def pairs(codes: Words, bits: int, radius: int) -> tuple[Numbers, Numbers]:
 
 
 def _parts(codes: Words, bits: int, radius: int) -> Any:
-    """Yield the arguments of a comparison of codes with an equal part, and its counts of pairs."""
+    """Yield the arguments of :func:`_compare` for each part, and its counts of pairs."""
     edges = _edges(bits, radius, codes.shape[1])
     nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     for part in range(len(edges) - 1):
@@ -62,7 +62,7 @@ def _parts(codes: Words, bits: int, radius: int) -> Any:
 
 
 def _edges(bits: int, radius: int, n: int) -> Numbers:
-    """Return the edges of the parts of a code; one part of no bits where parts would not select."""
+    """Return the edges of a code's parts; one part without bits if parts would not select."""
     parts = radius + 1
     if parts >= bits or parts * n >= n * 2 ** (bits // parts):
         return np.zeros(2, np.int64)
@@ -71,7 +71,7 @@ def _edges(bits: int, radius: int, n: int) -> Numbers:
 
 @jit
 def _key(codes, i, start, stop):
-    """Return up to 64 bits of a code from a place on."""
+    """Return the bits ``start`` to ``stop`` of a code, at most 64."""
     width = min(stop - start, 64)
     if width == 0:
         return np.uint64(0)
@@ -94,7 +94,7 @@ def _keys(codes, start, stop, keys):
 def _compare(
     codes, keys, order, edges, part, radius, starts, pairs, distances, write, which, first, last
 ):
-    """Count the pairs whose first part alike this is, or write them from the part's place."""
+    """Count the pairs whose first equal part is ``part``, or write them from ``starts`` on."""
     n = keys.size
     for a in range(first, last):
         i, b = order[a], a + 1

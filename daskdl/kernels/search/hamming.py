@@ -1,8 +1,8 @@
-"""The nearest codes by Hamming distance: every code is looked at, in vectors, by all threads.
+"""The nearest codes by Hamming distance: all threads compare every code, in vectors.
 
 Codes lie in planes, the first 64 bits of all of them before the next 64, so that a vector holds the
-same word of several codes. A query first takes only the least distance of a group of codes; most
-groups are farther than what it has found already, and are never looked at one by one.
+same word of several codes. A query first computes only the least distance of a group of codes. Most
+groups are farther than the codes found so far; they are not searched one by one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from daskdl.kernels.runtime.threads import threads
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
-#: Codes whose least distance is taken at once, and codes that all queries see while they are near.
+#: Codes whose least distance is computed together; codes that stay in the cache for all queries.
 GROUP, BLOCK = 256, 2048
-#: Codes that are worth a thread.
+#: Least codes of a thread.
 LEAST = 1 << 14
 #: More than any distance.
 FAR = 1 << 40
@@ -49,8 +49,8 @@ def planes(codes: NDArray[np.uint8]) -> Words:
 def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
     """Return distances and numbers (q, k) of the k nearest codes of each query, the nearest first.
 
-    Codes (words, n) and queries (words, q) are as :func:`planes` gives them. Of equal distances the
-    first codes come first.
+    Codes (words, n) and queries (words, q) have the form of :func:`planes`. Codes of equal distance
+    keep their order.
     """
     parts, count = threads(), queries.shape[1]
     distances = np.full((parts, count, k), FAR, np.int64)
@@ -58,7 +58,7 @@ def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
     over_range(_nearest, codes.shape[1], LEAST, codes, queries.T.copy(), distances, numbers)
     if parts == 1:
         return distances[0], numbers[0]
-    # parts follow each other, so that a stable order has the first codes first
+    # parts are in order, so a stable sort keeps codes of equal distance in order
     flat = np.moveaxis(distances, 0, 1).reshape(count, -1)
     order = np.argsort(flat, axis=1, kind="stable")[:, :k]
     candidates = np.moveaxis(numbers, 0, 1).reshape(count, -1)
@@ -68,7 +68,7 @@ def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
 def within(codes: Words, queries: Words, radius: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return all codes within a radius of each query: offsets (q + 1,), numbers and distances.
 
-    Query i has found what lies from offsets[i] to offsets[i + 1], in the order of the codes.
+    Results of query i lie from offsets[i] to offsets[i + 1], in the order of the codes.
     """
     parts, rows = threads(), queries.T.copy()
     nothing = np.zeros(0, np.int64)
@@ -117,10 +117,10 @@ def _distance(codes, i, query):
 
 @jit
 def _nearest(codes, queries, distances, numbers, which, start, stop):
-    """Do a part: candidates of each query in the order of codes, cut back when there are too many.
+    """Search a part: each query has candidates in the order of codes, cut to k if there is no room.
 
-    A candidate is nearer than the k-th nearest so far; how many there are at each distance says
-    how far that is.
+    A candidate is nearer than the k-th nearest so far, whose distance follows from the counts of
+    candidates by distance.
     """
     k, bits = distances.shape[2], 64 * codes.shape[0]
     room = 2 * k + 64
@@ -155,7 +155,7 @@ def _nearest(codes, queries, distances, numbers, which, start, stop):
 
 @jit
 def _limit(counts, before, k):
-    """Return the distance from which on nothing is wanted: that of the k-th nearest so far."""
+    """Return the distance of the k-th nearest so far: codes at it or beyond are not needed."""
     total = 0
     for d in range(min(before, counts.size)):
         total += counts[d]
@@ -166,7 +166,7 @@ def _limit(counts, before, k):
 
 @jit
 def _cut(near, at, counts, held, k):
-    """Leave the k nearest candidates, of equal ones the first, in their order; return how many."""
+    """Keep the k nearest candidates, of equal ones the first, in order; return their number."""
     edge, total = 0, 0
     while edge < counts.size and total + counts[edge] <= k:
         total += counts[edge]
@@ -186,7 +186,7 @@ def _cut(near, at, counts, held, k):
 
 @jit
 def _within(codes, queries, radius, counts, starts, numbers, distances, write, which, start, stop):
-    """Count what is near enough, or write it from the places where it begins."""
+    """Count the codes within the radius, or write them from ``starts`` on."""
     for block in range(start, stop, BLOCK):
         for q in range(queries.shape[0]):
             query = queries[q]
@@ -207,7 +207,7 @@ def _within(codes, queries, radius, counts, starts, numbers, distances, write, w
 
 @intrinsic
 def popcount(typing: Any, word: Any) -> Any:
-    """Return how many bits of a uint64 are set, int64."""
+    """Return the number of set bits of a uint64, int64."""
     if word != types.uint64:
         return None
 
