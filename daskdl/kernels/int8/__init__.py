@@ -1,1 +1,1 @@
-"""Products of int8 numbers, with int32 sums that are the same integers on every processor."""
+"""Products of int8 numbers; their int32 sums are the same integers on every processor."""

@@ -1,10 +1,9 @@
 """Products of four bytes at a time, added to int32 sums: the same integers on all processors.
 
-A word is 32 bits: four unsigned numbers of A, or four signed ones of B, summands one after the
-other. VPDPBUSD of AVX512_VNNI and AVX_VNNI adds up the four products (Intel, Software Developer's
-Manual, volume 2). Without it numbers have 16 bits, those of B from the start, and VPMADDWD
-multiplies them two by two: the 8-bit instruction of AVX2, VPMADDUBSW, cuts sums off at 16 bits, and
-is of no use here.
+A word has 32 bits: four unsigned numbers of A, or four signed ones of B, successive summands.
+VPDPBUSD of AVX512_VNNI and AVX_VNNI adds up the four products (Intel, Software Developer's Manual,
+volume 2). Without it numbers are widened to 16 bits, those of B in advance, and VPMADDWD multiplies
+them two by two: the 8-bit instruction of AVX2, VPMADDUBSW, saturates sums at 16 bits.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from llvmlite import ir
 from daskdl.compat.numba_compiler import features
 from daskdl.kernels.runtime.llvm import called
 
-#: Ways to multiply: by VPDPBUSD; by 16-bit pairs, and by these without the instruction.
+#: Ways to multiply: by VPDPBUSD; by 16-bit pairs with VPMADDWD; by 16-bit pairs without it.
 WAYS = ("vnni", "pairs", "plain")
 
-# Here, not where assembly is generated: what calls it may be compiled in a process that has taken
-# the assembly itself from the cache.
+# Here, not where assembly is generated: a process may compile a caller but take the function with
+# the assembly from the cache.
 llvmlite.binding.initialize_native_asmparser()
 
 
 def way_of(lanes: int) -> str:
-    """Return the quickest of :data:`WAYS` for vectors of so many words."""
+    """Return the fastest of :data:`WAYS` for vectors of ``lanes`` words."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return "plain"
     needed = "avx512vnni" if lanes == 16 else "avxvnni"
@@ -35,7 +34,7 @@ def way_of(lanes: int) -> str:
 
 
 def parts_of(way: str) -> int:
-    """Return the vectors that hold the four numbers of each of B's words: one, or two of pairs."""
+    """Return the number of vectors for the four numbers of B's words: one, or two of pairs."""
     return 1 if way == "vnni" else 2
 
 
@@ -48,7 +47,7 @@ class Words:
         self._shorts = ir.VectorType(ir.IntType(16), 2 * lanes)
 
     def left(self, builder: ir.IRBuilder, a: Any) -> Any:
-        """Generate what :meth:`add` wants of words of A, once for all products with them."""
+        """Generate the form of words of A that :meth:`add` takes, once for all their products."""
         if self.way == "vnni":
             return [a]
         shorts = builder.bitcast(a, self._shorts)
@@ -56,12 +55,12 @@ class Words:
         return [builder.and_(a, self._all(0x00FF00FF)), builder.lshr(shorts, eight)]
 
     def add(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
-        """Generate ``total`` with the products of :meth:`left` and :func:`parts_of` vectors of B.
+        """Generate ``total`` plus the products of :meth:`left` and :func:`parts_of` vectors of B.
 
-        A single vector of B in place of two stands for words whose other numbers are zeros.
+        One vector of B instead of two means that the words' other numbers are zeros.
         """
         if self.way == "vnni":
-            # By name: LLVM's intrinsic has had other arguments in each of its last versions.
+            # As assembly: the arguments of LLVM's intrinsic changed with each of its last versions.
             text = "vpdpbusd $3, $2, $0" if self.lanes == 16 else "{vex} vpdpbusd $3, $2, $0"
             kind = ir.FunctionType(self.kind, [self.kind] * 3)
             place = "v" if self.lanes == 16 else "x"

@@ -1,9 +1,9 @@
-"""A block of rows times a panel of int8 weights, finished in float32 as it leaves.
+"""A block of rows times a panel of int8 weights, finished in float32 before it is written.
 
-Sums are whole numbers, so that their order does not matter. What follows is float32, rounded after
-each step, in this order: ``y = sum * scale + bias``, what is the residual is added (of bytes
-``(byte - zero) * scale``), then the limits; and where bytes are wanted
-``round(y * inverse) + zero``, to the nearest, ties to even, within 0 and 255.
+Sums are integers, so that their order does not matter. The other steps are float32, each rounded,
+in this order: ``y = sum * scale + bias``; add the residual (for bytes ``(byte - zero) * scale``);
+apply the limits. For results in bytes follows ``round(y * inverse) + zero``, to the nearest, ties
+to even, within 0 and 255.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VECTORS = 4 if LANES == 16 else 2
 COLUMNS = VECTORS * LANES
 #: Bytes of a panel's words for one word of A.
 LINE = 4 * COLUMNS * parts_of(way_of(LANES))
-#: 1.5 * 2**23: a number up to 2**22 added to it is rounded to a whole one.
+#: 1.5 * 2**23: adding it to a number up to 2**22 rounds the number to an integer.
 ROUNDING = 12582912.0
 #: Kinds of residuals, and of results.
 NOTHING, FLOATS, BYTES = 0, 1, 2
@@ -47,22 +47,22 @@ NOTHING, FLOATS, BYTES = 0, 1, 2
 def block_of(
     vectors: int, narrow: bool = False, way: str = "", depthwise: bool = False, made: bool = False
 ) -> Any:  # fmt: skip
-    """Return a function of numba that computes ``ROWS`` rows of some vectors of a panel's columns.
+    """Return a numba function that computes ``ROWS`` rows of some vectors of a panel's columns.
 
-    A block is ``depthwise`` whose columns are channels of A: of each there is a byte for a weight,
-    which is the first of a word. One whose sums are ``made`` only finishes them: its table has the
-    addresses of rows of int32, and ``shift`` is to the first of these columns.
+    The columns of a ``depthwise`` block are channels of A: each has a byte for a weight, the first
+    number of a word. A block of sums that are ``made`` only finishes them: its table has addresses
+    of rows of int32, and ``shift`` leads to the first of these columns.
 
-    Its arguments: the address of a table of ``ROWS`` addresses of rows of A for each segment,
-    ``step`` bytes apart, where rows that are not wanted repeat the last one, as in ``places``;
-    bytes from such an address to the first channel (``shift``); how many segments, and words of
-    each; the address of the panel's words, ``LINE`` bytes for each word of A; that of what each
-    column begins with, int32, and of scale and bias, float32, ``apart`` bytes from one to the next;
-    and that of ``ROWS`` numbers of results and of the residual before these columns.
+    Arguments are the address of a table with ``ROWS`` addresses of rows of A for each segment,
+    ``step`` bytes apart (superfluous rows repeat the last one, also in ``places``); bytes from such
+    an address to the first channel (``shift``); the number of segments, and of words in each; the
+    address of the panel's words, ``LINE`` bytes for each word of A; the address of the columns'
+    first summands, int32, and at steps of ``apart`` bytes scale and bias, float32; and the address
+    of ``ROWS`` numbers of results and of the residual before these columns.
 
-    The plan: ``apart``; addresses of the results and of the residual, and their kinds; its zero and
-    scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and how
-    many columns there are, of a ``narrow`` last vector.
+    The plan has ``apart``; addresses of results and residual, and their kinds; the residual's zero
+    and scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and the
+    number of columns of a ``narrow`` last vector.
     """
 
     def generate(context, builder, signature, args):
@@ -153,7 +153,7 @@ def _summed(
     builder: ir.IRBuilder, words: Words, table: Any, step: Any, shift: Any, segments: Any,
     depth: Any, b: Any, starts: list[Any], depthwise: bool, mask: Any,
 ) -> list[Any]:  # fmt: skip
-    """Generate the sums of ``ROWS`` rows, row by row; or depthwise ones."""
+    """Generate the sums of ``ROWS`` rows, row by row, or their depthwise sums."""
     vectors, before = len(starts), builder.block
     outer, inner, between, after = (
         builder.append_basic_block(name) for name in ("segment", "word", "next_segment", "result")
@@ -177,7 +177,7 @@ def _summed(
     right = [
         [
             load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)
-            for part in range(1 if depthwise else parts)  # a depthwise word has one number
+            for part in range(1 if depthwise else parts)  # depthwise, a word has one number
         ]
         for v in range(vectors)
     ]
@@ -223,7 +223,7 @@ def _summed(
 
 
 def _read(builder: ir.IRBuilder, words: Words, table: Any, shift: Any, starts: list[Any]) -> Any:
-    """Generate the sums of ``ROWS`` rows that are made already, row by row."""
+    """Generate the loads of the sums of ``ROWS`` rows that are already made, row by row."""
     entries = builder.inttoptr(table, BYTE)
     rows = [builder.add(load(builder, entries, 8 * i, I64, 8), shift) for i in range(ROWS)]
     return [
@@ -238,14 +238,14 @@ def _is(builder: ir.IRBuilder, value: Any, kind: int) -> Any:
 
 
 def _within(builder: ir.IRBuilder, value: Any, low: Any, high: Any) -> Any:
-    """Generate a vector within limits; what is no number becomes the lower one."""
+    """Generate a vector within limits; NaN becomes the lower one."""
     least, most = (all_lanes(builder, value.type, limit) for limit in (low, high))
     value = builder.select(builder.fcmp_ordered(">", value, least), value, least)
     return builder.select(builder.fcmp_ordered("<", value, most), value, most)
 
 
 multiply = block_of(VECTORS)
-#: For one vector of a last panel's columns, of which there may be less.
+#: For one vector of a last panel's columns, which may be narrow.
 multiply_vector = block_of(1)
 multiply_narrow = block_of(1, narrow=True)
 multiply_channels = block_of(VECTORS, depthwise=True)

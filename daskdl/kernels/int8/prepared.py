@@ -1,4 +1,4 @@
-"""Int8 weights that do not change any more, put in order once: convolutions and affine maps."""
+"""Fixed int8 weights, packed once: convolutions and affine maps."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def panels_of(
 class Product:
     """A convolution of bytes; with the geometry of one point, an affine map of rows.
 
-    Weights are (out, kh, kw, in / groups); with groups, ``in / groups`` is a multiple of 4, or 1
-    and there are as many filters. Scale and bias (out,) are the weights', ``of_x`` is the bytes'.
+    Weights are (out, kh, kw, in / groups). With groups, ``in / groups`` is a multiple of 4, or 1
+    with as many filters as groups. Scale and bias (out,) are the weights', ``of_x`` is the bytes'.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Product:
         of_x: Scale,
     ) -> None:  # fmt: skip
         self.geometry, self.zero, self.filters = geometry, of_x.zero, len(weight)
-        #: Channels that bytes have, and pixels of zeros on both sides of images.
+        #: Channels of the bytes, and pixels of zeros on both sides of images.
         self.channels, self.sides = weight.shape[3] * geometry.groups, (0, 0)
         self._within = geometry
         if geometry.groups == 1:
@@ -99,7 +99,7 @@ class Product:
             more = self.channels - weight.shape[3]
             weight = np.pad(weight, ((0, 0), (0, 0), (0, 0), (0, more))) if more else weight
             if self.channels == 4 and geometry.kernel[1] > 1 and geometry.dilation[1] == 1:
-                # The taps of a row lie side by side, and are one.
+                # The taps of a row are contiguous, so they are one.
                 self.sides = geometry.pad[2:]
                 pad, dilation = (*geometry.pad[:2], 0, 0), (geometry.dilation[0], 1)
                 self._within = Geometry((geometry.kernel[0], 1), geometry.stride, pad, dilation)
@@ -108,20 +108,20 @@ class Product:
         self.panels = panels_of(weight, sums, bias, of_x.zero, geometry.groups)
 
     def work_of(self, y: NDArray[Any], x: Bytes, *end: Any) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads.
+        """Return a function without arguments that writes a call's result to ``y``.
 
-        ``y`` is C-contiguous and not empty.
+        It is bound to its arrays and threads. ``y`` is C-contiguous and not empty.
         """
         if x.ndim != 4:
             x, y = x.reshape(1, 1, -1, x.shape[-1]), y.reshape(1, 1, -1, y.shape[-1])
         return work_of(x, self.zero, self.panels, self._within, y, End(*end))
 
     def __call__(self, x: Bytes, *end: Any) -> NDArray[Any]:
-        """Return the finished sums, float32; bytes where the end says so.
+        """Return the finished sums, float32 or bytes.
 
-        See :mod:`daskdl.kernels.int8.block` for the steps,
-        :class:`~daskdl.kernels.int8.product.End` for the end. Bytes (N, H, W, channels) or (...,
-        channels), C-contiguous, come from :func:`widened`, unless they :meth:`fits`.
+        See :mod:`daskdl.kernels.int8.block` for the steps, and
+        :class:`~daskdl.kernels.int8.product.End` for the end. ``x`` (N, H, W, channels) or (...,
+        channels), C-contiguous, comes from :func:`widened`, unless :meth:`fits`.
         """
         shape = *x.shape[:-1], self.filters
         if x.ndim == 4:
@@ -133,17 +133,17 @@ class Product:
         return y
 
     def fits(self, x: Bytes) -> bool:
-        """Return whether bytes are as this wants them, without :func:`widened`."""
+        """Return whether bytes can be used without :func:`widened`."""
         return x.shape[-1] == self.channels and self.sides == (0, 0)
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
-        """Channels, pixels on the left and on the right, and their byte: for :func:`widened`."""
+        """Arguments of :func:`widened`: channels, pixels left and right, and their byte."""
         return self.channels, *self.sides, self.zero
 
 
 def widened(x: Bytes, channels: int, left: int, right: int, zero: int) -> Bytes:
-    """Return images with so many channels, and so many pixels of a byte on both sides."""
+    """Return images widened to ``channels``, and by pixels of the byte ``zero`` on both sides."""
     width, lines = (x.shape[-2], x.shape[:-2]) if x.ndim > 1 else (1, ())
     y = empty((*lines, width + left + right, channels), np.uint8)
     rows = x.reshape(-1, width, x.shape[-1]), y.reshape(-1, width + left + right, channels)

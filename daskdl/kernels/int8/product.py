@@ -1,9 +1,9 @@
 """Convolutions and matrix products of bytes with int8 weights.
 
-Each result is a sum over the taps of its window and their channels, four of these at a time. The
-rows of A are read where they lie, through a table of their addresses: a few dozen results at a time
-have one, of which the addresses of a tap lie side by side. AMX multiplies copies of these rows.
-What is cut off never changes a sum, nor how work is cut.
+Each result is a sum over the taps of its window and their channels, four channels at a time. The
+rows of A are read in place through a table of their addresses. A few dozen results share a table,
+in which the addresses of a tap are contiguous. AMX multiplies copies of these rows. Sums depend
+neither on padding nor on how the work is cut.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from daskdl.kernels.tiles.instructions import SIDE, begin_tiles, end_tiles
 
 Bytes = NDArray[np.uint8]
 
-#: Bytes of rows of A that are multiplied by one panel after the other: they stay in L2.
+#: Bytes of rows of A that all panels multiply in turn: they stay in L2.
 KEPT = 96 << 10
-#: Rows from those that are multiplied to those whose residual and results are brought to L2.
+#: Distance in rows at which residual and results are prefetched to L2.
 AHEAD = 2 * ROWS
 
 
 class Panels(NamedTuple):
-    """Weights in the order of a product, and what their columns begin and end with.
+    """Weights in the order of a product, and their columns' first summands, scale and bias.
 
-    Words (panels, taps * words, COLUMNS or twice as many) are four numbers each, of a depthwise
-    convolution one; or two, where VPDPBUSD is not there. Columns (3, panels * COLUMNS) are what
-    sums begin with; scale and bias, float32 by their bits. Filters are those of a group, whose
-    panels follow one another, channels those from one group to the next; depthwise columns are
+    ``words`` (panels, taps * words, COLUMNS or twice as many) have four numbers each, one for a
+    depthwise convolution, or two without VPDPBUSD. ``columns`` (3, panels * COLUMNS) are the sums'
+    first summands, then scale and bias as bits of float32. ``filters`` are those of a group, whose
+    panels are contiguous; ``channels`` is the step from group to group. ``depthwise`` columns are
     channels.
     """
 
@@ -74,7 +74,7 @@ class Panels(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a sum: an array that is added, limits, and the scale of bytes, if wanted."""
+    """The end of a sum: an array to add, limits, and the scale of results in bytes, or None."""
 
     residual: NDArray[Any] | None = None
     of_residual: Scale | None = None
@@ -88,9 +88,9 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that writes a convolution's results to y at each call.
 
-    x (N, H, W, in) has a multiple of 4 channels; where a tap has more than that, they are those of
-    the next pixels. ``zero`` is the byte that stands for 0, which is around the images. y (N, rows,
-    columns, out) is float32, or uint8 where the end says so; both are C-contiguous.
+    x (N, H, W, in) has a multiple of 4 channels; if a tap has more channels, they are those of the
+    next pixels. ``zero`` is the byte that stands for 0; it pads the images. y (N, rows, columns,
+    out) is float32, or uint8 if the end has a scale ``into``; both are C-contiguous.
     """
     images, rows, columns, filters = y.shape
     count, depth = images * rows * columns, x.shape[3]
@@ -98,7 +98,7 @@ def work_of(
     per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
     alone = geometry.groups == 1 and not panels.depthwise
     tiles = usable() if alone and min(count, filters) >= SIDE else NONE
-    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    # An odd number of cache lines from row to row puts rows in different sets of L1.
     pitch = (-(-panels.words.shape[1] // SIDE) | 1) * 4 * SIDE if tiles else 0
     unit, kept = (TOGETHER, COPIED // pitch) if tiles else (ROWS, KEPT // per_row)
     length = max(4 * ROWS, kept // unit * unit)
@@ -144,7 +144,7 @@ def _parts(
     x, words, columns, taps, plan, limits, around, y, residual, tables, places, copies, sums,
     which, start, stop,
 ):  # fmt: skip
-    """Compute parts of the results, or of each of them shares of the panels."""
+    """Compute parts of the results, or shares of their panels."""
     length, shares, count = plan[9], plan[10], plan[0] * plan[4] * plan[5]
     table, targets, ready = tables[which], places[which], -1
     if plan[18] == AMX:
@@ -158,7 +158,7 @@ def _parts(
             if plan[18] != NONE:
                 width = words.shape[1] // taps.shape[0] * 4
                 copy_rows(table, taps.shape[0], -(-here // ROWS) * ROWS, here, width, copies[which])
-                for i in range(-(-here // ROWS) * ROWS):  # the table is of sums from now on
+                for i in range(-(-here // ROWS) * ROWS):  # now the table has addresses of sums
                     row = min(i, here - 1) % TOGETHER
                     table[i] = address(sums[which]) + row * COLUMNS * 4
             ready = part
@@ -175,9 +175,9 @@ def _parts(
 
 @jit
 def _write_table(x, taps, plan, around, first, here, table, targets):
-    """Write the addresses that ``here`` results read, tap by tap, and the numbers they go to.
+    """Write the addresses that ``here`` results read, tap by tap, and the results' places.
 
-    Behind the last result it comes again, up to a whole block.
+    The last result is repeated up to a whole block.
     """
     height, width, channels, rows, columns = plan[1], plan[2], plan[3], plan[4], plan[5]
     whole = -(-here // ROWS) * ROWS
@@ -260,7 +260,7 @@ def _multiply(
 
 @jit
 def _finish_block(sums, shift, columns, places, ends, whole_panel):
-    """Finish a block's rows of sums of the columns of a panel, or of a vector of them."""
+    """Finish a block's rows of sums, for the columns of a panel or of one vector."""
     if whole_panel:
         finish(sums, 0, shift, 0, 0, 0, columns, places, ends)
     else:
@@ -271,7 +271,7 @@ def _finish_block(sums, shift, columns, places, ends, whole_panel):
 def _multiply_block(
     entry, step, shift, segments, depth, b, columns, place, ends, whole_panel, depthwise
 ):
-    """Multiply a block's rows by the columns of a panel, or by a vector of them."""
+    """Multiply a block's rows by the columns of a panel or of one vector."""
     if depthwise:
         if whole_panel:
             multiply_channels(entry, step, shift, segments, depth, b, columns, place, ends)

@@ -1,4 +1,4 @@
-"""Bytes for float32 numbers: a scale and a zero, and the passes from one to the other."""
+"""Bytes for float32 numbers: a scale and a zero, and the conversions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bytes = NDArray[np.uint8]
 HIGHEST = 255
 #: The largest magnitude of a weight: -128 has no counterpart.
 LARGEST = 127
-#: The byte that stands for 0 where a row has a scale of its own.
+#: The byte that stands for 0 if each row has its own scale.
 MIDDLE = 128
 
 
@@ -31,12 +31,12 @@ class Scale(NamedTuple):
 
     @property
     def inverse(self) -> float:
-        """Return by what numbers are multiplied, float32."""
+        """Factor from numbers to bytes, 1 / scale in float32."""
         return float(np.float32(1) / np.float32(self.scale))
 
 
 def scale_of(low: float, high: float) -> Scale:
-    """Return the scale for numbers from low to high, 0 among them, which has a byte of its own."""
+    """Return the scale for numbers from low to high, extended to 0; a byte stands for exactly 0."""
     low, high = min(low, 0.0), max(high, 0.0)
     scale = np.float32((high - low) / HIGHEST)
     if not scale > 0:
@@ -47,7 +47,7 @@ def scale_of(low: float, high: float) -> Scale:
 def to_bytes(x: Floats, scale: float, zero: int) -> Bytes:
     """Return ``round(x / scale) + zero`` within 0 and 255, to the nearest, ties to even.
 
-    x : float32, C-contiguous. What is no number becomes 0.
+    ``x`` is float32 and C-contiguous. NaN becomes 0.
     """
     y = empty(x.shape, np.uint8)
     inverse = Scale(scale, zero).inverse
@@ -67,7 +67,7 @@ def to_floats(x: Bytes, scale: float, zero: int) -> Floats:
 def summed(
     x: Bytes, of_x: Scale, z: Bytes, of_z: Scale, low: float, high: float, into: Scale | None
 ) -> Floats | Bytes:
-    """Return the sums of the numbers of two arrays of bytes, within limits; as bytes ``into``."""
+    """Return the sums of two arrays of bytes, within limits, as float32 or as bytes of ``into``."""
     y = empty(x.shape, np.float32 if into is None else np.uint8)
     inverse, zero = (1.0, 0) if into is None else (into.inverse, into.zero)
     if into is not None:
@@ -81,9 +81,9 @@ def summed(
 
 
 def rows_to_bytes(x: Floats) -> tuple[Bytes, Floats]:
-    """Return rows as bytes around :data:`MIDDLE`, and the scale of each, from its largest number.
+    """Return rows as bytes around :data:`MIDDLE`, and each row's scale, from its largest number.
 
-    x : float32 (..., K), C-contiguous. The scales are float32 of x's shape without the last axis.
+    ``x`` is float32 (..., K), C-contiguous. Scales are float32 (...).
     """
     y, scales = empty(x.shape, np.uint8), empty(x.shape[:-1], np.float32)
     rows = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1]), scales.reshape(-1)
@@ -127,7 +127,7 @@ def _scaled_rows(y, scales, bias, z, which, start, stop):
 
 @jit
 def _sum(x, z, numbers):
-    """Return the sum of what two bytes stand for, times a number, within limits."""
+    """Return the sum of the numbers of two bytes, times a factor, within limits."""
     more = (np.float32(z) - numbers[3]) * numbers[2]
     value = ((np.float32(x) - numbers[1]) * numbers[0] + more) * numbers[4]
     value = value if value > numbers[5] else numbers[5]
@@ -159,7 +159,7 @@ def _to_bytes(x, limits, zero, y, which, start, stop):
         value = source[i] * inverse
         value = value if value > low else low
         value = value if value < high else high
-        # The whole number next to it is in the lower bits of the sum.
+        # The sum has the nearest integer in its lower bits.
         target[i] = np.uint8(np.int32((value + rounding) - rounding) + more)
 
 

@@ -1,8 +1,8 @@
 """Sums of products of bytes by AMX's tiles, which other kernels finish.
 
-A tile wants rows that are as far apart as each other: what the taps of a result read is copied side
-by side, with zeros up to whole tiles, once for all panels. Panels are those of other products,
-whose lines of 16 words are tiles of B as they are.
+A tile needs equally spaced rows. So the numbers of a result's taps are copied into one row, with
+zeros up to whole tiles, once for all panels. Panels are the same as for other products: their lines
+of 16 words already are tiles of B.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from daskdl.kernels.tiles.instructions import (
 )
 from daskdl.kernels.tiles.rows import clear_bytes, copy_bytes
 
-#: Rows whose sums wait to be finished: whole blocks, of tiles and of others. They stay in L1.
+#: Rows whose sums wait to be finished: whole blocks of tiles and of ``ROWS``. They stay in L1.
 TOGETHER = 16 * ROWS
-#: Bytes of rows of A that are copied at a time: they stay in L2 (2 MB) beside some panels.
+#: Bytes of rows of A that are copied together: they stay in L2 (2 MB) with some panels.
 COPIED = 512 << 10
-#: Ways to make sums: not by tiles, by AMX, and by the same tiles without.
+#: Ways to make sums: without tiles, by AMX, and in the same tiles without AMX.
 NONE, AMX, ORDINARY = 0, 1, 2
 
 
 @cache
 def usable() -> int:
-    """Return ``AMX`` if it is permitted and multiplies bytes as it should, else ``NONE``."""
+    """Return ``AMX`` if it is permitted and multiplies bytes correctly, else ``NONE``."""
     if LANES != SIDE or way_of(LANES) != "vnni" or not permitted():
         return NONE
     draw = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def _sums(rows, words, sums, tiles):
 
 @jit
 def copy_rows(table, taps, whole, here, width, rows):
-    """Copy ``width`` bytes of each tap of results, side by side; see ``_write_table``."""
+    """Copy ``width`` bytes of each tap of a result into one row; see ``_write_table``."""
     pitch = rows.shape[1]
     for i in range(here):
         to = address(rows) + i * pitch
@@ -72,7 +72,7 @@ def copy_rows(table, taps, whole, here, width, rows):
 
 @jit
 def make_sums(rows, words, offsets, panel, first, count, sums, tiles):
-    """Write the sums of ``count`` rows and a panel's columns; AMX wants the tiles' offsets."""
+    """Write the sums of ``count`` rows and a panel's columns; AMX uses the tiles' offsets."""
     depth, pitch, line = words.shape[1], rows.shape[1], COLUMNS * 4
     if tiles == AMX:
         for i in range(0, count, BLOCK):

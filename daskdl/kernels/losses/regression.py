@@ -160,7 +160,7 @@ def cross_entropy(x, t, settings, length, sums, which, start, stop):
 
 @fusedjit
 def cross_entropy_back(x, t, dx, settings, past):
-    """Write the slope of :func:`cross_entropy` times a factor; settings: its setting, the factor."""
+    """Write a factor times the slope of :func:`cross_entropy`; settings: its own and the factor."""
     excess, factor, one = settings[0], settings[1], x.dtype.type(1)
     for k in range(x.size):
         tilt = (one - t[k]) - (one + excess * t[k]) * logistic(-x[k])

@@ -1,1 +1,1 @@
-"""Matrix products: BLAS, our own micro-kernel, and products of packed weights."""
+"""Matrix products: BLAS, a micro-kernel, and products of packed weights."""

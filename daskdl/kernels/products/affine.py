@@ -1,7 +1,7 @@
-"""Rows times weights that stay the same, finished where they are summed: affine maps in inference.
+"""Rows times fixed weights, finished together with the sums: affine maps in inference.
 
-Each row's sums are added up in one order, whichever rows are beside it: a BLAS has other ways for
-few rows than for many, and other bits.
+The order of a row's sums does not depend on other rows. A BLAS computes few rows differently from
+many, with different bits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _POINT = Geometry((1, 1))
 
 
 class Affine(Prepared):
-    """``x @ weight.T + bias`` with weights (out, in) that do not change any more."""
+    """``x @ weight.T + bias`` with fixed weights (out, in)."""
 
     def __init__(self, weight: Array, bias: Array | None = None) -> None:
         self.filters = len(weight)
@@ -67,7 +67,7 @@ class Affine(Prepared):
         return *x.shape[:-1], self.filters
 
     def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
-        """Return a function that computes and finishes y, bound to arrays and threads."""
+        """Return a function without arguments that computes and finishes ``y``."""
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
         if y.ndim != 2:
             ends = ends._replace(residual=ends.residual.reshape(results.shape))
@@ -96,7 +96,7 @@ class Affine(Prepared):
 
 @jit
 def _by_panels(a, panels, y, ends, which, start, stop):
-    """Compute the columns of the panels ``start`` to ``stop``, all rows for one after the other."""
+    """Compute the columns of the panels ``start`` to ``stop``, all rows of one panel at a time."""
     (rows, depth), width, size = a.shape, y.shape[1], a.itemsize
     groups, line = -(-rows // ROWS), COLUMNS * size
     slices = -(-depth // DEPTH)
@@ -106,7 +106,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
     spare = np.empty((groups * ROWS, COLUMNS), y.dtype)
     entries, places = table.reshape(-1), targets.reshape(-1)
     low, high = ends[2][0], ends[2][1]
-    for r in range(groups * ROWS):  # behind the last row it comes again
+    for r in range(groups * ROWS):  # after the last row, repeat it
         row = min(r, rows - 1)
         places[r] = address(y) + row * width * size
         places[groups * ROWS + r] = address(spare) + row * line

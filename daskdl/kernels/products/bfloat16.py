@@ -1,7 +1,7 @@
-"""Matrix products in bfloat16: numbers are rounded to 8 bits, and summed up in float32.
+"""Matrix products in bfloat16: factors are rounded to 8 bits, and products summed in float32.
 
-What is multiplied is rounded to the nearest, ties to even, where it is put into pairs; denormals
-become zeros. Pairs are 32 bits, uint32: two numbers that are summands one after the other. See
+Factors are rounded to the nearest, ties to even, when they are put into pairs; denormals become
+zeros. A pair is a uint32 of two successive summands. See
 :mod:`daskdl.kernels.products.bfloat16_pair` for the order of sums.
 """
 
@@ -29,7 +29,7 @@ _POINT = Geometry((1, 1))
 
 @jit
 def word_of(bits):
-    """Return the upper 16 bits of a float32's, given as uint32, rounded; see the module."""
+    """Return the bfloat16 of a float32, given as the bits of a uint32; see the module."""
     word = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     size = bits & np.uint32(0x7FFFFFFF)
     cut = bits >> np.uint32(16)
@@ -38,7 +38,7 @@ def word_of(bits):
 
 
 def along(x: Array) -> Pairs:
-    """Return pairs of neighbours in a row: (..., C) -> uint32 (..., C / 2), filled with zeros."""
+    """Return pairs of neighbours in a row: (..., C) -> uint32 (..., C / 2), zero after an odd C."""
     x = np.require(x, np.float32, ("C", "A"))
     columns = x.shape[-1]
     pairs = empty((*x.shape[:-1], -(-columns // 2)), np.uint32)
@@ -52,7 +52,7 @@ def along(x: Array) -> Pairs:
 
 
 def across(x: Array) -> Pairs:
-    """Return pairs of rows: (R, C) -> uint32 (R / 2, C); an odd last row is paired with zeros."""
+    """Return pairs of rows: (R, C) -> uint32 (R / 2, C); zeros complete an odd last row."""
     x = np.require(x, np.float32, ("C", "A"))
     pairs = empty((-(-len(x) // 2), x.shape[1]), np.uint32)
     over_range(_across, len(pairs), least_of(8 * x.shape[1]), x.view(np.uint32), pairs)
@@ -60,7 +60,7 @@ def across(x: Array) -> Pairs:
 
 
 def across_pairs(pairs: Pairs, columns: int) -> Pairs:
-    """Return the pairs of rows of (R, columns), as :func:`across`, made from :func:`along`'s."""
+    """Return the pairs of :func:`across` of (R, columns), made from the pairs of :func:`along`."""
     rows = pairs.reshape(len(pairs), -1)
     turned = empty((-(-len(rows) // 2), columns), np.uint32)
     over_range(_turn, len(turned), least_of(4 * columns), rows.view(np.uint16), turned)
@@ -79,7 +79,7 @@ def product(a: Pairs, panels: Pairs, columns: int) -> Array:
 
 
 def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return ``a @ b`` in bfloat16; float32 (M, K), (K, N), each with its rows or columns whole."""
+    """Return ``a @ b`` in bfloat16; float32 (M, K), (K, N), with contiguous rows or columns."""
     if a.flags.f_contiguous and not a.flags.c_contiguous and b.flags.c_contiguous:
         y = outer_product(across(a.T), across(b))
     elif b.flags.f_contiguous and not b.flags.c_contiguous:
@@ -93,7 +93,7 @@ def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 def outer_product(a: Pairs, b: Pairs) -> Array:
-    """Return ``a.T @ b`` (M, N) of pairs of rows, (K / 2, M) and (K / 2, N), by :func:`across`."""
+    """Return ``a.T @ b`` (M, N) of :func:`across` pairs of rows, (K / 2, M) and (K / 2, N)."""
     return outer.product(a, b)
 
 
@@ -111,7 +111,7 @@ def rows_of(weight: Array) -> Pairs:
 def round_row(source, channels, target, pairs):
     """Write the pairs of neighbours in a row from one address to another, inside a numba function.
 
-    An odd last number, and pairs behind it, are filled up with zeros.
+    Zeros complete an odd last number, and fill the pairs after it.
     """
     for c in range(0, channels, ROUNDED):
         round_numbers(source + 4 * c, target + 2 * c, min(ROUNDED, channels - c), 2 * pairs - c)

@@ -1,10 +1,10 @@
 """Products of pairs of bfloat16 numbers, added to float32 sums: the same bits on all processors.
 
-A pair is 32 bits: the number that comes first in memory lies in the lower half. A sum takes the
-product of the upper halves first and then that of the lower ones, each by one fused multiplication
-and addition that rounds to the nearest, ties to even; denormals count as zeros, before and after.
-That is the instruction VDPBF16PS of AVX512_BF16 (Intel, Software Developer's Manual, volume 2).
-Without it the same is done by float32 arithmetic.
+A pair has 32 bits; the first number in memory is the lower half. A sum adds the product of the
+upper halves first, then that of the lower ones, each by a fused multiply-add that rounds to the
+nearest, ties to even. Denormals count as zeros, before and after. The instruction VDPBF16PS of
+AVX512_BF16 does this (Intel, Software Developer's Manual, volume 2); without it, float32 arithmetic
+does the same.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _UPPER = 0xFFFF0000
 #: Bits of the control register of SSE and AVX: flush to zero, denormals are zeros.
 _FLUSH = 0x8040
 
-#: Ways to multiply: by the instruction; by float32 arithmetic that the control register keeps from
-#: denormals; by float32 arithmetic and comparisons.
+#: Ways to multiply: by the instruction; by float32 arithmetic, where the control register or
+#: comparisons turn denormals into zeros.
 ARITHMETICS = ("instruction", "control", "compared")
 
 
 def arithmetic() -> str:
-    """Return the quickest of :data:`ARITHMETICS` that the processor has."""
+    """Return the fastest of :data:`ARITHMETICS` that the processor has."""
     if "avx512bf16" in features():
         return "instruction"
     return "control" if platform.machine().lower() in ("x86_64", "amd64") else "compared"
@@ -45,7 +45,7 @@ class Pairs:
         self.words = ir.VectorType(I32, lanes)
 
     def begin(self, builder: ir.IRBuilder) -> Any:
-        """Generate what comes before the first product; return what :meth:`end` wants."""
+        """Generate the code before the first product; return the argument of :meth:`end`."""
         if self.way != "control":
             return None
         before, inside = (cgutils.alloca_once(builder, I32) for _ in range(2))
@@ -55,7 +55,7 @@ class Pairs:
         return before
 
     def end(self, builder: ir.IRBuilder, before: Any) -> None:
-        """Generate what comes behind the last product."""
+        """Generate the code after the last product."""
         if self.way == "control":
             self._control(builder, "ldmxcsr", before)
 
@@ -63,7 +63,7 @@ class Pairs:
         called(builder, f"llvm.x86.sse.{what}", ir.VoidType(), builder.bitcast(place, BYTE))
 
     def add_product(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
-        """Generate ``total`` with the products of pairs of ``a`` and ``b``, vectors of words."""
+        """Generate ``total`` plus the products of pairs of ``a`` and ``b``, vectors of words."""
         if self.way == "instruction":
             return called(builder, "llvm.x86.avx512bf16.dpbf16ps.512", self.sums, total, a, b)
         total = self.flushed(builder, total)
@@ -81,7 +81,7 @@ class Pairs:
         return builder.bitcast(builder.shl(words, self._all(16)), self.sums)
 
     def flushed(self, builder: ir.IRBuilder, x: Any) -> Any:
-        """Generate x with zeros for denormals, if the processor does not see to it."""
+        """Generate x with zeros for denormals, unless the processor makes them zeros."""
         if self.way == "control":
             return x
         bits = builder.bitcast(x, self.words)
@@ -94,16 +94,16 @@ class Pairs:
         return ir.Constant(self.words, [value] * self.words.count)
 
 
-#: Numbers that :func:`round_numbers` takes, at most.
+#: Most numbers in a call of :func:`round_numbers`.
 ROUNDED = 16
 
 
 @intrinsic
 def round_numbers(context, source, target, count, width):
-    """Write ``count`` float32 numbers at an address, rounded, to another, with zeros up to width.
+    """Round ``count`` float32 numbers from an address to another, with zeros up to ``width``.
 
-    Of each the upper 16 bits, to the nearest, ties to even; denormals become zeros. It is done by
-    VCVTNEPS2BF16 where there is AVX512_BF16.
+    Each becomes its upper 16 bits, to the nearest, ties to even; denormals become zeros. With
+    AVX512_BF16, this is VCVTNEPS2BF16.
     """
 
     def generate(context, builder, signature, args):
@@ -118,8 +118,8 @@ def round_numbers(context, source, target, count, width):
 def rounded_numbers(builder: ir.IRBuilder, floats: bool, place: Any, count: Any) -> Any:
     """Generate ``ROUNDED`` bfloat16 numbers: the first ``count`` at an address, then zeros.
 
-    They are float32 at that address, and rounded, or they are bfloat16. Nothing is read where
-    the address is 0, which stands for zeros.
+    Numbers at the address are float32, which is rounded, or bfloat16. The address 0 stands for
+    zeros; nothing is read there.
     """
     numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (FLOAT, I32))
     short = ir.VectorType(ir.IntType(16), ROUNDED)
@@ -146,7 +146,7 @@ def round_two(builder: ir.IRBuilder, first: Any, second: Any) -> Any:
 
 
 def _rounded(builder: ir.IRBuilder, bits: Any, short: Any) -> Any:
-    """Generate what VCVTNEPS2BF16 does, by whole numbers."""
+    """Generate the arithmetic of VCVTNEPS2BF16 from integer operations."""
 
     def each(value: int) -> ir.Constant:
         return ir.Constant(bits.type, [value] * bits.type.count)

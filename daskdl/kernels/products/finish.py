@@ -1,9 +1,9 @@
 """Add bias and residual sum to a product's sums, and limit them, before they are written.
 
-``min(max(sum + bias + residual, low), high)``: a ReLU has the limits 0 and infinity; without limits
-they are the infinities. In one pass with the last sums this costs next to nothing; each pass over
-memory of its own would take as long as the products of a small convolution.
-:class:`Prepared` are products in inference, of weights that are put in order once.
+``min(max(sum + bias + residual, low), high)``: a ReLU has the limits 0 and infinity; no limits are
+infinities. In one pass with the last sums this costs next to nothing; each separate pass over
+memory would take as long as the products of a small convolution.
+:class:`Prepared` is a product in inference, with weights that are packed once.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
-#: Rows that a part of a pass of its own has at least.
+#: Least rows of a part of a separate pass.
 _LEAST = 64
 
 
 class Finish(NamedTuple):
     """The end of a convolution in inference.
 
-    Attributes: bias (filters and the rest of the last panel,); residual, of the result's shape,
-    which is added, where the result itself stands for nothing; limits (2,): what is below the first
-    or above the second becomes that.
+    ``bias`` is (filters and the rest of the last panel,). ``residual``, of the result's shape, is
+    added; the result itself stands for no residual. ``limits`` (2,) bound the results.
     """
 
     bias: Array
@@ -50,16 +49,16 @@ class Finish(NamedTuple):
     limits: Array
 
 
-#: Types of numba, behind those of a product: addresses of the bias and of the residual
-#: as bytes from there (0: nothing is), and both limits.
+#: numba types after those of a product: the bias' address, bytes from a result to its residual (0
+#: for none), and both limits.
 def kinds(like: Any) -> tuple[Any, ...]:
-    """Return the types of the arguments that :func:`write_finished` takes."""
+    """Return the types of the arguments of :func:`write_finished`."""
     number = types.float32 if like.dtype == types.uint32 else like.dtype
     return types.intp, types.intp, number, number
 
 
 def added_if(builder: ir.IRBuilder, add: Any, totals: list[Any], places: list[Any]) -> list[Any]:
-    """Generate vectors of sums with what is at some places, where ``add`` says so."""
+    """Generate vectors of sums, plus the vectors at some places if ``add`` is set."""
     kind, nothing = totals[0].type, _zeros(builder, totals[0].type)
     size = size_of(kind.element)
     return [
@@ -78,10 +77,10 @@ def write_finished(
 ) -> None:
     """Generate the end of some vectors of sums, and their stores.
 
-    All are read before one is written: a row may stand there twice. Places are (byte pointer of the
-    target, bytes behind the bias' address), ``ends`` LLVM values of :func:`kinds`. ``columns`` are
-    those of a row, where there are not whole vectors of them; the vectors are then of rows, one or
-    two each, of ``width`` bytes.
+    All are read before one is written, since a row may occur twice. Places are (byte pointer of the
+    target, bytes after the bias' address); ``ends`` are LLVM values of :func:`kinds`. If a row does
+    not consist of whole vectors, ``columns`` are its columns; a row then has one or two vectors of
+    ``width`` bytes.
     """
     bias, residual, low, high = ends
     kind = totals[0].type
@@ -100,7 +99,7 @@ def write_finished(
         mask = None if columns is None else masks[behind.constant]
         value = builder.fadd(total, load(builder, builder.gep(shift, [behind]), 0, kind, size))
         value = builder.fadd(value, load(builder, other, 0, kind, size, mask))
-        # NaN is neither below nor above.
+        # NaN stays.
         value = builder.select(builder.fcmp_ordered("<", value, least), least, value)
         values.append(builder.select(builder.fcmp_ordered(">", value, most), most, value))
     for value, (place, behind) in zip(values, places, strict=True):
@@ -131,7 +130,7 @@ def _finish(y, residual, bias, limits):
 
 
 def finish(y: Array, ends: Finish) -> None:
-    """Finish sums (..., filters) in place, in a pass of its own."""
+    """Finish sums (..., filters) in place, in a separate pass."""
     filters = y.shape[-1]
     rows = y.reshape(-1, filters)
     residual = None if ends.residual is y else ends.residual.reshape(-1, filters)
@@ -146,9 +145,9 @@ def ends_of(
 
 
 class Prepared(ABC):
-    """A product of arrays with weights that do not change any more, such as a convolution."""
+    """A product of arrays with fixed weights, such as a convolution."""
 
-    #: Of the results, with the rest of the last panel.
+    #: Bias of the results, with the rest of the last panel.
     bias: Array
 
     @abstractmethod
@@ -157,20 +156,19 @@ class Prepared(ABC):
 
     @abstractmethod
     def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
-        """Return a function that computes and finishes y, bound to arrays and threads."""
+        """Return a function without arguments that computes and finishes ``y``."""
 
     def work_of(
         self, y: Array, x: Array, residual: Array | None = None, low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:  # fmt: skip
-        """Return a function that computes a call into y, C-contiguous and not empty."""
+        """Return a function that writes a call's result to ``y``, C-contiguous and not empty."""
         return self.finishing(y, x, ends_of(y, self.bias, residual, low, high))
 
     def __call__(self, x: Array, *end: Any) -> Array:
-        """Return ``min(max(product + bias + residual, low), high)``; the end as in :meth:`work_of`.
+        """Return ``min(max(product + bias + residual, low), high)``; for the end see `work_of`.
 
-        Arrays are aligned and C-contiguous, but for a convolution whose images lie in
-        ``any_order``.
+        Arrays are aligned and C-contiguous, except images of a convolution with ``any_order``.
         """
         y = empty(self.shape_of(x), x.dtype)
         if y.size:

@@ -1,8 +1,8 @@
-"""Rows that lie in several arrays times weights that stay: 1x1 convolutions of joined channels.
+"""Rows from several arrays times fixed weights: 1x1 convolutions of joined channels.
 
-The rows of a tile are gathered side by side, normed and limited on the way, and multiplied while
-they are in L2: joined channels are neither written nor read again, nor is what a norm makes of
-them. Sums are made in the order of :mod:`daskdl.kernels.products.pointwise`.
+The rows of a tile are gathered, normed and limited, and multiplied while they are in L2. So neither
+joined nor normed channels are written to memory and read again. Sums have the order of
+:mod:`daskdl.kernels.products.pointwise`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.float32]
 
-#: Channels that an array has a multiple of: they are read by whole vectors, on all processors.
+#: An array's channels are a multiple of this, to be read by whole vectors on all processors.
 UNIT = 16
 #: Bytes of a vector.
 VECTOR = 4 * LANES
@@ -39,7 +39,7 @@ VECTOR = 4 * LANES
 class Norm(NamedTuple):
     """Turns each gathered number into ``min(max(x * scale + shift, low), high)``.
 
-    Scale and shift are (channels of all arrays,), limits (2,) low and high.
+    ``scale`` and ``shift`` are (channels of all arrays,); ``limits`` (2,) are low and high.
     """
 
     scale: Array
@@ -48,7 +48,7 @@ class Norm(NamedTuple):
 
 
 def serves(widths: Sequence[int]) -> bool:
-    """Return whether arrays of so many channels can be gathered."""
+    """Return whether arrays of these numbers of channels can be gathered."""
     return all(width % UNIT == 0 for width in widths)
 
 
@@ -57,11 +57,11 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that writes the product to y (rows, M), and finishes it, at each call.
 
-    Parts are (rows, channels), a multiple of ``UNIT`` channels each, panels (panels, channels of
-    all, COLUMNS); all are C-contiguous.
+    ``parts`` are (rows, channels), with multiples of ``UNIT`` channels; ``panels`` are (panels, all
+    channels, COLUMNS); all are C-contiguous.
     """
     rows, depth = len(y), panels.shape[1]
-    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    # An odd number of cache lines from row to row puts rows in different sets of L1.
     stride = (-(-depth // UNIT) | 1) * UNIT
     places = np.array([part.ctypes.data for part in parts])
     gathering = places, np.array([4 * part.shape[1] for part in parts]), norm
@@ -76,14 +76,14 @@ def work_of(
 
 
 def _while_there(parts: Sequence[Array], work: Callable[[], object]) -> None:
-    """Do work that knows some arrays by their addresses."""
+    """Do work that uses addresses of ``parts``, and keep the arrays alive meanwhile."""
     work()
 
 
 def _by_panels(
     parts: Sequence[Array], given: Any, whole: Array, panels: Array, y: Array, ends: Finish
 ) -> None:
-    """Gather few rows at once, and share out the weights, which are then read once."""
+    """Gather a few rows at once, and share the weights, which are then read once."""
     over_range(_rows, len(whole), grain.least(grain.STREAM, whole.shape[1]), *given, whole)
     least = least_of(2.0 * whole.size * COLUMNS)
     over_range(pointwise.product_of_panels, len(panels), least, whole, panels, y, ends)
@@ -114,7 +114,7 @@ def _tiles(places, widths, norm, panels, y, ends, room, which, start, stop):
 
 @jit
 def _gather(places, widths, norm, first, count, tile):
-    """Write what becomes of some rows to the rows of a tile."""
+    """Write some rows, gathered and normed, to the rows of a tile."""
     scale, shift, limits = norm
     begin, step = 0, tile.shape[1] * 4
     for p in range(places.size):
@@ -140,7 +140,7 @@ def _put_normed(context, like, source, scale, shift, low, high, target):
         )
         limits = [all_lanes(builder, kind, limit) for limit in args[4:6]]
         value = fma(builder, x, by, more)
-        # Compared so that what is not a number stays.
+        # Compared so that NaN stays.
         value = builder.select(builder.fcmp_ordered("<", value, limits[0]), limits[0], value)
         value = builder.select(builder.fcmp_ordered(">", value, limits[1]), limits[1], value)
         store(builder, value, builder.inttoptr(args[6], BYTE), 0, 4)

@@ -1,9 +1,8 @@
-"""Matrix products that are called from Python: our own in float32, or MKL's when it is installed.
+"""Matrix products that are called from Python: this package's in float32, or MKL's if installed.
 
-Results of :mod:`daskdl.kernels.products.ordered` are the same bits on all processors and for any
-number of threads, as those of OpenBLAS, which has other code for each, are not. Gradients to
-weights are of :mod:`daskdl.kernels.products.outer`, which is quicker at these. What is not float32,
-as in checks, is numpy's.
+Results of :mod:`daskdl.kernels.products.ordered` have the same bits on all processors and with any
+number of threads. OpenBLAS's do not: it has different code for each. Gradients to weights are from
+:mod:`daskdl.kernels.products.outer`, which is faster for them. Other dtypes, for checks, use numpy.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
 
-#: Multiplications from which on long products are of :mod:`daskdl.kernels.products.outer`.
+#: Multiplications above which long products use :mod:`daskdl.kernels.products.outer`.
 FEW = 1 << 18
-#: Time of a multiplication and addition, in that of putting a number in order.
+#: Time of a multiplication and addition, relative to that of packing a number.
 MULTIPLICATION = 1 / 48
 
 _ROWS, _COLUMNS, _MATRICES, _SUMMANDS = range(4)  # kinds of parts
@@ -40,7 +39,7 @@ def matmul(
 ) -> NDArray[np.floating]:
     """Return ``a @ b``; every matrix product of this package that is called from Python.
 
-    a (..., M, K), b (..., K, N), out (..., M, N), of which the numbers of a row lie side by side.
+    a (..., M, K), b (..., K, N), out (..., M, N) with contiguous rows.
     """
     if mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
@@ -69,25 +68,25 @@ def matmul(
 
 
 def stacked(a: Array, b: Array) -> Array:
-    """Return ``a @ b`` of (..., M, K) and (..., K, N), each matrix by itself.
+    """Return ``a @ b`` of (..., M, K) and (..., K, N), each matrix alone.
 
-    Its bits do not depend on how many there are, as those of :func:`matmul` may.
+    Unlike :func:`matmul`'s, its bits do not depend on the number of matrices.
     """
     alone = max(a.ndim, b.ndim) < 3 or not _is_ours(a, b, None)
     return matmul(a, b) if alone or mkl.library() is not None else _ours(a, b, None, whole=True)
 
 
 def _is_ours(a: Array, b: Array, out: Array | None) -> bool:
-    """Return whether a product is of float32, of matrices or of at most two axes of these."""
+    """Return whether a product is float32, of matrices with at most two leading axes."""
     if not a.dtype == b.dtype == np.float32 or (out is not None and out.dtype != np.float32):
         return False
     return 2 <= a.ndim <= 4 and 2 <= b.ndim <= 4 and a.shape[-1] == b.shape[-2]
 
 
 def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
-    """Return ``a @ b`` with up to two leading axes, no sum in parts if ``whole``.
+    """Return ``a @ b`` with up to two leading axes; if ``whole``, no sum is cut into parts.
 
-    Threads share out the columns, or the rows; each puts what it needs in order for itself.
+    Threads share the columns, or the rows; each packs the numbers that it needs.
     """
     plain = a.ndim == b.ndim == 2
     lead = () if plain else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -132,7 +131,7 @@ def _address(x: Array) -> int:
 
 
 def _cost(read: int, ordered: int, k: int) -> float:
-    """Return the time of a product, in that of moving a number, if the one matrix is read."""
+    """Return the time of a product, relative to packing a number, if one matrix is read."""
     computed = -(-read // ROWS) * ROWS * -(-ordered // LANES) * LANES
     return k * (ordered + computed * MULTIPLICATION)
 
@@ -140,8 +139,8 @@ def _cost(read: int, ordered: int, k: int) -> float:
 def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int, int]:
     """Return the array that holds the numbers, its address, and the matrices' layout there.
 
-    That is: whether they are transposed, and how many numbers there are from one to the next along
-    both leading axes, and from row to row.
+    The layout is whether they are transposed, and the steps, in numbers, along both leading axes
+    and from row to row.
     """
     size, (rows, columns), (down, across) = x.itemsize, x.shape[-2:], x.strides[-2:]
     turned = across != size or down < columns * size

@@ -1,9 +1,9 @@
 """The innermost product of all convolutions: a few rows by two registers' width, in LLVM's vectors.
 
-A BLAS copies both matrices into its own order at each call, which for the many small products of a
-convolution costs as much as multiplying. Here the weights are put in order once (:func:`pack`),
-and the other matrix is read where it lies, row by row through a table of addresses: a row may be a
-pixel, a tile, or zeros in place of a pixel outside the image.
+A BLAS copies both matrices into its own order at each call; for the many small products of a
+convolution, this costs as much as multiplying. Here the weights are packed once (:func:`pack`), and
+the other matrix is read in place, row by row through a table of addresses: a row may be a pixel, a
+tile, or zeros for a pixel outside the image.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ def _lanes() -> int:
     return 16 if "avx512f" in features() else 8
 
 
-#: Numbers of a vector. float64 takes two registers each: right, if not fast.
+#: Numbers of a vector. float64 takes two registers each: correct, but not fast.
 LANES = _lanes()
 #: Rows of one product. 6 x 2 sums, two vectors of B and one number of A fill 16 registers.
 ROWS = 6
-#: Rows of the small one, so that 4 and 16 rows leave none idle.
+#: Rows of the small product, so that 4 and 16 rows leave none idle.
 FEW_ROWS = 4
 #: Columns of one product, and of a panel of packed weights.
 COLUMNS = 2 * LANES
-#: Columns of a panel where vectors are widest: what decides in which order sums are made goes by
-#: this, so that it is decided alike on all processors.
+#: Columns of a panel with the widest vectors. Choices that affect the order of sums use this, so
+#: that they are the same on all processors.
 WIDEST_COLUMNS = 32
 #: Table entries of a segment: an address for each row of A, a place in B, and a depth.
 SEGMENT = ROWS + 2
 #: Summands after which the sums go to memory, so that a panel's part (16 kB) stays in L1.
 DEPTH = 256
 
-#: Bytes that come from memory together.
+#: Bytes of a cache line.
 LINE = 64
 
 
@@ -54,22 +54,21 @@ def product_of(
     narrow: bool = False,
     way: str = "",
 ) -> Any:
-    """Return a function of numba that computes one block of ``rows`` x ``COLUMNS``.
+    """Return a numba function that computes one block of ``rows`` x ``COLUMNS`` or of a half panel.
 
-    Or of one of the two ``halves`` of a panel alone. One that ``finishes`` takes more arguments: a
-    table of the addresses, and bytes behind each, where ``add`` finds what was summed before; those
-    of :mod:`daskdl.kernels.products.finish`; and the columns that there are, of a ``narrow`` panel.
-    Pairs of bfloat16 are multiplied in one ``way`` of
-    :data:`~daskdl.kernels.products.bfloat16_pair.ARITHMETICS`, by default the quickest.
+    One that ``finishes`` takes more arguments: a table of addresses, and an offset from them, of
+    earlier sums for ``add``; those of :mod:`daskdl.kernels.products.finish`; and the number of
+    columns of a ``narrow`` panel. Pairs of bfloat16 are multiplied in one ``way`` of
+    :data:`~daskdl.kernels.products.bfloat16_pair.ARITHMETICS`, by default the fastest.
 
-    Its arguments, addresses and bytes where not said otherwise: an array of the dtype of A and B
-    (float32 or float64, as the results; or uint32, pairs of bfloat16 whose results are float32); a
-    table of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its
-    first number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1; the
-    number of segments, at least 1, whose products are summed; from one summand of A to the next; of
-    B, and from one to the next; a table of ``rows`` addresses, and bytes behind each of them, where
-    a row of the result goes; whether to add to what is there. Rows that are not wanted repeat the
-    last one, in A and in the result.
+    Arguments are addresses and bytes unless stated otherwise. ``like`` is an array of the dtype of
+    A and B: float32 or float64, also of the results; or uint32, pairs of bfloat16 with float32
+    results. ``table`` has ``SEGMENT`` int64 for each of ``segments`` segments, whose products are
+    summed: ``ROWS`` addresses of rows' first numbers in A, the bytes from ``b`` to the first row of
+    B, and the depth, at least 1. ``a_step`` and ``b_step`` lead from one summand to the next.
+    ``target`` is a table of ``rows`` addresses; the result's rows go ``offset`` bytes after them.
+    ``add`` says whether to add to them. Superfluous rows repeat the last one, in A and in the
+    result.
     """
 
     def typed(like):
@@ -168,7 +167,7 @@ def product_of(
                 write_finished(builder, totals, written, ends, left if narrow else None, width)
                 return context.get_dummy_value()
             with builder.if_else(add) as (then, otherwise):
-                with then:  # all are read before one is written: a row may stand there twice
+                with then:  # all are read before one is written: a row may occur twice
                     totals = [
                         builder.fadd(load(builder, *place, vector, size), total)
                         for place, total in zip(places, sums, strict=True)
@@ -201,21 +200,21 @@ def product_of(
 
 
 multiply, multiply_and_end = product_of(ROWS), product_of(ROWS, True)
-#: As the above, for a last block of at most ``FEW_ROWS`` rows.
+#: For a last block of at most ``FEW_ROWS`` rows.
 multiply_few, multiply_few_and_end = product_of(FEW_ROWS), product_of(FEW_ROWS, True)
-#: For a row alone, as each step of a sequence has where there is one sample.
+#: For a single row, as in each step of a sequence of one sample.
 multiply_one = product_of(1)
 #: For a last panel of at most ``LANES`` columns.
 multiply_half = product_of(ROWS, halves=1)
-#: Finishing, for a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
+#: With a finish, for a last panel of fewer than ``COLUMNS`` columns, and of at most ``LANES``.
 multiply_narrow_and_end = product_of(ROWS, True, narrow=True)
 multiply_half_and_end = product_of(ROWS, True, 1, narrow=True)
 
 
 def _copy(numbers: int) -> Any:
-    """Return a function of numba that copies so many numbers from one address to another.
+    """Return a numba function that copies ``numbers`` numbers from one address to another.
 
-    Its arguments: an array of their dtype, the source, the target.
+    Its arguments are an array of their dtype, the source and the target.
     """
 
     @intrinsic
@@ -258,10 +257,10 @@ def clear_vector(context, like, target):
 
 @jit
 def address(array):
-    """Return an array's address as a signed number: with unsigned ones sums become floats.
+    """Return an array's address as a signed number: sums with unsigned ones would become floats.
 
-    An address holds no memory: an array that a kernel makes is gone, and its memory may be another
-    thread's, as soon as it is not named any more. See :func:`keep`.
+    An address does not keep memory alive: after the last use of its name, an array of a kernel is
+    freed, and another thread may get its memory. See :func:`keep`.
     """
     return np.intp(array.ctypes.data)
 
@@ -270,7 +269,7 @@ def address(array):
 def multiply_finished(
     like, table, segments, a_step, b, b_step, target, offset, add, few, y, ends
 ):  # fmt: skip
-    """Compute the last product of a whole panel, of few rows or more, and finish it into y."""
+    """Compute the last product of a whole panel, of ``few`` rows or more, and finish it in y."""
     bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
     low, high = ends[2][0], ends[2][1]
     if few:
@@ -287,12 +286,12 @@ def multiply_finished(
 
 @jit
 def keep(array):
-    """Name an array whose address was in use up to here."""
+    """Keep an array alive up to here, after a use of its address."""
 
 
 @intrinsic
 def fetch(context, place):
-    """Have the line at an address brought to L2 while other work is done; it may lie anywhere."""
+    """Prefetch the line at an address to L2; the address may be invalid."""
     signature = types.void(types.intp)
 
     def generate(context, builder, signature, args):
@@ -304,7 +303,7 @@ def fetch(context, place):
 
 @jit
 def fetch_all(place, n_bytes):
-    """Have bytes from an address on brought to L2 while other work is done."""
+    """Prefetch bytes from an address on to L2."""
     for line in range(place, place + n_bytes, LINE):
         fetch(line)
 

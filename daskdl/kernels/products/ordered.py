@@ -1,10 +1,9 @@
-"""Products of float32 matrices whose sums have one order, whatever the processor and the threads.
+"""Products of float32 matrices; the order of sums depends on neither processor nor threads.
 
-A number of the result is added up from its first summand to its last, in blocks that are as long as
-each other and at most :data:`TOGETHER`, by :mod:`daskdl.kernels.products.microkernel`: which rows
-and columns are computed side by side makes no difference to it. Of one matrix numbers are read
-where they lie; those of the other are put side by side, some columns for all rows (K. Goto and R.
-van de Geijn, 2008).
+A number of the result is summed from its first summand to its last, in equal blocks of at most
+:data:`TOGETHER`, by :mod:`daskdl.kernels.products.microkernel`. The rows and columns that are
+computed together make no difference. One matrix is read in place; the other is packed, some columns
+for all rows (K. Goto and R. van de Geijn, 2008).
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ from daskdl.kernels.products.microkernel import (
 from daskdl.kernels.products.packing import transpose
 from daskdl.kernels.runtime.jit import jit
 
-#: Summands that are added up before the sum goes to memory; their panel (28 kB) stays in L1.
+#: Most summands before the sum goes to memory; their panel (28 kB) stays in L1.
 TOGETHER = 224
 #: Rows whose summands (112 kB) stay in L2 from one panel to the next.
 ROWS_TOGETHER = 126
-#: Bytes of panels that stay in L2, so that a sum's next block comes before its result leaves L2.
+#: Bytes of panels that stay in L2, so that a sum's next block is added before the sum leaves L2.
 PANELS = 1 << 19
 
 
 @jit
 def block_of(summands, most):
-    """Return into how long blocks to cut some summands: all about as long, none above ``most``."""
+    """Return the length of blocks of summands: blocks are about equal, none above ``most``."""
     return -(-summands // max(1, -(-summands // most)))
 
 
 @jit
 def room_for(like, columns, summands):
-    """Return room for :func:`product` of up to so many columns and summands."""
+    """Return memory for :func:`product` of up to ``columns`` columns and ``summands`` summands."""
     panels, size = -(-columns // COLUMNS), TOGETHER * COLUMNS * like.itemsize
     blocks = max(1, min(-(-summands // TOGETHER), PANELS // (panels * size)))
     return (
@@ -60,10 +59,10 @@ def room_for(like, columns, summands):
 def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room):
     """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of matrices at some addresses.
 
-    ``like`` has the dtype of all numbers; sizes are M, N and K. Of a (M, K) the address of the
-    first number, and bytes from row to row and along a row; the same of b (K, N), one of whose
-    steps is that of a number, and of c (M, N), the numbers of a row side by side. ``room`` is of
-    :func:`room_for`.
+    ``like`` has the dtype of all numbers; sizes are M, N and K. ``a``, ``b`` and ``c`` are the
+    addresses of matrices (M, K), (K, N) and (M, N); ``_row`` and ``_step`` are the bytes from row
+    to row and along a row. One step of b is the size of a number; rows of c are contiguous.
+    ``room`` is from :func:`room_for`.
     """
     panels, table, targets, spare = room
     m, n, k = sizes
@@ -86,7 +85,7 @@ def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room
                     width = min(COLUMNS, n - j * COLUMNS)
                     panel = address(panels[(first - some) // together, j])
                     for row in range(begin, stop, ROWS):
-                        for i in range(ROWS):  # behind the last row it comes again
+                        for i in range(ROWS):  # after the last row, repeat it
                             row_of = min(row + i, stop - 1)
                             table[i] = a + row_of * a_row + first * a_step
                             if width == COLUMNS:
@@ -110,7 +109,7 @@ def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room
 
 @jit
 def _put_in_order(like, b, b_row, b_step, depth, n, panels):
-    """Write ``depth`` rows of b, ``COLUMNS`` of their numbers to a panel, what is left as zeros."""
+    """Write ``depth`` rows of b to panels of ``COLUMNS`` numbers, the last filled with zeros."""
     size, line = like.itemsize, COLUMNS * like.itemsize
     for j in range(-(-n // COLUMNS)):
         width = min(COLUMNS, n - j * COLUMNS)
@@ -138,7 +137,7 @@ def _put_in_order(like, b, b_row, b_step, depth, n, panels):
 
 @jit
 def _hand_on(like, source, to, width, more):
-    """Write, or add if ``more``, some numbers that lie side by side."""
+    """Write, or add if ``more``, some contiguous numbers."""
     for at in range(0, width * like.itemsize, like.itemsize):
         value = number(like, source + at)
         put_number(like, to + at, number(like, to + at) + value if more else value)

@@ -1,9 +1,9 @@
-"""The product ``a.T @ b`` of two matrices of many rows, as gradients to weights are.
+"""The product ``a.T @ b`` of two matrices of many rows, for gradients to weights.
 
-A BLAS puts both in an order of its own, which takes a fifth of the time where the result is small
-against them. Here the numbers of ``a`` are read where they lie, since a row of it is what the
-innermost product of convolutions wants, one number a result's row; of ``b`` a panel's columns are
-copied side by side, to be used for all of ``a``.
+A BLAS copies both into its own order; if the result is small against them, this takes a fifth of
+the time. Here ``a`` is read in place: its rows fit the innermost product of convolutions, which
+takes one number for each row of the result. Columns of ``b`` are packed into a panel, which serves
+all of ``a``.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[np.float32]
 
-#: Parts of a product with many summands, at most, and the least number of summands of each.
+#: Most parts of a product with many summands, and the least number of summands of each.
 PARTS, PART = 16, 2048
-#: Numbers of a row of ``a`` up to which this is quicker than a BLAS: those of one column then lie
-#: so close that the processor fetches them ahead. Up to twice as many if a row of ``b`` is no wider
-#: than this.
+#: Numbers of a row of ``a`` up to which this is faster than a BLAS: then the numbers of a column
+#: are so close that the processor prefetches them. The limit is twice as high if rows of ``b`` are
+#: no wider than this.
 WIDEST = 512
-#: Bytes of the narrower matrix in a block's rows, at most: they stay in L2 from panel to panel.
+#: Most bytes of the narrower matrix in a block's rows: they stay in L2 from panel to panel.
 BLOCK = 256 << 10
 
 
 def parts_of_sums(summands: int, rows: int, columns: int) -> int:
-    """Return in how many parts a product is summed up: by its shape, whatever the threads.
+    """Return the number of parts of a product's sums, from its shape, not from the threads.
 
-    Only if it has so many summands that it cannot be cut by rows or columns.
+    It is above 1 only with many summands, when rows or columns are too few to be cut.
     """
     return max(1, min(PARTS, summands // PART)) if summands >= 4 * max(rows, columns) else 1
 
 
 def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
-    """Return whether ``product(a, b)`` is for these: float32 matrices, long and not wide."""
+    """Return whether ``product(a, b)`` takes these: float32 matrices, long and not wide."""
     return (
         a.dtype == b.dtype == np.float32
         and a.ndim == b.ndim == 2
@@ -62,12 +62,12 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
 
 
 def product(a: Any, b: Any) -> Array:
-    """Return ``a.T @ b``; a (K, M) and b (K, N) as :func:`serves` wants them -> (M, N).
+    """Return ``a.T @ b`` (M, N); a (K, M) and b (K, N) as in :func:`serves`.
 
-    Or of uint32, pairs of bfloat16 of two rows; the result is float32.
+    Or they are uint32, pairs of bfloat16 of two rows; then the result is float32.
     """
     (k, m), n = a.shape, b.shape[1]
-    if n <= WIDEST and _computed(n, m) < _computed(m, n):  # fewer with a copied, and b read
+    if n <= WIDEST and _computed(n, m) < _computed(m, n):  # fewer if a is copied and b read
         return np.ascontiguousarray(product(b, a).T)
     c = np.empty((m, n), np.float32)
     columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), b.dtype)
@@ -81,16 +81,16 @@ def product(a: Any, b: Any) -> Array:
 
 
 def _computed(read: int, copied: int) -> int:
-    """Return the numbers that are computed where one matrix is read and the other one copied.
+    """Return the numbers that are computed if one matrix is read in place and the other copied.
 
-    They are more than a result has if its columns end within a panel: 200 take seven panels of 32.
+    They exceed the result if its columns end within a panel: 200 take seven panels of 32.
     """
     return -(-read // ROWS) * ROWS * -(-copied // COLUMNS) * COLUMNS
 
 
 @jit
 def _product(a, b, c, more, columns, which, start, stop):
-    """Compute the parts ``start`` to ``stop`` of the sums, or so many panels if there is one."""
+    """Compute the parts ``start`` to ``stop`` of the sums, or these panels if there is one part."""
     (k, n), parts = b.shape, 1 + len(more)
     if parts == 1:
         _sum(a, b, c, columns[which], 0, k, start * COLUMNS, min(n, stop * COLUMNS))
@@ -105,7 +105,7 @@ def _sum(a, b, c, columns, start, stop, left, right):
     """Write, to the columns ``left`` to ``right`` of c, the product of some rows of a and of b."""
     (m, n), size = c.shape, a.itemsize
     row = m * size
-    # By the shape alone, whichever matrix is read: so many are added up before others come.
+    # Summands of a block depend only on the shape, not on which matrix is read.
     block = block_of(stop - start, max(32, min(TOGETHER, BLOCK // (min(c.shape) * size))))
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
     spare = np.empty((ROWS, COLUMNS), c.dtype)
@@ -136,7 +136,7 @@ def _sum(a, b, c, columns, start, stop, left, right):
                 multiply(
                     a, at_table, 1, row, at_columns, line, at_targets, 0, add and width == COLUMNS
                 )  # fmt: skip
-                # Of the next block's rows a share with each product: they come while it computes.
+                # Prefetch a share of the next block's rows with each product.
                 for k in range(turn * following // turns, (turn + 1) * following // turns):
                     fetch_all(address(a) + (after + k) * row, row)
                     fetch_all(address(b) + ((after + k) * n + left) * size, wide)

@@ -1,7 +1,7 @@
-"""Products of few rows with weights that stay the same: put in order once, for all steps.
+"""Products of few rows with fixed weights, which are packed once for all steps.
 
-At each step of a sequence a BLAS would copy the weights into its own order again, which for the few
-samples of a batch takes longer than multiplying.
+At each step of a sequence a BLAS would copy the weights into its own order again; for the few
+samples of a batch, this takes longer than multiplying.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from daskdl.kernels.tiles.trusted import usable
 
 Array = NDArray[np.floating]
 
-#: Bytes that come from memory together.
+#: Bytes of a cache line.
 LINE = 64
 
 
-#: Panels that a row is multiplied with at once: one panel's two sums wait for each other's end,
-#: eight of them keep the processor busy.
+#: Panels that multiply a row together: the two sums of one panel would wait for each other, eight
+#: sums keep the processor busy.
 TOGETHER = 4
 
 
@@ -52,8 +52,8 @@ TOGETHER = 4
 def multiply_panels(context, like, row, depth, panels, step, target, add):
     """Write, or add, a row's products with ``TOGETHER`` panels: the bits of :data:`multiply_one`.
 
-    Arguments: an array of the dtype; the row's address and its length; the first panel's address
-    and the bytes to the next one; the address of the results; whether to add to what is there.
+    Arguments are an array of the dtype; the row's address and its length; the first panel's address
+    and the bytes to the next one; the address of the results; whether to add to them.
     """
     signature = types.void(like, *[types.intp] * 5, types.boolean)
 
@@ -104,7 +104,7 @@ def multiply_panels(context, like, row, depth, panels, step, target, add):
 def packed(weight: Array, precision: str = "float32") -> Any:
     """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros.
 
-    In bfloat16 as pairs (M / COLUMNS, K / 2, COLUMNS); in the order of tiles these are
+    In bfloat16 they are pairs (M / COLUMNS, K / 2, COLUMNS); in the order of tiles, pairs as
     :class:`~daskdl.kernels.tiles.panels.Tiles`.
     """
     if precision == "bf16-tiles":
@@ -123,7 +123,7 @@ def packed(weight: Array, precision: str = "float32") -> Any:
 
 
 def _operand(a, panels):
-    """Return the rows that are multiplied with panels: themselves, or as pairs of bfloat16."""
+    """Return the rows to multiply with panels: unchanged, or as pairs of bfloat16."""
     raise NotImplementedError("for numba functions")
 
 
@@ -136,7 +136,7 @@ def _operand_of(a, panels):
 
 @jit
 def _rounded(a, rows, pairs):
-    """Return rows (rows, pairs) of pairs: those of a, rounded, and anything behind them."""
+    """Return rows (rows, pairs) of pairs: those of a, rounded; rows after them are arbitrary."""
     words = np.empty((rows, pairs), np.uint32)
     for r in range(a.shape[0]):
         source, target = address(a) + r * a.strides[0], address(words) + r * pairs * 4
@@ -147,7 +147,7 @@ def _rounded(a, rows, pairs):
 
 @jit
 def room_for(rows, like):
-    """Return room for :func:`product` of so many rows while it runs."""
+    """Return memory for :func:`product` of ``rows`` rows."""
     groups = -(-rows // ROWS)
     return (
         np.empty((groups, SEGMENT), np.int64),
@@ -158,9 +158,9 @@ def room_for(rows, like):
 
 @jit
 def _large(rows):
-    """Return the number of groups of :data:`ROWS` rows; the last ones have :data:`FEW_ROWS`.
+    """Return the number of groups of :data:`ROWS` rows; the last groups have :data:`FEW_ROWS`.
 
-    Those that leave the fewest rows of a group idle: eight rows are two small groups.
+    The split leaves the fewest rows idle: eight rows are two small groups.
     """
     over = rows % ROWS
     small = 0 if over in (0, ROWS - 1) else 2 if over <= 2 * FEW_ROWS - ROWS else 1
@@ -180,7 +180,7 @@ def following(sequence, t, backwards, start, stop):
 
 
 def _by_panels(a, panels, c, more, begin, length):
-    """Multiply a row with several panels at once while there are so many; return which is next."""
+    """Multiply a row with ``TOGETHER`` panels at a time while possible; return the next panel."""
     raise NotImplementedError("for numba functions")
 
 
@@ -250,24 +250,24 @@ def _by_tiles(a, tiles, c, add):
 def _by_vectors(a, panels, c, add, room, soon):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
-    Panels are those of the weights (K, M), from :func:`packed`, of uint32 if the product is in
-    bfloat16. The numbers of a row of c (rows, M) lie side by side; rows may lie apart, as in a
-    (rows, K). ``room`` is of at least so many rows. ``soon`` is what is read next, contiguous: it
-    is fetched from memory while the products are computed.
+    Panels of the weights (K, M) are from :func:`packed`; they are uint32 for products in bfloat16.
+    The rows of a (rows, K) and c (rows, M) are contiguous, but there may be gaps between rows.
+    ``room`` is for at least as many rows. ``soon`` is the contiguous array that is read next: it is
+    prefetched while the products are computed.
     """
     table, targets, spare = room
     a = _operand(a, panels)
     rows, depth, width, size = a.shape[0], a.shape[1], c.shape[1], a.itemsize
     groups, large = -(-rows // ROWS), _large(rows)
     from_a, to_c, aside = address(a), address(c), address(spare)
-    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    # Views count references, which slows a product down: so flat indices and addresses only.
     entries, places = table.reshape(-1), targets.reshape(-1)
     at_table, at_places, other = address(table), address(targets), targets.shape[1] * ROWS
     line = COLUMNS * size
     calls = max(1, -(-depth // DEPTH) * panels.shape[0] * groups)
     ahead, end = address(soon), address(soon) + soon.size * size
     share = -(-soon.size * size // (calls * LINE)) * LINE
-    for r in range(groups * ROWS):  # behind the last row of a group it comes again
+    for r in range(groups * ROWS):  # after the last row, repeat it
         row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
         places[r] = to_c + row * c.strides[0]
         places[other + r] = aside + row * line

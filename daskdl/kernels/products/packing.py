@@ -1,4 +1,4 @@
-"""Weights put into the order of a product's B, in panels of ``COLUMNS`` channels."""
+"""Packing of weights into the order of a product's B, in panels of ``COLUMNS`` channels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Array = NDArray[Any]
 def packed_weights(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "") -> Array:
     """Return weights (out, all taps, in) as panels (panels, taps, summed, COLUMNS).
 
-    See :func:`pack`. They are in new memory or, with a name, in memory that the thread keeps for
-    the next of that name.
+    See :func:`pack`. They are in new memory or, with a name, in memory that the thread reuses for
+    the next panels of that name.
     """
     filters, _, channels = weight.shape
     width, summed = (channels, filters) if by_input else (filters, channels)
@@ -39,7 +39,7 @@ def packed_weights(weight: Array, taps: NDArray[np.int64], by_input: bool, name:
 def transpose(context, like, source, source_step, target, target_step):
     """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
 
-    The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
+    Blocks off the diagonal are swapped, those of half the side first (J. O. Eklundh, 1972).
     """
     signature = types.void(like, *[types.intp] * 4)
 
@@ -77,11 +77,11 @@ def transpose(context, like, source, source_step, target, target_step):
 def pack(weight, taps, by_input, first, start, stop, panels):
     """Put weights (out, all taps, in) in the order of a product's B, channels to a panel.
 
-    ``taps`` says which taps, in which order. With ``by_input`` the columns are input channels and
-    what is summed is (tap, out), as the gradient to the input wants it; otherwise they are filters
-    and (tap, in) is summed. ``first`` is the channel of the first column, ``start`` to ``stop`` are
-    the summed channels. Columns of the panels (panels, taps, at least the summed channels, COLUMNS)
-    behind the last channel become zeros.
+    ``taps`` are the taps in order. With ``by_input`` the columns are input channels and the sum is
+    over (tap, out), for the gradient to the input; otherwise the columns are filters and the sum is
+    over (tap, in). ``first`` is the channel of the first column, ``start`` to ``stop`` are the
+    summed channels. In panels (panels, taps, at least the summed channels, COLUMNS), columns after
+    the last channel become zeros.
     """
     filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
     step, line = weight.shape[1] * channels * size, COLUMNS * size
@@ -89,7 +89,7 @@ def pack(weight, taps, by_input, first, start, stop, panels):
     for t in range(taps.size):
         tap = address(weight) + taps[t] * channels * size
         if by_input:
-            # Short runs that lie far apart: the processor does not foresee the next tap's.
+            # Short runs far apart: the processor does not prefetch the next tap's.
             ahead = taps[t + 1] - taps[t] if t + 1 < taps.size else taps[0] - taps[t]
             ahead = ahead * channels * size + (0 if t + 1 < taps.size else (stop - start) * step)
             for o in range(start, stop):
@@ -124,7 +124,7 @@ def pack(weight, taps, by_input, first, start, stop, panels):
 
 @jit
 def pack_all(weight, taps, by_input, panels, which, start, stop):
-    """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
+    """Pack the panels ``start`` to ``stop`` of whole weights, see :func:`pack`."""
     summed = weight.shape[0] if by_input else weight.shape[2]
-    for j in range(start, stop, 4):  # of rows of weights that lie together
+    for j in range(start, stop, 4):  # four together, since their weights are adjacent
         pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])

@@ -1,11 +1,10 @@
-"""Rows times weights that stay the same, by tall blocks: pointwise convolutions in inference.
+"""Rows times fixed weights, by tall blocks: pointwise convolutions in inference.
 
-The rows of a 1x1 convolution without strides lie one behind the other, so that no table of
-addresses is wanted, and blocks are as tall as there are registers for: what begins and ends a block
-takes as long as some twenty summands, which for 16 to 64 channels is much. What the next rows read
-and write is brought to L2 meanwhile: a line that is not there when it is written is read first, and
-who writes it waits. Sums are made in the order of :mod:`daskdl.kernels.convolution.direct`, so that
-they have the same bits.
+The rows of a 1x1 convolution without strides are contiguous, so that no table of addresses is
+needed. Blocks are as tall as registers allow: the start and end of a block take as long as some
+twenty summands, which for 16 to 64 channels is much. Meanwhile the lines that the next rows read
+and write are prefetched to L2: a store to a missing line would wait until the line is read. Sums
+have the order of :mod:`daskdl.kernels.convolution.direct`, and so the same bits.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
-#: Rows up to which threads may share the weights, not the rows.
+#: Most rows for which threads may share the weights instead of the rows.
 FEW = 512
-#: Bytes of the rows that are multiplied with one panel after the other: they stay in L2.
+#: Bytes of the rows that all panels multiply in turn: they stay in L2.
 KEPT = 192 << 10
-#: Bytes of weights that stay in L2 beside a few blocks of rows, and how many these are.
+#: Bytes of weights that stay in L2 with a few blocks of rows, and the number of these blocks.
 SMALL, FEW_BLOCKS = 640 << 10, 8
-#: Bytes after which places in L1 repeat.
+#: Bytes after which the sets of L1 repeat.
 PAGE = 4096
 
 
 def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Callable[[], object]:
     """Return a function that writes ``x @ weights`` to y, and finishes it, at each call.
 
-    x (rows, at least K) and y (rows, M) are C-contiguous; panels (panels, K, COLUMNS) are the
-    weights', see :mod:`daskdl.kernels.products.packing`. Of uint32, x and they are pairs of
-    bfloat16.
+    x (rows, at least K) and y (rows, M) are C-contiguous; for the weights' panels (panels, K,
+    COLUMNS) see :mod:`daskdl.kernels.products.packing`. If x and panels are uint32, they are pairs
+    of bfloat16.
     """
     rows, depth = x.shape
     blocks, work = -(-rows // TALL), 2.0 * depth * COLUMNS
@@ -52,20 +51,20 @@ def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Ca
 
 
 def by_panels(rows: int, panels: int) -> bool:
-    """Return whether threads share the weights, which are then read once, and not the rows."""
+    """Return whether threads share the weights, which are then read once, instead of the rows."""
     return rows <= FEW and _idle(panels) <= _idle(-(-rows // TALL))
 
 
 def serves(depth: int, itemsize: int) -> bool:
-    """Return whether rows of so many numbers find room side by side in L1.
+    """Return whether a block's rows of ``depth`` numbers fit L1 together.
 
-    Those of whole pages all lie in the same few places of it, which are less than a block's rows.
+    Rows of whole pages all fall on the same few sets of it, which hold less than a block.
     """
     return depth * itemsize % PAGE != 0
 
 
 def _idle(items: int) -> float:
-    """Return the share of the threads' time that has no work where items are shared out."""
+    """Return the share of the threads' time without work if they share ``items`` items."""
     count = min(threads(), items)
     return 1 - items / (-(-items // count) * count)
 
@@ -85,10 +84,10 @@ def _by_rows(x, panels, y, ends, which, start, stop):
 
 @jit
 def tile_of(summands, depth):
-    """Return of how many blocks of rows a tile is, which are multiplied panel by panel.
+    """Return the number of blocks of rows in a tile, which is multiplied panel by panel.
 
-    Where the weights, ``summands`` rows of panels, stay in L2, of few: all that is read beside them
-    and written does so, too. Otherwise of as many as find room there.
+    It is small if the weights, ``summands`` rows of panels, stay in L2, so that the other operands
+    stay there, too. Otherwise it is the number of blocks that fit L2.
     """
     if summands * COLUMNS * 4 <= SMALL:
         return FEW_BLOCKS
@@ -103,9 +102,9 @@ def product_of_panels(x, panels, y, ends, which, start, stop):
 
 @jit
 def product(x, before, panels, y, ends, first, end, start, stop, following):
-    """Compute the rows ``first`` to ``end`` of some panels' columns; x has none of those before.
+    """Compute the rows ``first`` to ``end`` of some panels' columns; x begins with row ``before``.
 
-    The rows from there to ``following`` are those that are computed next.
+    The rows from ``end`` to ``following`` are computed next.
     """
     cuts, row = cuts_of(panels.shape[1]), x.shape[1] * x.itemsize
     from_x = address(x) + (first - before) * row
@@ -115,7 +114,7 @@ def product(x, before, panels, y, ends, first, end, start, stop, following):
 
 @jit
 def cuts_of(depth):
-    """Return the first summand of each part whose sums go to memory, and the end of the last."""
+    """Return the first summand of each part, after which sums go to memory, and the last's end."""
     slices = -(-depth // DEPTH)
     length = -(-depth // slices)
     cuts = np.empty(slices + 1, np.int64)
@@ -129,7 +128,7 @@ def cuts_of(depth):
 def soon(x, row, y, ends, first, end):
     """Return address and bytes of some rows of x, of the residual and of y.
 
-    Their numbers of x begin at an address, and take so many bytes each.
+    ``x`` is the address of these rows, ``row`` the bytes of each.
     """
     step, count = y.shape[1] * y.itemsize, end - first
     residual = count * step if address(ends[1]) != address(y) else 0
@@ -144,9 +143,9 @@ def soon(x, row, y, ends, first, end):
 def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahead):
     """Compute the rows ``first`` to ``end`` of the columns of the panels ``start`` to ``stop``.
 
-    ``x`` has the dtype of rows and panels, the former from address ``a`` on, ``a_step`` bytes
-    apart; cuts are the first summand of each part whose sums go to memory, and the end of the last
-    one. ``ahead``, from :func:`soon`, is brought to L2 meanwhile, before the next panel is.
+    ``x`` has the dtype of rows and panels; rows begin at address ``a``, ``a_step`` bytes apart. For
+    ``cuts`` see :func:`cuts_of`. Meanwhile ``ahead``, from :func:`soon`, is prefetched to L2, and
+    then the next panel.
     """
     depth, width, size = panels.shape[1], y.shape[1], x.itemsize
     rows, fetched = -(-(end - first) // TALL), 0
@@ -165,9 +164,9 @@ def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahea
 
 @jit
 def _part(ahead, fetched, step, rest):
-    """Return the address to fetch next, and its step from block to block, after some bytes.
+    """Return the address to prefetch next, and its step from block to block, after some bytes.
 
-    When all was fetched it is that of the rest, the next panel, for each block.
+    If all of ``ahead`` was fetched, it is ``rest``, the next panel, for each block.
     """
     for place, n_bytes in ahead:
         if fetched < n_bytes:
@@ -178,7 +177,7 @@ def _part(ahead, fetched, step, rest):
 
 @jit
 def _panel(x, a, a_step, depth, b, y, offset, add, last, ends, first, end, left, ahead, step):
-    """Compute some rows of one panel's columns; bring ``step`` bytes to L2 with each block."""
+    """Compute some rows of one panel's columns; prefetch ``step`` bytes to L2 with each block."""
     y_step = y.shape[1] * y.itemsize
     bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
     kind = 0 if left >= COLUMNS else 1 if left > LANES else 2

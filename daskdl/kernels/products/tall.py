@@ -1,7 +1,7 @@
-"""Tall blocks: the products of as many rows as there are registers for, by a panel of weights.
+"""Tall blocks: the products of as many rows as registers allow, by a panel of weights.
 
-Of 32 registers 28 are sums, two have the weights and one a row's number. What is read and written
-next is brought to L2 meanwhile.
+Of 32 registers 28 are sums, two have the weights and one a row's number. Meanwhile the data of the
+next block are prefetched to L2.
 """
 
 from __future__ import annotations
@@ -29,22 +29,21 @@ from daskdl.kernels.runtime.llvm import (
 
 #: Rows of a block: of 32 registers 28 are sums, of 16 there are 12.
 TALL = 14 if LANES == 16 else 6
-#: Rows of a block where less are left.
+#: Rows of a block if fewer are left.
 SHORT = TALL // 2
-#: Bytes that are brought to L2 with each summand of a block.
+#: Bytes that are prefetched to L2 with each summand of a block.
 FETCHED = 128
 
 
 def _block(rows: int, halves: int, narrow: bool) -> Any:
-    """Return a function of numba that computes ``rows`` x ``halves`` vectors of results.
+    """Return a numba function that computes ``rows`` x ``halves`` vectors of results.
 
-    Its arguments: an array of the dtype, of uint32 for pairs of bfloat16; the addresses of the
-    first row of A, of a panel's part, of the first row of results, and of what is brought to L2
-    meanwhile; and a tuple: the summands; how many rows there are, the last of which stands for
-    those that are missing; the bytes from row to row of A and of results; whether to add to what is
-    there, and whether this is the end; then the bias' address, the bytes from a result to its
-    residual (0: there is none), both limits, and the columns of results, which count where a
-    panel is ``narrow``.
+    Arguments are an array of the dtype, uint32 for pairs of bfloat16; the addresses of the first
+    row of A, of a panel's part, of the first row of results, and of data to prefetch to L2; and a
+    tuple. It has the number of summands; the number of rows, the last of which stands for missing
+    ones; the bytes from row to row of A and of results; whether to add to the results, and whether
+    this is the end; then the bias' address, the bytes from a result to its residual (0 for none),
+    both limits, and the number of columns of a ``narrow`` panel.
     """
 
     def generate(context, builder, signature, args):
@@ -57,7 +56,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         words, width = ir.VectorType(number, LANES), LANES * size
         vector = words if pairs is None else pairs.sums
         nothing = ir.Constant(vector, [0.0] * LANES)
-        # The last vector of a narrow panel has lanes of columns that there are not.
+        # The last vector of a narrow panel has lanes without columns.
         last_lanes = lanes_below(builder, LANES, columns, (halves - 1) * LANES) if narrow else None
         masks = [*[None] * (halves - 1), last_lanes]
 
@@ -136,7 +135,7 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
             values = changed_if(builder, some, values, plus(others))
             for sign, limit in (("<", low), (">", high)):
                 edge = all_lanes(builder, vector, limit)
-                # NaN is neither below nor above.
+                # NaN stays.
                 values = [
                     builder.select(builder.fcmp_ordered(sign, v, edge), edge, v) for v in values
                 ]
@@ -162,7 +161,7 @@ _tall_half, _short_half = (_block(n, 1, True) for n in (TALL, SHORT))
 
 @jit
 def multiply_block(x, a, b, y, ahead, plan, kind):
-    """Compute up to TALL rows; of a whole panel (kind 0), of a narrow one (1) or half of one."""
+    """Compute up to TALL rows of a whole panel (kind 0), of a narrow one (1) or of half one (2)."""
     if plan[1] > SHORT and kind == 0:
         _tall(x, a, b, y, ahead, plan)
     elif plan[1] > SHORT and kind == 1:
