@@ -27,9 +27,9 @@ Bytes = NDArray[np.uint8]
 
 
 def quantised(weight: Floats) -> tuple[Int8, Floats]:
-    """Return weights (out, ...) as whole numbers from -127 to 127, and the filters' scales (out,).
+    """Return weights (out, ...) as integers from -127 to 127, and the filters' scales (out,).
 
-    ``weight`` is next to ``number * scale``; a filter of zeros has the scale 1.
+    ``number * scale`` approximates ``weight``; a filter of zeros has the scale 1.
     """
     flat = weight.reshape(len(weight), -1)
     scale = (np.abs(flat).max(1, initial=0) / LARGEST).astype(np.float32)
@@ -41,12 +41,12 @@ def quantised(weight: Floats) -> tuple[Int8, Floats]:
 def panels_of(
     weight: Int8, scale: Floats, bias: Floats | None, zero: int, groups: int = 1, way: str = ""
 ) -> Panels:
-    """Return weights (out, kh, kw, in / groups) for bytes of which ``zero`` stands for 0.
+    """Return panels of weights (out, kh, kw, in / groups) for bytes whose ``zero`` stands for 0.
 
-    ``in / groups`` is a multiple of 4, or 1 with as many groups as filters. ``scale`` (out,) is
-    that of a sum: the filter's times that of the bytes. The offset is taken out where sums begin:
-    ``sum(w * (x - zero)) = sum(w * x) - zero * sum(w)``. ``way``: one of
-    :data:`~daskdl.kernels.int8.arithmetic.WAYS`, the quickest by default.
+    ``in / groups`` is a multiple of 4, or 1 with as many groups as filters. ``scale`` (out,) is a
+    sum's: the filter's scale times the bytes'. The sums' first summands subtract the offset:
+    ``sum(w * (x - zero)) = sum(w * x) - zero * sum(w)``. ``way`` is one of
+    :data:`~daskdl.kernels.int8.arithmetic.WAYS`, by default the fastest.
     """
     depthwise = weight.shape[3] == 1
     assert weight.shape[3] % 4 == 0 or (depthwise and groups == len(weight))
@@ -55,7 +55,7 @@ def panels_of(
     panels = -(-filters // COLUMNS)
 
     def spread(numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers (out, ...) with zeros behind each group, up to whole panels."""
+        """Return numbers (out, ...) with zeros after each group, up to whole panels."""
         y = np.zeros((cut, panels * COLUMNS, *numbers.shape[1:]), numbers.dtype)
         y[:, :filters] = numbers.reshape(cut, filters, *numbers.shape[1:])
         return y.reshape(-1, *numbers.shape[1:])
@@ -66,12 +66,12 @@ def panels_of(
     columns[1] = spread(scale).view(np.int32)
     if bias is not None:
         columns[2] = spread(bias).view(np.int32)
-    if depthwise:  # a word for each weight, with zeros behind it
+    if depthwise:  # a word for each weight, filled with zeros
         flat = np.pad(flat[:, :, None], ((0, 0), (0, 0), (0, 3))).reshape(len(flat), -1)
     words = flat.reshape(cut * panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
-    if parts_of(way or way_of(LANES)) == 2:  # shorts: the even numbers of all columns, the odd ones
+    if parts_of(way or way_of(LANES)) == 2:  # shorts: even numbers of all columns, then odd ones
         words = np.stack([words[..., ::2], words[..., 1::2]], 2).astype(np.int16)
-    # A last tile of AMX's may reach behind the last panel, with zeros of A.
+    # AMX's last tile may reach beyond the last panel, where A is zero.
     rows, depth = words.shape[:2]
     line = np.zeros((rows * depth + SIDE, words[0, 0].nbytes // 4), np.int32)
     line[:-SIDE] = np.ascontiguousarray(words).view(np.int32).reshape(rows * depth, -1)

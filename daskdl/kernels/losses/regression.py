@@ -171,7 +171,7 @@ def cross_entropy_back(x, t, dx, settings, past):
 def multilabel_margin(prediction: Array, labels: Array) -> tuple[Array, Array]:
     """Return each row's sum of max(0, 1 - x[right] + x[wrong]), (N,), and its slopes, (N, C).
 
-    Labels int64 (N, K): the classes that are right, up to the first -1; all others are of range(C).
+    Labels int64 (N, K) are the right classes, up to the first -1; all others are in range(C).
     """
     prediction = np.require(prediction, requirements=("C", "A", "W"))
     labels = np.require(labels, np.int64, ("C", "A", "W"))
@@ -186,12 +186,12 @@ def multilabel_margin(prediction: Array, labels: Array) -> tuple[Array, Array]:
 
 @fastjit
 def _one(x, r, right, wrong, slopes):
-    """Add one right class; return the sum and the number of wrong ones within the margin."""
+    """Add one right class; return the sum and the number of wrong classes within the margin."""
     total, count = x.dtype.type(0), x.dtype.type(0)
     above = x.dtype.type(1) - x[r, right]
     for c in range(x.shape[1]):
         short = above + x[r, c]
-        # NaN is within, so that it shows.
+        # NaN counts as within, so that it shows.
         within = x.dtype.type(0) if short <= 0 else wrong[c]
         total += short * within
         count += within
