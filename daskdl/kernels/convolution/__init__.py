@@ -1,1 +1,1 @@
-"""Convolutions 2-D, channels last: conv2d chooses one of five ways by shape."""
+"""2-D convolutions, channels last; conv2d chooses one of five algorithms by shape."""

@@ -25,19 +25,19 @@ from daskdl.kernels.runtime.threads import least_of, threads
 Array = NDArray[np.float32]
 Pairs = NDArray[np.uint32]
 
-#: Channels and filters from which on pairs serve.
+#: Least channels and filters for pairs.
 LEAST = 16
-#: Pairs of a pixel up to which blocks of 14 rows are quicker than those of 6: what begins and ends
-#: a block takes as long as some twenty summands.
+#: Most pairs of a pixel for which blocks of 14 rows are faster than those of 6: the start and end
+#: of a block take as long as some twenty summands.
 SHALLOW = 64
-#: Pixels that the gradient to the weights sums up at a time, an even number.
+#: Pixels that the gradient to the weights sums together, an even number.
 PIXELS = 256
 
 
 def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
-    """Return whether a convolution is computed in bfloat16 where that is asked for.
+    """Return whether this module computes a convolution in the precision "bf16-pairs".
 
-    3x3 and 5x5 at stride 1 stay Winograd's in float32, which takes as long: in bfloat16 its tiles
+    Winograd computes 3x3 and 5x5 at stride 1 in float32, which takes as long: in bfloat16 its tiles
     of 4x4 would lose a digit.
     """
     filters = len(weight)
@@ -61,7 +61,7 @@ def forward(x: Pairs, weight: Array, geometry: Geometry, size: tuple[int, int]) 
 
 
 def _by_tall_blocks(x: Pairs, panels: Pairs, y: Array) -> None:
-    """Write the products of each pixel's pairs to y, with the bits of any other way."""
+    """Write the products of each pixel's pairs to y, with the same bits as other ways."""
     if not y.size:
         return
     rows = x.reshape(-1, x.shape[3])
@@ -72,7 +72,7 @@ def _by_tall_blocks(x: Pairs, panels: Pairs, y: Array) -> None:
 
 
 def panels_of(weight: Array) -> Pairs:
-    """Return weights (out, kh, kw, in) rounded and in panels, in memory that the thread keeps."""
+    """Return weights (out, kh, kw, in) rounded and in panels, in memory that the thread reuses."""
     flat = weight.reshape(len(weight), -1, weight.shape[3])
     return packed_weights(products.along(flat), np.arange(flat.shape[1]), False, direct.KEPT)
 
@@ -98,7 +98,7 @@ def input_gradient(dy: Pairs, weight: Array, geometry: Geometry, size: tuple[int
 
 
 def weight_gradient(x: Pairs, dy: Pairs, geometry: Geometry, weight: Array) -> Array:
-    """Return the gradient to weights like these from pairs of channels and of filters."""
+    """Return the gradient to weights like ``weight`` from pairs of channels and of filters."""
     filters, channels = len(weight), weight.shape[3]
     if geometry.pointwise:
         pixels = dy.size // dy.shape[3]
@@ -184,7 +184,7 @@ def _gradients(x, dy, sizes, offsets, dw, rows, gathered, columns, which, start,
 
 @jit
 def _interleave(lower, upper, alone, target):
-    """Write pairs of two rows of words; ``alone``: the upper ones are zeros."""
+    """Write pairs of two rows of words; if ``alone``, the upper ones are zeros."""
     if alone:
         for k in range(lower.size):
             target[k] = lower[k]

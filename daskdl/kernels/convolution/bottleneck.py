@@ -1,9 +1,9 @@
 """Inverted residuals in inference: expansion, depthwise convolution and projection row by row.
 
-The expanded image is several times as large as what comes in and goes out, and leaves the caches
-between two kernels. Here a tile of a few rows goes through all three convolutions before the next
-one begins, so that what was expanded stays in L2. Rows that the next tile sees too are kept. Each
-number is summed up as the kernels of the three convolutions do it, with their bits.
+The expanded image is several times as large as input and result, and leaves the caches between two
+kernels. Here a tile of a few rows goes through all three convolutions before the next one begins,
+so that the expanded tile stays in L2. Rows that the next tile sees, too, are kept. Sums have the
+order, and the bits, of the three convolutions' kernels.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Array = NDArray[np.floating]
 #: Least and greatest number that a result is limited to.
 Limits = tuple[float, float]
 
-#: Bytes of a tile between the convolutions, of a core's L2.
+#: Bytes of a tile between the convolutions, in a core's L2.
 ROOM = 384 << 10
-#: Bytes of an expanded batch that stay in L2 anyway.
+#: Bytes of an expanded batch that stays in L2 anyway.
 STAYS = 256 << 10
-#: Tiles of a thread from which on it does not matter much that another one has one more.
+#: Tiles of a thread below which it matters that another thread has one more.
 FEW = 4
-#: Bytes of weights up to which they are read for each tile.
+#: Most bytes of weights, which are read again for each tile.
 WEIGHTS = 512 << 10
 
 
 class Bottleneck(Prepared):
-    """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one.
+    """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one kernel.
 
-    The limits are of the results in between.
+    The limits are those of the intermediate results.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Bottleneck(Prepared):
         return len(x), *self.middle.geometry.size(*x.shape[1:3]), self.project.filters
 
     def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
-        """Return a function that computes and finishes y, bound to arrays and threads."""
+        """Return a function without arguments that computes and finishes ``y``."""
         geometry, channels = self.middle.geometry, self.middle.filters
         tile = _rows_of(geometry, x.shape, y.shape, channels, x.itemsize)
         tiles = -(-y.shape[1] // tile)
@@ -79,7 +79,7 @@ class Bottleneck(Prepared):
 def serves(
     expand: Convolution | None, middle: Convolution, project: Convolution, shape: tuple[int, ...]
 ) -> bool:
-    """Return whether a batch (N, H, W, in) is computed faster by a :class:`Bottleneck`."""
+    """Return whether a :class:`Bottleneck` computes a batch (N, H, W, in) faster."""
     pointwise_ones = [project] if expand is None else [expand, project]
     if middle.way != "depthwise" or any(c.way != "pointwise" for c in pointwise_ones):
         return False
@@ -95,7 +95,7 @@ def serves(
 def _rows_of(
     geometry: Geometry, shape: Sequence[int], results: Sequence[int], channels: int, itemsize: int
 ) -> int:
-    """Return of how many rows of results a tile is; 0 where not even one finds room."""
+    """Return the number of rows of results in a tile; 0 if not even one fits."""
     reach, step = geometry.reach[0], geometry.stride[0]
     above, below = shape[2] * channels * itemsize, results[2] * channels * itemsize
     # A tile takes above * ((rows - 1) * step + reach) + below * rows.
@@ -103,7 +103,7 @@ def _rows_of(
     if most < 1 or not results[1]:
         return 0
     tiles = -(-results[1] // most)
-    if shape[0] * tiles < FEW * threads():  # as many for each thread
+    if shape[0] * tiles < FEW * threads():  # equally many for each thread
         tiles = -(-shape[0] * tiles // threads()) * threads() // shape[0]
     return -(-results[1] // tiles)
 
@@ -127,7 +127,7 @@ def _tiles(
     workspace = room[which]
     middle_room = workspace[workspace.size - tile * columns * channels :]
     whole, places = np.array([step, across, 0, 0, 1, 1, tile, columns]), offsets.copy()
-    kept_from, kept_to = 0, 0  # rows of the image that lie in the room
+    kept_from, kept_to = 0, 0  # rows of the image in the room
     for index in range(start, stop):
         n, t = divmod(index, tiles)
         first, last = t * tile, min((t + 1) * tile, rows)
@@ -170,6 +170,6 @@ def _tiles(
 
 @jit
 def _move(room, source, count):
-    """Move numbers to the beginning of the room, which may overlap."""
+    """Move numbers to the beginning of the room; source and target may overlap."""
     for i in range(count):
         room[i] = room[source + i]

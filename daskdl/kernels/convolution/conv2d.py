@@ -1,4 +1,4 @@
-"""Convolution 2-D, channels last: each shape by the quickest of five ways, see :data:`WAYS`."""
+"""2-D convolution, channels last, by the fastest of five ways for each shape; see :data:`WAYS`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from daskdl.kernels.runtime.memory import empty
 Array = NDArray[np.floating]
 
 #: Shapes that each way serves: tests of geometry, input channels, filters, and columns of a row of
-#: results. :mod:`few_filters` makes neighbouring windows one, which another way then convolves.
+#: results. :mod:`few_filters` joins neighbouring windows, which another way then convolves.
 SERVES: dict[str, Callable[[Geometry, int, int, int], bool]] = {
     # 1x1 at stride 1 without padding: a matrix product over the pixels.
     "matmul": lambda g, channels, filters, columns: g.pointwise and g.groups == 1,
     # 3x3 and 5x5 at stride 1, at least 8 channels and filters.
     "winograd": lambda g, channels, filters, columns: g.by_winograd(min(channels, filters)),
-    # So few filters that most columns of a product would be idle, in one group.
+    # So few filters, in one group, that most columns of a product would be idle.
     "few_filters": lambda g, channels, filters, columns: (
         few_filters.together(g, filters, columns) > 1
     ),
@@ -33,10 +33,10 @@ SERVES: dict[str, Callable[[Geometry, int, int, int], bool]] = {
     # Any kernel, stride, dilation, padding and groups.
     "direct": lambda g, channels, filters, columns: True,
 }
-#: Ways of each pass in the order in which they are tried: the first that serves a shape has it.
+#: Ways of each pass, in order: the first that serves a shape computes it.
 WAYS = {
     "forward": ("winograd", "few_filters", "few_channels", "depthwise", "direct"),
-    "joined": ("few_channels", "direct"),  # windows that few_filters has made one
+    "joined": ("few_channels", "direct"),  # windows that few_filters has joined
     "input_gradient": ("winograd", "few_filters", "depthwise", "direct"),
     "weight_gradient": ("matmul", "winograd", "depthwise", "few_channels", "direct"),
 }
@@ -48,15 +48,14 @@ _MODULES: dict[str, Any] = {
 
 
 def way(task: str, geometry: Geometry, channels: int, filters: int, columns: int = 1) -> str:
-    """Return the name of the way that serves a shape in a pass, see :data:`WAYS`."""
+    """Return the name of the way that computes a shape in a pass, see :data:`WAYS`."""
     return next(name for name in WAYS[task] if SERVES[name](geometry, channels, filters, columns))
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = None) -> Array:
     """Convolve ``x`` (N, H, W, in) with ``weight`` (out, kh, kw, in / groups).
 
-    The result (N, rows, columns, out) is added to ``out``, in place, if that is given,
-    C-contiguous.
+    The result is (N, rows, columns, out). With ``out``, C-contiguous, it is added there, in place.
     """
     x, weight = _plain(x), _plain(weight)
     size = geometry.size(*x.shape[1:3])
@@ -73,7 +72,7 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
 
 
 def _forward_joined(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
-    """Write, or add, to y the results of neighbouring windows, convolved as one."""
+    """Write, or add, the results of joined neighbouring windows to y."""
     images, rows, columns, filters = y.shape
     n = few_filters.together(geometry, filters, columns)
     weight, geometry = few_filters.joined(weight, geometry, columns, n)
@@ -90,7 +89,7 @@ def _forward_joined(x: Array, weight: Array, geometry: Geometry, y: Array, add: 
 def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
     """Return ``forward`` with its weights transformed once, for a sequence of calls.
 
-    The function takes ``x`` and the array that the result is added to.
+    The returned function takes ``x`` and the array to which it adds the result.
     """
     if not _by_winograd(weight, geometry):
         return lambda x, out: forward(x, weight, geometry, out)
@@ -102,7 +101,7 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, wi
     """Return the gradient to x (N, height, width, in) from ``dy`` (N, rows, columns, out)."""
     dy, weight = _plain(dy), _plain(weight)
     turned, channels = geometry.adjoint, weight.shape[3] * geometry.groups
-    neighbours = width if geometry.stride == (1, 1) else 1  # of one row, that see alike
+    neighbours = width if geometry.stride == (1, 1) else 1  # in a row, with equal windows
     chosen = way("input_gradient", turned, len(weight), channels, neighbours)
     if chosen == "winograd":
         adjoint = winograd.Weights(weight, True)
@@ -115,7 +114,7 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, wi
 
 
 def prepared_adjoint(weight: Array, geometry: Geometry) -> Callable[[Array], Array]:
-    """Return ``input_gradient`` of a size-keeping convolution, its weights transformed once."""
+    """Return ``input_gradient`` of a convolution that keeps size, its weights transformed once."""
     if not _by_winograd(weight, geometry):
         return lambda dy: input_gradient(dy, weight, geometry, *dy.shape[1:3])
     u = winograd.transform(winograd.Weights(_plain(weight), True))
@@ -137,9 +136,9 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    """Return the array, or a copy where it is not one that kernels are compiled for.
+    """Return the array, or a copy if kernels are not compiled for its kind.
 
-    numba would compile everything again for read-only arrays, as they come from files.
+    numba would compile everything again for read-only arrays, such as those from files.
     """
     return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
 

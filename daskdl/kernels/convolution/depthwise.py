@@ -1,4 +1,4 @@
-"""Depthwise convolution: each channel by itself, so that vectors of channels are all there is."""
+"""Depthwise convolution: each channel alone, so that products are of vectors of channels."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
 
-#: Vectors of channels whose sums stay in registers together, for so many results side by side.
+#: Vectors of channels, and neighbouring results, whose sums stay in registers together.
 VECTORS, WIDE = 4, 3
-#: Channels of such vectors.
+#: Channels of these vectors.
 UNIT = VECTORS * LANES
-#: Pixels, or one row if it has more, that the gradient to the weights sums up for tap after tap.
+#: Pixels, or one row if it has more, that the gradient to the weights sums for all taps in turn.
 PIXELS = 128
 
 
@@ -43,7 +43,7 @@ def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: 
 def work_of(
     x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return a function that does as :func:`forward_packed` at each call; y is not empty."""
+    """Return a function that does :func:`forward_packed` at each call; y is not empty."""
     return _work(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
 
 
@@ -89,13 +89,13 @@ def _work(x, offsets, steps, weight, y, grid, add, ends):
 
 
 def _sum_of_products(wide: int, finishes: bool = False) -> Any:
-    """Return a function of numba that sums products of two vectors of channels.
+    """Return a numba function that sums products of two vectors of channels.
 
-    Its arguments: an array of the dtype; the address of a table of pairs of addresses, int64; how
-    many pairs; channels; the address of the result; whether to add to it; and, for ``wide`` results
-    side by side, the bytes from one's first vectors to the next one's and from one result to the
-    next. The second vectors are the same for all of them. One that ``finishes`` takes the bias'
-    address and both limits besides.
+    Arguments are an array of the dtype; the address of a table of pairs of addresses, int64; the
+    number of pairs; channels; the address of the result; whether to add to it; and, for ``wide``
+    adjacent results, the bytes from one's first vectors to the next one's and from one result to
+    the next. They share the second vectors. One that ``finishes`` also takes the bias' address and
+    both limits.
     """
 
     def typed(like):
@@ -148,7 +148,7 @@ _products_and_end, _wide_products_and_end = (_sum_of_products(n, True) for n in 
 
 
 def _last_vector(builder, offset, end, size):
-    """Generate where the last channels' vector begins: before them, over some that are done."""
+    """Generate where the last channels' vector begins: earlier, over channels that are done."""
     width = whole(LANES * size)
     some = builder.icmp_signed("<", offset, end)
     some = builder.and_(some, builder.icmp_signed(">=", end, width))
@@ -158,7 +158,7 @@ def _last_vector(builder, offset, end, size):
 def _channels(
     builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add, ends
 ):
-    """Generate the loop over blocks of ``lanes * vectors`` channels while there are so many."""
+    """Generate the loop over whole blocks of ``lanes * vectors`` channels."""
     kind = ir.VectorType(number, lanes) if lanes > 1 else number
     nothing = ir.Constant(kind, [0.0] * lanes if lanes > 1 else 0.0)
     width, step = lanes * size, whole(lanes * vectors * size)
@@ -217,7 +217,7 @@ def _channels(
 
 
 def _ended(builder, total, ends, offset, behind, size):
-    """Generate a total of some channels with its bias, within limits; NaN stays."""
+    """Generate a total of some channels plus its bias, within limits; NaN stays."""
     bias, *limits = ends
     place = builder.gep(builder.inttoptr(bias, BYTE), [offset])
     value = builder.fadd(total, load(builder, place, behind, total.type, size))
@@ -278,16 +278,16 @@ def _sums(x, offsets, weight, y, plan, zeros, add, ends, which, start, stop):
 
 @jit
 def _inside(low, high, step, width, columns):
-    """Return the first window, and the one behind the last, whose columns low to high exist."""
+    """Return start and stop of the windows whose columns low to high exist."""
     first = min(columns, max(0, -(low // step)))
     return first, min(columns, max(first, (width - 1 - high) // step + 1))
 
 
 @jit
 def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries, count):
-    """List, behind ``count`` pairs, a tap's pixels and the gradients of the windows that it is of.
+    """List, after ``count`` pairs, pairs of a tap's pixels and their windows' gradients.
 
-    Of the columns ``begin`` to ``end`` of the rows ``first`` to ``last`` of dy.
+    The windows are the columns ``begin`` to ``end`` of the rows ``first`` to ``last`` of dy.
     """
     height, width, channels = x.shape[1:]
     rows, columns = dy.shape[1:3]
@@ -321,7 +321,7 @@ def _gradients(x, offsets, plan, dy, dw, which, start, stop):
 def _gradient(x, offsets, plan, dy, dw, channel, channels):
     """Compute ``dw`` (taps, C) from a channel on, some rows of images at a time.
 
-    Taps side by side share what they read of dy, where all of them see the image.
+    Neighbouring taps share their loads of dy where all of them see the image.
     """
     rows, (width, columns) = len(dy) * dy.shape[1], (x.shape[2], dy.shape[2])
     step, kernel_columns, dilation = plan[1:]

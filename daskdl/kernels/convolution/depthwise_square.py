@@ -1,7 +1,7 @@
 """Gradients to the weights of depthwise 3x3 convolutions: a row's nine sums stay in registers.
 
-Window after window, three numbers of the image come in and three go; tap after tap, as for other
-shapes, nine would be read.
+From one window to the next, three numbers of the image are loaded; a loop over taps, as for other
+shapes, would load nine.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ WIDEST = 16
 
 @jit
 def serves(offsets, plan, channels):
-    """Return whether taps are 3x3 side by side, with stride 1, of whole vectors of channels.
+    """Return whether taps are 3x3 without dilation, stride is 1, and channels are whole vectors.
 
-    Vectors are those of any processor, for the same way everywhere. ``plan``: strides, columns of
-    the kernel, dilation of columns.
+    Vectors are the widest of any processor, so that the choice is the same everywhere. ``plan`` has
+    strides, columns of the kernel, and dilation of columns.
     """
     square = offsets.shape[0] == 9 and offsets[8, 0] - offsets[0, 0] == 2 and plan[2] == 3
     return square and plan[0] == plan[1] == plan[3] == 1 and channels % WIDEST == 0
@@ -32,15 +32,15 @@ def serves(offsets, plan, channels):
 
 @intrinsic
 def _products(context, like, table, count, channels, near, far, gradients, target, step):
-    """Add to 3x3 sums the products of gradients and what is below them, of neighbours in a row.
+    """Add to 3x3 sums the products of a row's gradients and the pixels of their windows.
 
-    What was read of the image for one window is in registers for the next: of twelve numbers of
-    nine products four are read.
+    Pixels of one window stay in registers for the next: nine products load only four numbers, three
+    of the image and a gradient.
 
-    Arguments: an array of the dtype; the address of a table of the addresses, int64, of three rows'
-    first pixel; how many gradients; channels, a multiple of ``LANES``; the bytes of a pixel of
-    those rows, and of the gradients; their address; that of the sums, and bytes from one tap's to
-    the next one's.
+    Arguments are an array of the dtype; the address of a table of the addresses, int64, of three
+    rows' first pixels; the number of gradients; channels, a multiple of ``LANES``; the bytes of a
+    pixel of those rows, and of the gradients; the gradients' address; the sums' address, and bytes
+    from tap to tap.
     """
     signature = types.void(like, *[types.intp] * 8)
 
@@ -109,9 +109,9 @@ def _products(context, like, table, count, channels, near, far, gradients, targe
 
 @jit
 def weight_sums(x, offsets, dy, dw, channel, channels):
-    """Add to ``dw`` (9, C) the sums of the channels from one on, all rows one after the other.
+    """Add the sums of ``channels`` channels from ``channel`` on to ``dw`` (9, C), row by row.
 
-    Three rows of the image are at hand at a time, with zeros around them.
+    A buffer holds three rows of the image at a time, with zeros around them.
     """
     (height, width), (rows, columns), size = x.shape[1:3], dy.shape[1:3], x.itemsize
     pixel, wide = x.shape[3] * size, channels * size

@@ -1,9 +1,9 @@
-"""Convolution of any kernel, stride, dilation and groups as products over pixels where they lie.
+"""Convolution of any kernel, stride, dilation and groups as products over pixels in place.
 
 There is no im2col matrix: the rows of a product are pixels, found through a table of addresses (M.
-Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129), and a pixel outside the image is the
-address of zeros. The gradient to the input is the same sum over another table, one for each place
-that a pixel can have between two strides, so that no two threads ever add to the same number.
+Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129); a pixel outside the image is the
+address of zeros. The gradient to the input is the same sum over other tables, one for each place
+of a pixel between two strides, so that no two threads ever add to the same number.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
-#: Groups of ``ROWS`` pixels that are handled together: so often a panel's part is used from L1.
+#: Groups of ``ROWS`` pixels that are computed together: each uses a panel's part from L1.
 GROUPS = 16
-#: Pixels that the gradient to the weights sums up at a time; their 16 columns fill a third of L1.
+#: Pixels that the gradient to the weights sums together; their 16 columns fill a third of L1.
 PIXELS = 192
 #: Name of the scratch memory for weights that are packed in each call.
 KEPT = "panels"
-#: Bytes of the results' gradients at these pixels, at most.
+#: Most bytes of the results' gradients at these pixels.
 BLOCK = 256 << 10
 
 
@@ -55,7 +55,7 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
 
 
 def by_group(weight: Array, geometry: Geometry, name: str = "") -> Iterator[Array]:
-    """Yield the packed weights of each group; with a name in memory that the next one takes."""
+    """Yield the packed weights of each group; with a name, the next group reuses the memory."""
     flat, order = _flat(weight), np.arange(weight.shape[1] * weight.shape[2])
     filters = len(weight) // geometry.groups
     return (
@@ -67,7 +67,7 @@ def by_group(weight: Array, geometry: Geometry, name: str = "") -> Iterator[Arra
 def forward_packed(
     x: Any, groups: Sequence[Any], geometry: Geometry, y: Array, ends: Finish
 ) -> None:
-    """Write the convolution with weights that :func:`by_group` has packed to y, and finish it."""
+    """Write the convolution with weights from :func:`by_group` to y, and finish it."""
     _forward(x, groups, geometry, y.shape[3], y, False, ends)
 
 
@@ -105,12 +105,12 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     depth = dw[0].size // len(offsets)
     flat = dw.reshape(len(dw), -1)
     panels = -(-flat.shape[1] // COLUMNS)
-    # So many pixels that their gradients stay in L2 from one panel to the next.
+    # Pixels whose gradients stay in L2 from one panel to the next.
     block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
 
     n = threads()
     columns = scratch("columns", (n, PIXELS + 1, COLUMNS), x.dtype)
-    # A panel more keeps pixels off the places where caches repeat.
+    # An extra panel keeps pixels out of the same sets of a cache.
     rows = scratch("rows", (n, block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
     if dy.size:
         sizes = geometry.groups, depth, *geometry.stride, filters
@@ -159,7 +159,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
     panel_bytes = panels.shape[1] * panels.shape[2] * COLUMNS * size
     from_x, to_y = address(x) + first_channel * size, address(y) + first_filter * size
     nothing, from_panels = address(zeros), address(panels)
-    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    # Views count references, which slows a product down: so flat indices and addresses only.
     at_table, at_targets = address(table), address(targets)
     entries, places = table.reshape(-1), targets.reshape(-1)
     one, other = segments * SEGMENT, GROUPS * ROWS  # from group to group; to the spare targets
@@ -172,10 +172,10 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
         places[other + r] = address(spare) + r * COLUMNS * size
     n, rest = divmod(start, grid_rows * grid_columns)
     t, u = divmod(rest, grid_columns)
-    # Blocks of about one length: a short last one would read all panels for a few pixels.
+    # Blocks of about equal length: a short last one would read all panels for a few pixels.
     blocks = max(1, -(-(stop - start) // (GROUPS * ROWS)))
     block = -(-(stop - start) // (blocks * ROWS)) * ROWS
-    # Where rows lie one after the other: from those of a block to those of the next.
+    # If rows are contiguous, ``ahead`` leads from those of a block to those of the next.
     close = (offsets.shape[0] == 1) & (step_down == 1) & (step_across == 1)
     ahead = block * channels * size
     for first in range(start, stop, block):
@@ -183,7 +183,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
         groups = -(-count // ROWS)
         for r in range(groups * ROWS):
             entry = r // ROWS * one + r % ROWS
-            if r >= count:  # the last one again
+            if r >= count:  # repeat the last one
                 places[r], places[other + r] = places[r - 1], places[other + r - 1]
                 for s in range(segments):
                     entries[entry + s * SEGMENT] = entries[entry + s * SEGMENT - 1]
@@ -227,7 +227,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
                         multiply(
                             x, entry, number, size, panel, COLUMNS * size, to, offset, more
                         )  # fmt: skip
-                    # Of what is next a share with each product: it comes while that computes.
+                    # Prefetch a share of the next rows with each product.
                     if close and (s + 1 < segments or first + block < stop):
                         for i in range(j, ROWS, panels.shape[0]):
                             last = s + 1 == segments
@@ -244,7 +244,7 @@ def _multiply_and_end(
     x, entry, segments, size, panel, line, to, offset, more, source, source_offset, y,
     first_filter, ends, left,
 ):  # fmt: skip
-    """Do the last product of a block, and finish it; a panel may have few columns left."""
+    """Compute the last product of a block, and finish it; a last panel may be narrow."""
     bias, residual = address(ends[0]) + first_filter * size + offset, address(ends[1]) - address(y)
     low, high = ends[2][0], ends[2][1]
     if left >= COLUMNS:
@@ -266,7 +266,7 @@ def _multiply_and_end(
 
 @jit
 def _move(spare, count, width, y, behind, targets, add):
-    """Take the last, narrow panel's results, which a whole product could not write, to ``y``."""
+    """Copy, or add, a narrow panel's results, which a whole product cannot write, to ``y``."""
     flat = y.reshape(-1)
     for r in range(count):
         start = (targets[r] - address(y)) // y.itemsize + behind
@@ -340,10 +340,10 @@ def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):
 
 @jit
 def _columns(x, first_channel, depth, offsets, places, count, begin, end, columns):
-    """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places.
+    """Gather the numbers of columns ``begin`` to ``end`` of (taps * depth) at some places.
 
-    ``places`` (3, PIXELS) are bytes from the first pixel of ``x``, rows and columns. All is copied
-    by ``COLUMNS`` numbers: what that writes too many is next to be overwritten.
+    ``places`` (3, PIXELS) are bytes from the first pixel of ``x``, rows and columns. Each copy has
+    ``COLUMNS`` numbers; the next copy overwrites superfluous ones.
     """
     height, width, channels = x.shape[1:]
     size = x.itemsize
@@ -351,7 +351,7 @@ def _columns(x, first_channel, depth, offsets, places, count, begin, end, column
     zeros, flat = np.zeros(COLUMNS, x.dtype), x.reshape(-1)
     nothing, to = address(zeros), address(columns)
     first_tap, taps = begin // depth, (end - 1) // depth - begin // depth + 1
-    runs = np.empty((4, COLUMNS), np.int64)  # of each tap: rows and columns off, source, target
+    runs = np.empty((4, COLUMNS), np.int64)  # each tap's row and column offsets, source, target
     for r in range(taps):
         tap = first_tap + r
         down, across = offsets[tap, 0], offsets[tap, 1]

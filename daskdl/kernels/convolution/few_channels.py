@@ -1,9 +1,9 @@
 """Convolution of images of few channels, such as a network's first layer: by rows of windows.
 
-With three channels a tap is too short a sum to begin one for it, but a row of a window, which lies
-together in a padded image, is not. In the gradient to the weights, the numbers of windows are the
-rows of a product and filters its panels, both read where they lie. Where filters fill no panels, it
-is the other way round, with a few windows at a time copied to where they stay in L2.
+With three channels a tap is too short for a sum of its own, but a row of a window, contiguous in a
+padded image, is not. In the gradient to the weights, the numbers of windows are the rows of a
+product and filters its panels, both read in place. If filters do not fill panels, windows are the
+panels: a few at a time are copied to memory that stays in L2.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
-#: Channels below which this serves, if windows have at most so many numbers.
+#: Channels below which this serves, and the most numbers of a window.
 FEW, LONG = 16, 800
-#: Windows that are done together.
+#: Windows that are computed together.
 WINDOWS = 16 * ROWS
-#: Windows that are copied at a time, to be multiplied in tall blocks.
+#: Windows that are copied together, to be multiplied in tall blocks.
 TALL_WINDOWS = 8 * TALL
-#: Windows that are summed up at a time: their gradients to a panel of filters fill a part of L1.
+#: Windows that are summed together: their gradients to a panel of filters fit a part of L1.
 TOGETHER = 192
-#: Parts in which gradients to the weights are summed, whatever the threads: for the same bits.
+#: Parts of the sums for gradients to the weights, for the same bits with any number of threads.
 PARTS = 8
 
 
 def serves(geometry: Geometry, channels: int) -> bool:
-    """Whether a convolution of so many channels in all groups is done here."""
+    """Return whether this module convolves images of ``channels`` channels in all groups."""
     kh, kw = geometry.kernel
     plain = geometry.groups == 1 and geometry.dilation[1] == 1 and kw > 1
     return plain and channels < FEW and kh * kw * channels <= LONG
@@ -72,8 +72,8 @@ def panels_of(weight: Array) -> Array:
 def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
     """Write the convolution with weights of :func:`panels_of` to y, and finish it.
 
-    Windows are copied and multiplied in tall blocks if their sums are made in one go; for a single
-    panel copying takes as long as it saves. ``x`` may lie in any order.
+    Windows are copied and multiplied in tall blocks if each sum is computed in one go; for a single
+    panel copying takes as long as it saves. ``x`` may have any memory order.
     """
     if panels.shape[1] > DEPTH or y.shape[3] == COLUMNS:
         _run(x, panels, geometry, y, False, ends)
@@ -111,20 +111,20 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     if dy.size:
         windows = scratch("windows", (threads(), WINDOWS, _width(depth)), x.dtype)
         over_range(_gradients, PARTS, least, image, plan, gradients, sums, windows, bounds)
-    # Behind a window's numbers anything may stand, and its sums.
+    # The numbers after a window's, and their sums, are arbitrary.
     return sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
 
 
 def _width(depth: int) -> int:
-    """Return the numbers from a window to the next: an odd number of panels, the last one spare."""
+    """Return the numbers from window to window: an odd number of panels, the last one spare."""
     return (-(-depth // COLUMNS) + 1 | 1) * COLUMNS
 
 
 def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array, NDArray[np.int64]]:
-    """Return the padded images, flat with a panel behind, and where windows lie in them.
+    """Return the padded images, flat with a spare panel at the end, and the windows' places.
 
-    That is: rows and columns of windows; numbers from image to image, from window to window (down
-    and across) and from one of a window's rows to the next; rows of a window and their numbers.
+    These are: rows and columns of windows; steps in numbers from image to image, from window to
+    window (down and across) and between a window's rows; a window's rows, and numbers of a row.
     """
     n, height, width, channels = x.shape
     top, bottom, left, right = geometry.pad
@@ -137,7 +137,7 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
         inside[:, top : top + height, left : left + width] = x
     else:
         planes = x.transpose(0, 3, 1, 2)
-        if planes.flags.carray:  # numba then knows that neighbours lie side by side
+        if planes.flags.carray:  # then numba knows that rows are contiguous
             least = grain.least(grain.STREAM, line)
             over_range(_pad, n * shape[1], least, planes, inside, top, left)
         else:
@@ -190,7 +190,7 @@ def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
 
 @jit
 def _gather(image, plan, first, count, windows):
-    """Copy the windows from ``first`` on, by ``COLUMNS`` numbers: the rest is overwritten next."""
+    """Copy windows from ``first`` on, by ``COLUMNS`` numbers; the next copy overwrites the rest."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size = image.itemsize
     n, rest = divmod(first, rows * columns)
@@ -211,7 +211,7 @@ def _gather(image, plan, first, count, windows):
 
 @jit
 def _forward(image, plan, panels, y, add, ends, which, start, stop):
-    """Write, or add, the products of windows ``start`` to ``stop``, each row of them a segment."""
+    """Write, or add, the products of windows ``start`` to ``stop``; their rows are segments."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size, width = image.itemsize, y.shape[1]
     groups, row, line_of_b = WINDOWS // ROWS, SEGMENT * kernel_rows, COLUMNS * image.itemsize
@@ -232,7 +232,7 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
             begin = i // ROWS * row + i % ROWS
             for r in range(kernel_rows):
                 table[begin + r * SEGMENT] = source + r * line * size
-            last = min(i, count - 1)  # behind the last window it comes again
+            last = min(i, count - 1)  # after the last window, repeat it
             places[i] = address(y) + (first + last) * width * size
             places[WINDOWS + i] = address(spare) + last * line_of_b
             if i < count - 1:
@@ -329,7 +329,7 @@ def _gradients_by_filters(image, plan, dy, sums, bounds, which, start, stop):
 def _gradient_by_filters(image, plan, dy, dw, start, stop):
     """Add to dw (numbers of a window, filters) the gradients of the windows ``start`` to ``stop``.
 
-    Windows of one row of an image are one segment: from each to the next it is as far.
+    Windows of one row of an image are one segment, since they are equally spaced.
     """
     rows, columns, whole, down, across, line, _, run = plan
     (depth, filters), size = dw.shape, dy.itemsize

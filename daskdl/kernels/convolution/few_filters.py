@@ -1,10 +1,9 @@
-"""Convolution with few filters: neighbouring windows are made one of more filters.
+"""Convolution with few filters: neighbouring windows are joined to one with more filters.
 
-A product computes a whole panel of columns however few filters there are. Results of neighbouring
-windows lie together, as if they were channels of one, and what such windows see overlaps: ten of
-3x3 with 3 filters each are one of 3x12 with 30 filters, which takes 36 panels' products and not 90.
-Where a window does not see what its neighbour sees its weights are zeros; so what is not finite
-reaches neighbours, as it does in Winograd's tiles.
+A product computes a whole panel of columns even for few filters. Results of neighbouring windows
+are adjacent, as if they were channels of one, and the windows overlap: ten of 3x3 with 3 filters
+each are one of 3x12 with 30 filters, which takes the products of 36 panels instead of 90. Pixels
+outside a window get weights of zero, so NaN and infinity reach neighbours, as in Winograd's tiles.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ Array = NDArray[np.floating]
 
 #: Largest share of the separate windows' products for which joining them pays.
 LEFT = 0.8
-#: Cost of copying results out, where windows do not come out even, as a share of the products.
+#: Cost of copying results if joined windows do not fit the columns, as a share of the products.
 COPIED = 0.1
-#: Columns of a result from which on their number has no say: tiles of a scene add up as the whole.
+#: Columns from which their number does not matter: a scene's tiles then sum in the scene's order.
 WIDE = 2 * WIDEST_COLUMNS
 
 
 @lru_cache(256)
 def together(geometry: Geometry, filters: int, columns: int) -> int:
-    """Return how many neighbours in a row of so many results are best computed as one."""
+    """Return the best number of neighbours to join in a row of ``columns`` results."""
     if geometry.groups > 1 or geometry.dilation[1] > 1 or min(geometry.pad) < 0:
         return 1
 
     if columns >= WIDE:
         columns = WIDE
-        # Powers of two, so that tiles of a network with strides need not start far apart.
+        # Powers of two, so that tiles of a network with strides need not begin far apart.
         numbers = [2**i for i in range(WIDEST_COLUMNS.bit_length())]
     else:
         numbers = list(range(1, min(WIDEST_COLUMNS, columns) + 1))
@@ -50,10 +49,9 @@ def together(geometry: Geometry, filters: int, columns: int) -> int:
 
 
 def joined(weight: Array, geometry: Geometry, columns: int, n: int) -> tuple[Array, Geometry]:
-    """Return the weights (n * out, kh, more, in) and the geometry of ``n`` neighbours as one.
+    """Return the weights (n * out, kh, more, in) and the geometry of ``n`` joined neighbours.
 
-    Where n does not divide the result's columns there will be a last window for what is left of
-    them.
+    If n does not divide the result's columns, padding adds a last window for the rest of them.
     """
     filters, rows, width, channels = weight.shape
     wide = np.zeros((n, filters, rows, _width(geometry, n), channels), weight.dtype)

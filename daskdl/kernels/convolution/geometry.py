@@ -1,4 +1,4 @@
-"""Geometry: where the windows of a convolution lie on an image."""
+"""Geometry: the places of a convolution's windows on an image."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Indices = NDArray[np.int64]
 
 
 class Geometry(NamedTuple):
-    """Places of the windows of a convolution: (rows, columns) of each."""
+    """Places of the windows of a convolution; pairs are (rows, columns)."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     #: Zeros (above, below, left, right).
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)
-    #: Input channels and filters are cut into so many groups that know nothing of each other.
+    #: Number of independent groups of input channels and filters.
     groups: int = 1
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Return the (rows, columns) that a window spans."""
+        """The (rows, columns) that a window spans."""
         return (
             (self.kernel[0] - 1) * self.dilation[0] + 1,
             (self.kernel[1] - 1) * self.dilation[1] + 1,
@@ -45,9 +45,9 @@ class Geometry(NamedTuple):
 
     @property
     def adjoint(self) -> Geometry:
-        """Return the geometry of the gradient to the input, as windows on that to the result.
+        """The geometry of the gradient to the input, as windows on the gradient to the result.
 
-        Of a convolution at stride 1, whose windows' taps are then those from the last to the first.
+        The convolution has stride 1; the adjoint's taps are its taps in reverse order.
         """
         (down, across), (top, bottom, left, right) = self.reach, self.pad
         pad = down - 1 - top, down - 1 - bottom, across - 1 - left, across - 1 - right
@@ -63,26 +63,26 @@ class Geometry(NamedTuple):
         )
 
     def offsets(self) -> Indices:
-        """Return the place of each tap, (taps, 2): rows and columns off the window's place."""
+        """Return the place of each tap, (taps, 2): rows and columns from the window's place."""
         return _offsets(self)
 
     def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
         """Return the sums over windows that make up an image's gradient, by place between strides.
 
-        Of each: the taps, as indices, that reach the places of its grid; the offsets (taps, 2) of
-        the windows that they belong to; and the grid: first row and column, steps between rows and
-        columns, and how many of both. No number of the image is in two grids.
+        Each sum has the indices of the taps that reach the places of its grid; the offsets
+        (taps, 2) of their windows; and the grid: first row and column, steps between rows and
+        columns, and the numbers of both. No number of the image is in two grids.
         """
         return _phases(self, height, width)
 
 
-# Small convolutions would wait for these longer than for their products. Nobody may write to them.
+# Cached, since these take longer than a small convolution's products. Do not write to the results.
 
 
 @lru_cache(256)
 def _offsets(geometry: Geometry) -> Indices:
     taps = np.indices(geometry.kernel).reshape(2, -1).T
-    # In rows, as those of phases are: kernels are compiled for one layout.
+    # C-contiguous, as those of phases are: kernels are compiled for one layout.
     return np.ascontiguousarray(taps * geometry.dilation - (geometry.pad[0], geometry.pad[2]))
 
 

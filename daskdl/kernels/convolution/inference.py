@@ -1,8 +1,7 @@
-"""Convolution in inference: weights put in order once, and results finished where they are summed.
+"""Convolution in inference: weights are packed once, and results finished with their sums.
 
-The way of a shape is that of :mod:`daskdl.kernels.convolution.conv2d`, but for one thing: how
-numbers are added up never depends on how many images there are, so that an image's result has the
-same bits in any batch.
+A shape's way is that of :mod:`daskdl.kernels.convolution.conv2d`, but the order of sums never
+depends on the number of images: an image's result has the same bits in any batch.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ Array = NDArray[np.floating]
 
 
 class Convolution(Prepared):
-    """A convolution by weights (out, kh, kw, in / groups) that do not change any more.
+    """A convolution with fixed weights (out, kh, kw, in / groups).
 
-    Where there are few filters the way depends on the ``columns`` of a row of results.
+    With few filters the way depends on the ``columns`` of a row of results.
     """
 
     def __init__(self, weight: Array, bias: Array | None, geometry: Geometry, columns: int) -> None:
@@ -59,7 +58,7 @@ class Convolution(Prepared):
         if bias is not None:
             self.bias[: len(weight)] = np.tile(bias, self.together)
         self.packed = self._packed(weight)
-        #: Whether images may lie in any order.
+        #: Whether images may have any memory order.
         self.any_order = self.way == "few_channels"
 
     def _packed(self, weight: Array) -> Any:
@@ -84,7 +83,7 @@ class Convolution(Prepared):
         return len(x), *self.geometry.size(*x.shape[1:3]), self.filters
 
     def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
-        """Return a function that computes and finishes y, bound to arrays and threads."""
+        """Return a function without arguments that computes and finishes ``y``."""
         if self.together > 1:
             return partial(self._joined, x, y, ends)
         if self.way == "pointwise":
@@ -113,7 +112,7 @@ class Convolution(Prepared):
             direct.forward_packed(x, self.packed, within, y, ends)
 
     def _joined(self, x: Array, y: Array, ends: Finish) -> None:
-        """Convolve neighbouring windows as one, and write their results side by side."""
+        """Convolve joined neighbouring windows, and write their results side by side."""
         images, rows, columns, filters = y.shape
         windows = -(-columns // self.together)
         wide = images, rows, windows, self.together * filters
@@ -129,10 +128,10 @@ class Convolution(Prepared):
 
 
 class JoinedConvolution:
-    """A pointwise convolution of what several arrays have side by side, normed and limited.
+    """A pointwise convolution of several arrays' joined channels, normed and limited.
 
     The convolution's way is "pointwise"; scale and shift (channels,) are the norm's, the limits
-    those of what is convolved.
+    those of the normed channels.
     """
 
     def __init__(
@@ -163,9 +162,9 @@ class JoinedConvolution:
     def work_of(
         self, y: Array, residual: Array | None, low: float, high: float, *parts: Array
     ) -> Callable[[], object]:
-        """Return a function that computes a call into y, bound to its arrays and threads.
+        """Return a function without arguments that writes a call's result to ``y``.
 
-        ``y`` is C-contiguous and not empty.
+        It is bound to its arrays and threads. ``y`` is C-contiguous and not empty.
         """
         results = y.reshape(-1, y.shape[3])
         ends = ends_of(y, self.convolution.bias, residual, low, high)

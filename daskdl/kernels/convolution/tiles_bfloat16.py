@@ -1,9 +1,9 @@
-"""Convolution in bfloat16 in inference: pixels are rounded by tiles, right before they multiply.
+"""Convolution in bfloat16 in inference: pixels are rounded by tiles, right before their products.
 
-A window's numbers are gathered side by side, rounded, for as many windows as stay in L2; the tall
-blocks of :mod:`daskdl.kernels.products.pointwise` then multiply them. So an image is read once, and
-its rounded numbers never leave the caches. Sums are made in the order of
-:mod:`daskdl.kernels.convolution.direct`, so that they have the same bits.
+The rounded numbers of windows are gathered into rows, as many as stay in L2; the tall blocks of
+:mod:`daskdl.kernels.products.pointwise` then multiply them. So an image is read once, and its
+rounded numbers never leave the caches. Sums have the order of
+:mod:`daskdl.kernels.convolution.direct`, and so the same bits.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that convolves x (N, H, W, in) to y, both C-contiguous, at each call.
 
-    The panels (panels, taps, in / 2, COLUMNS) are of
+    The panels (panels, taps, in / 2, COLUMNS) come from
     :func:`daskdl.kernels.convolution.bfloat16.panels_of`; there are no groups.
     """
     taps, pairs = panels.shape[1:3]
     depth, rows = taps * pairs, y.size // y.shape[3]
-    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    # An odd number of cache lines from row to row puts rows in different sets of L1.
     stride = (-(-depth // LINE) | 1) * LINE
     flat = panels.reshape(len(panels), depth, COLUMNS)
     windows = x, geometry.offsets(), np.array([*geometry.stride, pairs, geometry.pointwise])
@@ -62,7 +62,7 @@ def _by_panels(
     windows: tuple[Any, ...], size: tuple[int, int], rounded: Pairs, panels: Pairs,
     y: Array, ends: Finish,
 ) -> None:  # fmt: skip
-    """Round few rows at once, and share out the weights, which are then read once."""
+    """Round a few rows at once, and share the weights, which are then read once."""
     least = least_of(4 * rounded.shape[1])
     over_range(_round, len(rounded), least, *windows, *size, rounded)
     least = least_of(4 * rounded.size * COLUMNS)

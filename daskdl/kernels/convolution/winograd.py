@@ -1,8 +1,8 @@
 """Stride-1 convolution by Winograd's minimal filtering, 3x3 and 5x5, in all three passes.
 
-F(4x4, 3x3) on tiles of 6x6 and F(4x4, 5x5) on tiles of 8x8: 4 and 6.25 times fewer products than
-the plain sum. Every tile is taken to its values at 36 or 64 points; at each point a matrix product
-over the channels does the work; and the sums are taken back.
+F(4x4, 3x3) on tiles of 6x6 and F(4x4, 5x5) on tiles of 8x8 need 4 and 6.25 times fewer products
+than the plain sum. Every tile is transformed to its values at 36 or 64 points; a matrix product
+over the channels follows at each point; then the sums are transformed back.
 
 A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv 1509.09308.
 """
@@ -25,39 +25,39 @@ from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
-#: Outputs of a tile's side, for either kernel.
+#: Outputs along a tile's side, for either kernel.
 M = 4
-#: Bytes of the transformed tiles, in and out, that one thread handles at a time.
+#: Bytes of a block of transformed tiles, in and out, of one thread.
 BLOCK = 1 << 20
-#: Bytes of transformed tiles up to which threads share filters, not tiles.
+#: Most bytes of transformed tiles for which threads share filters instead of tiles.
 FEW = 8 << 20
-#: Bytes of transformed tiles that the gradient to the weights sums up at a time.
+#: Bytes of transformed tiles that the gradient to the weights sums in a block.
 SUMMED = 1 << 20
-#: Tiles that it sums up at a time at least: their sums are read and written again for each block.
+#: Least tiles of such a block: sums are read and written again for each block.
 LEAST_TILES = 128
-#: Channels up to which those of a tile lie together where gradients to the weights are summed up.
+#: Most channels of a tile that stay together in sums for gradients to the weights.
 WIDE = 64
-#: Panels of filters that are transformed together: their weights lie together, and all channels of
-#: a few make longer sums than a few of many.
+#: Panels of filters that are transformed together: their weights are adjacent, and all channels of
+#: a few filters make longer sums than a few channels of many.
 TOGETHER = 64 // COLUMNS
-#: Bytes of transformed filters that are used up at a time: about L2.
+#: Bytes of transformed filters that are used together: about L2.
 PANELS = 600 << 10
 
 
 class Weights(NamedTuple):
-    """Weights (out, k, k, in) of a convolution, or of its adjoint, that are not transformed yet."""
+    """Weights (out, k, k, in) of a convolution, or of its adjoint, before their transform."""
 
     weight: Array
     adjoint: bool
 
     @property
     def kernel(self) -> int:
-        """Return the kernel's side."""
+        """The kernel's side."""
         return self.weight.shape[1]
 
     @property
     def channels(self) -> tuple[int, int]:
-        """Return the channels that come in and go out."""
+        """The numbers of channels of input and result."""
         filters, channels = self.weight.shape[0], self.weight.shape[3]
         return (filters, channels) if self.adjoint else (channels, filters)
 
@@ -71,7 +71,7 @@ class Transformed(NamedTuple):
 
 
 def transform(weights: Weights, name: str = "") -> Transformed:
-    """Take weights to their points, into new memory or, with a name, into kept memory."""
+    """Transform weights, into new memory or, with a name, into memory that is reused."""
     (channels, filters), side = weights.channels, weights.kernel + M - 1
     shape = (-(-filters // COLUMNS), side * side, channels + 1, COLUMNS)
     dtype = weights.weight.dtype
@@ -94,7 +94,7 @@ def _transform(flat, taps, adjoint, packed, kernel, channels, panels, which, sta
 
 
 def _in_order(weights: Weights) -> tuple[Array, NDArray[np.int64]]:
-    """Return the weights (out, taps, in) and the order of taps; an adjoint's is turned round."""
+    """Return the weights (out, taps, in) and the order of taps; reversed for an adjoint."""
     weight = np.ascontiguousarray(weights.weight)
     taps = np.arange(weights.kernel**2)
     flat = weight.reshape(len(weight), -1, weight.shape[3])
@@ -107,15 +107,15 @@ def _width(channels: int) -> int:
 
 
 def _widest(channels: int) -> int:
-    """Return the numbers of whole panels where these are widest."""
+    """Return a number of channels, rounded up to whole panels of the widest vectors."""
     return -(-channels // WIDEST_COLUMNS) * WIDEST_COLUMNS
 
 
 def _apart(numbers: int) -> int:
-    """Return the distance at which to lay items of so many numbers, off powers of two.
+    """Return the distance between items of ``numbers`` numbers, off powers of two.
 
-    Never a multiple of 1 kB: the caches' sets repeat, and what is written to one of 36 places that
-    share the end of their address is taken for what is read from another.
+    It is never a multiple of 1 kB: sets of the caches repeat, and with 36 addresses of the same
+    last bits, the processor takes a store to one for a load from another.
     """
     return numbers + COLUMNS if numbers % 256 == 0 else numbers
 
@@ -130,9 +130,9 @@ def convolve(
 ) -> Array:
     """Convolve ``x`` (N, H, W, in), C-contiguous, at stride 1.
 
-    ``pad``: rows of zeros above and columns left; those behind follow from the result's ``size``.
-    The result is added to ``out`` (N, rows, columns, out), C-contiguous, if that is given; with
-    ``ends`` it is finished, and written there.
+    ``pad`` are rows of zeros above and columns left; those after follow from the result's ``size``.
+    With ``out`` (N, rows, columns, out), C-contiguous, the result is added there; with ``ends`` it
+    is finished and written there.
     """
     kernel = weights.kernel
     filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters
@@ -144,7 +144,7 @@ def convolve(
     if not number:
         return y
     wide = number * points * _widest(x.shape[3]) * x.itemsize
-    if wide <= FEW and number < _widest(filters):  # alike on all processors, as the order of sums
+    if wide <= FEW and number < _widest(filters):  # on all processors, as the order of sums
         _by_filters(x, weights, pad, y, add, number, width, ends)
         return y
     u = weights if isinstance(weights, Transformed) else transform(weights, "u")
@@ -178,12 +178,12 @@ def _convolve(x, panels, y, add, rooms, sizes, ends, which, start, stop):
 
 
 def _block(n_bytes: int) -> int:
-    """Return the number of tiles of so many bytes in a block: whole rows of products."""
+    """Return the number of tiles of ``n_bytes`` bytes in a block: whole rows of products."""
     return min(16, max(2, BLOCK // (n_bytes * ROWS))) * ROWS
 
 
 def _tables(kernel: int, number: int, like: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return, for each thread, room for the microkernel's table and for a tile over an edge."""
+    """Return memory of each thread for the microkernel's table and for a tile over an edge."""
     n = threads()
     table = scratch("tile table", (n, -(-number // ROWS), SEGMENT + ROWS), np.int64)
     spare = scratch("spare tile", (n, (kernel + M - 1) ** 2, tiles.CHUNK), like.dtype)
@@ -200,9 +200,9 @@ def _by_filters(
     width: int,
     ends: Finish | None,
 ) -> None:
-    """Convolve few tiles: all are transformed first, then each panel of filters is used up.
+    """Convolve few tiles: transform all of them first, then use each panel of filters in turn.
 
-    With 512 channels a filter's 36 points take longer to fetch from memory than to compute.
+    With 512 channels a filter's 36 points take longer to load from memory than to compute.
     """
     kernel, channels, filters = weights.kernel, x.shape[3], y.shape[3]
     points, n = (kernel + M - 1) ** 2, threads()
@@ -211,7 +211,7 @@ def _by_filters(
     at = width, kernel, *pad, *y.shape[1:3], 0
     over_range(_inputs, number, least_of(10 * points * channels), x, v, spare, at)
 
-    work = 2 * points * channels * COLUMNS * (number + 5)  # filters are transformed as well
+    work = 2 * points * channels * COLUMNS * (number + 5)  # includes the filters' transform
     count, least = -(-filters // COLUMNS), least_of(work)
     columns = TOGETHER * COLUMNS
     products = scratch("products", (n, points, _apart(number * columns + COLUMNS)), x.dtype)
@@ -254,7 +254,7 @@ def _use(panels, y, add, rooms, sizes, ends, which, start, stop):
 
 @jit
 def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop):
-    """Multiply as :func:`_use`, with weights that are transformed on the way."""
+    """Multiply as :func:`_use`, but transform the weights first, some at a time."""
     v, (width, kernel, number, channels, deep) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
     packed, panels = own[0][which], own[1][which]
@@ -273,7 +273,7 @@ def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, st
 
 
 def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:
-    """Gradient (out, k, k, in) of a convolution of ``x`` (N, H, W, in) to its weights.
+    """Return the gradient (out, k, k, in) of a convolution of ``x`` (N, H, W, in) to its weights.
 
     ``dy`` (N, rows, columns, out) is the gradient to its result; both are C-contiguous.
     """
@@ -286,13 +286,13 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
         return dw
     numbers = points * (_widest(channels) + _widest(filters))
     block = max(LEAST_TILES, SUMMED // (numbers * x.itemsize))
-    block = -(-number // -(-number // block))  # all blocks about as long
+    block = -(-number // -(-number // block))  # all blocks about equal
     *v_strips, v_size = _strips(channels, COLUMNS, block)
     *z_strips, z_size = _strips(filters, tiles.FOLDED * ROWS, block)
     v = scratch("all v", (points, v_size), x.dtype)
     z = scratch("all z", (points, z_size), x.dtype)
     table, spare = _tables(kernel, tiles.FOLDED * ROWS, x)
-    # In one go, a few filters' sums are folded to weights at once; else all wait for the last.
+    # With one block, a few filters' sums are folded to weights at once; else all wait for the last.
     rows = (1, filters) if block < number else (threads(), tiles.FOLDED * ROWS)
     kept = scratch("sums", (rows[0], points, rows[1] + 1, _width(channels)), x.dtype)
     for first in range(0, number, block):
@@ -309,9 +309,9 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
 
 
 def _strips(channels: int, narrow: int, block: int) -> tuple[int, int, int]:
-    """Return the numbers of a tile in a strip, from strip to strip, and of a point.
+    """Return a tile's numbers in a strip, and the steps from strip to strip and point to point.
 
-    Strips of many channels are narrow: a product's part of them stays in L1, which rows of more
+    With many channels strips are narrow, so that a product's part of them stays in L1; rows of more
     than :data:`WIDE` channels would not. Steps are never multiples of 1 kB.
     """
     strip = narrow if channels > WIDE else _width(channels)

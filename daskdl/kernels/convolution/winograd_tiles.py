@@ -19,9 +19,9 @@ from daskdl.kernels.products.microkernel import (
 )
 from daskdl.kernels.runtime.jit import jit
 
-#: Groups of ``ROWS`` filters whose gradients are summed, and folded, together: whole vectors.
+#: Groups of ``ROWS`` filters whose gradients are summed and folded together: whole vectors.
 FOLDED = LANES // 2
-#: Channels of a tile that go through memory kept aside at a time, where it meets an edge.
+#: Channels of a tile over an edge that are copied to spare memory together.
 CHUNK = 12 * LANES
 
 _three, _five = scheme(3, 4), scheme(5, 4)
@@ -42,7 +42,7 @@ def _set_aside(image, n, i, j, side, first, many, spare):
     height, width, channels = image.shape[1:]
     flat, size = image.reshape(-1), image.itemsize
     whole, padded = many // LANES * LANES, -(-many // LANES) * LANES
-    # No views of rows: they are counted, which takes longer than to copy one.
+    # No views of rows: counting their references takes longer than copying a row.
     for p in range(side):
         for q in range(side):
             pixel = p * side + q
@@ -62,9 +62,9 @@ def _set_aside(image, n, i, j, side, first, many, spare):
 def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, origin, spare):
     """Transform the tiles ``start`` to ``stop`` into v (points, strips * step + rest).
 
-    A strip holds all tiles' numbers of so many channels, of all or a divisor of ``CHUNK``; it
-    begins ``step`` numbers behind the one before. A tile's place counts from ``origin``; its corner
-    lies (top, left) off that of its results, which are cut from images of (rows, columns).
+    A strip holds all tiles' numbers of ``strip`` channels, which are all channels or a divisor of
+    ``CHUNK``; it begins ``step`` numbers after the one before. A tile's place counts from
+    ``origin``; its corner is (top, left) before that of its results, on (rows, columns) of results.
     """
     corner = top, left, -(-rows // _M), -(-columns // _M)
     _transform(x, v, strip, step, kernel, False, corner, start, stop, origin, spare)
@@ -81,7 +81,7 @@ def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):
 def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origin, spare):
     """Transform tiles of inputs or, with ``spread``, of results' gradients.
 
-    ``corner`` is (top, left), and how many tiles an image has down and across.
+    ``corner`` is (top, left) and the number of an image's tiles down and across.
     """
     height, breadth, channels = image.shape[1:]
     top, left, down, across = corner
@@ -123,8 +123,8 @@ def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origi
 def filters(packed, kernel, channels, panels):
     """Transform packed weights (n, taps, in + 1, COLUMNS) to panels (n, points, in + 1, COLUMNS).
 
-    The row more than there are channels keeps points apart: at steps of whole 4 kB, which many
-    numbers of channels would give, all of them would fall on the same few places of a cache.
+    The extra row after the channels keeps points apart: many numbers of channels would make steps
+    of whole 4 kB, and all points would fall on the same few sets of a cache.
     """
     side = kernel + _M - 1
     step = packed.shape[2] * COLUMNS * packed.itemsize
@@ -141,8 +141,8 @@ def filters(packed, kernel, channels, panels):
 def products(v, width, panels, results, sums, count, first, channels, table):
     """Multiply ``count`` tiles of v with panels (panels, points, at least channels, COLUMNS).
 
-    The panels are those of so many channels from ``first`` on; unless these are the first ones, the
-    products are added to the results. ``table`` (at least count / ROWS, SEGMENT + ROWS) takes the
+    The panels are those of ``channels`` channels from ``first`` on; unless ``first`` is 0, the
+    products are added to the results. ``table`` (at least count / ROWS, SEGMENT + ROWS) gets the
     microkernel's addresses.
     """
     size, row = v.itemsize, COLUMNS * v.itemsize
@@ -176,8 +176,8 @@ def products(v, width, panels, results, sums, count, first, channels, table):
 def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare, ends):
     """Transform products back to the filters' results on the tiles ``start`` to ``stop`` of y.
 
-    The products are of these tiles and filters only: (points, tiles * sums + rest). ``ends`` is
-    None, or how results are finished, :class:`daskdl.kernels.products.finish.Finish`.
+    The products are those of these tiles and filters: (points, tiles * sums + rest). ``ends`` is
+    None, or the results' :class:`daskdl.kernels.products.finish.Finish`.
     """
     rows, columns, all_filters = y.shape[1:]
     size = y.itemsize
@@ -220,7 +220,7 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
 def _back(like, source, plane, kernel, target, line, pixel, n, add):
     """Transform a tile of products back to n filters' results, written or added to ``target``.
 
-    ``plane``, ``line`` and ``pixel``: bytes from point to point, to the next row and pixel.
+    ``plane``, ``line`` and ``pixel`` are bytes from point to point, row to row and pixel to pixel.
     """
     side = kernel + _M - 1
     if kernel == 3 and add:
@@ -260,10 +260,10 @@ def _end_pixel(flat, sums, first, many, to, ends):
 def sums(v, z, strips, count, du, dw, add, last, start, stop, table, spare):
     """Sum over ``count`` tiles the gradients to the weights of some groups of ``ROWS`` filters.
 
-    ``strips`` are the strip and step of v, of whole panels of ``COLUMNS``, and those of z, see
-    :func:`inputs`. ``du`` (points, filters and one more, width) holds the sums of all filters, or
-    of as many groups as fit into it; with ``last`` they are folded into dw. ``table`` is (at least
-    ``FOLDED``, SEGMENT + ROWS).
+    ``strips`` are strip and step of v, whole panels of ``COLUMNS``, and of z, see :func:`inputs`.
+    ``du`` (points, filters and one more, width) holds the sums of all filters, or of as many groups
+    as fit; with ``last`` they are folded into dw. ``table`` is (at least ``FOLDED``, SEGMENT +
+    ROWS).
     """
     v_strip, v_step, z_strip, z_step = strips
     size = v.itemsize

@@ -1,7 +1,7 @@
 """Small linear maps along both axes of a tile, in LLVM's vectors, for Winograd's convolution.
 
 The points 0, 1, -1, 2, -2 (and 1/2, -1/2) come in pairs of opposite sign, so that half of all sums
-are shared; :func:`apply` finds that out from the matrix.
+are shared; :func:`apply` finds them from the matrix.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Matrix = NDArray[np.float64]
 class Scheme(NamedTuple):
     """The matrices of F(m x m, kernel x kernel) on tiles of side m + kernel - 1.
 
-    The result of a tile d under a filter g is ``output @ ((filter g filter') * (input d input'))``
-    and so on the other side; the names are the field's B', G and A'.
+    The result of a tile d under a filter g is ``output @ ((filter g filter') * (input d input')) @
+    output'``; the literature calls input, filter and output B', G and A'.
     """
 
     kernel: int
@@ -57,14 +57,14 @@ def scheme(kernel: int, m: int) -> Scheme:
 
 
 def apply(matrix: Matrix, vectors: Sequence[Any]) -> list[Any]:
-    """Return ``matrix @ vectors`` in few operations; vectors know ``+``, ``-`` and ``* float``."""
+    """Return ``matrix @ vectors`` in few operations; vectors have ``+``, ``-`` and ``* float``."""
     matrix, vectors = matrix.copy(), list(vectors)
     rows, columns = matrix.shape
     for c in range(1, columns - 1, 2):
         left, right = matrix[:, c].copy(), matrix[:, c + 1].copy()
         same, opposite = left == right, left == -right
         if (same | opposite).all() and same.any() and opposite.any():
-            # One of the sum and the difference of the two is all that a row wants.
+            # Each row needs only the sum or the difference of the two.
             first, second = vectors[c], vectors[c + 1]
             vectors[c], vectors[c + 1] = first + second, first - second
             matrix[:, c] = np.where(same, left, 0)
@@ -87,7 +87,7 @@ def apply(matrix: Matrix, vectors: Sequence[Any]) -> list[Any]:
 
 def _sum(factors: NDArray[np.float64], vectors: Sequence[Any]) -> Any:
     terms = [(f, v) for f, v in zip(factors, vectors, strict=True) if f]
-    terms.sort(key=lambda term: term[0] != 1)  # begin with one that needs no product
+    terms.sort(key=lambda term: term[0] != 1)  # begin with a term without a product
     factor, vector = terms[0]
     total = vector if factor == 1 else vector * float(factor)
     for factor, vector in terms[1:]:
@@ -120,12 +120,12 @@ class _Vector:
 
 
 def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) -> Any:
-    """Return a function of numba that takes a tile X to ``matrix @ X @ matrix.T``, by channel.
+    """Return a numba function that maps a tile X to ``matrix @ X @ matrix.T``, by channel.
 
-    With ``add`` it adds the result to what is there. One that ``finishes`` takes four arguments
-    more, of :func:`daskdl.kernels.products.finish.kinds`.
+    With ``add`` it adds the result to the target. One that ``finishes`` takes four more arguments,
+    those of :func:`daskdl.kernels.products.finish.kinds`.
 
-    Its arguments: an array of the dtype; address, row step and column step of the source; the same
+    Arguments are an array of the dtype; address, row step and column step of the source; the same
     of the target; and the number of channels, contiguous in both, a multiple of ``LANES`` above 0.
     Steps are in bytes.
     """
@@ -139,7 +139,7 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(number, LANES)
             _, source, source_row, source_column, target, target_row, target_column, n, *ends = args
-            # Columns first, into memory on the stack: all of it would not fit into registers.
+            # Columns first, into memory on the stack: a whole tile would not fit into registers.
             between = cgutils.alloca_once(builder, ir.ArrayType(vector, out_side * in_side))
             between = builder.bitcast(between, BYTE)
             width = LANES * size

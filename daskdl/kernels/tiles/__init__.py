@@ -1,1 +1,1 @@
-"""Products in the order of AMX's tiles: by its instructions, or by the same sums without them."""
+"""Products in the order of AMX's tiles: by its instructions, or with the same sums without them."""

@@ -1,7 +1,7 @@
 """Convolution in the order of AMX's tiles: images are rounded once, weights in each call.
 
-Any kernel size and stride, without groups: on AMX, direct sums in bfloat16 take less time than
-Winograd's in float32, so that 3x3 is no exception here.
+It serves any kernel size and stride, without groups. 3x3 is no exception here: on AMX, direct sums
+in bfloat16 take less time than Winograd's in float32.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from daskdl.kernels.tiles.product import Target, work_of
 from daskdl.kernels.tiles.weights import Panels, panels_of
 
 Array = NDArray[np.float32]
-#: Pairs of bfloat16 numbers of a pixel, by :func:`daskdl.kernels.products.bfloat16.along`.
+#: Pairs of bfloat16 numbers of a pixel, from :func:`daskdl.kernels.products.bfloat16.along`.
 Pairs = NDArray[np.uint32]
 
 
 def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
-    """Return whether a convolution is computed in tiles where that is asked for."""
+    """Return whether tiles compute a convolution in the precision "bf16-tiles"."""
     return (
         weight.dtype == np.float32 and geometry.groups == 1 and min(channels, len(weight)) >= LEAST
     )
@@ -68,12 +68,12 @@ def input_gradient(dy: Pairs, weight: Array, geometry: Geometry, size: tuple[int
 
 
 def weight_gradient(x: Pairs, dy: Pairs, geometry: Geometry, weight: Array) -> Array:
-    """Return the gradient to weights like these from pairs of channels and of filters."""
+    """Return the gradient to weights like ``weight`` from pairs of channels and of filters."""
     if not x.size or not dy.size:
         return np.zeros(weight.shape, np.float32)
     seen = windows(x.shape, geometry)
     dw = gradient.weight_gradient(x.view(np.uint16), dy.view(np.uint16), seen)
-    # An odd last channel, or filter, has a neighbour of zeros.
+    # A last channel, or filter, without a partner is paired with zeros.
     used = dw[: len(weight), :, : weight.shape[3]]
     return np.ascontiguousarray(used).reshape(weight.shape)
 

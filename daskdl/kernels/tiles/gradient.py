@@ -1,9 +1,9 @@
 """The gradient to weights in the order of AMX's tiles: sums over positions, 32 at a time.
 
-The positions are those of :mod:`daskdl.kernels.tiles.positions`, over all images; where there is no
-result its gradient is zero. Of the gradients to the results tiles of A are made, by turning pairs
-of positions; of the images pairs of neighbours, which are tiles of B as they are: those that begin
-at even positions and, for taps at an odd distance, those that begin at odd ones.
+The positions are those of :mod:`daskdl.kernels.tiles.positions`, over all images; positions without
+a result have a gradient of zero. Pairs of positions of the results' gradients are transposed to
+tiles of A. Pairs of neighbouring pixels already are tiles of B: pairs that begin at even positions
+and, for taps at an odd distance, pairs that begin at odd ones.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Array = NDArray[np.float32]
 
 #: Bytes of pairs that are made before they are multiplied.
 PAIRED = 3 << 20
-#: Positions of these, at least: the sums are read and written once for so many.
+#: Least positions of these pairs: sums are read and written once for them.
 LEAST = 1024
 
 
 def weight_gradient(x: NDArray[Any], dy: NDArray[Any], positions: Positions) -> Array:
-    """Return the sums (out, taps, in) over all windows of dy times what each tap sees of x.
+    """Return the sums (out, taps, in) over all windows of dy times each tap's pixel of x.
 
     x (N, H, W, in) and dy (N, rows, columns, out) are C-contiguous and both float32, or uint16:
     bfloat16 numbers. Positions are those of the windows on x.
@@ -78,7 +78,7 @@ def weight_gradient(x: NDArray[Any], dy: NDArray[Any], positions: Positions) -> 
 
 @jit
 def _turn(dy, results, sizes, first, turned, which, start, stop):
-    """Make tiles of A of 16 filters each, from all positions."""
+    """Write tiles of A with 16 filters each, from all positions."""
     size, filters = dy.itemsize, dy.shape[3]
     places, room = np.empty(NUMBERS, np.int64), np.empty((SIDE, SIDE), np.uint32)
     for k in range(turned.shape[1]):
@@ -97,7 +97,7 @@ def _turn(dy, results, sizes, first, turned, which, start, stop):
 
 @jit
 def _pair(x, phases, sizes, first, parities, paired, which, start, stop):
-    """Make pairs of positions of 16 channels each."""
+    """Write pairs of positions, for 16 channels at a time."""
     size, channels, panels = x.itemsize, x.shape[3], paired.shape[2]
     count = paired.shape[3]
     places = np.empty(2 * count + 1, np.int64)

@@ -1,8 +1,8 @@
 """AMX: a block of 32 x 32 sums by tile registers of 16 rows of 64 bytes, from inline assembly.
 
 LLVM assembles these mnemonics for any x86-64 processor, so that a kernel with both ways compiles
-everywhere; the instructions may be executed where :func:`daskdl.kernels.tiles.trusted.usable` says
-so, and nowhere else (SIGILL). See Intel's Software Developer's Manual, volume 1, chapter 18.
+everywhere. Execute them only if :func:`daskdl.kernels.tiles.trusted.usable` returns True, else they
+raise SIGILL. See Intel's Software Developer's Manual, volume 1, chapter 18.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ TILE = SIDE * LINE
 #: Rows and columns of sums that are computed together: 2 x 2 tiles.
 BLOCK = 2 * SIDE
 
-# Here, not where assembly is generated: what calls it may be compiled in a process that has taken
-# the assembly itself from the cache.
+# Here, not where assembly is generated: a process may compile a caller but take the function with
+# the assembly from the cache.
 llvmlite.binding.initialize_native_asmparser()
 
 
 def _assembly(text: str, operands: int) -> Any:
-    """Return a function that generates an instruction or two, of so many int64 operands."""
+    """Return a function that generates instructions with ``operands`` int64 operands."""
 
     def generate(builder: ir.IRBuilder, *values: Any) -> None:
         kind = ir.FunctionType(ir.VoidType(), [I64] * operands)
@@ -43,7 +43,7 @@ def _assembly(text: str, operands: int) -> Any:
 _configure = _assembly("ldtilecfg ($0)", 1)
 _release = _assembly("tilerelease", 0)
 _clear = _assembly("\n".join(f"tilezero %tmm{i}" for i in range(4)), 0)
-# $0: the first row of sums, $1: bytes from row to row, $2: the row that the lower tiles begin with.
+# $0: the first row of sums, $1: bytes from row to row, $2: the first row of the lower tiles.
 _places = ("($0,$1,1)", "64($0,$1,1)", "($2,$1,1)", "64($2,$1,1)")
 _read = _assembly("\n".join(f"tileloadd {p}, %tmm{i}" for i, p in enumerate(_places)), 3)
 _write = _assembly("\n".join(f"tilestored %tmm{i}, {p}" for i, p in enumerate(_places)), 3)
@@ -69,7 +69,7 @@ def begin_tiles(context):
 
 @intrinsic
 def end_tiles(context):
-    """Give this thread's tiles back, whose state is otherwise saved at each switch of threads."""
+    """Release this thread's tiles; otherwise each switch of threads saves their state."""
 
     def generate(context, builder, signature, args):
         _release(builder)
@@ -97,18 +97,19 @@ _PRODUCTS = """
     dec $3
     jnz 1b
     """
-# Six outputs that change while inputs are still wanted; the last four inputs are tied to four.
+# Six outputs that change while inputs are still in use; the last four inputs are tied to four.
 _PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
 
 
 def _product_by(operation: str) -> Any:
-    """Return a function of numba that multiplies tiles by an instruction.
+    """Return a numba function that multiplies tiles by an instruction.
 
-    It adds products of tiles to a block of 32 x 32 sums, or writes them there. Its arguments,
-    addresses and bytes: a table of ``count`` int64, at least one: bytes behind ``upper`` and
-    ``lower`` of each tile of A; of the first and of the second 16 rows of A, and from a row to the
-    next; of the first tiles of the left and the right 16 columns of B, from tile to tile, and from
-    a tile's row to the next; of the sums, and from a row to the next; whether to add.
+    It adds products of tiles to a block of 32 x 32 sums, or writes them there. ``table`` has
+    ``count`` int64, at least one: the offset in bytes of each tile of A from ``upper`` and
+    ``lower``. These are the addresses of the first and the second 16 rows of A, ``a_step`` bytes
+    apart. ``left`` and ``right`` are the addresses of the first tiles of 16 columns of B;
+    ``b_step`` leads from tile to tile, ``b_line`` from row to row of a tile. ``c`` is the sums'
+    address, ``c_step`` leads from row to row.
     """
     text = _PRODUCTS.replace("OPERATION", operation)
 

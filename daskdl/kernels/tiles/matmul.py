@@ -27,7 +27,7 @@ def rows_positions(rows: int) -> Positions:
 
 
 def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return ``a @ b`` in bfloat16; float32 (M, K), (K, N), each with its rows or columns whole."""
+    """Return ``a @ b`` in bfloat16; float32 (M, K), (K, N), with contiguous rows or columns."""
     if a.flags.f_contiguous and not a.flags.c_contiguous and b.flags.c_contiguous:
         y: Any = _outer(_plain(b), _plain(a.T)) if 0 not in (*a.shape, b.shape[1]) else None
     elif b.flags.f_contiguous and not b.flags.c_contiguous:

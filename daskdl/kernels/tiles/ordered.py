@@ -1,8 +1,8 @@
 """The sums of AMX's tiles by ordinary vectors: the same bits on every processor.
 
-A tile adds 32 products of bfloat16 numbers to a sum at a time: those of the lower halves of pairs
-one after the other from zero, those of the upper halves apart, each by one fused multiplication and
-addition; then lower + upper; then the sum + that. Denormals count as zeros, before and after.
+A tile adds 32 products of bfloat16 numbers to a sum. It sums the products of the pairs' lower
+halves from zero, one after the other, by fused multiply-adds, and separately those of the upper
+halves; then it adds lower + upper to the sum. Denormals count as zeros, before and after.
 (Found by comparison with a processor, bit by bit, over exponents from -120 to 40.)
 """
 
@@ -20,7 +20,7 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import BYTE, I32, I64, all_lanes, fma, load, store, whole
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, multiply_bfloat16
 
-#: Rows that are computed together: a sum takes three registers while its halves are apart.
+#: Rows that are computed together: a sum takes three registers while its halves are separate.
 ROWS = 4 if LANES == SIDE else 2
 
 
@@ -127,7 +127,7 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
 def multiply_in_order(
     table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
 ):  # fmt: skip
-    """Do as :func:`daskdl.kernels.tiles.instructions.multiply_bfloat16`, on any processor."""
+    """Do :func:`daskdl.kernels.tiles.instructions.multiply_bfloat16` on any processor."""
     for row in range(0, BLOCK, ROWS):
         a = upper + row * a_step if row < SIDE else lower + (row - SIDE) * a_step
         to = c + row * c_step
@@ -139,7 +139,7 @@ def multiply_in_order(
 def multiply_tiles(
     amx, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
 ):  # fmt: skip
-    """Do as :func:`daskdl.kernels.tiles.instructions.multiply_bfloat16`, by AMX or without."""
+    """Do :func:`daskdl.kernels.tiles.instructions.multiply_bfloat16`, by AMX or without."""
     if amx:
         multiply_bfloat16(
             table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add

@@ -1,7 +1,7 @@
 """Products of a few rows with panels in the order of AMX's tiles, inside other kernels.
 
-Panels are those of products by pairs, (panels, summed / 2, COLUMNS) words, but filled with zeros up
-to whole tiles of 16 pairs.
+Panels are those of products of pairs, (panels, summed / 2, COLUMNS) words, filled with zeros up to
+whole tiles of 16 pairs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from daskdl.kernels.tiles.weights import turn
 
 
 class Tiles(NamedTuple):
-    """Panels whose products are added up as tiles are, and whether AMX multiplies them."""
+    """Panels whose products are summed in the order of tiles, and whether AMX multiplies them."""
 
     panels: NDArray[np.uint32]
     amx: bool
@@ -28,19 +28,18 @@ class Tiles(NamedTuple):
 
 @jit
 def whole_tiles(numbers):
-    """Return the pairs of so many numbers, filled up to whole tiles."""
+    """Return the number of pairs of ``numbers`` numbers, rounded up to whole tiles."""
     return (numbers + 2 * SIDE - 1) // (2 * SIDE) * SIDE
 
 
 @jit
 def multiply_rows(amx, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
-    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``; for ``amx`` tiles are configured.
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``; with ``amx``, tiles are configured.
 
-    Sizes: rows, panels, and pairs, which are whole tiles. Of a the address of the first pair, and
-    bytes from row to row and along a row, where it has whole blocks of 32 rows; what the last rows
-    of these are does not matter. Of the panels the address of the first, and bytes from panel to
-    panel; of the result, whose rows are whole panels, the address and bytes from row to row.
-    ``table``: room for an int64 of each tile of pairs.
+    ``sizes`` are rows, panels, and pairs, which are whole tiles. ``a``, ``panels`` and ``c`` are
+    addresses. In bytes, ``a_row`` and ``c_row`` are steps from row to row, ``a_step`` along a row
+    of ``a``, ``apart`` from panel to panel. ``a`` has whole blocks of 32 rows; superfluous rows are
+    arbitrary. Rows of ``c`` are whole panels. ``table`` has an int64 for each tile of pairs.
     """
     rows, count, depth = sizes
     tiles, line = depth // SIDE, COLUMNS * 4

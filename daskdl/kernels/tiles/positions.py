@@ -1,9 +1,9 @@
 """Positions: the windows of a convolution as one line, so that tiles take 16 neighbours at a time.
 
-An image's rows lie one behind the other, with so many zeros between them, and rows of zeros between
-images, that each tap of a window is a fixed number of positions away: no window is gathered. A few
-positions, those of zeros, have results that nobody wants. With strides an image is cut into phases,
-of which each has every so many-th row and column.
+An image's rows lie one after the other. Zeros between rows, and rows of zeros between images, keep
+each tap of a window at a fixed distance in positions, so that no window has to be gathered. The
+results at the zeros' positions are not used. With strides an image is cut into phases: each has
+every stride-th row and column.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Indices = NDArray[np.int64]
 
 
 class Positions(NamedTuple):
-    """Places of the windows of a batch of images, and of what they see; arrays are int64.
+    """Places of the windows of a batch of images, and of their taps; arrays are int64.
 
-    Phases (phases, 4): first row and column of each, and how many rows and columns it has. Taps
-    (taps, 2): the phase that a tap sees, and how many positions behind the window's; low and high
-    are the least and the greatest of these. Sizes (8,): images; rows and columns of positions of
-    each; strides down and across; rows and columns of results; positions up to the last result.
+    ``phases`` (phases, 4) are each one's first row and column, and numbers of rows and columns.
+    ``taps`` (taps, 2) are a tap's phase, and its distance from the window in positions; ``low`` and
+    ``high`` are the least and the greatest distance. ``sizes`` (8,) are images; rows and columns of
+    positions of each; strides down and across; rows and columns of results; :attr:`length`.
     """
 
     phases: Indices
@@ -34,7 +34,7 @@ class Positions(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Return the number of positions up to that of the last result."""
+        """The number of positions up to the last result's."""
         return int(self.sizes[7])
 
 
@@ -43,7 +43,7 @@ def positions_of(
 ) -> Positions:
     """Return the positions of (rows, columns) windows on each image of a shape (N, H, W, ...).
 
-    Offsets (taps, 2): rows and columns from a window's place to each of its taps.
+    ``offsets`` (taps, 2) are rows and columns from a window's place to each of its taps.
     """
     return _positions(shape[0], (shape[1], shape[2]), _key(offsets), strides, results)
 

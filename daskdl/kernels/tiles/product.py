@@ -1,8 +1,8 @@
 """Convolutions and matrix products in the order of AMX's tiles, for inference and for training.
 
 A few hundred positions at a time are rounded into memory that stays in L2, and multiplied by panels
-of weights, 32 x 32 sums at once; these are finished (bias, residual, limits) as they
-leave. How work is cut has no influence on the sums: each takes its summands 32 at a time, in order.
+of weights, 32 x 32 sums at once. The sums are finished (bias, residual, limits) before they are
+written. They do not depend on how work is cut: each takes its summands 32 at a time, in order.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from daskdl.kernels.tiles.trusted import usable
 Array = NDArray[np.float32]
 Panels = NDArray[np.uint32]
 
-#: Bytes of rows that are rounded at a time: they stay in L2 (2 MB) beside some panels.
+#: Bytes of rows that are rounded together: they stay in L2 (2 MB) with some panels.
 ROUNDED = 768 << 10
-#: Bytes of panels that one block of rows after the other is multiplied with: they stay in L2.
+#: Bytes of panels that all blocks of rows use in turn: they stay in L2.
 PANELS = 640 << 10
-#: Tiles of summands up to which a sum is computed in one go, and of a part where there are more:
-#: a panel's part then stays in L1.
+#: Most tiles of summands of a sum that is computed in one go; else tiles of a part, so that a
+#: panel's part stays in L1.
 WHOLE, PART = 32, 16
 
 
 class Target(NamedTuple):
-    """Places of results: rows and columns of y are these, from a first one on, so far apart."""
+    """Places of results: first row and column of y, and steps between rows and columns."""
 
     first: tuple[int, int]
     step: tuple[int, int]
@@ -66,13 +66,13 @@ def work_of(
     """Return a function that writes the products of windows and weights to y.
 
     x (N, H, W, in) is float32, or uint16: bfloat16 numbers; y (N, rows, columns, out); both are
-    C-contiguous. The positions are of the windows on x, the panels of
-    :func:`daskdl.kernels.tiles.weights.panels_of`; the bias of the ends has as many numbers as
-    there are columns of panels. The target is all of y by default.
+    C-contiguous. The positions are those of the windows on x, the panels come from
+    :func:`daskdl.kernels.tiles.weights.panels_of`; the bias of the ends has a number for each
+    column of the panels. The target is all of y by default.
     """
     taps = positions.taps
     lines = panels.shape[1] // len(taps)
-    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    # An odd number of cache lines from row to row puts rows in different sets of L1.
     pitch = (lines | 1) * LINE
     around = positions.high - positions.low
     phases, count = len(positions.phases), positions.length
@@ -99,7 +99,7 @@ def work_of(
 
 @jit
 def _parts(x, panels, phases, sizes, table, plan, y, ends, room, sums, amx, which, start, stop):
-    """Compute parts of the positions, or of each of them shares of the panels."""
+    """Compute parts of the positions, or shares of their panels."""
     length, rows, low, pitch, pairs, shares = plan[0], plan[1], plan[2], plan[3], plan[4], plan[5]
     rounded, ready = room[which], -1
     places = np.empty(length, np.int64)
@@ -127,7 +127,7 @@ def _parts(x, panels, phases, sizes, table, plan, y, ends, room, sums, amx, whic
 
 @jit
 def _write_places(sizes, plan, y, first, places):
-    """Write the address of the result of each position from ``first`` on; 0 where there is none."""
+    """Write the address of each position's result from ``first`` on, or 0 for no result."""
     rows, columns, filters = y.shape[1:]
     for i in range(places.size):
         line, column = divmod(first + i, sizes[2])
@@ -167,7 +167,7 @@ def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, ends,
 
 @jit
 def _block(table, first, count, a, pitch, b, c, add, amx):
-    """Write, or add to, the 32 x 32 sums at c the products of some tiles."""
+    """Write, or add, the products of some tiles to the 32 x 32 sums at c."""
     entry = address(table) + first * 8
     lower, line = a + SIDE * pitch, BLOCK * 4
     multiply_tiles(
@@ -177,9 +177,9 @@ def _block(table, first, count, a, pitch, b, c, add, amx):
 
 @jit
 def _fetch(places, block, panel, panels, y, ends):
-    """Have a panel's share of a block's results brought to L2, and of what is added to them.
+    """Prefetch a panel's share of a block's results and residuals to L2.
 
-    A line that is not there when it is written is read first, and who writes it waits.
+    Otherwise a store to a missing line would wait until the line is read.
     """
     size, residual = y.shape[3] * 4, address(ends[1]) - address(y)
     first, count = block * BLOCK, min(BLOCK, places.size - block * BLOCK)
@@ -192,7 +192,7 @@ def _fetch(places, block, panel, panels, y, ends):
 
 @jit
 def _finish(c, places, block, panel, y, ends):
-    """Write 32 x 32 sums, finished, to the rows of results that they are of."""
+    """Finish 32 x 32 sums and write them to their rows of results."""
     offset = panel * BLOCK * 4
     left = y.shape[3] - panel * BLOCK
     bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
@@ -208,7 +208,7 @@ def _finish(c, places, block, panel, y, ends):
 
 
 def _row(narrow: bool) -> Any:
-    """Return a generator of the end of a row of 32 sums, or of those that a last panel has."""
+    """Return a generator of the end of a row of 32 sums, or fewer if the panel is ``narrow``."""
 
     def generate(context, builder, signature, args):
         kind = ir.VectorType(ir.FloatType(), LANES)

@@ -15,7 +15,7 @@ from daskdl.kernels.runtime.llvm import BYTE, I32, fetch_line, load, store
 from daskdl.kernels.tiles.instructions import LINE, SIDE
 
 _NUMBERS = ir.VectorType(ir.FloatType(), SIDE)
-#: Bytes from what is rounded to what is brought to the caches meanwhile.
+#: Bytes by which prefetches are ahead of the numbers that are rounded.
 AHEAD = 2048
 
 
@@ -26,7 +26,7 @@ def copy_bytes(context, source, target, count):
     def generate(context, builder, signature, args):
         source, target, count = args
         lines = builder.lshr(count, ir.Constant(count.type, 6))
-        with cgutils.for_range(builder, lines) as loop:  # here: a call for each row takes longer
+        with cgutils.for_range(builder, lines) as loop:  # inline: a call per row takes longer
             offset = builder.mul(loop.index, ir.Constant(count.type, LINE))
             places = [builder.inttoptr(builder.add(a, offset), BYTE) for a in (source, target)]
             store(builder, load(builder, places[0], 0, _NUMBERS, 1), places[1], 0, 1)
@@ -53,11 +53,11 @@ def clear_bytes(context, target, count):
 
 @intrinsic
 def pair_rows(context, like, first, second, target, columns):
-    """Write 16 pairs of the numbers of two rows, of as many columns as there are, and zeros.
+    """Write 16 pairs of numbers of two rows, from ``columns`` columns; the rest are zeros.
 
-    ``like`` has the rows' dtype: float32, which is rounded, or uint16, bfloat16 numbers. Of the
-    rows, which come into the lower and the upper halves, and of the target there are addresses; 0
-    stands for zeros.
+    ``like`` has the rows' dtype: float32, which is rounded, or uint16, bfloat16 numbers. ``first``
+    and ``second`` are addresses of the rows for lower and upper halves, 0 for zeros; ``target`` is
+    an address, too.
     """
     signature = types.void(like, *[types.intp] * 4)
 
@@ -80,7 +80,7 @@ def pair_rows(context, like, first, second, target, columns):
 
 @intrinsic
 def _round_lines(context, source, target, count):
-    """Round 32 float32 numbers at an address to a line at another, and as many behind them."""
+    """Round ``count`` times 32 float32 numbers at an address to lines at another."""
 
     def generate(context, builder, signature, args):
         source, target, count = args
@@ -103,7 +103,7 @@ def _round_lines(context, source, target, count):
 
 @jit
 def write_row(x, source, channels, target, pairs):
-    """Write the numbers of a pixel at an address, rounded, and zeros up to so many pairs."""
+    """Write the numbers of a pixel at an address, rounded, and zeros up to ``pairs`` pairs."""
     if x.itemsize == 4 and channels % (2 * SIDE) == 0:
         _round_lines(source, target, channels // (2 * SIDE))
     elif x.itemsize == 4:
@@ -116,7 +116,7 @@ def write_row(x, source, channels, target, pairs):
 
 @jit
 def place_of(phase, sizes, position):
-    """Return the image, the row and the column of a phase at a position; an image of -1: zeros."""
+    """Return image, row and column of a phase at a position; the image -1 stands for zeros."""
     line, column = divmod(position, sizes[2])
     image, row = divmod(line, sizes[1])
     inside = (image >= 0) & (image < sizes[0]) & (row < phase[2]) & (column < phase[3])
@@ -127,9 +127,9 @@ def place_of(phase, sizes, position):
 def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
     """Write the rows of the positions ``first`` to ``last`` of all phases, one after the other.
 
-    x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes are of
-    :class:`~daskdl.kernels.tiles.positions.Positions`. At the target's address rows lie ``pitch``
-    bytes apart, of at least as many pairs as a pixel has.
+    x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes are those of
+    :class:`~daskdl.kernels.tiles.positions.Positions`. Rows at the target's address are ``pitch``
+    bytes apart; each has ``pairs`` pairs, at least as many as a pixel.
     """
     height, width, channels = x.shape[1:]
     size = channels * x.itemsize
@@ -158,7 +158,7 @@ def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
 
 @jit
 def addresses_of(x, phase, sizes, first, table):
-    """Write the addresses of the pixels of some positions, and 0 for those of zeros."""
+    """Write the addresses of the pixels of some positions, and 0 for zeros."""
     height, width, channels = x.shape[1:]
     for i in range(table.size):
         image, row, column = place_of(phase, sizes, first + i)

@@ -1,4 +1,4 @@
-"""Whether AMX's products are what they are known to be, looked at once a process."""
+"""A check, once per process, that AMX's products have the known order of sums."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from daskdl.kernels.tiles.ordered import multiply_in_order
 
 logger = logging.getLogger(__name__)
 
-#: Tiles of summands of the product that is looked at.
+#: Tiles of summands of the product that is checked.
 _TILES = 3
 
 
 @cache
 def usable() -> bool:
-    """Return whether products are computed by AMX: permitted, and with the bits that are wanted."""
+    """Return whether AMX computes products: it is permitted and has the expected bits."""
     if not permitted():
         return False
     numbers = np.random.default_rng(0).normal(size=(2, 2, _TILES, TILE // 2)).astype(np.float32)
@@ -39,7 +39,7 @@ def usable() -> bool:
 
 
 def agree(by_amx: NDArray[Any], without: NDArray[Any]) -> bool:
-    """Return whether AMX's results are those that are wanted; say it if not."""
+    """Return whether AMX's results are as expected; log a warning if not."""
     if np.array_equal(by_amx, without):
         return True
     logger.warning(

@@ -1,7 +1,7 @@
 """Weights as tiles: rounded, in the order in which products read them.
 
 A tile of B has 16 pairs of summands of 16 columns. Panels are (panels, tiles of summands, 2, 256)
-words: 32 columns each, filled with zeros.
+words: 32 columns each, the last filled with zeros.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NUMBERS = 2 * SIDE
 def panels_of(
     weight: Array, taps: NDArray[np.int64], by_input: bool = False, name: str = ""
 ) -> Panels:
-    """Return weights (out, all taps, in), C-contiguous, as panels; ``taps``: which, in which order.
+    """Return C-contiguous weights (out, all taps, in) as panels; ``taps`` are the taps in order.
 
-    With ``by_input`` the columns are input channels and (tap, out) is summed, as the gradient to
-    the input wants it; otherwise they are filters, and (tap, in) is summed. A name is that of
-    memory which the thread keeps for the next panels of that name.
+    With ``by_input`` the columns are input channels and the sum is over (tap, out), for the
+    gradient to the input; otherwise the columns are filters and the sum is over (tap, in). With a
+    name, panels are in memory that the thread reuses for the next panels of that name.
     """
     filters, _, channels = weight.shape
     width, summed = (channels, filters) if by_input else (filters, channels)
@@ -46,7 +46,7 @@ def panels_of(
 
 @jit
 def turn(like, source, step, target):
-    """Transpose 16 x 16 words, ``like`` an array of them, to a tile; ``step`` bytes a row."""
+    """Transpose 16 x 16 words of the dtype of ``like`` to a tile; ``step`` bytes a row."""
     for row in range(0, SIDE, LANES):
         for column in range(0, SIDE, LANES):
             transpose(
