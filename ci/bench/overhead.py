@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.timing import Case, program
+from ci.bench.timing import Case, options_of, raced
 from daskdl import nn, optim
 from daskdl.data import SampleSet
 from daskdl.models import LeNet5, ResNet
@@ -164,7 +164,8 @@ def _fit(name: str, make: Any, shape: tuple[int, ...], classes: int, size: int, 
 
 def main(arguments: list[str] | None = None) -> None:
     """Race the cases and print the table."""
-    program(__doc__, lambda: chain(cases(), fits()), 2.0, "1", arguments)
+    options = options_of(__doc__, seconds=2.0, threads="1").parse_args(arguments)
+    raced(options, lambda: chain(cases(), fits()))
 
 
 if __name__ == "__main__":

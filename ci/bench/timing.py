@@ -1,7 +1,7 @@
 """Races on a shared machine: contestants take turns, and a table has minimum and median.
 
-A program of this folder declares its cases, and hands them to :func:`program`: options, turns,
-table and the file of rows are here.
+A program of this folder declares its cases, and hands them to :func:`raced`: options, turns, table
+and the file of rows are here.
 """
 
 from __future__ import annotations
@@ -245,14 +245,3 @@ def raced(
     if rows:
         print(*summary(rows), sep="\n")
     write_json(rows, options.json)
-
-
-def program(
-    description: str | None,
-    cases: Callable[[], Iterable[Case]],
-    seconds: float = 1.0,
-    threads: str | None = None,
-    arguments: list[str] | None = None,
-) -> None:
-    """Be the program that races some cases, whose only options are those of all programs."""
-    raced(options_of(description, seconds, threads).parse_args(arguments), cases)

@@ -91,24 +91,20 @@ class Event:
         every : int
             Minutes between two starts.
         """
+        minutes, ahead = self.time.astype("datetime64[m]").astype(np.int64), max(leads) // self.step
         return [
             index
-            for index in range(n_in - 1, len(self.time) - max(leads) // self.step)
-            if self._minutes(index) % every == 0
+            for index in range(n_in - 1, len(self.time) - ahead)
+            if minutes[index] % every == 0
             and np.mean(self.rain[index] >= WET) >= LEAST_WET
-            and self._gapless(index - n_in + 1, index + max(leads) // self.step)
+            # no gap from the first frame that goes in to the last that is forecast
+            and minutes[index + ahead] - minutes[index - n_in + 1] == self.step * (ahead + n_in - 1)
         ]
 
     def common_valid_times(self, starts: Sequence[int], leads: Sequence[int]) -> set[int]:
         """Frames that are forecast from some start at every lead: the same times for all leads."""
         valid = [{start + lead // self.step for start in starts} for lead in leads]
         return set.intersection(*valid)
-
-    def _minutes(self, index: int) -> int:
-        return int(self.time[index].astype("datetime64[m]").astype(np.int64))
-
-    def _gapless(self, first: int, last: int) -> bool:
-        return self._minutes(last) - self._minutes(first) == self.step * (last - first)
 
 
 def load(source: Source, data: Path, cache: Path) -> Event:

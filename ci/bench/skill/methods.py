@@ -79,17 +79,14 @@ def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
     members = None if made.members is None else made.members[:, at]
     if made.probability is None:
         return Forecast(made.rain[at], members, seconds=seconds)
-    yes = {t: occurs(made, t)[at] for t in made.thresholds} if _decides(made) else None
+    decides = getattr(made, "event_probability", None) is not None
+    yes = {t: occurs(made, t)[at] for t in made.thresholds} if decides else None
     return Forecast(made.rain[at], members, made.exceedance(PROBABLE)[at], yes, seconds)
 
 
 def frames_in(step: int) -> int:
     """Return how many frames of so many minutes all methods get."""
     return max(N_IN, frames_back(step))
-
-
-def _decides(made: object) -> bool:
-    return getattr(made, "event_probability", None) is not None
 
 
 def _method(name: str) -> Forecaster:

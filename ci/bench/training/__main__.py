@@ -94,23 +94,14 @@ def alone(network: Network, who: str, precision: str = "float32") -> float:
         step = network.peer_step(layout, precision, compiled)
     for _ in range(STEPS):
         step()
-    return peak_mb() - before
+    return held_mb("VmHWM") - before
 
 
-def peak_mb() -> float:
-    """Return the most memory that this process has held, of this program alone.
+def held_mb(key: str = "VmRSS") -> float:
+    """Return the memory that this process holds, or as VmHWM the most that it has held.
 
     ``ru_maxrss`` would count what the process held before it became this program.
     """
-    return _status("VmHWM")
-
-
-def held_mb() -> float:
-    """Return the memory that this process holds."""
-    return _status("VmRSS")
-
-
-def _status(key: str) -> float:
     for row in Path("/proc/self/status").read_text().splitlines():
         if row.startswith(f"{key}:"):
             return int(row.split()[1]) / 1000
