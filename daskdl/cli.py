@@ -78,6 +78,7 @@ def show(
 
 @app.command()
 def stream(
+    context: typer.Context,
     brokers: Annotated[
         str | None, typer.Option(help="Kafka brokers, host:port, several with commas.")
     ] = None,
@@ -146,18 +147,12 @@ def stream(
     from daskdl.stream.service.command import run
     from daskdl.stream.service.configuration import configured
 
-    options = {
-        "brokers": brokers, "topics": topics, "out": out, "model": model, "group": group,
-        "cluster": cluster, "workers": workers, "exactly_once": exactly_once,
-        "dead_letter": dead_letter, "schema": schema, "echo": echo, "start": start,
-        "control": control, "watch": watch, "create_topics": create_topics, "batch": batch,
-        "until_end": until_end, "seconds": seconds,
-    }  # fmt: skip
     if wrong := [pair for pair in kafka or () if "=" not in pair]:
         name = wrong[0].split()[0] if wrong[0].split() else "nothing"
         raise SettingsError(f"--kafka: expected NAME=VALUE, found {name}; write both")
     settings = dict(pair.split("=", 1) for pair in kafka or ())
-    _print(run(configured(config, {**options, "kafka": settings}), progress), as_json=True)
+    options = {n: v for n, v in context.params.items() if n not in ("config", "progress")}
+    _print(run(configured(config, options | {"kafka": settings}), progress), as_json=True)
 
 
 @app.command()

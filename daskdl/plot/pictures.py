@@ -84,10 +84,9 @@ def boxes(
     >>> boxes(image, [[5, 5, 30, 20]], labels=[1], scores=[0.9], names=["cat", "dog"]).size
     (60, 40)
     """
-    need_pillow("plot.boxes")
+    picture = as_picture("boxes", image)
     from PIL import ImageDraw, ImageFont
 
-    picture = as_picture("boxes", image)
     edges = np.asarray(boxes, np.float64).reshape(-1, 4) if np.size(boxes) else np.zeros((0, 4))
     if fractions:
         edges = edges * np.tile(picture.size, 2)

@@ -205,14 +205,12 @@ class Loop:
             self.engine.forget_state()
 
     def _checkpoint(self) -> None:
-        due = self.state.iteration != self._saved_at or self._epoch_just_ended()
+        rows = self.trainer.history.epochs
+        epoch_ended = bool(rows) and rows[-1]["iteration"] == self.state.iteration
+        due = epoch_ended or self.state.iteration != self._saved_at
         if self._save is not None and due and self.state.iteration:
             self._save(self.state, self._stopped)
             self._saved_at, self._saved_when = self.state.iteration, time.monotonic()
-
-    def _epoch_just_ended(self) -> bool:
-        rows = self.trainer.history.epochs
-        return bool(rows) and rows[-1]["iteration"] == self.state.iteration
 
 
 def _fingerprint(model: Module) -> int:
