@@ -11,7 +11,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 
 from daskdl.train import Callback, Trainer
-from tests.daskdl.train.runs import digest, fit, problem
+from tests.daskdl.train.runs import On, digest, fit, problem
 
 EPOCHS = 4
 
@@ -66,11 +66,10 @@ def loky() -> None:
 
     print(*Parallel(n_jobs=2, backend="loky")([delayed(plain)() for _ in range(2)]), sep="\n")
 
-    class Work(Callback):
-        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> None:
-            assert Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
+    def work(trainer: Trainer) -> None:
+        assert Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
 
-    print(digest(fit(problem(6), epochs=EPOCHS, client=False, callbacks=[Work()])))
+    print(digest(fit(problem(6), epochs=EPOCHS, client=False, callbacks=[On(epoch=work)])))
 
 
 KINDS: dict[str, Callable[[], None]] = {

@@ -108,6 +108,30 @@ class Do(Callback):
             self.action()
 
 
+class On(Callback):
+    """Calls functions of the trainer; keeps what those after groups and epochs return.
+
+    An epoch's ends the fit by returning True.
+    """
+
+    def __init__(self, begin: Any = None, group: Any = None, epoch: Any = None) -> None:
+        self.begin, self.group, self.epoch = begin, group, epoch
+        self.seen = list[Any]()
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        if self.begin is not None:
+            self.begin(trainer)
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        if self.group is not None:
+            self.seen.append(self.group(trainer))
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool:
+        if self.epoch is not None:
+            self.seen.append(self.epoch(trainer))
+        return self.epoch is not None and self.seen[-1] is True
+
+
 class Once:
     """Samples pass; where one with this number is drawn first, ``action`` is called."""
 

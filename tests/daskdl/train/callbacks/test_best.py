@@ -11,7 +11,7 @@ from daskdl.metrics import ROCAUC, MeanAbsoluteError
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from tests.daskdl.train.runs import fit, network, problem
+from tests.daskdl.train.runs import On, fit, network, problem
 
 
 def new_trainer() -> Trainer:
@@ -124,18 +124,9 @@ def test_a_model_without_a_best_is_left_alone():
     np.testing.assert_array_equal(trainer.model.flat, kept)
 
 
-class Weights(Callback):
-    """Keeps the weights at the end of every epoch."""
-
-    def __init__(self) -> None:
-        self.seen: list[np.ndarray] = []
-
-    def on_epoch_end(self, trainer, epoch, logs) -> None:
-        self.seen.append(trainer.model.flat.copy())
-
-
 def test_a_fit_leaves_the_model_with_the_weights_of_its_best_epoch():
-    weights, best, stop = Weights(), BestModel(), EarlyStopping(2)
+    weights = On(epoch=lambda trainer: trainer.model.flat.copy())
+    best, stop = BestModel(), EarlyStopping(2)
     rng = np.random.default_rng(3)
     noise = [
         SampleSet.from_arrays(

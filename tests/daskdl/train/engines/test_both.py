@@ -17,11 +17,11 @@ from daskdl.data import Batches, SampleSet
 from daskdl.errors import TrainingError
 from daskdl.nn import BatchNorm, Linear, Module, ReLU, Sequential
 from daskdl.optim import Adam, ClipNorm
-from daskdl.train import Callback
 from daskdl.train.engines.graph import group_graph
 from daskdl.train.engines.step import State
 from tests.daskdl.train.runs import (
     Do,
+    On,
     check_same_bits,
     convolutions,
     digest,
@@ -85,15 +85,14 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
             assert time.monotonic() < limit, "no worker came"
             time.sleep(0.02)
 
-    class Watch(Callback):
-        def on_group_end(self, trainer, iteration):
-            keys_by_worker = client.has_what()
-            seen.update(
-                w for w, keys in keys_by_worker.items() if any("load-" in str(k) for k in keys)
-            )
+    def holding(trainer):
+        held = client.has_what().items()
+        seen.update(w for w, keys in held if any("load-" in str(key) for key in keys))
 
     with caplog.at_level("WARNING", "daskdl"):
-        trainer = fit(problem(), client=client, engine=engine, callbacks=[Do(3, join), Watch()])
+        trainer = fit(
+            problem(), client=client, engine=engine, callbacks=[Do(3, join), On(group=holding)]
+        )
     assert digest(trainer) == undisturbed
     assert len(seen) == 2
     # Members of a gang go on with the state that they have kept.
@@ -147,14 +146,11 @@ def test_samples_that_cannot_be_loaded_name_the_shard(client, tmp_path):
     store = tmp_path / "rain.zarr"
     frames = frames_of(store)
 
-    class Spoil(Callback):
-        def on_fit_begin(self, trainer):
-            store.rename(tmp_path / "moved")
-
+    spoil = On(begin=lambda trainer: store.rename(tmp_path / "moved"))
     with pytest.raises(
         TrainingError, match=r"shard \d at worker tcp.*: its samples cannot be loaded: DataE"
     ):
-        fit(frames, client=client, engine="graph", callbacks=[Spoil()])
+        fit(frames, client=client, engine="graph", callbacks=[spoil])
 
 
 # --- the scheduler's part
@@ -164,22 +160,19 @@ def test_samples_that_cannot_be_loaded_name_the_shard(client, tmp_path):
 @both
 @pytest.mark.usefixtures("short_groups")
 def test_the_scheduler_forgets_what_is_done(client, engine):
-    tasks: list[int] = []
-
-    class Count(Callback):
-        def on_group_end(self, trainer, iteration):
-            # The graph that has just ended is released by now or in a moment.
-            tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+    def count(trainer):
+        # The graph that has just ended is released by now or in a moment.
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
 
     def spans():
         return client.run_on_scheduler(
             lambda dask_scheduler: len(dask_scheduler.extensions["spans"].spans)
         )
 
-    before = spans()
-    fit(problem(2), client=client, engine=engine, iterations=15, callbacks=[Count()])
-    assert len(tasks) == 15
-    assert max(tasks[5:]) < 30
+    before, tasks = spans(), On(group=count)
+    fit(problem(2), client=client, engine=engine, iterations=15, callbacks=[tasks])
+    assert len(tasks.seen) == 15
+    assert max(tasks.seen[5:]) < 30
     # Dask keeps what it has measured of each span for ever: samples, job and tasks are one each.
     assert spans() <= before + 3
 

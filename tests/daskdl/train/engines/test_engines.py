@@ -16,7 +16,7 @@ from daskdl.errors import CheckpointError, TrainingError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
-from daskdl.train import Callback, Trainer
+from daskdl.train import Trainer
 from daskdl.train.engines.choice import choose, is_adaptive, make_engine
 from daskdl.train.engines.graph import GraphEngine
 from daskdl.train.engines.inprocess import InProcessEngine
@@ -24,7 +24,7 @@ from daskdl.train.engines.job import Tools, pack
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
-from tests.daskdl.train.runs import check_same_bits, fit, problem
+from tests.daskdl.train.runs import On, check_same_bits, fit, problem
 
 
 def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow():
@@ -131,20 +131,18 @@ def test_running_statistics_are_the_means_over_all_samples():
     np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
 
 
-class Limit(Callback):
-    """Begins with other weights, and keeps them small."""
+def begin_elsewhere(trainer: Trainer) -> None:
+    trainer.model.load_flat(np.linspace(-1, 1, trainer.model.flat.size, dtype=np.float32))
 
-    def on_fit_begin(self, trainer: Trainer) -> None:
-        trainer.model.load_flat(np.linspace(-1, 1, trainer.model.flat.size, dtype=np.float32))
 
-    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
-        np.clip(trainer.model.flat, -0.1, 0.1, out=trainer.model.flat)
+def keep_small(trainer: Trainer) -> None:
+    np.clip(trainer.model.flat, -0.1, 0.1, out=trainer.model.flat)
 
 
 @pytest.mark.slow
 def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(client_of, tmp_path):
     def run(**options):
-        return fit(problem(), callbacks=[Limit()], **options)
+        return fit(problem(), callbacks=[On(begin_elsewhere, epoch=keep_small)], **options)
 
     alone = check_same_bits(run, client_of, [(2, "graph"), (2, "gang")])
     assert np.abs(alone.model.flat).max() <= np.float32(0.1)
@@ -163,12 +161,8 @@ def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(clien
     ],
 )
 def test_what_a_fit_cannot_follow_is_told(change, said):
-    class Change(Callback):
-        def on_epoch_end(self, trainer, epoch, logs):
-            change(trainer)
-
     with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
-        fit(problem(), epochs=2, callbacks=[Change()])
+        fit(problem(), epochs=2, callbacks=[On(epoch=change)])
 
 
 IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size": 8}

@@ -19,7 +19,7 @@ from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from daskdl.train.fit.callback import Logs
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from daskdl.train.watch.history import COLUMNS, History
-from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
+from tests.daskdl.train.runs import Diary, Interrupt, On, Run, iterations_in, network, problem
 
 
 @pytest.mark.slow
@@ -139,23 +139,20 @@ def test_every_callback_sees_an_interrupted_epoch_once(tmp_path, place):
     assert count.epochs == 3
 
 
-class BeforeTheModelFollows(Callback):
-    """Presses Ctrl-C once, as the weights of the first group are put into the model."""
+def interrupt_as_the_model_follows(trainer):
+    """Press Ctrl-C once, as the weights of the first group are put into the model."""
 
-    def on_fit_begin(self, trainer: Trainer) -> None:
-        model = trainer.model
+    def interrupted(weights):
+        del trainer.model.restore
+        raise KeyboardInterrupt
 
-        def interrupted(weights: object) -> None:
-            del model.restore
-            raise KeyboardInterrupt
-
-        model.restore = interrupted  # type: ignore[method-assign,assignment]
+    trainer.model.restore = interrupted
 
 
 def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_path):
     run = Run()
     with pytest.raises(KeyboardInterrupt):
-        run.fit(tmp_path, after=[BeforeTheModelFollows()])
+        run.fit(tmp_path, after=[On(begin=interrupt_as_the_model_follows)])
     saved = CheckpointFolder(tmp_path).read()
     assert saved is not None
     assert saved.iteration == len(run.trainer.history) == 1

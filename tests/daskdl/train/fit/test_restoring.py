@@ -15,10 +15,10 @@ from daskdl.errors import CheckpointError
 from daskdl.nn import Linear, MSELoss, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.optim.schedules import Cosine, Plateau, Warmup
-from daskdl.train import BestModel, Callback, Trainer
+from daskdl.train import BestModel, Trainer
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from tests.daskdl.optim.test_layout import METHODS
-from tests.daskdl.train.runs import digest, fit, network, problem
+from tests.daskdl.train.runs import On, digest, fit, network, problem
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
@@ -117,19 +117,16 @@ def test_a_callback_that_does_not_know_its_state_is_named(tmp_path):
 
 
 def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path):
-    class Second(Callback):
-        said = ""
+    def refused(trainer):
+        with pytest.raises(CheckpointError) as raised:
+            fit(problem(), epochs=1, checkpoint=tmp_path, resume=False, client=False)
+        return str(raised.value)
 
-        def on_epoch_end(self, trainer, epoch, logs):
-            try:
-                fit(problem(), epochs=1, checkpoint=tmp_path, resume=False, client=False)
-            except CheckpointError as error:
-                self.said = str(error)
-            return False
-
-    second = Second()
+    second = On(epoch=refused)
     fit(problem(), epochs=2, callbacks=[second], checkpoint=tmp_path, client=False)
-    assert second.said.startswith(f"{tmp_path}: expected a folder of this fit alone, found another")
+    assert second.seen[0].startswith(
+        f"{tmp_path}: expected a folder of this fit alone, found another"
+    )
     assert len(list(tmp_path.glob("step-*"))) == 2
     fit(problem(), epochs=3, checkpoint=tmp_path, client=False)
 

@@ -16,13 +16,14 @@ from distributed import Client
 from daskdl.data import Batches
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam, ClipNorm
-from daskdl.train import Callback, Trainer
+from daskdl.train import Trainer
 from daskdl.train.engines.job import Tools, pack
 from daskdl.train.gang.engine import GangEngine, gang_graph
 from daskdl.train.gang.members import Gang
 from tests.daskdl.clusters import small_client
 from tests.daskdl.train.runs import (
     Do,
+    On,
     Once,
     digest,
     fit,
@@ -56,9 +57,7 @@ def test_shards_that_lie_anyhow_give_the_same_bits(client_of, monkeypatch):
 @pytest.mark.kills
 def test_a_method_that_clips_the_norm_gives_the_same_bits(client, tmp_path):
     def clipped(**options):
-        trainer = Trainer(network(), MSELoss(), ClipNorm(Adam(0.1), 0.5), seed=5)
-        trainer.fit(problem(), epochs=2, batch_size=8, progress=False, **options)
-        return digest(trainer)
+        return digest(fit(problem(), method=ClipNorm(Adam(0.1), 0.5), epochs=2, **options))
 
     alone, options = clipped(), {"client": client, "engine": "gang"}
     assert clipped(**options) == alone
@@ -171,27 +170,24 @@ def test_workers_forget_a_run_that_has_ended(client):
     assert set(found) == {(0, 0, 0)}
 
 
-class Tasks(Callback):
-    """Keeps which tasks of members the scheduler has at each group's end."""
+def tasks_of(client: Client, pause: float = 0.0) -> On:
+    """Return what keeps which tasks of members the scheduler has at each group's end."""
 
-    def __init__(self, client: Client, pause: float = 0.0) -> None:
-        self._client, self._pause = client, pause
-        self.seen: list[frozenset[str]] = []
+    def members(dask_scheduler: Any) -> list[str]:
+        return [str(key) for key in dask_scheduler.tasks if str(key).startswith("('gang-")]
 
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        """Look."""
+    def look(trainer: Trainer) -> frozenset[str]:
+        seen = frozenset(client.run_on_scheduler(members))
+        time.sleep(pause)
+        return seen
 
-        def members(dask_scheduler: Any) -> list[str]:
-            return [str(key) for key in dask_scheduler.tasks if str(key).startswith("('gang-")]
-
-        self.seen.append(frozenset(self._client.run_on_scheduler(members)))
-        time.sleep(self._pause)
+    return On(group=look)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 def test_members_stay_from_group_to_group(client):
-    tasks = Tasks(client)
+    tasks = tasks_of(client)
     together = fit(problem(2), iterations=12, client=client, engine="gang", callbacks=[tasks])
     assert len(tasks.seen) == 12
     # One may be slow to say its next word on a busy machine; then they leave, and come again.
@@ -206,7 +202,7 @@ def test_members_stay_from_group_to_group(client):
 def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
     client, turn, pause, groups
 ):
-    tasks, options = Tasks(client, pause), {"client": client, "engine": "gang"}
+    tasks, options = tasks_of(client, pause), {"client": client, "engine": "gang"}
     with dask.config.set({"daskdl.turn-time": turn}):
         together = fit(problem(2), iterations=groups, callbacks=[tasks], **options)
     assert len(set(tasks.seen)) == groups
@@ -216,14 +212,12 @@ def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 def test_what_a_callback_asks_of_the_workers_is_done(client):
-    answers: list[int] = []
+    def ask(trainer):
+        return client.submit(int, str(len(trainer.history)), pure=False).result(60)
 
-    class Ask(Callback):
-        def on_group_end(self, trainer, iteration):
-            answers.append(client.submit(int, str(iteration), pure=False).result(60))
-
-    fit(problem(2), iterations=2, client=client, engine="gang", callbacks=[Ask()])
-    assert answers == [1, 2]
+    asked = On(group=ask)
+    fit(problem(2), iterations=2, client=client, engine="gang", callbacks=[asked])
+    assert asked.seen == [1, 2]
 
 
 @pytest.mark.slow
@@ -231,12 +225,7 @@ def test_what_a_callback_asks_of_the_workers_is_done(client):
 def test_others_have_a_turn(client):
     begun, done = threading.Event(), threading.Event()
 
-    class Begun(Callback):
-        def on_group_end(self, trainer, iteration):
-            begun.set()
-
-        def on_epoch_end(self, trainer, epoch, logs):
-            return done.is_set()
+    turn = On(group=lambda trainer: begun.set(), epoch=lambda trainer: done.is_set())
 
     def other():
         begun.wait(60)
@@ -246,7 +235,7 @@ def test_others_have_a_turn(client):
 
     thread = threading.Thread(target=other)
     thread.start()
-    options: dict[str, Any] = {"client": client, "engine": "gang", "callbacks": [Begun()]}
+    options: dict[str, Any] = {"client": client, "engine": "gang", "callbacks": [turn]}
     with dask.config.set({"daskdl.turn-time": "300 ms"}):
         fit(problem(2), epochs=10_000, **options)
     thread.join(60)

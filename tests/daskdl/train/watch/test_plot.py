@@ -17,11 +17,11 @@ from tensorboardX.proto.event_pb2 import Event
 from daskdl import SampleSet, Trainer, nn
 from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.optim import SGD
-from daskdl.train import Callback, LivePlot, TensorBoard
+from daskdl.train import LivePlot, TensorBoard
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.watch.history import History
 from daskdl.train.watch.plot import POINTS
-from tests.daskdl.train.runs import Interrupt, fit, problem
+from tests.daskdl.train.runs import Interrupt, On, fit, problem
 
 
 @pytest.fixture(autouse=True)
@@ -77,16 +77,6 @@ def test_of_many_iterations_means_are_drawn(iterations):
     assert forward[:, 0].max() < iterations
 
 
-class Seen(Callback):
-    """Keeps what a file held at the end of each epoch."""
-
-    def __init__(self, path):
-        self.path, self.pictures = path, []
-
-    def on_epoch_end(self, trainer, epoch, logs):
-        self.pictures.append(self.path.read_bytes())
-
-
 def fit_line(*callbacks):
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     samples = SampleSet.from_arrays(x=x, y=x[:, :1])
@@ -99,10 +89,10 @@ def test_a_picture_changes_while_it_trains(tmp_path):
     import matplotlib.pyplot as plt
 
     path = tmp_path / "fit.png"
-    seen = Seen(path)
+    seen = On(epoch=lambda trainer: path.read_bytes())
     fit_line(LivePlot(path, every=0), seen)
-    assert all(picture.startswith(b"\x89PNG") for picture in seen.pictures)
-    assert len(set(seen.pictures)) == 3
+    assert all(picture.startswith(b"\x89PNG") for picture in seen.seen)
+    assert len(set(seen.seen)) == 3
     assert [p.name for p in tmp_path.iterdir()] == ["fit.png"]
     assert plt.get_fignums() == []
 
@@ -110,10 +100,10 @@ def test_a_picture_changes_while_it_trains(tmp_path):
 @pytest.mark.slow
 def test_pictures_are_as_rare_as_is_wanted(tmp_path):
     path = tmp_path / "fit.png"
-    seen = Seen(path)
+    seen = On(epoch=lambda trainer: path.read_bytes())
     fit_line(LivePlot(path, every=1000), seen)
-    assert len(set(seen.pictures)) == 1
-    assert path.read_bytes() != seen.pictures[0]
+    assert len(set(seen.seen)) == 1
+    assert path.read_bytes() != seen.seen[0]
 
 
 def test_without_a_notebook_it_wants_a_file(monkeypatch):

@@ -12,10 +12,10 @@ import pytest
 from daskdl.metrics import Accuracy
 from daskdl.nn import CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential
 from daskdl.optim import SGD, Adam
-from daskdl.train import Callback, Trainer
+from daskdl.train import Trainer
 from daskdl.train.watch.display import sparkline
 from daskdl.train.watch.progress import Bar, Lines, Progress, make_progress
-from tests.daskdl.train.runs import fit, network, problem
+from tests.daskdl.train.runs import On, fit, network, problem
 
 Captured = pytest.CaptureFixture[str]
 
@@ -116,10 +116,6 @@ def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys):
 
 
 def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(tmp_path, capsys):
-    class Stop(Callback):
-        def on_epoch_end(self, trainer, epoch, logs):
-            return True
-
     def told(folder, iterations, **options):
         trainer = Trainer(network(), MSELoss(), SGD(0.1))
         trainer.fit(problem(), iterations=iterations, checkpoint=folder, **options)
@@ -130,7 +126,7 @@ def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(tmp_path, capsys):
     of = f"the checkpoint in {first} is after iteration 3 of"
     assert told(first, 5) == f"the fit goes on: {of} 5"
     assert told(first, 5) == f"nothing is left to do: {of.replace('iteration 3', 'iteration 5')} 5"
-    told(second, 9, callbacks=[Stop()])
+    told(second, 9, callbacks=[On(epoch=lambda trainer: True)])
     assert told(second, 9).endswith(" of 9, where a callback ended the fit")
     Trainer(network(), MSELoss(), SGD(0.1)).fit(
         problem(), iterations=5, checkpoint=first, progress=False
