@@ -16,8 +16,7 @@ from daskdl.predict.arguments import as_samples, metrics_by_name
 from daskdl.predict.evaluation import evaluate_samples
 from daskdl.predict.measures import LossAndMetrics
 from daskdl.train.fit.callback import Callback
-from daskdl.train.fit.checks import as_loss, check_trainer
-from daskdl.train.fit.options import FitOptions
+from daskdl.train.fit.options import FitOptions, as_loss, check_trainer
 from daskdl.train.fit.steps import prepare, run
 from daskdl.train.watch.display import of_trainer
 from daskdl.train.watch.history import COLUMNS, EPOCH, History

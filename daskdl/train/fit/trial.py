@@ -21,7 +21,7 @@ from daskdl.predict.measures import wrong_labels
 from daskdl.predict.trial import check_loss, check_metrics, check_names, check_words, naming_shapes
 from daskdl.tensor import Tensor, no_grad, wants_grad
 from daskdl.train.engines.job import Job, Tools
-from daskdl.train.fit.checks import say_what_is_odd
+from daskdl.train.fit.options import say_what_is_odd
 
 if TYPE_CHECKING:
     from daskdl.train.fit.trainer import Trainer
