@@ -20,10 +20,10 @@ from daskdl.train import Trainer
 from daskdl.train.engines.choice import choose, is_adaptive, make_engine
 from daskdl.train.engines.graph import GraphEngine
 from daskdl.train.engines.inprocess import InProcessEngine
-from daskdl.train.engines.job import Tools, pack
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
+from tests.daskdl.train.jobs import new_job
 from tests.daskdl.train.runs import On, check_same_bits, fit, problem
 
 
@@ -35,7 +35,7 @@ def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow():
 
 
 def test_the_engine_is_the_chosen_one(client):
-    job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
+    job, _ = new_job()
 
     def made(engine, where):
         return type(make_engine(engine, where, job, problem(), None))

@@ -29,6 +29,10 @@ from tests.daskdl.train.jobs import ITEMS, USERS, Recommender
 from tests.daskdl.train.runs import fit, network, problem
 
 
+def new_job() -> Job:
+    return pack(Tools(network(), MSELoss(), SGD(0.1)), seed=1, threads=1)
+
+
 class Attempts:
     """Raises its errors one after the other, then returns."""
 
@@ -44,8 +48,7 @@ class Attempts:
 
 @pytest.fixture
 def engine(client: Client) -> Iterator[OnCluster]:
-    job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
-    engine = OnCluster(client, job, problem(), None)
+    engine = OnCluster(client, new_job(), problem(), None)
     yield engine
     engine.close()
 
@@ -113,10 +116,6 @@ def test_a_worker_without_avx2_is_told(engine, client, caplog):
     assert "alone, which lacks AVX2 or FMA; daskdl" in line
     assert f"({old})" in line
     assert f"({new})" in line
-
-
-def new_job(**options: object) -> Job:
-    return pack(Tools(network(), MSELoss(), SGD(0.1), **options), seed=1, threads=1)
 
 
 def test_a_thread_unpacks_once_and_has_a_model_of_its_own():

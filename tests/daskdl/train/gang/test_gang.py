@@ -14,13 +14,12 @@ import pytest
 from distributed import Client
 
 from daskdl.data import Batches
-from daskdl.nn import MSELoss
 from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Trainer
-from daskdl.train.engines.job import Tools, pack
 from daskdl.train.gang.engine import GangEngine, gang_graph
 from daskdl.train.gang.members import Gang
 from tests.daskdl.clusters import small_client
+from tests.daskdl.train.jobs import new_job
 from tests.daskdl.train.runs import (
     Do,
     On,
@@ -113,17 +112,20 @@ def test_fits_at_once_all_finish(client, undisturbed):
     assert found == dict.fromkeys(names, undisturbed)
 
 
+def new_engine(client: Client) -> GangEngine:
+    return GangEngine(client, new_job(model=network())[0], problem(), None)
+
+
 def test_a_gang_begins_when_the_one_before_has_ended(client):
     # Else members of either could wait on one worker for one that queues on the other.
-    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
-    engine, entered = GangEngine(client, job, problem(), None), threading.Event()
+    engine, entered = new_engine(client), threading.Event()
 
     def enter():
         engine._take_turn("a test")
         entered.set()
         engine._lock.release()
 
-    other = GangEngine(client, job, problem(), None)
+    other = new_engine(client)
     other._take_turn("another")
     entering = threading.Thread(target=enter)
     entering.start()
@@ -135,8 +137,7 @@ def test_a_gang_begins_when_the_one_before_has_ended(client):
 
 def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client):
     # A lock of Dask's would, once for every group that there was, for as long as the client is.
-    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
-    engine = GangEngine(client, job, problem(), None)
+    engine = new_engine(client)
     engine._take_turn("a test")
     assert engine._lock.refresh_callback.is_running()
     engine._lock.release()
@@ -149,10 +150,9 @@ def test_a_fit_that_begins_leaves_others_meeting_places_alone(client):
     def places(dask_worker):
         return id(dask_worker.plugins["daskdl-gang"])
 
-    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
-    GangEngine(client, job, problem(), None)
+    new_engine(client)
     before = client.run(places)
-    GangEngine(client, job, problem(), None)
+    new_engine(client)
     assert client.run(places) == before
 
 
