@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ci import example_data
-from ci.performance import ROOT
 
+ROOT = Path(__file__).resolve().parents[2]
 REVIEWS, RATINGS = "reviews.parquet", "ml-100k.inter"
 PROGRAMS = (
     "examples/fashion_mnist.py lenet",

@@ -8,12 +8,14 @@ from dataclasses import asdict
 
 import pytest
 
-from ci import parity, performance, performance_tables
+from ci import parity
 from ci.bench import timing
 from ci.bench.engine import __main__ as engine
 from ci.bench.engine import control
 from ci.bench.timing import Times
 from ci.bench.training import __main__ as training
+from ci.performance import __main__ as performance
+from ci.performance import tables
 from daskdl.scaling.measure import Row
 from daskdl.scaling.report import as_dict
 from tests.daskdl.scaling.tiny import run
@@ -53,7 +55,7 @@ def test_a_mark_that_names_nothing_is_refused(before, after, sentence):
 
 
 def test_what_was_not_measured_says_how(monkeypatch, tmp_path):
-    monkeypatch.setattr(performance_tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     assert performance.section("engine") == ("\n`python -m ci.bench.engine`: not measured yet\n")
 
 
@@ -102,27 +104,25 @@ EXPECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", performance_tables.TABLES)
+@pytest.mark.parametrize("name", tables.TABLES)
 def test_each_row_is_a_line_below_its_header(name):
-    header, _, *lines = performance_tables.TABLES[name]({"rows": ROWS[name]})
+    header, _, *lines = tables.TABLES[name]({"rows": ROWS[name]})
     assert EXPECTED[name] in lines
     assert {line.count("|") for line in lines} == {header.count("|")}
 
 
 def test_every_figure_has_a_table():
-    assert {
-        name.partition("-")[0] for name in performance.COMMANDS
-    } == performance_tables.TABLES.keys()
+    assert {name.partition("-")[0] for name in performance.COMMANDS} == tables.TABLES.keys()
 
 
 def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
     found = {"rows": ROWS["control"]}
-    monkeypatch.setattr(performance_tables, "figure", {"control": found}.get)
-    lines = performance_tables.scheduling()
+    monkeypatch.setattr(tables, "figure", {"control": found}.get)
+    lines = tables.scheduling()
     # Of a turn of 2 minutes with 8 groups, one is formed anew.
     assert "| 32 | 4.5 | 0.59 |" in lines
     assert "| 252 | 9.2 | - |" in lines
-    header, _, *lines = performance_tables.prediction()
+    header, _, *lines = tables.prediction()
     assert {line.count("|") for line in lines} == {header.count("|")}
     (line,) = (line for line in lines if "inception" in line and "| 32 |" in line)
     assert " 0.59 | 96.3 | 7.0 | 103 |" in line
@@ -152,15 +152,15 @@ def test_the_cost_of_control_is_measured(tmp_path, capsys):
 
 def test_the_model_of_hosts_is_the_one_that_was_written_down():
     # 28 MB over 10 Gbit/s: 3.2 % of 1.5 s at 32 hosts, and 3.4 % at 256.
-    predicted = performance_tables.predicted
+    predicted = tables.predicted
     assert predicted(32, 28, 10_000) / 1500 == pytest.approx(0.032, abs=0.0005)
     assert predicted(256, 28, 10_000) / 1500 == pytest.approx(0.034, abs=0.0005)
-    assert predicted(8, 0, 1000) == pytest.approx(6 * performance_tables.MESSAGE)
+    assert predicted(8, 0, 1000) == pytest.approx(6 * tables.MESSAGE)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(performance_tables, "FOLDER", tmp_path / "figures")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path / "figures")
     monkeypatch.setattr(performance, "_machine", lambda: {"cores": 2})
     return tmp_path / "figures"
 
@@ -170,13 +170,13 @@ def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_pat
         (tmp_path / f"{i}.json").write_text(json.dumps([{"name": f"case {i}"}]))
         os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
     performance.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
-    found = performance_tables.figure("kernels")
+    found = tables.figure("kernels")
     assert found["command"] == performance.COMMANDS["kernels"]
     assert found["machine"] == {"cores": 2}
     assert found["date"] == "1970-01-03"
     assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
     assert [file.name for file in folder.iterdir()] == ["kernels.json"]
-    assert performance_tables.figure("training") is None
+    assert tables.figure("training") is None
 
 
 def test_a_measured_benchmark_is_run_and_kept(folder, monkeypatch):
@@ -185,11 +185,11 @@ def test_a_measured_benchmark_is_run_and_kept(folder, monkeypatch):
     program.write_text(written)
     monkeypatch.setitem(performance.COMMANDS, "kernels", f"python {program} --quick")
     performance.measure("kernels")
-    assert performance_tables.figure("kernels")["rows"] == [{"name": 1}]
+    assert tables.figure("kernels")["rows"] == [{"name": 1}]
 
 
 def test_published_figures_name_their_source():
-    for found in performance_tables.published().values():
+    for found in tables.published().values():
         assert len(found["source"]) > 20
         assert found["what"]
 

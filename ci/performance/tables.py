@@ -17,7 +17,7 @@ from daskdl.scaling.workloads import workload
 
 Figure = dict[str, Any]
 #: What benchmarks measured, with command, date and machine beside.
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 #: What is predicted: seconds of an iteration's computing, and rates of networks.
 SECONDS, MEGABITS = 1.5, (10_000, 25_000)

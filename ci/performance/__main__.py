@@ -17,11 +17,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ci import performance_tables
-from ci.performance_tables import COMBINED, TABLES
+from ci.performance import tables
+from ci.performance.tables import COMBINED, TABLES
 from daskdl.files import replacing
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "measurements" / "performance.md"
 MARK = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -83,7 +83,7 @@ def keep(name: str, files: list[Path]) -> None:
             figure |= {key: content[key] for key in ("settings", "megabytes", "machines")}
             content = content["rows"]
         figure["rows"] += content
-    folder = performance_tables.FOLDER
+    folder = tables.FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{name}.json") as temporary:
         temporary.write_text(_text(figure), encoding="utf-8")
@@ -111,7 +111,7 @@ def section(name: str) -> str:
     if name not in COMMANDS:
         known = ", ".join([*COMMANDS, *COMBINED])
         raise ValueError(f"{PAGE.name}: expected a table of {known}, found {name!r}")
-    command, found = COMMANDS[name], performance_tables.figure(name)
+    command, found = COMMANDS[name], tables.figure(name)
     if found is None:
         return f"\n`{command}`: not measured yet\n"
     lines = TABLES[name.partition("-")[0]](found)

@@ -1,0 +1,1 @@
+"""The page of performance: figures that benchmarks keep, and their tables."""
