@@ -6,7 +6,7 @@ import hashlib
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -150,3 +150,31 @@ def digest_of_all(trainer: Trainer) -> str:
     """Return what two runs have in common when weights and tables are the same bits."""
     state = trainer.model.state_dict()
     return hashlib.sha256(b"".join(state[name].tobytes() for name in sorted(state))).hexdigest()
+
+
+Made = Callable[[Any], Any]
+
+
+def nothing(of: Any) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Own(Method):
+    """Descends along the gradient; the rest is as it is told."""
+
+    first: Made = nothing  # from the number of weights to the first state
+    change: Made = field(default=lambda weights: weights)
+    state: Made = field(default=lambda state: state)
+
+    def init(self, size: int) -> Any:
+        return self.first(size)
+
+    def update(
+        self, weights: Any, gradient: Any, state: Any, iteration: int, scale: float = 1.0,
+        overwrite: bool = False,
+    ) -> Any:  # fmt: skip
+        return self.change(weights - np.float32(0.1 * scale) * gradient), self.state(state)
+
+    def rate_at(self, iteration: int, state: Any = None) -> float:
+        return 0.1

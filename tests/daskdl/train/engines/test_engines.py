@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from distributed import Client
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError, TrainingError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
-from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
+from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups
 from daskdl.optim.schedules import Plateau
 from daskdl.train import Trainer
 from daskdl.train.engines.choice import choose, is_adaptive, make_engine
@@ -23,7 +22,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
-from tests.daskdl.train.jobs import new_job
+from tests.daskdl.train.jobs import Own, new_job
 from tests.daskdl.train.runs import On, check_same_bits, fit, problem
 
 
@@ -62,28 +61,9 @@ def test_an_adaptive_cluster_is_known():
         adaptive.stop()
 
 
-@dataclass(frozen=True)
-class Signs(Method):
-    """Somebody's own method: it returns new weights, which it may."""
-
-    rate: float = 1e-2
-
-    def init(self, size: int) -> dict[str, Any]:
-        return {}
-
-    def update(
-        self, weights: Any, gradient: Any, state: Any, iteration: int, scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> Any:  # fmt: skip
-        return weights - np.float32(self.rate) * np.sign(gradient), state
-
-    def rate_at(self, iteration: int, state: Any = None) -> float:
-        return self.rate
-
-
 METHODS = [
     *(Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)),
-    *(LBFGS(0.1), Signs()),
+    *(LBFGS(0.1), Own()),  # of somebody's own, which returns new weights
 ]
 
 

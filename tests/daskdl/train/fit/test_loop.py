@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
 import dask
 import numpy as np
 import pytest
@@ -18,6 +14,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
 from daskdl.train.fit.loop import GroupSize, inside
+from tests.daskdl.train.jobs import Own
 from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
 
 # --- checkpoints
@@ -182,34 +179,6 @@ def test_samples_are_let_go_of_in_any_case(monkeypatch, error):
         with pytest.raises(error):
             Run().fit(after=[Interrupt(1, error=error)])
     assert closed == [True]
-
-
-Made = Callable[[Any], Any]
-
-
-def nothing(of: Any) -> dict[str, Any]:
-    return {}
-
-
-@dataclass(frozen=True)
-class Own(Method):
-    """Descends along the gradient; the rest is as it is told."""
-
-    first: Made = nothing  # from the number of weights to the first state
-    change: Made = field(default=lambda weights: weights)
-    state: Made = field(default=lambda state: state)
-
-    def init(self, size: int) -> Any:
-        return self.first(size)
-
-    def update(
-        self, weights: Any, gradient: Any, state: Any, iteration: int, scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> Any:  # fmt: skip
-        return self.change(weights - np.float32(0.1 * scale) * gradient), self.state(state)
-
-    def rate_at(self, iteration: int, state: Any = None) -> float:
-        return 0.1
 
 
 def fitted(method: Method) -> Trainer:
