@@ -138,15 +138,10 @@ def test_dask_is_told_the_bytes():
 
 
 def test_validation_samples_pass_their_own_functions():
-    job, model = new_job(functions=(nothing_left,), validation_functions=(targets_of_zero,))
+    def of_zero(batch):
+        return {**batch, "y": 0 * batch["y"]}
+
+    job, model = new_job(functions=(lambda batch: {},), validation_functions=(of_zero,))
     found = evaluate(job, model.flat, samples(), 0, 4)
     held = samples().arrays
     assert found.loss == pytest.approx(by_hand(model, held["x"], 0 * held["y"])[0], rel=1e-6)
-
-
-def nothing_left(batch: dict[str, Any]) -> dict[str, Any]:
-    return {}
-
-
-def targets_of_zero(batch: dict[str, Any]) -> dict[str, Any]:
-    return {**batch, "y": 0 * batch["y"]}

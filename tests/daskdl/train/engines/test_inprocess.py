@@ -211,12 +211,9 @@ def test_what_goes_wrong_elsewhere_is_named():
     held = problem(2, 9)
     target = float(held.recipes[1].load().arrays["y"][2, 0])
     trainer = Trainer(network(), At(target, fail), SGD(1e-5))
+    others = problem(3, 40).map(lambda batch: {**batch, "y": batch["y"] * 0 + 2})
     with pytest.raises(TrainingError, match=r"^validation, shard 1: LookupError: a mistake"):
-        trainer.fit(problem(3, 40).map(other_targets), epochs=1, validation=held, progress=False)
-
-
-def other_targets(batch: dict[str, Any]) -> dict[str, Any]:
-    return {**batch, "y": batch["y"] * 0 + 2}
+        trainer.fit(others, epochs=1, validation=held, progress=False)
 
 
 seen: set[int] = set()

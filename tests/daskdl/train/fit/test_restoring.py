@@ -143,7 +143,7 @@ def test_the_state_of_every_method_goes_on(tmp_path, method):
     def trained(iterations, **options):
         model = Sequential(Linear(5, 8, seed=1), Linear(8, 2, seed=2), Linear(2, 2, seed=3))
         trainer = Trainer(model, MSELoss(), method, seed=5)
-        samples = problem().map(of_few_numbers)
+        samples = problem().map(lambda batch: {**batch, "x": batch["x"] / 50})
         trainer.fit(
             samples, iterations=iterations, batch_size=8, validation=samples, progress=False,
             client=False, **options,
@@ -152,7 +152,3 @@ def test_the_state_of_every_method_goes_on(tmp_path, method):
 
     trained(9, checkpoint=tmp_path)
     assert digest(trained(12, checkpoint=tmp_path)) == digest(trained(12))
-
-
-def of_few_numbers(batch: dict[str, Any]) -> dict[str, Any]:
-    return {**batch, "x": batch["x"] / 50}
