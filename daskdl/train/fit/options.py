@@ -1,4 +1,4 @@
-"""What a Trainer and a fit are told: checked, and a sentence for what is hardly meant."""
+"""Options of a Trainer and of a fit: each checked, and a sentence for what is hardly meant."""
 
 from __future__ import annotations
 
