@@ -25,24 +25,10 @@ def until_done(
 ) -> T:
     """Return the result of an attempt; there are up to ``daskdl.attempts``.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    what : str
-        That is being done, for errors.
-    attempt : callable
-        Does it once.
-    after_loss : callable
-        Lets go of what may be lost, before another attempt.
-    functions : sequence of str
-        Names of the user's functions that the tasks call, which may end their processes.
-
-    Raises
-    ------
-    TrainingError
-        For an exception in a task, with where it happened.
-    ClusterError
-        When the scheduler is gone, or data were lost in each attempt.
+    Before another one ``after_loss`` lets go of what may be lost. ``functions`` are the names of
+    the user's that the tasks call, which may end their processes. Raises TrainingError for an
+    exception in a task, with where it happened, and ClusterError when the scheduler is gone, or
+    data were lost in each attempt.
     """
     tries = int(setting("attempts"))
     for left in reversed(range(tries)):

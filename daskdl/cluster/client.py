@@ -20,11 +20,7 @@ from daskdl.cluster.settings import seconds
 from daskdl.cluster.starting.address import one_line
 from daskdl.cluster.tasks import Place, done, same_run
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
-from daskdl.compat.distributed_client import (
-    scheduler_operation,
-    stop_renewing,
-    worker_operation,
-)
+from daskdl.compat.distributed_client import scheduler_operation, stop_renewing, worker_operation
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -85,12 +81,8 @@ class Cluster:
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
 
-        Those ``without`` are not counted, nor the :meth:`silent`.
-
-        Raises
-        ------
-        ClusterError
-            When none comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
+        Those ``without`` are not counted, nor the :meth:`silent`. Raises ClusterError when none
+        comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
         """
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         asking = None
@@ -328,12 +320,8 @@ class Cluster:
 
         The scheduler tells all workers, and hands on the broken connection of one that is lost
         meanwhile. Those that are left are then told again, so that a plugin may be taken away and
-        set up again.
-
-        Raises
-        ------
-        ClusterError
-            When the scheduler is gone, a worker lacks daskdl, or workers are lost again and again.
+        set up again. Raises ClusterError when the scheduler is gone, a worker lacks daskdl, or
+        workers are lost again and again.
         """
         with daskdl_there(what):
             for _ in range(ATTEMPTS):

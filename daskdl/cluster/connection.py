@@ -149,10 +149,7 @@ def _no_cluster(found: object) -> SettingsError:
 def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE) -> None:
     """Wait until so many workers are there, and say so if they are not.
 
-    Raises
-    ------
-    ClusterError
-        When they are not there after ``patience`` seconds; it begins with ``what``.
+    Raises ClusterError when they are not there after ``patience`` seconds; it begins with ``what``.
     """
     there, address = len(client.nthreads()), client.scheduler.address
     if there >= workers:

@@ -53,10 +53,7 @@ def current_client(asynchronous: bool = False) -> Any:
 def using(client: Any) -> Iterator[None]:
     """Make a client the current one for a while; with False there is none, None changes nothing.
 
-    Raises
-    ------
-    SettingsError
-        When it is no client, is closed, or is asynchronous.
+    Raises SettingsError when it is no client, is closed, or is asynchronous.
     """
     if client is None:
         yield
@@ -74,10 +71,7 @@ def using(client: Any) -> Iterator[None]:
 def check_client(client: Any, asynchronous: bool = False) -> Any:
     """Return a client that is connected.
 
-    Raises
-    ------
-    SettingsError
-        For anything else, and for an asynchronous client unless it is asked for.
+    Raises SettingsError for anything else, and for an asynchronous client unless it is asked for.
     """
     from distributed import Client
 

@@ -60,10 +60,7 @@ class Place:
 def done(client: Client, futures: Sequence[Future], timeout: float) -> bool:
     """Wait for so many seconds, and return whether all are done, well or not.
 
-    Raises
-    ------
-    FuturesCancelledError
-        When all are done and one was cancelled.
+    Raises FuturesCancelledError when all are done and one was cancelled.
     """
 
     async def ended() -> None:

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 async def wait_for(futures: Sequence[Future]) -> None:
     """Wait until all futures are done, inside a client's event loop.
 
-    Raises
-    ------
-    FuturesCancelledError
-        When one was cancelled.
+    Raises FuturesCancelledError when one was cancelled.
     """
     from distributed.client import _wait
 

@@ -20,10 +20,7 @@ def is_plain_tcp(comm: Comm) -> bool:
 def stream_of(comm: Comm) -> IOStream:
     """Return the stream of a plain TCP connection.
 
-    Raises
-    ------
-    StreamClosedError
-        When the connection is closed.
+    Raises StreamClosedError when the connection is closed.
     """
     if comm.stream is None:
         raise StreamClosedError

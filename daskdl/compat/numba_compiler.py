@@ -223,16 +223,8 @@ class _Files(IndexDataCacheFile):
 class KernelCache(FunctionCache):
     """A function's cache, in a folder for each kind of processor; never a reason to fail.
 
-    Parameters
-    ----------
-    function : function
-    stamp : callable
-        Returns what changes with the source; called at the first use, when all modules are there.
-
-    Raises
-    ------
-    RuntimeError
-        When numba finds no folder that can be written to.
+    ``stamp`` returns what changes with the source; it is called at the first use, when all modules
+    are there. Raises RuntimeError when numba finds no folder that can be written to.
     """
 
     _impl_class = CompileResultCacheImpl

@@ -62,10 +62,7 @@ def array_of(value: Any) -> da.Array:
 def no_rows(x: Any) -> Any:
     """Return an empty array or frame by which scikit-learn knows the inputs' number and names.
 
-    Raises
-    ------
-    DataError
-        When they are no rows of numbers.
+    Raises DataError when they are no rows of numbers.
     """
     if hasattr(x, "_meta") and hasattr(x, "columns"):
         return x._meta

@@ -141,10 +141,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str, Any]]:
     """Return the encoder of a folder, the weights that it does not use, and the folder's settings.
 
-    Raises
-    ------
-    ModelFileError
-        When a file is missing or damaged, the kind is none that is read, or a setting is not known.
+    Raises ModelFileError when a file is missing or damaged, the kind is none that is read, or a
+    setting is not known.
     """
     config = read_json(folder / "config.json")
     where, kind = f"{folder / 'config.json'}", config.get("model_type")
@@ -241,12 +239,8 @@ def read_head(
 ) -> tuple[TextHead, list[str]]:
     """Return the classifier behind an encoder, and its labels; a new one if labels are given.
 
-    The ``task`` is to classify texts, or their tokens.
-
-    Raises
-    ------
-    ModelFileError
-        When the folder has none.
+    The ``task`` is to classify texts, or their tokens. Raises ModelFileError when the folder has
+    none.
     """
     features, kind = encoder.words.weight.shape[1], config["model_type"]
     names = head_names(kind, task)

@@ -26,12 +26,7 @@ def read_pooling(folder: Path) -> tuple[Path, str, bool]:
     """Return the folder of the encoder, the pooling, and whether vectors have a length of one.
 
     Without a list of modules that is the folder itself, and the mean; of static vectors the pooling
-    is "table".
-
-    Raises
-    ------
-    ModelFileError
-        When a module or a pooling is none that is read.
+    is "table". Raises ModelFileError when a module or a pooling is none that is read.
     """
     path = folder / "modules.json"
     if not path.is_file():

@@ -51,10 +51,7 @@ class Tokens:
 def windows_of(texts: Any, tokenizer: Any, second: int = 0) -> list[list[Ids]]:
     """Return the ids of each text, or pair, in windows of the length that the tokenizer cuts to.
 
-    Raises
-    ------
-    DataError
-        When one of them is no text.
+    Raises DataError when one of them is no text.
     """
     texts = [text if isinstance(text, str) else _pair(i, text) for i, text in enumerate(texts)]
     return [

@@ -17,10 +17,7 @@ WRITING = 2.0
 def who_answers(address: str, timeout: float) -> str:
     """Return the type of the Dask server at an address, or a sentence that there is none.
 
-    Raises
-    ------
-    OSError, TimeoutError
-        When nobody answers in time.
+    Raises OSError or TimeoutError when nobody answers in time.
     """
     # A Client would wait for ever on a port that is open and silent, and one that fails to start
     # leaves itself behind as the default of this process.

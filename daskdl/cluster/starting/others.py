@@ -34,14 +34,9 @@ def client_of_other(
     """Return a client of a cluster object, or the client that is given.
 
     What was given stays as it is when the stack ends: who made it ends it. A cluster object is
-    scaled to so many workers; its ``name`` is for errors.
-
-    Raises
-    ------
-    SettingsError
-        For an asynchronous client or cluster.
-    ClusterError
-        When the cluster is closed, does not answer or cannot be scaled.
+    scaled to so many workers; its ``name`` is for errors. Raises SettingsError for an asynchronous
+    client or cluster, and ClusterError when the cluster is closed, does not answer or cannot be
+    scaled.
     """
     from distributed import Client
 
@@ -82,16 +77,9 @@ def client_of_named(
 
     ``system`` is a class, or a function that makes a cluster, as
     ``"dask_kubernetes.operator:KubeCluster"``; it is scaled to so many ``jobs``, and ends with the
-    stack. ``path`` is the YAML's, for errors.
-
-    Raises
-    ------
-    MissingExtraError
-        When the module is not installed.
-    SettingsError
-        When it has no such name, or that makes no cluster.
-    ClusterError
-        When the cluster does not start.
+    stack. ``path`` is the YAML's, for errors. Raises MissingExtraError when the module is not
+    installed, and SettingsError when it has no such name, or that makes no cluster, and
+    ClusterError when the cluster does not start.
     """
     module, _, name = system.partition(":")
     try:

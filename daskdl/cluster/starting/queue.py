@@ -30,14 +30,8 @@ def gateway_client(
     ``options`` are the YAML's: ``address`` and, where they differ, ``proxy_address`` and
     ``public_address`` of the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; options of the
     cluster, such as ``worker_cores``. What is left out is taken from Dask's configuration, under
-    ``gateway``.
-
-    Raises
-    ------
-    MissingExtraError
-        Without dask-gateway.
-    ClusterError
-        When the gateway does not answer or does not start a cluster.
+    ``gateway``. Raises MissingExtraError without dask-gateway, and ClusterError when the gateway
+    does not answer or does not start a cluster.
     """
     try:
         from dask_gateway import GatewayCluster, GatewayClusterError, GatewayServerError

@@ -214,10 +214,8 @@ class Sessions:
     def stop(self, within: float) -> None:
         """Have all sessions finish what is under way and commit it.
 
-        Raises
-        ------
-        ClusterError
-            When one has not within so many seconds; what it has not committed, the next run reads.
+        Raises ClusterError when one has not within so many seconds; what it has not committed, the
+        next run reads.
         """
         limit, aborted = time.monotonic() + within, dict[str, str]()
         while self.sessions:

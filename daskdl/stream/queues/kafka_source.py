@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from daskdl.errors import SettingsError
@@ -52,11 +53,10 @@ class KafkaSource(Source):
         if start not in ("earliest", "latest"):
             raise SettingsError(f"start: expected earliest or latest, found {start!r}")
         self.brokers, self.topics, self.group, self.start = brokers, list(topics), group, start
-        self._own: Any = None
-        self._admin: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_own": None, "_admin": None}
+        connections = "_consumer", "_admin"
+        return {name: value for name, value in vars(self).items() if name not in connections}
 
     def consumer(self) -> Any:
         """Return a consumer of this group that has nothing to read."""
@@ -73,10 +73,13 @@ class KafkaSource(Source):
             queued_max_messages_kbytes=16384,
         )
 
+    @cached_property
     def _consumer(self) -> Any:
-        if self._own is None:
-            self._own = self.consumer()
-        return self._own
+        return self.consumer()
+
+    @cached_property
+    def _admin(self) -> Any:
+        return self.brokers.client("AdminClient")
 
     def partitions(self) -> list[Partition]:
         """Return all partitions that there are now."""
@@ -84,7 +87,7 @@ class KafkaSource(Source):
         partitions = []
         for topic in self.topics:
             try:
-                listed = self._consumer().list_topics(topic, timeout=PATIENCE).topics[topic]
+                listed = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
             except kafka.KafkaException as error:
                 raise self.brokers.unreachable("source", error.args[0].str()) from error
             if listed.error is not None or not listed.partitions:
@@ -97,7 +100,7 @@ class KafkaSource(Source):
 
     def claim(self, run: str) -> None:
         """Commit all offsets once more in the name of a run, first ones where there are none."""
-        kafka, consumer = confluent(), self._consumer()
+        kafka, consumer = confluent(), self._consumer
         try:
             offsets = []
             for it in self._committed():
@@ -120,8 +123,6 @@ class KafkaSource(Source):
         """Return the offset behind the last record of each partition."""
         from confluent_kafka.admin import OffsetSpec
 
-        if self._admin is None:
-            self._admin = self.brokers.client("AdminClient")
         kafka = confluent()
         latest = OffsetSpec.latest()
         wanted = {kafka.TopicPartition(*p): latest for p in partitions}
@@ -134,7 +135,7 @@ class KafkaSource(Source):
     def _committed(self) -> list[Any]:
         kafka = confluent()
         wanted = [kafka.TopicPartition(*p) for p in self.partitions()]
-        committed: list[Any] = self._consumer().committed(wanted, timeout=PATIENCE)
+        committed: list[Any] = self._consumer.committed(wanted, timeout=PATIENCE)
         return committed
 
     def reader(self, run: str) -> KafkaReader:
@@ -143,9 +144,8 @@ class KafkaSource(Source):
 
     def close(self) -> None:
         """Close the driver's connection."""
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        if "_consumer" in vars(self):
+            vars(self).pop("_consumer").close()
 
 
 class KafkaReader(Places):

@@ -90,10 +90,8 @@ def _check(where: str, value: Any, hint: Any) -> None:
 def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
     """Return the configuration of a YAML file and of options, those that are None left out.
 
-    Raises
-    ------
-    SettingsError
-        For a file that is no mapping, a name that is not known, or one that is missing.
+    Raises SettingsError for a file that is no mapping, a name that is not known, or one that is
+    missing.
     """
     of_file: dict[str, Any] = {}
     if path is not None:

@@ -76,10 +76,8 @@ class ControlTopic:
     def newest(self) -> ModelFile | None:
         """Return the model of the last message since the last call whose model can be read.
 
-        Raises
-        ------
-        DaskdlError
-            When there are messages and no model of any can be read; it is that of the last one.
+        Raises DaskdlError when there are messages and no model of any can be read; it is that of
+        the last one.
         """
         messages = [m for m in self._consumer.consume(1000, 0.2) if m.error() is None]
         messages.sort(key=lambda m: (m.timestamp()[1], m.offset()), reverse=True)

@@ -18,13 +18,7 @@ REASON = 500
 class Inference:
     """The steps on a batch of records: read, predict, route.
 
-    Parameters
-    ----------
-    decode : callable
-        See :func:`daskdl.stream.worker.messages.schema`.
-    routes : Routes
-    echo : bool
-        Whether an answer has the message it answers, as ``message``, if that is a text in UTF-8.
+    With ``echo`` an answer has the message it answers, as ``message``, if that is a text in UTF-8.
     """
 
     decode: Decode

@@ -112,18 +112,8 @@ class ServedModel:
     A model whose file's metadata have a ``vocabulary``, or are of a
     :class:`~daskdl.text.TextModel`, takes texts; any other takes arrays of numbers. What its
     results are is seen in a trial: log-probabilities (their exponentials add up to 1),
-    probabilities, scores (which a softmax makes probabilities), or with one result a value.
-
-    Parameters
-    ----------
-    file : ModelFile
-    threads : int
-        Arithmetic threads.
-
-    Raises
-    ------
-    ModelFileError
-        When the file cannot be loaded.
+    probabilities, scores (which a softmax makes probabilities), or with one result a value. Raises
+    ModelFileError when the file cannot be loaded.
     """
 
     def __init__(self, file: ModelFile, threads: int = 1) -> None:
@@ -150,10 +140,7 @@ class ServedModel:
     def try_on(self, value: Any) -> None:
         """Try the model on one decoded message; if it has texts, any will do.
 
-        Raises
-        ------
-        ModelFileError
-            When the model cannot be applied to it.
+        Raises ModelFileError when the model cannot be applied to it.
         """
         try:
             self._start(self._inputs([value]))
@@ -197,10 +184,8 @@ class ServedModel:
     def __call__(self, values: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return class and probability of each message; -1 and a value when there are no classes.
 
-        Raises
-        ------
-        DataError
-            When a message is not of the form that the model takes, or a result is not finite.
+        Raises DataError when a message is not of the form that the model takes, or a result is not
+        finite.
         """
         x = self._inputs(values)
         if not self._kind:

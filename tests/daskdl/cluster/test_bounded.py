@@ -122,10 +122,7 @@ def test_a_worker_without_daskdl_is_one_sentence(
 
 
 def test_predictions_say_so_too(bare: Client) -> None:
-    with (
-        bare.as_current(),
-        pytest.raises(ClusterError, match=r"^prediction: expected daskdl"),
-    ):
+    with bare.as_current(), pytest.raises(ClusterError, match=r"^prediction: expected daskdl"):
         network().predict(problem())
 
 

@@ -125,10 +125,7 @@ def test_what_the_user_sets_rules() -> None:
 
 @pytest.mark.parametrize("value", ["soon", "5 parsecs", "", None, -1, [1]])
 def test_what_is_no_duration_is_refused(value: object) -> None:
-    with (
-        dask.config.set({"daskdl.stall-timeout": value}),
-        pytest.raises(SettingsError) as raised,
-    ):
+    with dask.config.set({"daskdl.stall-timeout": value}), pytest.raises(SettingsError) as raised:
         seconds("stall-timeout")
     assert str(raised.value) == (
         "dask.config daskdl.stall-timeout: expected a duration such as '5 minutes', "

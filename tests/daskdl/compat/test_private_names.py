@@ -13,13 +13,7 @@ import pytest
 from distributed import Client, Lock, WorkerPlugin
 from distributed.comm import connect, listen
 
-from daskdl.compat.dask_graph import (
-    Alias,
-    HighLevelGraph,
-    MaterializedLayer,
-    Task,
-    TaskRef,
-)
+from daskdl.compat.dask_graph import Alias, HighLevelGraph, MaterializedLayer, Task, TaskRef
 from daskdl.compat.distributed_client import (
     scheduler_operation,
     stop_renewing,

@@ -11,17 +11,7 @@ from functools import partial
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.scaling.measure import (
-    LEAST,
-    PARTS,
-    WORK,
-    Row,
-    counts,
-    measured,
-    planned,
-    split,
-    sweep,
-)
+from daskdl.scaling.measure import LEAST, PARTS, WORK, Row, counts, measured, planned, split, sweep
 from daskdl.scaling.report import (
     HEADER,
     check_format,

@@ -12,15 +12,7 @@ from daskdl.data.text import Vocabulary
 from daskdl.models import TextClassifier
 from daskdl.nn import Linear, ReLU, Sequential
 from daskdl.nn.core.modelfile import save
-from daskdl.stream import (
-    Brokers,
-    KafkaSink,
-    KafkaSource,
-    ModelFile,
-    Routes,
-    Stream,
-    text_metadata,
-)
+from daskdl.stream import Brokers, KafkaSink, KafkaSource, ModelFile, Routes, Stream, text_metadata
 
 LABELS = ["money", "health", "sports"]
 

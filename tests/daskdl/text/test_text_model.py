@@ -16,12 +16,7 @@ import pytest
 from daskdl import text
 from daskdl.errors import DataError, SettingsError
 from daskdl.nn import load, save
-from tests.daskdl.text.folders import (
-    LONG,
-    TEXTS,
-    WORDS,
-    write_folder,
-)
+from tests.daskdl.text.folders import LONG, TEXTS, WORDS, write_folder
 
 pytest.importorskip("tokenizers")
 

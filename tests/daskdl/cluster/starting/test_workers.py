@@ -139,11 +139,7 @@ def test_the_profiler_leaves_the_threads_alone(local):
 def test_a_profiler_that_looks_less_often_or_not_at_all_is_left_as_it_is():
     for settings, expected in (({"interval": "5 s"}, 5000), ({"enabled": False}, None)):
         config = {f"distributed.worker.profile.{name}": value for name, value in settings.items()}
-        with (
-            dask.config.set(config),
-            small() as cluster,
-            cluster.get_client() as client,
-        ):
+        with dask.config.set(config), small() as cluster, cluster.get_client() as client:
             client.register_plugin(undisturbed())
             (profiler,) = (w.periodic_callbacks.get("profile") for w in cluster.workers.values())
             assert (profiler and profiler.callback_time) == expected
