@@ -22,7 +22,7 @@ class _Watching(Callback):
         self.best_epoch = -1
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        """Forget the values of an earlier fit, unless this one goes on with it."""
+        """Forget the values of an earlier fit, unless this one resumes it."""
         if not trainer.history.epochs:
             self.best, self.best_epoch = np.nan, -1
 
@@ -55,20 +55,20 @@ class _Watching(Callback):
 
 
 class EarlyStopping(_Watching):
-    """Stop when an epoch's value has not become better for some epochs.
+    """Stop when a value has not improved for some epochs.
 
     Parameters
     ----------
     patience : int
-        Epochs to wait for a better one, at least 1.
+        Epochs to wait for an improvement, at least 1.
     by : float
-        It has to be better by more than this.
+        Least improvement.
     monitor : str, optional
         Column of the epochs, such as ``val_rocauc``; by default ``val_loss``, without validation
         ``loss``.
     higher_is_better : bool, optional
-        By default what the trainer's metric of that name says of itself; of a loss, and of anything
-        else, lower is better.
+        By default the property of the trainer's metric of that name; for a loss, and anything else,
+        lower is better.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class BestModel(_Watching):
         self.weights: NDArray[np.float32] | None = None
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        """Forget the weights of an earlier fit, unless this one goes on with it."""
+        """Forget the weights of an earlier fit, unless this one resumes it."""
         super().on_fit_begin(trainer)
         if self.best_epoch < 0:
             self.weights = None

@@ -92,18 +92,18 @@ class TensorBoard(Callback):
     """Write loss, rate and phase times of iterations, and the means of epochs.
 
     Tags are ``iteration/loss``, ``iteration/samples_per_second``, ``seconds/<phase>`` and
-    ``epoch/<name>``; steps are iterations. What a run that is resumed does again hides what it had
-    written of it. Events of a group of iterations are in the file at the group's end.
+    ``epoch/<name>``; steps are iterations. Iterations that a resumed run repeats replace those
+    written before. Events of a group of iterations are in the file at the group's end.
 
     Parameters
     ----------
     folder : path
-        Of the event files, which ``tensorboard --logdir`` shows; one for each run.
+        Folder of the event files, which ``tensorboard --logdir`` shows; one for each run.
 
     Raises
     ------
     MissingExtraError
-        Without tensorboardX, which ``daskdl[tensorboard]`` brings.
+        Without tensorboardX, see ``daskdl[tensorboard]``.
 
     Examples
     --------

@@ -23,11 +23,11 @@ def drawn(job: Job, partition: Partition, shard: int, place: Place) -> tuple[Ind
 
 
 class Ahead:
-    """Draws the batches of some shards, the next one of each in a thread of its own.
+    """Draws the batches of some shards; each shard's next batch is drawn in another thread.
 
-    What is drawn is the same, since it is a function of the seed and the place. Samples without
-    functions are drawn when they are needed: to copy them takes no time that a thread would win. So
-    many ``threads`` are shards that are at work at once.
+    The batches are the same, since they follow from the seed and the place. Samples without
+    functions are drawn when they are needed, since a thread would not save time. ``threads`` is the
+    number of shards that work at once.
     """
 
     def __init__(self, job: Job, threads: int) -> None:
@@ -38,7 +38,7 @@ class Ahead:
     def draw(
         self, partition: Partition, shard: int, place: Place, following: Place | None
     ) -> tuple[Indices, Batch]:
-        """Return a batch as :func:`drawn` does, and begin to draw the next, if it is known."""
+        """Return a batch as :func:`drawn` does, and begin to draw ``following`` if it is known."""
         ready, future = self._next.pop(shard, (None, None))
         if future is not None and ready == place:
             draw = future.result()
@@ -53,7 +53,7 @@ class Ahead:
         return draw
 
     def close(self) -> None:
-        """Let go of what was drawn and is not needed."""
+        """Release batches that are not needed."""
         self._next.clear()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)

@@ -28,10 +28,10 @@ class Engine(Protocol):
         """Return the mean loss over the validation samples, and each metric of them."""
 
     def forget_state(self) -> None:
-        """Send the state again next time: the driver has changed it."""
+        """Note that the driver has changed the state: it is sent again next time."""
 
     def close(self) -> None:
-        """Let go of the samples."""
+        """Release the samples."""
 
 
 #: Names of the engines that a caller may ask for.
@@ -41,12 +41,10 @@ ENGINES = ("auto", "graph", "gang")
 def choose(engine: str, adaptive: bool = False) -> str:
     """Return "graph" or "gang" for one of :data:`ENGINES`.
 
-    A gang is ahead: what an iteration costs two workers of one machine beside its computation is
-    less than a tenth of the graph engine's for 1 MB of weights, and less than half for 28 and 100
-    MB (``python -m ci.bench.engine``). Both need workers that can speak to each other, as all tasks
-    of Dask's do. But a gang has one task on each worker, whatever there is to do, from which a
-    cluster that is ``adaptive``, whose workers follow the number of its tasks, does not learn that
-    it should grow.
+    A gang is faster: besides computing, an iteration of two workers on one machine costs less than
+    a tenth of the graph engine's for 1 MB of weights, and less than half for 28 and 100 MB
+    (``python -m ci.bench.engine``). But a gang has one task on each worker, whatever the work. An
+    ``adaptive`` cluster follows the number of tasks, and would not grow.
     """
     if engine != "auto":
         return engine
@@ -54,9 +52,9 @@ def choose(engine: str, adaptive: bool = False) -> str:
 
 
 def is_adaptive(client: Client) -> bool:
-    """Return whether the client was made of a cluster whose size follows its tasks.
+    """Return whether the client's cluster changes its size with the number of tasks.
 
-    One of a job queue adapts itself only to replace jobs that have ended: its size is fixed.
+    A job queue's cluster adapts only to replace jobs that have ended: its size is fixed.
     """
     adaptive = getattr(client.cluster, "_adaptive", None)
     if adaptive is None or adaptive.state in ("inactive", "stopped"):
@@ -81,9 +79,9 @@ def make_engine(
     validation: SampleSet | None,
     overwrite: bool = False,
 ) -> Engine:
-    """Return the engine for a fit; without a client that is the one of this process.
+    """Return the engine for a fit; without a client it runs in this process.
 
-    ``overwrite``: whether nobody needs the state that a group began with once that has begun.
+    ``overwrite``: whether the state at a group's beginning may be changed by the group.
     """
     if client is None:
         return InProcessEngine(job, samples, validation, overwrite)

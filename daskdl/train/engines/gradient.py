@@ -1,4 +1,4 @@
-"""Gradient: of one shard or of several, with the loss, the counts and the seconds behind it."""
+"""Gradient of one shard or of several, with loss, counts and seconds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from daskdl.rows import Rows
 class Clocks(NamedTuple):
     """Seconds of a shard's gradient, or of several.
 
-    Data, forward and backward are those of all shards together; ``longest`` is what one of them
-    took in all three.
+    ``data``, ``forward`` and ``backward`` are sums over the shards; ``longest`` is the slowest
+    shard's sum of all three.
     """
 
     data: float
@@ -37,7 +37,7 @@ class Clocks(NamedTuple):
         return cls(data, forward, backward, data + forward + backward, 1)
 
     def plus(self, other: Clocks) -> Clocks:
-        """Return the seconds of the shards of both."""
+        """Return the seconds of both together."""
         return Clocks(
             self.data + other.data,
             self.forward + other.forward,
@@ -47,9 +47,10 @@ class Clocks(NamedTuple):
         )
 
     def means(self, workers: int | None = None) -> dict[str, float]:
-        """Return data, forward and backward of the mean worker; idle is what it waits for others.
+        """Return data, forward, backward and idle of the mean worker; idle is its wait for others.
 
-        The workers computed the shards, each some in turn; without them every shard had its own.
+        Each of ``workers`` computed some shards in turn; without them every shard had its own
+        worker.
         """
         workers = min(workers or self.shards, self.shards)
         data, forward, backward = (t / workers for t in self[:3])
@@ -74,11 +75,11 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Gradient:
-    """A shard's gradient times its number of samples, or the sum of such.
+    """A shard's gradient times its number of samples, or a sum of such gradients.
 
-    The vector float32 (n + m,) has parameters, and behind them the values of buffers; the rows are
-    of the tables that are trained by rows. The loss is the sum over all samples; ``measured`` has
-    each shard's statistics of metrics.
+    ``vector`` float32 (n + m,) has the parameters, then the values of buffers. ``rows`` belong to
+    the tables that are trained by rows. ``loss`` is the sum over all samples; ``measured`` has each
+    shard's statistics of metrics.
     """
 
     vector: Vector = field(repr=False)
@@ -92,7 +93,7 @@ class Gradient:
         return self.vector.nbytes + sum(rows.nbytes for rows in self.rows)
 
     def payload(self) -> Payload:
-        """Return it for a reduction, without what was measured."""
+        """Return the payload for a reduction, without ``measured``."""
         of = self.seconds
         sums = (self.loss, self.samples, of.data, of.forward, of.backward, of.shards)
         return Payload(self.vector, self.rows, sums, (of.longest,))
@@ -106,7 +107,7 @@ class Gradient:
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0, threads: int = 1) -> Gradient:
-    """Return the sum of two, whose first ``rounded`` numbers become bfloat16; both stay."""
+    """Return the sum of two gradients; the first ``rounded`` numbers are rounded to bfloat16."""
     with thread_budget(threads):
         if rounded:
             vector = add_rounded(copied(a.vector), b.vector, rounded)

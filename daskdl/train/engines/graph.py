@@ -37,8 +37,8 @@ def group_graph(
 ) -> tuple[Graph, Key]:
     """Return the tasks of a group of iterations, and the key of the state at its end.
 
-    Every key ends with the shard at whose worker the task belongs. The weights live with shard 0;
-    whoever computes a gradient fetches them.
+    Every key ends with the shard at whose worker the task belongs. The weights lie with shard 0;
+    tasks of other shards fetch them.
     """
     graph: Graph = {}
 
@@ -96,8 +96,8 @@ def group_graph(
 class GraphEngine(OnCluster):
     """Run groups of iterations as Dask graphs.
 
-    Between groups the state passes through the client: the scheduler forgets the tasks behind it,
-    and the client can begin a group again when more was lost than lineage brings back.
+    Between groups the state passes through the client. So the scheduler forgets earlier tasks, and
+    the client can run a group again when lineage cannot restore all that was lost.
     """
 
     def __init__(

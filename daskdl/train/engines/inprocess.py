@@ -32,8 +32,8 @@ from daskdl.train.engines.step import State, Vector
 class InProcessEngine:
     """Run iterations in this process, shards side by side on its cores.
 
-    With ``overwrite`` :meth:`run` changes the slots of the state that it is given, and the weights
-    that it has made before: nobody needs these once it has begun. That saves a copy of each.
+    With ``overwrite`` :meth:`run` changes the slots of its argument and the weights of its last
+    result, which nothing else uses by then. That saves a copy of each.
     """
 
     group_limit = 1000
@@ -127,10 +127,10 @@ class InProcessEngine:
             return combined(self._job.tools(), list(parts.values()))
 
     def forget_state(self) -> None:
-        """Do nothing: the state is nowhere else."""
+        """Do nothing: there is no copy of the state."""
 
     def close(self) -> None:
-        """Let go of the samples."""
+        """Release the samples."""
         self._pool.shutdown()
         self._ahead.close()
         self._held.clear()

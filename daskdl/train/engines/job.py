@@ -45,12 +45,12 @@ class Tools(Measures):
 class Job:
     """A run as tasks see it.
 
-    The payload is the pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The
-    model's parameters and buffers are zeros in it, since every task is given those of its
-    iteration. A task has so many arithmetic ``threads``. The first ``rounded`` numbers of the
+    ``payload`` is the pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The
+    model's parameters and buffers are zeros in it, since every task gets those of its iteration.
+    ``threads`` is the number of a task's arithmetic threads. The first ``rounded`` numbers of the
     vector are rounded to bfloat16 before they are added (:mod:`daskdl.collective.codec`).
-    ``measures``: whether the metrics are computed of training batches too; ``whole_batch``: whether
-    the loss compares a sample with those of all shards.
+    ``measures``: whether metrics are computed of training batches too. ``whole_batch``: whether the
+    loss compares a sample with those of all shards.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Job:
         return len(self.payload)
 
     def tools(self) -> Tools:
-        """Return this thread's own copy of the model and what goes with it."""
+        """Return this thread's own copy of the tools."""
         unpacked: OrderedDict[str, Tools] = _unpacked.__dict__.setdefault("jobs", OrderedDict())
         if self.id not in unpacked:
             unpacked[self.id] = cloudpickle.loads(self.payload)
@@ -76,12 +76,12 @@ class Job:
         return unpacked[self.id]
 
     def forget(self) -> None:
-        """Let go of this thread's copy."""
+        """Release this thread's copy."""
         _unpacked.__dict__.get("jobs", {}).pop(self.id, None)
 
 
 def pack(tools: Tools, seed: int, threads: int) -> Job:
-    """Return a new job; raise SettingsError when something of it cannot be sent to workers."""
+    """Return a new job; raise SettingsError when a part of it cannot be sent to workers."""
     file = io.BytesIO()
     try:
         _WithoutNumbers(file, tools.model).dump(tools)

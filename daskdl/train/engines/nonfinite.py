@@ -1,4 +1,4 @@
-"""Nonfinite: where in a model the first number came up that is not finite."""
+"""Nonfinite: the place in a model where the first number was not finite."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ WHAT_TO_DO = "lower the learning rate, clip the gradient, or look for missing va
 
 
 def finite(values: NDArray[np.float32]) -> bool:
-    """Return whether all are finite; in one pass that keeps nothing, if they are."""
+    """Return whether all values are finite; if so, in one pass without memory."""
     with np.errstate(all="ignore"):
         # What is not finite makes the sum so; finite numbers may, too, when they are huge.
         return bool(np.isfinite(np.add.reduce(values)) or np.isfinite(values).all())
 
 
 def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> str:
-    """Return a sentence that names the first module in which something is not finite.
+    """Return a sentence that names the first module with a number that is not finite.
 
-    The model has the weights of the iteration and the gradient that it came to. The batch is
-    evaluated once more, with the seed of what layers draw: the first module by the order in which
-    they are done, those inside of one before it. If all that the model returns is finite, it is the
-    loss's own doing, or the last module of which a parameter's gradient is not finite: gradients
-    come from the end.
+    The model has the iteration's weights and gradient. The batch is evaluated once more, with the
+    seed of the layers' random numbers. The first module is the one that finishes first; inner
+    modules finish before the outer one. If the model's results are finite, the cause is the loss,
+    or the last module with a gradient that is not finite, since gradients come from the end.
     """
     wanted = "loss" if not np.isfinite(loss) else "gradient"
     spoilt = [name for name, array in model.state_dict().items() if not finite(array.ravel())]
@@ -65,7 +64,7 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
 
 
 def _first(model: Module, x: Any, seed: int) -> tuple[str, list[str]]:
-    """Return the first call whose result is not finite, and the modules in order of being done."""
+    """Return the first call with a result that is not finite; modules in the order of finishing."""
     told: list[str] = []
     order: list[str] = []
 
@@ -85,7 +84,7 @@ def _first(model: Module, x: Any, seed: int) -> tuple[str, list[str]]:
 
 
 def _bad(value: Any) -> str:
-    """Return how many of a value's numbers are not finite, "" if all are."""
+    """Return how many of a value's numbers are not finite; "" if all are finite."""
     for array in arrays(value):
         numbers = np.asarray(array)
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():

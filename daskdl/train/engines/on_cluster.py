@@ -1,4 +1,4 @@
-"""OnCluster: what engines on a Dask cluster have in common: attempts, validation, what is sent."""
+"""OnCluster, the base of engines on a Dask cluster: attempts, validation, and sending."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANSWER = 10.0
 def warn_if_mixed(cluster: Cluster, what: str) -> None:
     """Log one sentence if the workers' results are not the same bits.
 
-    Those that do not answer in time are passed over: it is a warning.
+    Workers that do not answer in time do not count.
     """
     message = {"op": "run", "function": cloudpickle.dumps(bits), "args": cloudpickle.dumps(())}
     by_result: defaultdict[str, list[str]] = defaultdict(list)
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class OnCluster:
-    """The samples of a run on its workers, and attempts at whatever is computed from them."""
+    """The samples of a run on its workers, and attempts at computations on them."""
 
     def __init__(
         self, client: Client, job: Job, samples: SampleSet, validation: SampleSet | None
@@ -102,7 +102,7 @@ class OnCluster:
         return combined(self._job.tools(), parts)
 
     def forget_state(self) -> None:
-        """Send the state again next time: the driver has changed it."""
+        """Note that the driver has changed the state: it is sent again next time."""
         self._state = None
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class OnCluster:
         return self._cluster.compute(graph, keys, place, what)
 
     def _sent(self, state: State, owner: str) -> tuple[Key, Key]:
-        """Send what is not there yet, and return the keys of the job and of the state."""
+        """Send the job and the state unless the workers have them; return their keys."""
         job = self._sent_job(owner)
         sent = self._state
         if sent is None or sent[0].iteration != state.iteration:
@@ -152,7 +152,7 @@ class OnCluster:
         return until_done(self._cluster, what, one, self._after_loss, self._functions)
 
     def _after_loss(self) -> None:
-        """Let go of what may be lost, before another attempt."""
+        """Release data that may be lost, before another attempt."""
         self._forget()
 
     def _forget(self) -> None:

@@ -69,10 +69,10 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """All that one iteration hands to the next, and the records since the group began.
+    """The data that one iteration passes to the next, and the records since the group began.
 
-    Weights and every vector of the optimizer's state lie as
-    :meth:`daskdl.nn.Module.snapshot` has them: parameters, buffers, tables.
+    Weights and every vector of the optimizer's state have the order of
+    :meth:`daskdl.nn.Module.snapshot`: parameters, buffers, tables.
     """
 
     weights: Vector = field(repr=False)
@@ -104,13 +104,13 @@ def gradient(
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
-    ``at`` is (iteration of the run, epoch, iteration in it); ``start`` and ``count`` say which
-    positions of the epoch's order of this shard. With ``keep`` the vector outlasts the next
-    gradient of this thread; otherwise it is the model's own. ``draw`` gives the positions and
-    samples, which may have been drawn before. ``back`` takes the loss's gradients and multiplies
-    them by the count where they are, in the model's own vector, which is then returned; see
-    :data:`Back`. ``predicted`` is what :mod:`~daskdl.train.engines.whole_batch` has of all shards,
-    if the loss needs it.
+    ``at`` is (iteration of the run, epoch, iteration in it). ``start`` and ``count`` are the
+    positions in this shard's order of the epoch. With ``keep`` the vector is a copy; otherwise it
+    is the model's own, which the thread's next gradient overwrites. ``draw`` returns positions and
+    samples, which may have been drawn before. ``back`` computes the loss's gradients, times the
+    count, in the model's own vector, which is then returned; see :data:`Back`. ``predicted`` has
+    the predictions of all shards (:mod:`~daskdl.train.engines.whole_batch`), if the loss needs
+    them.
     """
     step, epoch, _ = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
@@ -173,17 +173,17 @@ def with_weights(job: Job, weights: Vector) -> Module:
 
 
 def layers_seed(job: Job, at: tuple[int, int, int], shard: int) -> int:
-    """Return the seed of what layers draw for a shard in one iteration."""
+    """Return the seed of the layers' random numbers for a shard in one iteration."""
     return int(generator(job.seed, "layers", *at[1:], shard).integers(2**63))
 
 
 def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:
     """Return the state before the first iteration.
 
-    ``shared``: its weights are the model's own memory where they lie together, not a copy.
+    ``shared``: the weights are the model's own memory if they are contiguous, not a copy.
 
-    The optimizer's state, too, has a place for each number of the model; those of buffers, which it
-    does not change, stay zero.
+    The optimizer's state has a place for each number of the model, too; the places of buffers,
+    which it does not change, stay zero.
     """
     tables, none = Tables.of(model.joined), np.zeros(model.flat_buffers.size, np.float32)
     slots = optimizer.init(model.flat.size)
@@ -213,12 +213,12 @@ def update(
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
-    Tables, if the gradient has rows of them, are stepped at these rows. The state is of the whole
-    vector, or of some slices of it: then ``method`` is that of these slices, and so many of the
-    numbers, the first, are ``parameters``. The parts are added up, unless the one is ``summed``:
-    what a member of a gang has made of all. With ``overwrite`` the state's arrays may be changed,
-    and returned: they are nobody else's then. ``workers`` says who computed the shards' gradients,
-    for the seconds in the record. Raises TrainingError when a loss is not finite.
+    Tables are stepped at the rows of the gradient. The state is of the whole vector, or of some
+    slices of it: then ``method`` is the slices' method, and the first ``parameters`` numbers are
+    parameters. The parts are added up, unless the only one is ``summed`` by a member of a gang
+    already. With ``overwrite`` the state's arrays may be changed and returned; nothing else uses
+    them. ``workers`` says which worker computed each shard's gradient, for the seconds in the
+    record. Raises TrainingError when a loss is not finite.
     """
     began, total = time.perf_counter(), total_of(parts, job.rounded, job.threads)
     if job.rounded and len(parts) == 1 and not summed:
@@ -284,9 +284,9 @@ def _step(
 def _checked(
     optimizer: Method, new: Any, changed: Any, given: Vector, state: dict[str, Vector]
 ) -> Vector:
-    """Return new weights in the dtype of those that were given to a method.
+    """Return a method's new weights in the dtype of its old ones.
 
-    They, and the new state, have the old ones' names and shapes; a TrainingError if not.
+    Raises TrainingError unless weights and state have the old ones' names and shapes.
     """
     name = type(optimizer).__name__
     if not isinstance(new, np.ndarray) or new.shape != given.shape:
@@ -310,17 +310,17 @@ def _checked(
 
 
 def _kind(value: Any) -> str:
-    """Say what something is instead of an array of the right shape."""
+    """Describe a value that is not an array of the right shape."""
     if isinstance(value, np.ndarray):
         return f"shape {value.shape}"
     return type(value).__name__
 
 
 def _beginning_with(first: Vector, given: Vector, whole: Vector, overwrite: bool) -> Vector:
-    """Return a vector that begins with these numbers and goes on like a whole one.
+    """Return the vector ``whole`` with its beginning replaced by ``first``.
 
-    That is the whole one itself, by which the next gradient knows it, if what it was ``given`` of
-    its beginning was overwritten.
+    It is ``whole`` itself, by which the next gradient recognises it, if ``first`` was written in
+    place over ``given``.
     """
     # The same numbers may come under a new name; to ask for it takes longer.
     if overwrite and (first is given or first.ctypes.data == whole.ctypes.data):
@@ -341,7 +341,7 @@ _last_lock = threading.Lock()
 
 
 def next_state(job: Job, attempt: int, state: State, *parts: Gradient) -> State:
-    """Return the next state, as a task that shares its work with :func:`next_weights`."""
+    """Return the next state; the task shares its work with :func:`next_weights`."""
     global _last
     key = (job.id, attempt, state.iteration)
     with _last_lock:

@@ -1,8 +1,8 @@
-"""Tables: where the tables that are trained by rows lie in the vector of a run's state.
+"""Tables: the place of tables that are trained by rows in the vector of a run's state.
 
-What the driver holds, sends and writes to checkpoints is one vector of weights, and one of each
-kind of the optimizer's state: parameters, buffers, and behind them the tables, row by row. In an
-iteration only the first two move as a vector (:attr:`Tables.start` numbers).
+The driver keeps, sends and saves one vector of weights, and one vector for each kind of the
+optimizer's state: parameters, buffers, and then the tables, row by row. In an iteration only
+parameters and buffers, :attr:`Tables.start` numbers, move as a vector.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of a table that lie side by side, with their state; a step changes them.
+    """Adjacent rows of a table with their state; a step changes them.
 
-    ``table`` is its place among the tables, ``first`` the first of the rows. Weights are float32
-    (n, C), as are the arrays of the optimizer's state but for scalars.
+    ``table`` is the table's place among the tables, ``first`` the first row. Weights are float32
+    (n, C), and so are the arrays of the optimizer's state except scalars.
     """
 
     table: int
@@ -37,7 +37,7 @@ class Stretch:
     slots: dict[str, Array] = field(repr=False)
 
     def own(self, gradient: Rows) -> Rows:
-        """Return the part of a table's gradient that is these rows', by their ids here."""
+        """Return these rows' part of a table's gradient, with ids from the first row."""
         part = gradient.part(self.first, self.first + len(self.weights))
         return Rows(part.ids - self.first, part.values, self.weights.shape)
 
@@ -85,10 +85,9 @@ class Tables:
     def stretches(
         self, weights: Array, slots: Mapping[str, Array], spans: Sequence[Span] = (WHOLE,)
     ) -> list[Stretch]:
-        """Return the rows of some parts, all rows without; weights are views of the whole vector.
+        """Return the rows of some parts, by default all; weights are views of the whole vector.
 
-        Each slot has the numbers of these parts' rows, as :meth:`slices` has them one after the
-        other, or is a scalar.
+        A slot is a scalar, or has the numbers of these rows in the order of :meth:`slices`.
         """
         stretches, start = [], 0
         for i, view in enumerate(self.views(weights)):
@@ -111,7 +110,7 @@ class Tables:
         iteration: int,
         scale: float,
     ) -> None:
-        """Step the rows that have a gradient, ``scale`` times one for each table, in place."""
+        """Step in place the rows with a gradient, which is multiplied by ``scale``."""
         for stretch in stretches:
             gradient = stretch.own(gradients[stretch.table])
             name = self.names[stretch.table]

@@ -1,7 +1,7 @@
 """Whole batches: predictions of all shards, for a loss that compares each sample with all others.
 
 An iteration has a forward pass without gradients, after which all shards know all predictions, and
-another with the gradients of the own ones. L. Gao et al., arXiv 2101.06983.
+a second one for the gradients of a shard's own predictions. L. Gao et al., arXiv 2101.06983.
 """
 
 from __future__ import annotations
@@ -59,6 +59,6 @@ def gradient_in_batch(
     shards: Sequence[int],
     *values: tuple[Any, ...],
 ) -> Gradient:
-    """Return a shard's gradient, of the predictions of all shards with samples."""
+    """Return a shard's gradient, given the predictions of all shards with samples."""
     predicted = dict(zip(shards, values, strict=True))
     return gradient(job, weights, partition, at, shard, start, count, predicted=predicted)

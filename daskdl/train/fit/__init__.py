@@ -1,1 +1,1 @@
-"""A fit: the Trainer, its checks, its loop, and the checkpoints that it goes on from."""
+"""A fit: the Trainer, its checks, its loop, and the checkpoints that it resumes from."""

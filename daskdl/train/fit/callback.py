@@ -18,10 +18,10 @@ Logs = Mapping[str, float]
 class Callback:
     """Base: does nothing. All methods run in the process that called fit.
 
-    While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
-    that was recorded up to it. At the beginning of a fit and at the end of an epoch one may change
-    the model's weights, from which training then goes on; between groups, which are cut by time,
-    it would be another run each time. Loss, optimizer and what is frozen stay through a fit.
+    During a call ``trainer.model`` has the weights of that moment, and ``trainer.history`` the
+    records up to it. At the beginning of a fit and at the end of an epoch a callback may change the
+    model's weights; training continues from them. Not between groups: these are cut by time, so
+    that every run would differ. Loss, optimizer and frozen parameters must not change in a fit.
 
     Examples
     --------
@@ -38,19 +38,19 @@ class Callback:
     """
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        """Prepare; called once, after a checkpoint was read if there is one."""
+        """Prepare; called once, after a checkpoint was read."""
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        """Look at a group of iterations; ``iteration`` is the number that are done."""
+        """See the end of a group; ``iteration`` is the number of iterations done."""
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
-        """Look at an epoch, counted from 0; return True to stop. ``logs`` is its History row."""
+        """See the end of an epoch, from 0; return True to stop. ``logs`` is its History row."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """Finish; not called after an error or an interruption."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state for a checkpoint, as arrays that do not change any more."""
+        """Return the state for a checkpoint, as arrays that will not change."""
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

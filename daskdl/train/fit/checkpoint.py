@@ -36,9 +36,9 @@ Arrays = dict[str, NDArray[Any]]
 class Saved:
     """Contents of one checkpoint.
 
-    The iterations done are, with the batch size, the position in the data. The identity is what a
-    run must have in common to go on from here. Arrays are weights, state of the optimizer and of
-    callbacks, history; ``more`` is plain data beside them.
+    The iterations done and the batch size give the position in the data. Only a run with the same
+    identity can resume from here. Arrays are weights, state of the optimizer and of callbacks, and
+    history; ``more`` is plain data.
     """
 
     iteration: int
@@ -48,11 +48,11 @@ class Saved:
 
 
 class CheckpointFolder:
-    """The checkpoints of a run, in a folder that is made if it is not there.
+    """The checkpoints of a run, in a folder that is created if it does not exist.
 
     ``step-<iteration>/`` holds state.safetensors, manifest.json and SHA256SUMS, which has the
-    sha256 of both, as ``sha256sum --check`` reads them. A checkpoint is written beside and renamed.
-    Raises CheckpointError when one cannot be written, read or removed.
+    sha256 of both, as ``sha256sum --check`` reads them. A checkpoint is written under another name
+    and renamed. Raises CheckpointError when one cannot be written, read or removed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -69,7 +69,7 @@ class CheckpointFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the only fit that writes here, and put right what a killed one left.
+        """Lock the folder for this fit, and repair what a killed fit left.
 
         Raises CheckpointError when another fit writes here.
         """
@@ -127,9 +127,9 @@ class CheckpointFolder:
             ) from error
 
     def _recover(self) -> None:
-        """Put back what was aside when a fit was killed, and remove what it had not written whole.
+        """Restore a checkpoint that a killed fit had moved aside, and remove partial ones.
 
-        A checkpoint is aside for as long as one of the same iteration takes its place.
+        A checkpoint is moved aside while another one of the same iteration replaces it.
         """
         for left in self.path.glob(".step-*"):
             name = re.fullmatch(r"\.(step-\d{10})\.\d+\.old", left.name)
@@ -164,8 +164,8 @@ class CheckpointFolder:
     def read(self, check: Callable[[Saved], object] | None = None) -> Saved | None:
         """Return the newest whole checkpoint, None when there is none.
 
-        ``check`` raises a ValueError for a checkpoint that is not whole by what it knows.
-        Raises CheckpointError when there are checkpoints and none is whole.
+        ``check`` raises a ValueError for a checkpoint whose contents do not fit. Raises
+        CheckpointError when there are checkpoints and none is whole.
         """
         problems = []
         for folder in reversed(self._steps()):

@@ -36,7 +36,7 @@ class GroupSize:
         self._limit, self._target, self.size = limit, seconds("group-time"), 1
 
     def learn(self, took: float, iterations: int, inside: float) -> None:
-        """Take in how long a group lasted, and of it ``inside`` these iterations were under way.
+        """Learn from a group: its seconds, and the seconds ``inside`` of its iterations.
 
         The size grows fourfold at most.
         """
@@ -46,9 +46,9 @@ class GroupSize:
 
 
 def inside(records: Sequence[Record], took: float) -> float:
-    """Return how long the iterations of a group were under way, of the seconds that it took.
+    """Return the seconds that a group's iterations were under way, of all its seconds.
 
-    The first one has no beginning; it counts as much as the others do, or as its phases.
+    The first iteration has no start time; it counts as the mean of the others, or as its phases.
     """
     first, last = records[0], records[-1]
     if len(records) > 1:
@@ -105,9 +105,9 @@ class Loop:
             callback.on_fit_end(self.trainer)
 
     def _restore(self) -> None:
-        """Give the model the weights of the last group that came to its end.
+        """Give the model the weights of the last finished group.
 
-        It has them, if an engine that overwrites its state was at work on the next one.
+        The model has them already, if an engine that overwrites its state worked on the next one.
         """
         overwritten = getattr(self.engine, "overwrites", False) and self.state is self._given
         if not overwritten:
@@ -141,7 +141,7 @@ class Loop:
             self._checkpoint()
 
     def _epoch_is_due(self) -> bool:
-        """Tell whether an epoch ends here, or the run within one, and has no row yet."""
+        """Return whether an epoch, or the run within one, ends here and has no row yet."""
         t, rows = self.state.iteration, self.trainer.history.epochs
         ends = t > 0 and (t % len(self.batches) == 0 or t >= self.total)
         return ends and (not rows or rows[-1]["iteration"] < t)
@@ -175,9 +175,9 @@ class Loop:
 
     @contextmanager
     def _followed(self) -> Iterator[None]:
-        """Let callbacks run, and go on from the weights that they leave in the model.
+        """Run callbacks, and take over the weights that they leave in the model.
 
-        Raises TrainingError when one has changed what a fit cannot follow while it runs.
+        Raises TrainingError when a callback has changed something that must not change in a fit.
         """
         if not self.callbacks:
             yield
@@ -197,7 +197,7 @@ class Loop:
             self.engine.forget_state()
 
     def _observe(self, loss: float) -> None:
-        """Let the optimizer's schedule see the loss."""
+        """Give the loss to the optimizer's schedule."""
         slots_before = self.state.slots
         slots = self.trainer.optimizer.observe(slots_before, loss)
         if any(slots[name] is not array for name, array in slots_before.items()):

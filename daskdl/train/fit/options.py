@@ -1,4 +1,4 @@
-"""Options of a Trainer and of a fit: each checked, and a sentence for what is hardly meant."""
+"""Options of a Trainer and of a fit, with their checks; warnings of probable mistakes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from daskdl.train.fit.callback import Callback, check_callbacks
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Arguments of :meth:`daskdl.train.Trainer.fit` beside samples and client, each checked.
+    """Arguments of :meth:`daskdl.train.Trainer.fit` except samples and client, checked.
 
-    Raises SettingsError for the first one that makes no sense.
+    Raises SettingsError for the first invalid one.
     """
 
     epochs: int | None
@@ -57,7 +57,7 @@ class FitOptions:
         check_wire(self.wire)
 
     def total(self, per_epoch: int) -> int:
-        """Return the iterations of a run, of epochs of so many each."""
+        """Return the iterations of a run whose epochs have ``per_epoch``."""
         if (self.epochs is None) == (self.iterations is None):
             raise SettingsError(
                 f"Trainer.fit: expected either epochs or iterations, found epochs={self.epochs!r} "
@@ -109,7 +109,7 @@ def _of_torch(thing: Any) -> bool:
 
 
 def say_what_is_odd(trainer: Any, prediction: Any, batch_size: int, samples: int) -> None:
-    """Log, once a fit, what is hardly meant: see :func:`suspicions`, and caveats of modules."""
+    """Log probable mistakes once a fit: :func:`suspicions`, and caveats of modules."""
     for name, module in trainer.model.modules():
         if module.caveat:
             logger.warning("%s: %s", name or type(module).__name__, module.caveat)
@@ -125,7 +125,7 @@ def say_what_is_odd(trainer: Any, prediction: Any, batch_size: int, samples: int
 
 
 def suspicions(loss: Any, metrics: Mapping[str, Metric], prediction: Any) -> Iterator[str]:
-    """Yield a sentence for what is hardly meant, by the model's results for some samples."""
+    """Yield a sentence for each probable mistake, by the model's results for some samples."""
     arrays = as_arrays(prediction)
     losses = list(loss.losses) if isinstance(loss, MultiLoss) else [loss]
     results = parts_of(arrays)

@@ -1,4 +1,4 @@
-"""Restoring: a checkpoint, checked for the fit that goes on from it; the line that says how."""
+"""Restoring: a checkpoint, checked for the fit that resumes from it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 def check_restorable(saved: Saved, like: State) -> None:
     """Check weights, the optimizer's state, history and position, before any of them is used.
 
-    Kernels step the optimizer's state where it lies, as long as the weights are. A ValueError names
-    what differs from the state of the fit before its first iteration.
+    Kernels change the optimizer's state in place, over the length of the weights. A ValueError
+    names the difference from the state of the fit before its first iteration.
     """
     wanted = {"weights": like.weights} | {f"optimizer.{k}": v for k, v in like.slots.items()}
     stored = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}
@@ -77,7 +77,7 @@ def _described(arrays: Mapping[str, NDArray[Any]], name: str) -> str:
 
 
 def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
-    """Return the key that tells a run from others, of which no checkpoint goes on."""
+    """Return the key of a run; checkpoints of other keys are refused."""
     tables = trainer.model.tables  # which lie elsewhere than they would if not trained by rows
     return {
         "model": [
@@ -97,7 +97,7 @@ def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str
 
 
 def _frozen(trainer: Trainer) -> dict[str, int]:
-    """Return a sum of the weights that no checkpoint holds, nothing if there are none."""
+    """Return a checksum of the weights that no checkpoint has; empty if there are none."""
     weights = [t.data for _, t in trainer.model.held() if isinstance(t, Frozen)]
     total = reduce(lambda crc, w: zlib.crc32(np.ascontiguousarray(w).data, crc), weights, 0)
     return {"frozen weights": total} if weights else {}
@@ -106,9 +106,9 @@ def _frozen(trainer: Trainer) -> dict[str, int]:
 def newest(
     folder: CheckpointFolder | None, identity: dict[str, Any], state: State, precision: str
 ) -> Saved | None:
-    """Return the newest checkpoint that a fit, beginning with ``state``, can go on from.
+    """Return the newest checkpoint that a fit with the first ``state`` can resume from.
 
-    With ``precision`` "bf16" the run keeps to the checkpoint's order of sums, which then stands in
+    With ``precision`` "bf16" the run keeps the checkpoint's order of sums, which is written to
     ``identity``.
     """
     if folder is None:
@@ -183,7 +183,7 @@ def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, Hi
 
 
 def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
-    """Name each by its class and its place among those: others may come and go between runs."""
+    """Name each callback by its class and number, so that others may change between runs."""
     places: Counter[str] = Counter()
     for callback in callbacks:
         kind = type(callback).__name__
@@ -193,10 +193,10 @@ def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
 
 @contextmanager
 def interruptions_told(run: Loop, folder: Any) -> Iterator[None]:
-    """Say in the KeyboardInterrupt of Ctrl-C how far a run is; a script ends on it with one line.
+    """Add the progress of a run to the KeyboardInterrupt of Ctrl-C, for a script's last line.
 
-    A process that nobody rescues ends as Ctrl-C ends it, by the signal. The folder is that of
-    checkpoints, or None.
+    A process that does not catch it ends by the signal. ``folder`` is the folder of checkpoints, or
+    None.
     """
     try:
         yield

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit that is ready to run: all of it was checked, and one sample went through the model.
+    """A fit that is ready to run: it was checked, and one sample went through the model.
 
-    Samples are in the order that the options ask for, with a partition for each shard; the identity
-    is that of its checkpoints, and ``stopped`` says whether a callback had stopped it when one was
-    written.
+    ``samples`` have the order of the options and a partition for each shard. ``identity`` is the
+    key of its checkpoints. ``stopped`` says whether a callback had stopped the fit when the
+    checkpoint was written.
     """
 
     trainer: Trainer
@@ -67,13 +67,13 @@ class Fit:
 
     @property
     def validated(self) -> list[str]:
-        """Names of what a validation comes to; none without one."""
+        """Names of a validation's values; none without validation."""
         names = ["val_loss", *(f"val_{name}" for name in self.trainer.metrics)]
         return [] if self.validation is None else names
 
     @property
     def alone(self) -> bool:
-        """Whether nobody needs the state that a group of iterations began with."""
+        """Whether nothing needs the state at a group's beginning."""
         return self.client is None and self.folder is None
 
     def save(self, state: State, stopped: bool) -> None:
@@ -87,7 +87,7 @@ class Fit:
 def prepare(
     trainer: Trainer, samples: SampleSet, y: Any, options: FitOptions, client: Client | None
 ) -> Fit:
-    """Return a fit after a look at all of it, which has run nothing but one sample."""
+    """Check everything and run one sample; return the fit."""
     model, validation = trainer.model, options.validation
     take_over(model)
     if validation is not None:
@@ -114,7 +114,7 @@ def prepare(
 
 
 def resume(fit: Fit) -> tuple[Fit, State]:
-    """Return a fit and the state that it begins with, or goes on from if there is a checkpoint."""
+    """Return a fit and its first state, or its checkpoint's if there is one."""
     trainer, options = fit.trainer, fit.options
     state = beginning(trainer.model, fit.job.tools().optimizer, shared=fit.alone)
     identity = identity_of(trainer, fit.samples, options.batch_size, options.wire)

@@ -31,27 +31,27 @@ class Trainer:
     Parameters
     ----------
     model : Module
-        Changed by :meth:`fit`.
+        The model; :meth:`fit` changes it.
     loss : callable, or a list or mapping of them
-        ``loss(prediction, target)``, the mean over the samples. If these have ``sample_weight`` it
-        is given that too, by this name. Of a model with several results a list or mapping of
-        losses, one each, or :class:`~daskdl.nn.MultiLoss` with a weight for each.
+        ``loss(prediction, target)``, the mean over the samples. If samples have ``sample_weight``,
+        it is an argument too, by this name. For a model with several results: a list or mapping
+        with a loss for each, or :class:`~daskdl.nn.MultiLoss` with weights.
     optimizer : Method
     seed : int
-        Of the order of samples and of the functions that draw random numbers.
+        Seed of the order of samples and of all random numbers.
     metrics : sequence of Metric, or mapping of names to them
-        Computed of every training batch, and with every validation, of all its samples together.
-        Without a name a metric has that of its class, as in ``mean_absolute_error``. A list under
-        the name of one of several results is of this one: ``{"price": [MeanAbsoluteError()]}``.
+        Computed of every training batch, and of all samples of every validation together. By
+        default a metric is named after its class, as in ``mean_absolute_error``. For a model with
+        several results, a list under each result's name: ``{"price": [MeanAbsoluteError()]}``.
     precision : "float32" or "bf16"
-        "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
-        attention to bfloat16, in training, validation and evaluation; sums, weights and all else
-        stay float32. It is part of what fixes the bits, which are the same on any processor.
+        "bf16" rounds the factors of products to bfloat16 in convolutions, affine maps, recurrent
+        layers and attention, in training, validation and evaluation. Sums, weights and everything
+        else stay float32. The bits depend on it, but not on the processor.
 
     Attributes
     ----------
     history : History
-        Of the last fit.
+        History of the last fit.
 
     Examples
     --------
@@ -118,8 +118,8 @@ class Trainer:
     ) -> History:
         """Train.
 
-        The result is the same bits on any number of workers and in this process, after a worker has
-        died, and after an interruption: it is fixed by the model, the samples and their shards,
+        The result has the same bits on any number of workers and in this process, after a worker
+        has died, and after an interruption. It depends on the model, the samples and their shards,
         the seed, the batch size and the wire format. In float32 it is the same on all processors
         with AVX2 and FMA and for any number of threads, unless MKL multiplies; see
         docs/guarantees.md.
@@ -127,20 +127,20 @@ class Trainer:
         Parameters
         ----------
         samples : SampleSet, arrays (N, ...), of Dask too, or a DataFrame of pandas or Dask
-            Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same. Each is
-            seen once an epoch. Several arrays of ``x`` are given to the model one by one, or by
-            their names.
+            Samples of ``x`` and ``y``, and ``sample_weight`` if they count differently. An epoch
+            draws each sample once. Several arrays of ``x`` are the model's arguments, in order or
+            by name.
         y : array (N, ...), or for a DataFrame the name of a column, optional
-            The targets, with arrays or a DataFrame; a SampleSet has its own.
+            The targets, for arrays or a DataFrame; a SampleSet has its own.
         epochs, iterations : int
-            How long, one of the two.
+            Length of the fit; give one of the two.
         batch_size : int
             Samples of an iteration, over all shards.
         shards : int, optional
-            Cut the samples into so many shards, each of which computes a part of every gradient;
-            by default its partitions are the shards. Their number is part of what fixes the bits.
+            Number of shards; each computes a part of every gradient. By default the partitions are
+            the shards. The bits depend on their number.
         validation : SampleSet, a pair (X, y), or a DataFrame with the column ``y``, optional
-            Its mean loss and the metrics are computed after each epoch and at the end.
+            Samples whose mean loss and metrics are computed after each epoch and at the end.
         callbacks : sequence of Callback
         checkpoint : path, optional
             Folder for checkpoints.
@@ -148,35 +148,35 @@ class Trainer:
             Iterations between checkpoints; by default one is written at the end of each epoch, and
             within one every ``daskdl.checkpoint-interval``. An interruption by Ctrl-C writes one.
         resume : bool
-            Go on from the newest checkpoint in the folder.
+            Whether to resume from the newest checkpoint in the folder.
         client : distributed.Client, optional
-            By default the current one; without any, or with False, the fit runs in this process.
+            By default the current client; without one, or with False, the fit runs in this process.
             With an asynchronous client this returns an awaitable, see :meth:`fit_async`.
         engine : "auto", "graph" or "gang"
-            How the workers of a cluster work together, which does not show in the result: by tasks
-            for every gradient and sum, or by one task a worker that speaks to the others. "auto"
-            takes "gang", which is faster on any number of workers; but "graph" with a client made
-            of an adaptive cluster, which grows with the number of tasks.
+            How the workers of a cluster work together; the result is the same. "graph": a task for
+            every gradient and sum. "gang": one task a worker, which exchanges messages with the
+            others. "auto" takes "gang", which is faster; for an adaptive cluster, which grows with
+            the number of tasks, it takes "graph".
         threads : int, optional
-            Arithmetic threads of a task, or of a shard; by default those of a worker, and in this
-            process the cores shared out to the shards (``OMP_NUM_THREADS`` of them, if that is
-            set). See ``daskdl.threads`` in ``dask.config``.
+            Arithmetic threads of a task, or of a shard. By default those of a worker; in this
+            process the cores (or ``OMP_NUM_THREADS``) divided among the shards. See
+            ``daskdl.threads`` in ``dask.config``.
         wire : "float32" or "bfloat16"
             "bfloat16" rounds gradients before each sum, and weights before each gradient: the gang
-            engine then sends half the bytes. It is part of what fixes the bits, in every engine;
-            sums, the update and what is returned stay float32.
+            engine then sends half the bytes. The bits depend on it, in every engine; sums, the
+            update and the result stay float32.
         progress : bool
-            Show it on standard error.
+            Whether to show progress on standard error.
         shuffle : "global" or "local"
-            What may meet in a batch. "global": in each epoch any samples of all shards, drawn anew;
-            each shard gives its share of every batch, which is mixed out of all that it has, and
-            the blocks of streams are dealt out to the shards anew. "local": of a shard only what it
-            holds at a time, blocks of its own that it reads in a new order each epoch, for shards
-            larger than memory; samples that are no streams become ``samples.stream()``. See
+            Which samples may meet in a batch. "global": any samples. Each shard gives its share of
+            every batch, drawn anew in each epoch from all its samples; blocks of streams are
+            distributed to the shards anew. "local", for shards larger than memory: samples of the
+            blocks that a shard holds at a time; it reads its own blocks in a new order each epoch.
+            Samples that are not streams become ``samples.stream()``. See
             :meth:`daskdl.data.SampleSet.stream`.
         training_metrics : bool
-            Whether metrics are computed of training batches too, from the predictions that the
-            gradient is made of.
+            Whether metrics are computed of training batches too, from the predictions of the
+            gradient.
 
         Returns
         -------
@@ -185,13 +185,13 @@ class Trainer:
         Raises
         ------
         ShapeError, DataError, SettingsError
-            When something does not fit together, before any task is started.
+            When arguments do not fit together, before any task is started.
         TrainingError
             When a loss is not finite, or for an exception in a task.
         ClusterError
             When the cluster is lost.
         CheckpointError
-            When the checkpoint is another run's, or cannot be written or read.
+            When the checkpoint belongs to another run, or cannot be written or read.
         """
         sample_set = as_samples("Trainer.fit", samples, y, self.model)
         options = FitOptions(
@@ -204,20 +204,19 @@ class Trainer:
     async def fit_async(
         self, samples: Any, y: Any = None, *, client: Client | None = None, **options: Any
     ) -> History:
-        """Train as :meth:`fit` does, to the same bits, while the event loop goes on.
+        """Train as :meth:`fit`, with the same bits, without blocking the event loop.
 
-        The fit, and with it every callback, runs in a thread of its own with a synchronous client
-        of the same scheduler, so that nothing of it blocks the loop. If the task that awaits this
-        is cancelled, the fit ends after the group of iterations that is under way, with a
-        checkpoint if there is a folder for it, as after Ctrl-C.
+        The fit and its callbacks run in another thread, with a synchronous client of the same
+        scheduler. If the task that awaits this is cancelled, the fit ends after the current group
+        of iterations, with a checkpoint if there is a folder for it, as after Ctrl-C.
 
         Parameters
         ----------
         samples, y :
         client : distributed.Client, optional
-            Asynchronous or not; by default the current one, and without any this process.
+            Asynchronous or not; by default the current client, else this process.
         **options :
-            Those of :meth:`fit`.
+            Options of :meth:`fit`.
         """
         client = current_client(asynchronous=True) if client is None else client
         return await in_thread(self.fit, samples, y, client=client, **options)
@@ -235,8 +234,8 @@ class Trainer:
     ) -> dict[str, float]:
         """Return the model's mean loss over samples, and the metrics, by name.
 
-        No partition is held longer than it takes to pass it through the model, so that memory does
-        not grow with their number.
+        A partition is freed when it has passed through the model, so that memory does not grow with
+        the number of partitions.
 
         Parameters
         ----------

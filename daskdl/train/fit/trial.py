@@ -1,4 +1,4 @@
-"""Trial: one sample through everything, so that a mistake shows before it costs time."""
+"""Trial: one sample runs through everything, so that mistakes show early."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ logger = logging.getLogger("daskdl.train.fit.trainer")
 
 
 def inspect(trainer: Trainer, job: Job, samples: SampleSet, batch_size: int) -> None:
-    """Look at samples before a fit: one through everything, the labels, what is hardly meant."""
+    """Check samples before a fit: run one through everything, check labels, log oddities."""
     fewest = max(module.fewest_samples for _, module in trainer.model.modules())
     parts = getattr(trainer.loss, "losses", [trainer.loss])
     whole = [one for one in parts if getattr(one, "whole_batch", False)]
@@ -67,11 +67,11 @@ def first(batch: dict[str, Any], n: int) -> dict[str, Any]:
 def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     """Run one sample through a copy of the model, its loss with gradients, and its metrics.
 
-    Returns the prediction. Samples without x or y are a DataError; weights, of which the loss or a
-    metric does not know, a SettingsError. Errors of the model itself come as they are, such as a
-    ShapeError that names the layer. A TrainingError is any other exception, a loss that is not one
-    number or that no parameter changes, and a forward that puts other parameters or buffers in the
-    place of its own.
+    Returns the prediction. Raises DataError for samples without x or y, and SettingsError for
+    weights that the loss or a metric does not take. The model's own errors are not changed, such as
+    a ShapeError that names the layer. Raises TrainingError for any other exception, for a loss that
+    is not one number or that no parameter changes, and for a forward that replaces its parameters
+    or buffers.
     """
     check_names("Trainer.fit", batch)
     check_words("Trainer.fit", batch)
@@ -95,10 +95,10 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
 
 
 def check_labels(loss: Callable[..., Any], prediction: Any, samples: SampleSet) -> None:
-    """Raise a DataError for a label that is no class, where that takes one pass over memory.
+    """Raise a DataError for a label that is not a class, if the labels are in memory.
 
-    Those of other samples, and those that functions of ``SampleSet.map`` make, are checked in the
-    iteration that draws them.
+    Other labels, and those that functions of ``SampleSet.map`` make, are checked in the iteration
+    that draws them.
     """
     if samples.functions or not isinstance(prediction, Tensor):
         return
@@ -121,7 +121,7 @@ def check_labels(loss: Callable[..., Any], prediction: Any, samples: SampleSet) 
 
 
 def check_least(job: Job, batch: dict[str, Any], least: int) -> None:
-    """Raise a SettingsError where a shard's smallest part of a batch is too small for a layer."""
+    """Raise a SettingsError if a shard's smallest part of a batch is too small for a layer."""
     model = job.tools().model
     before = model.snapshot()
     try:
@@ -138,16 +138,16 @@ def check_least(job: Job, batch: dict[str, Any], least: int) -> None:
 
 
 def is_ours(loss: Any) -> bool:
-    """Tell whether a loss is one of daskdl's, which say themselves how shards add up."""
+    """Return whether a loss is one of daskdl's, which define how shards add up."""
     module = str(getattr(loss, "__module__", ""))
     return module.startswith("daskdl.") and not module.startswith("daskdl.torch.")
 
 
 def check_means(job: Job, samples: SampleSet, batch: dict[str, Any]) -> None:
-    """Raise a SettingsError for a loss that is no mean over samples, where there are shards.
+    """Raise a SettingsError for a loss that is not a mean over samples, if there are shards.
 
-    It is tried on the halves of a batch, and on labels that differ as much as those in memory do:
-    the first batch may have one class only, and none of the labels that are ignored.
+    It is tried on the halves of a batch, also with the extreme labels in memory: the first batch
+    may have only one class, and no label that is ignored.
     """
     target = nested(batch, "y")
     n = len(parts_of(target)[0])
@@ -166,7 +166,7 @@ def check_means(job: Job, samples: SampleSet, batch: dict[str, Any]) -> None:
 def telling_labels(samples: SampleSet, n: int) -> np.ndarray[Any, Any] | None:
     """Return labels (at most n, ...) of samples in memory, the least and the greatest among them.
 
-    None where they do not lie there, or are no whole numbers.
+    None if they are not in memory, or not whole numbers.
     """
     rows: list[np.ndarray[Any, Any]] = []
     for recipe in () if samples.functions else samples.recipes:
@@ -184,9 +184,9 @@ def telling_labels(samples: SampleSet, n: int) -> np.ndarray[Any, Any] | None:
 def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int) -> None:
     """Raise a SettingsError unless the loss of n samples is the mean of those of two halves.
 
-    Those are the samples whose own losses are least and greatest: for a root, or the hardest
-    samples, halves that are alike have nearly the mean. Where a batch is cut into shards, each has
-    a loss of its own, and their gradients are weighted by the numbers of samples. A loss that draws
+    The halves are the samples with the smallest and the largest own losses: with similar halves, a
+    root or a loss of the hardest samples would nearly pass. When a batch is cut into shards, each
+    shard has its own loss, and gradients are weighted by numbers of samples. A loss that draws
     random numbers is not tried. Prediction and target are arrays (N, ...), N at least n, or
     several.
     """
@@ -217,9 +217,9 @@ def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int)
 
 
 def _check_kept(model: Module, whole: Vector, before: Vector) -> None:
-    """Refuse what makes new tensors in forward, and log which parameters it has changed.
+    """Refuse a forward that replaces tensors, and log the parameters that it has changed.
 
-    Neither reaches the vectors that other threads and workers have.
+    Neither change reaches the vectors of other threads and workers.
     """
     name = type(model).__name__
     if model.vector is not whole:

@@ -1,1 +1,1 @@
-"""The gang: members that run iterations on workers and speak to each other."""
+"""The gang: members that run iterations on workers and exchange messages."""

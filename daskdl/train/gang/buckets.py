@@ -1,8 +1,8 @@
 """Buckets: parts of the gradient that are added up while the backward pass computes the others.
 
-The gradients of the last layers are ready first. A member's thread of its own exchanges them,
-bucket after bucket from the vector's end on, which is the same order on all members; what is added
-to what is the canonical tree's, so that the sums have the bits of an exchange at the end.
+The gradients of the last layers are ready first. A second thread of each member exchanges them,
+bucket after bucket from the vector's end, in the same order on all members. Additions follow the
+canonical tree, so that the sums have the bits of one exchange at the end.
 
 S. Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020.
 """
@@ -37,10 +37,10 @@ AT_ONCE, AT_THE_END = 1 << 62, -1
 
 
 def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
-    """Return how many buckets a vector of so many bytes has, ``bucket`` bytes each at least.
+    """Return the number of buckets of ``n_bytes``, each of at least ``bucket`` bytes.
 
-    0 stands for all in one. ``tables``: whether rows of tables are exchanged too, whose gradients
-    are ready last.
+    ``bucket`` 0 means one bucket. ``tables``: whether rows of tables are exchanged too, whose
+    gradients are ready last.
     """
     if members < 2 or tables or not bucket:
         return 1
@@ -48,9 +48,9 @@ def count_of(n_bytes: int, bucket: int, members: int, tables: bool) -> int:
 
 
 class Buckets:
-    """The sum over all shards of the gradient, by one member.
+    """One member's exchange of the gradient's sum over all shards.
 
-    Connections that cannot be interrupted exchange the same messages, at the end. The vector has
+    Connections that cannot be interrupted exchange the same messages at the end. The vector has
     ``size`` numbers, each table (rows, C).
     """
 
@@ -95,9 +95,9 @@ class Buckets:
     def back(self, shard: int, loss: Tensor, model: Module, count: int) -> bool:
         """Take the gradients of the last shard's loss, and exchange those that are ready.
 
-        All other shards of this member were put before. The model's own vector gets the gradients
-        times ``count``. Returns whether all are finite; what follows a number that is not is not
-        exchanged.
+        All other shards of this member must be put before. The model's own vector gets the
+        gradients times ``count``. Returns whether all are finite; after a number that is not,
+        nothing more is exchanged.
         """
         joined = model.joined
         waits, left, sound = self._waits(loss, model), len(self._slices), True
@@ -141,14 +141,14 @@ class Buckets:
         return replace(parts[-1], vector=self._sums)
 
     def close(self) -> None:
-        """End an exchange that is on: it waits for nobody any more."""
+        """End an exchange under way without waiting for peers."""
         self._ended = True
         if self._pool is not None:
             self._comm.interrupt("this member has left")
             self._pool.shutdown(cancel_futures=True)
 
     def _exchange(self, shard: int = 0, payload: Payload | None = None) -> None:
-        """Exchange the next bucket; of this shard it is not put yet, if there is a payload."""
+        """Exchange the next bucket; a payload is this shard's part, which is not put yet."""
         self._left -= 1
         if self._pool is not None:
             self._work.append(self._pool.submit(self._reduced, self._left, shard, payload))
@@ -168,7 +168,7 @@ class Buckets:
             return self._comm.reduce_scatter(reduction, self._t, kind)
 
     def _waits(self, loss: Tensor, model: Module) -> list[int]:
-        """Return for each bucket the order of the operation after which its gradients are ready."""
+        """Return for each bucket the number of the operation that completes its gradients."""
         first = first_uses(loss)
         waits, start = [AT_ONCE] * len(self._slices), 0
         for parameter in model.parameters():
@@ -183,7 +183,7 @@ class Buckets:
 
 
 def first_uses(result: Tensor) -> dict[int, int]:
-    """Return of each tensor that a result's gradients go to, by its id, its first use's order."""
+    """Return the number of the first use of each tensor that gets a gradient, by its id."""
     first: dict[int, int] = {}
     nodes = [] if result._node is None else [result._node]
     seen = set(nodes)

@@ -1,18 +1,18 @@
-"""The gang engine: iterations are run by one task on each worker, which speak to each other.
+"""The gang engine: one task a worker runs iterations and exchanges messages with the others.
 
-The tasks stay, group after group, for ``daskdl.turn-time``: then others' tasks on the same workers
-have their turn. The driver asks the first member for each group, so that the scheduler has no work
-with it, and the driver as much with 256 workers as with two (:mod:`daskdl.train.gang.session`,
-:mod:`daskdl.collective.group`). In each iteration members add up slices of the gradient,
-each updates its slice of the weights with its slice of the optimizer's state, and all get the new
-weights (:mod:`daskdl.train.gang.member`); the additions are those of the canonical tree, whoever
-makes them (:mod:`daskdl.collective.plan`).
+The tasks stay, group after group, for ``daskdl.turn-time``; then other tasks on the workers have
+their turn. The driver asks the first member for each group. So a group costs the scheduler nothing,
+and the driver the same with 256 workers as with two (:mod:`daskdl.train.gang.session`,
+:mod:`daskdl.collective.group`). In each iteration members add up slices of the gradient, each
+updates its slice of the weights with its slice of the optimizer's state, and all get the new
+weights (:mod:`daskdl.train.gang.member`). The additions are those of the canonical tree, on any
+number of workers (:mod:`daskdl.collective.plan`).
 
-The state of a group's beginning is with the driver, which got it from the first member at the end
-of the group before, straight from the worker: it has to have the weights there for callbacks and
-checkpoints anyway. So whichever workers are lost, one, several or all, the driver forms a gang of
-those that are there, gives each its slice and runs the group again; nothing but that group is lost.
-While the members stay the same each goes on with what it has, and nothing is sent out.
+The driver has the state at a group's beginning: it got it from the first member at the end of the
+group before, since callbacks and checkpoints need the weights anyway. So if workers are lost, even
+all of them, the driver forms a gang of the workers that are there, sends each its slice and runs
+the group again; only that group is lost. While the members stay the same, each keeps its own state,
+and nothing is sent.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def gang_graph(
 ) -> dict[Key, Any]:
     """Return a task for each member, whose key ends with its rank.
 
-    ``common`` are the keys of the job and of the gang; ``slices`` those of the state's slices by
-    rank, None if the members have kept them; ``parts`` those of the shards. The shares are of the
-    iterations from ``first`` on, which follow each other in an epoch.
+    ``common`` are the keys of the job and of the gang; ``slices`` the keys of the state's slices by
+    rank, None if the members have kept them; ``parts`` the keys of the shards. ``shares`` are of
+    consecutive iterations of an epoch, from ``first`` on.
     """
     graph: dict[Key, Any] = {}
     for rank in range(len(gang.addresses)):
@@ -129,7 +129,7 @@ class GangEngine(OnCluster):
     # --- who takes part, and with what
 
     def _goes_on(self, workers: dict[str, int], state: State) -> bool:
-        """Return whether the members that are at work go on with this state."""
+        """Return whether the working members can continue with this state."""
         assert self._session is not None
         stayed = time.monotonic() - self._session.began
         return (
@@ -173,7 +173,7 @@ class GangEngine(OnCluster):
         return gang, future.key
 
     def _given(self, state: State, gang: Gang) -> list[Key] | None:
-        """Send every member its slice of the state and return their keys; None if they have it."""
+        """Send every member its slice of the state and return the keys; None if they have it."""
         if self._at == state.iteration:
             return None
         slices = [gang.slices(rank, self._tables) for rank in range(len(gang.addresses))]
@@ -191,7 +191,7 @@ class GangEngine(OnCluster):
         self._sent_slices.clear()
 
     def forget_state(self) -> None:
-        """Send the state again next time: the driver has changed it."""
+        """Note that the driver has changed the state: it is sent again next time."""
         super().forget_state()
         self._at = -1
 
@@ -206,13 +206,13 @@ class GangEngine(OnCluster):
     # --- the members' tasks
 
     def _leave(self) -> None:
-        """Let the members that are at work come to their end."""
+        """Let the working members end."""
         if self._session is not None:
             self._session.leave(self._at)
             self._end_session()
 
     def _end_session(self) -> None:
-        """Let go of the members' tasks, and of the turn."""
+        """Release the members' tasks and the cluster's lock."""
         if self._session is not None:
             if self._session.failed:
                 self._after_loss()
@@ -221,7 +221,7 @@ class GangEngine(OnCluster):
             self._lock.release()
 
     def _take_turn(self, what: str) -> None:
-        """Wait for the cluster's lock: members of two gangs would wait for workers for ever."""
+        """Wait for the cluster's lock: without it members of two gangs would wait for ever."""
         limit = time.monotonic() + seconds("stall-timeout")
         while not self._lock.acquire(timeout=5):
             self._cluster.workers(what)

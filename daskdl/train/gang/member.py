@@ -45,15 +45,15 @@ def run_groups(
     given: Slice | None,
     *partitions: Partition,
 ) -> Result | None:
-    """Run a group of iterations with the other members, and those that the driver asks for then.
+    """Run a group of iterations with the other members, then the groups that the driver asks for.
 
-    The group begins at iteration ``first``; ``draws`` has the samples of each iteration, by shard;
-    ``given`` this member's numbers at the group's beginning, None if it kept them from the last
-    group. The partitions are its shards.
+    The group begins at iteration ``first``. ``draws`` has the samples of each iteration, by shard.
+    ``given`` has this member's numbers at the group's beginning, None if it kept them from the last
+    group. ``partitions`` are its shards.
 
-    The result of the group is returned by the first member of a gang that is asked for one only.
-    Others answer in the first member's :class:`~daskdl.collective.rendezvous.Mailbox`. Raises
-    BrokenGangError when the attempt cannot go on; steps raise TaskError and TrainingError.
+    The first member of a gang for one group returns the group's result. Otherwise results go to the
+    first member's :class:`~daskdl.collective.rendezvous.Mailbox`. Raises BrokenGangError when the
+    attempt cannot go on; steps raise TaskError and TrainingError.
     """
     worker = get_worker()
     if worker.address != gang.addresses[rank]:
@@ -75,8 +75,8 @@ def run_groups(
 class Member:
     """One member in one attempt at groups.
 
-    An iteration is: the gradients of the own shards, reduce-scatter, the update of the own numbers,
-    all-gather of the new weights.
+    An iteration: gradients of its own shards, reduce-scatter, update of its own numbers, all-gather
+    of the new weights.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Member:
             draws = draws_of(shares, self.comm.shards)
 
     def close(self) -> None:
-        """Let go of samples that were drawn and are not needed, and of an exchange that is on."""
+        """Release samples that were drawn and are not needed, and end an exchange under way."""
         self.ahead.close()
         self.buckets.close()
 
@@ -149,7 +149,7 @@ class Member:
         following: Draw | None,
         partitions: Sequence[Partition],
     ) -> Measured:
-        """Put the gradients of the own shards into the buckets; return their metrics."""
+        """Put the gradients of its own shards into the buckets; return their metrics."""
         self.buckets.begin(t)
         at = t, draw.epoch, draw.iteration
         measured: list[Measured] = []
@@ -202,7 +202,7 @@ class Member:
         }
 
     def _beginning(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
-        """Return all weights, and the own numbers of the optimizer's state or all of it."""
+        """Return all weights, and its own numbers of the optimizer's state or all of them."""
         kept = self.rendezvous.kept.pop(self.job.id, None)
         if given is not None:
             whole = {
@@ -218,7 +218,7 @@ class Member:
         return kept.weights, kept.slots
 
     def _next_request(self, first: int) -> list[Share] | None:
-        """Return the samples of the next group; None if there is to be none."""
+        """Return the samples of the next group; None if there is none."""
         self.rendezvous.at[self.job.id] = f"nothing, after {first} iterations"
         request = None
         if not self.comm.rank:

@@ -1,4 +1,4 @@
-"""Gang: its members, and the numbers of weights and state that each of them steps."""
+"""Gang: its members, and the numbers of weights and state that each one steps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cut(weights: Vector, slots: Slots, slices: Sequence[slice]) -> Slice:
 def put_together(
     parts: Sequence[Slice], slices: Sequence[Sequence[slice]], size: int
 ) -> tuple[Vector, Slots]:
-    """Return weights and state of all members' numbers."""
+    """Join all members' numbers to weights and state."""
     weights = empty(size, np.float32)
     slots: dict[str, Any] = {
         name: empty(size, slot.dtype) if slot.ndim else slot
@@ -53,17 +53,17 @@ def put_together(
 
 @dataclass(frozen=True)
 class Gang(Group):
-    """A group of members, for as long as they are the same.
+    """A group of members; another set of members is another gang.
 
-    ``stays``: whether it is asked for more groups after the first. Slices of the vector begin at
-    whole multiples of ``unit``, see :attr:`daskdl.optim.Method.unit`.
+    ``stays``: whether there can be more groups after the first. Slices of the vector begin at
+    multiples of ``unit``, see :attr:`daskdl.optim.Method.unit`.
     """
 
     stays: bool = True
     unit: int = UNIT
 
     def slices(self, rank: int, tables: Tables) -> list[slice]:
-        """Return the slices of the whole vector that a member steps, those of tables last."""
+        """Return the slices of the whole vector that a member steps, tables last."""
         spans = self.plan(rank).owned
         slices = [slice_of(span, tables.start, self.unit) for span in spans]
         return slices + tables.slices(spans)

@@ -1,4 +1,4 @@
-"""A group's draws and outcome: what the members of a gang are sent, and what they send back."""
+"""A group's draws and outcome: messages to the members of a gang, and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Draw(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Samples that some shards give to the iterations of a group, which follow each other."""
+    """Samples that some shards give to consecutive iterations of a group."""
 
     epoch: int
     iteration: int  # of the first, within the epoch
@@ -44,7 +44,7 @@ class Draws(NamedTuple):
 
 
 def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
-    """Return the samples that these shards give to iterations that follow each other."""
+    """Return the samples that these shards give to consecutive iterations."""
     first = shares[0]
     starts = tuple(int(first.starts[s]) for s in shards)
     counts = tuple(tuple(int(share.counts[s]) for share in shares) for s in shards)
@@ -52,14 +52,14 @@ def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
 
 
 def note_of(shares: Sequence[Share]) -> list[Any]:
-    """Return the samples of all shards as plain data, to send them."""
+    """Return the shares of all shards as plain data for a message."""
     starts = np.asarray(shares[0].starts, np.int64)
     counts = np.asarray([share.counts for share in shares], np.int32)
     return [shares[0].epoch, shares[0].iteration, starts.tobytes(), counts.tobytes()]
 
 
 def noted(note: Sequence[Any]) -> list[Share]:
-    """Return the shares of which :func:`note_of` made a note."""
+    """Undo :func:`note_of`: return the recorded shares."""
     epoch, iteration, starts, counts = note
     start = np.frombuffer(starts, np.int64)
     shares = []
@@ -75,7 +75,7 @@ Result = State
 
 @dataclass(frozen=True)
 class Kept:
-    """A member's state at a group's end, with which it begins the next one."""
+    """A member's state at a group's end, where the next group begins."""
 
     gang: str
     iteration: int
@@ -96,10 +96,9 @@ def gathered(
 ) -> Result | None:
     """Gather a group's outcome on the first member, which returns it; others return None.
 
-    The group began at iteration ``first``; ``kept`` is this member's state at its end. Records and
-    ``measured`` are of each iteration: this member's seconds, and the metrics of its shards.
-    ``sliced_state``: whether members have their own numbers of the optimizer's state, or all of
-    them all.
+    The group began at iteration ``first``; ``kept`` is this member's state at its end. ``records``
+    has this member's seconds of each iteration, ``measured`` the metrics of its shards.
+    ``sliced_state``: whether each member has only its own numbers of the optimizer's state.
     """
     weights, slots = kept.weights, dict(kept.slots)
     sliced = [name for name, s in slots.items() if s.ndim and sliced_state]

@@ -1,4 +1,4 @@
-"""Session: the tasks of one gang, which the driver asks for group after group."""
+"""Session: the tasks of one gang, which run the groups that the driver asks for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAVING = 10.0
 
 
 class Session(RankTasks):
-    """The members of a gang at work, by the futures of their tasks in the order of ranks."""
+    """The working members of a gang: the futures of their tasks, by rank."""
 
     def __init__(
         self, cluster: Cluster, run: str, attempt: int, gang: Gang, futures: Sequence[Future]
@@ -40,9 +40,9 @@ class Session(RankTasks):
     def group(self, first: int, shares: Sequence[Share], what: str) -> Result | None:
         """Return the outcome of the group that begins with iteration ``first``.
 
-        None if the members have left before they heard of it, as they do when the driver is busy
-        with other things for a while. Raises BrokenGangError when a member is lost, TaskError
-        for an exception in a task, and ClusterError when it takes too long.
+        None if the members have left before the request came, as they do when the driver is busy
+        for a while. Raises BrokenGangError when a member is lost, TaskError for an exception in a
+        task, and ClusterError when it takes too long.
         """
         asked = None
         if self._gang.stays:
@@ -60,7 +60,7 @@ class Session(RankTasks):
         return alone
 
     def leave(self, first: int) -> None:
-        """Let the members come to their end."""
+        """Let the members end."""
         if self._gang.stays and not self.over and self._cluster.connected:
             asked = self._ask(first, [])
             concurrent.wait([asked], timeout=LEAVING)

@@ -1,4 +1,4 @@
-"""Updates of a gang: each member steps its own slices, or, where a method must, all numbers."""
+"""Updates of a gang: each member steps its own slices, or all numbers if the method needs that."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class _Update:
 
 
 class SlicedUpdate(_Update):
-    """Steps this member's numbers by a method of its slices, and gathers all members' new weights.
+    """Steps this member's slices, and gathers all members' new weights.
 
-    The model's own vector has all weights, rounded where messages are; the numbers that updates are
-    made of, in float32, are this member's. Of tables every member has all rows, and of the
-    optimizer's state its own.
+    The model's own vector has all weights, rounded if messages are. This member keeps its own
+    numbers in float32 for the updates. Every member has all rows of tables, and its own part of the
+    optimizer's state.
     """
 
     sliced = True
@@ -58,11 +58,11 @@ class SlicedUpdate(_Update):
 
     @property
     def weights(self) -> Vector:
-        """Return the weights that the next gradients are of: the model's own vector."""
+        """Return the weights for the next gradients: the model's own vector."""
         return self._model.vector
 
     def begin(self, weights: Vector, slots: Slots) -> None:
-        """Take all weights, and the own numbers of the state, those of tables last, and scalars."""
+        """Take all weights, and this member's numbers of the state (tables last) and scalars."""
         end = sum(s.stop - s.start for s in self._owned)
         slots = {name: copied(slot) for name, slot in slots.items()}  # it may be somebody's yet
         self._slots = {n: s[:end] if s.ndim else s for n, s in slots.items()}
@@ -80,9 +80,9 @@ class SlicedUpdate(_Update):
             self._codec.round(vector, 0)
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
-        """Make the step of iteration ``t`` by the sum over all shards of this member's numbers.
+        """Make the step of iteration ``t``, given the sum over all shards of this member's numbers.
 
-        Returns a record with the seconds of the update, and the seconds that the gathering took.
+        Returns a record with the seconds of the update, and the seconds of gathering.
         """
         clock, method = Stopwatch(), self._method
         state = State(self._own, self._slots, t)
@@ -153,16 +153,16 @@ class SlicedUpdate(_Update):
 
 
 class WholeUpdate(_Update):
-    """Gathers the gradient of all members, each of which then makes the whole step.
+    """Gathers the gradient of all members; then each member makes the whole step.
 
-    For methods that can only step the whole vector, such as LBFGS.
+    It is for methods that can only step the whole vector, such as LBFGS.
     """
 
     sliced = False
 
     @property
     def weights(self) -> Vector:
-        """Return the weights that the next gradients are of; a step may have made new ones."""
+        """Return the weights for the next gradients; a step may have made a new vector."""
         return self._weights
 
     def begin(self, weights: Vector, slots: Slots) -> None:
@@ -173,7 +173,7 @@ class WholeUpdate(_Update):
         self._slots = {name: copied(slot) for name, slot in slots.items()}
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
-        """Make the step of iteration ``t``; as :meth:`SlicedUpdate.step`."""
+        """Make the step of iteration ``t``, as :meth:`SlicedUpdate.step`."""
         clock = Stopwatch()
         vector: Vector = empty(self._size, np.float32)
         split(total.vector, vector, self._owned)
@@ -193,9 +193,9 @@ class WholeUpdate(_Update):
 
 
 def gather_all(comm: Communicator, gang: Gang, tables: Tables, own: Vector, t: int) -> Vector:
-    """Return the whole vector of which every member has its own numbers, those of tables last.
+    """Return the whole vector from every member's own numbers, tables last.
 
-    A scalar, a schedule's state, is whole already.
+    A scalar, such as a schedule's state, is returned unchanged.
     """
     if not own.ndim:
         return own

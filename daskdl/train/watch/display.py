@@ -15,7 +15,7 @@ EPOCHS = 10
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return a line through numbers as SVG, means of many; what is not finite is left out."""
+    """Return a line through the finite numbers as SVG, through means if there are many."""
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).any():
         return ""
@@ -35,7 +35,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def table(rows: Mapping[str, str], caption: str = "") -> str:
-    """Return names and HTML beside each other."""
+    """Return a table of names and HTML."""
     body = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
         f"<td style='text-align:left'>{value}</td></tr>"
@@ -62,7 +62,7 @@ def of_epochs(epochs: Sequence[Mapping[str, float]], untold: Collection[str]) ->
 
 
 def of_trainer(trainer: Any) -> str:
-    """Return a trainer as HTML: what it trains and how, and how that went."""
+    """Return a trainer as HTML: its model, settings and history."""
     model = trainer.model
     size = sum(parameter.data.size for parameter in model.parameters())
     rows = {

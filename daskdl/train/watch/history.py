@@ -30,16 +30,16 @@ UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
 class History:
     """Record of a fit.
 
-    Iterations have the :data:`COLUMNS` and, if they were computed of training batches, the metrics
-    by name.
+    Iterations have the :data:`COLUMNS` and, if they were computed of training batches, metrics by
+    name.
 
     Attributes
     ----------
     epochs : list of dict
-        For each: ``epoch``, ``iteration`` (at its end), ``loss`` and the metrics (means over its
-        samples while the weights changed), ``samples``, ``seconds``, ``samples_per_second`` and the
-        seconds of each of :data:`PHASES`; with validation ``val_loss``, each metric as
-        ``val_<name>``, and the seconds of ``validation``, which are not among the others.
+        A row for each: ``epoch``, ``iteration`` (at its end), ``loss`` and the metrics (means over
+        its samples while the weights changed), ``samples``, ``seconds``, ``samples_per_second`` and
+        the seconds of each of :data:`PHASES`. With validation also ``val_loss``, each metric as
+        ``val_<name>``, and the seconds of ``validation``, which ``seconds`` does not include.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class History:
         return list(self._columns)[len(COLUMNS) :]
 
     def add(self, records: Sequence[Record], seconds: float, metrics: Sequence[str] = ()) -> None:
-        """Append a group of iterations that took so many seconds together.
+        """Append a group of iterations that took ``seconds`` together.
 
-        What a metric of theirs was in earlier iterations, if that is not known, is NaN.
+        A metric that earlier iterations do not have is NaN there.
         """
         for name in metrics:
             self._columns.setdefault(name, [math.nan] * len(self))
@@ -100,13 +100,13 @@ class History:
             column.extend(new.get(name) or [math.nan] * len(records))
 
     def cut(self, iterations: int) -> None:
-        """Forget all after so many iterations."""
+        """Forget everything after ``iterations``."""
         for column in self._columns.values():
             del column[iterations:]
         self.epochs[:] = [row for row in self.epochs if row["iteration"] <= iterations]
 
     def since(self, first: int) -> dict[str, float]:
-        """Return loss and metrics, means over samples, and sums of all else, from ``first`` on."""
+        """Return means of loss and metrics over samples, and sums of all else, from ``first`` on."""
         samples = self["samples"][first:]
         total, seconds = int(samples.sum()), float(self["seconds"][first:].sum())
         return {
@@ -167,8 +167,8 @@ class History:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            For the loss alone. Without, a new figure has panels for loss, metrics if there are any,
-            and the seconds of an iteration by phase.
+            Axes for the loss alone. By default a new figure has panels for loss, metrics if there
+            are any, and the seconds of an iteration by phase.
 
         Returns
         -------
@@ -202,12 +202,12 @@ class History:
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Return the mean of values that are not NaN, as the AUC of a batch of one class is."""
+    """Return the mean of values without NaN, such as the AUC of a batch of one class."""
     known = ~np.isnan(values)
     total = weights[known].sum()
     return float((values[known] * weights[known]).sum() / total) if total else math.nan
 
 
 def rate(samples: float, seconds: float) -> float:
-    """Return samples per second; NaN of no time, as between clocks that disagree."""
+    """Return samples per second; NaN for no time, as between clocks that disagree."""
     return float(samples / seconds) if seconds > 0 else float("nan")

@@ -83,7 +83,7 @@ def _draw_epochs(
 
 
 def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """Return places and values of columns, means of neighbours if there are many iterations."""
+    """Return iterations and values of columns; means of neighbours if there are many."""
     n = len(history)
     bounds = np.linspace(0, n, min(n, POINTS) + 1).astype(int)
     lengths = np.diff(bounds)

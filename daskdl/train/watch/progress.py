@@ -1,4 +1,4 @@
-"""Progress of a fit: a bar, a notebook's widget, or one plain line every half a minute."""
+"""Progress of a fit: a bar, a notebook's widget, or a line of text every half minute."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from daskdl.train.watch.history import UNTOLD
 
 
 class Progress:
-    """Base of objects that show how far a fit is; it shows nothing."""
+    """Base of objects that show the progress of a fit; it shows nothing."""
 
     def start(self, done: int, total: int) -> None:
-        """Begin with so many iterations of all done."""
+        """Begin with ``done`` of ``total`` iterations."""
 
     def advance(self, done: int, loss: float, rate: float) -> None:
-        """Tell the iterations done, the last loss and samples per second."""
+        """Show the iterations done, the last loss and samples per second."""
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Tell the means of an epoch."""
+        """Show the means of an epoch."""
 
     def stop(self) -> None:
         """End."""
 
 
 class Lines(Progress):
-    """Writes plain lines to standard error: ``every`` so many seconds, and at an epoch's end."""
+    """Writes lines to standard error, ``every`` so many seconds and at an epoch's end."""
 
     def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._every, self._clock = every, clock
@@ -38,7 +38,7 @@ class Lines(Progress):
         self._epoch_told, self._untold = -math.inf, ""
 
     def start(self, done: int, total: int) -> None:
-        """Remember where this begins."""
+        """Remember the first iteration."""
         self._first, self._total = done, total
         self._began = self._told = self._clock()
 
@@ -55,7 +55,7 @@ class Lines(Progress):
         )
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Write the means of an epoch; of epochs within a second the first, and the last of all."""
+        """Write the means of an epoch; of epochs within a second only the first and the last."""
         now, line = self._clock(), _epoch_line(epoch, logs)
         if now - self._epoch_told < 1:
             self._untold = line
@@ -65,7 +65,7 @@ class Lines(Progress):
         _write(line)
 
     def stop(self) -> None:
-        """Write the means of the last epoch, if they were not told."""
+        """Write the means of the last epoch, if they were not written."""
         if self._untold:
             _write(self._untold)
             self._untold = ""
@@ -104,7 +104,7 @@ class Bar(Progress):
         self._bar.console.print(_epoch_line(epoch, logs), highlight=False, markup=False)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
@@ -115,7 +115,7 @@ def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
 
 
 def tell_restored(done: int, total: int, stopped: bool, folder: object) -> None:
-    """Write after which iteration a fit goes on from its checkpoint, or that nothing is left."""
+    """Write from which iteration a fit resumes, or that nothing is left to do."""
     state = f"the checkpoint in {folder} is after iteration {done} of {total}"
     if stopped:
         _write(f"nothing is left to do: {state}, where a callback ended the fit")
@@ -141,7 +141,7 @@ EVERY = 0.2
 
 
 def in_notebook() -> bool:
-    """Return whether a kernel shows results, and ipywidgets is there."""
+    """Return whether this is a notebook with ipywidgets."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if shell is None or getattr(shell, "kernel", None) is None:
@@ -175,7 +175,7 @@ class Widget(Progress):
         display(self.whole)  # type: ignore[no-untyped-call]
 
     def advance(self, done: int, loss: float, rate: float) -> None:
-        """Tell the iterations done, the last loss and samples per second."""
+        """Show the iterations done, the last loss and samples per second."""
         self._losses.append(loss)
         now = time.monotonic()
         left = (now - self._began) / max(1, done - self._first) * (self.bar.max - done)
@@ -188,13 +188,13 @@ class Widget(Progress):
             self._show()
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Tell the means of an epoch, metrics and validation among them."""
+        """Show the means of an epoch, metrics and validation among them."""
         rate = logs["samples"] / max(logs["seconds"], 1e-9)
         self._epochs.append({"samples_per_second": rate, **logs, "epoch": epoch})
         self._show()
 
     def stop(self) -> None:
-        """Show how it ended."""
+        """Show the end."""
         done = self.bar.value >= self.bar.max
         self.bar.bar_style = "success" if done else "warning"
         self._show()
@@ -207,7 +207,7 @@ class Widget(Progress):
 
 
 def make_progress(wanted: bool) -> Progress:
-    """Return the progress that fits: a notebook's, or that of standard error."""
+    """Return the progress for a notebook or for standard error."""
     if not wanted:
         return Progress()
     if in_notebook():
