@@ -106,7 +106,7 @@ class History:
         self.epochs[:] = [row for row in self.epochs if row["iteration"] <= iterations]
 
     def since(self, first: int) -> dict[str, float]:
-        """Return means of loss and metrics over samples, and sums of all else, from ``first`` on."""
+        """Return means of loss and metrics over samples, sums of all else, from ``first`` on."""
         samples = self["samples"][first:]
         total, seconds = int(samples.sum()), float(self["seconds"][first:].sum())
         return {
