@@ -1,4 +1,4 @@
-"""Pictures for people: boxes in images, and contact sheets of what a search found."""
+"""Pictures for people: boxes in images, and contact sheets of search results."""
 
 from daskdl.plot.pictures import boxes, contact_sheet
 

@@ -1,4 +1,4 @@
-"""Pictures for people: boxes drawn into an image, contact sheets of queries and what was found."""
+"""Pictures for people: boxes drawn into an image, contact sheets of queries and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def as_picture(name: str, image: ArrayLike) -> Image:
-    """Return an image uint8 (H, W, C), or floats from 0 to 1, as a picture of its own in RGB.
+    """Return an image uint8 (H, W, C), or floats from 0 to 1, as a new RGB picture.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def as_picture(name: str, image: ArrayLike) -> Image:
     return Image.fromarray(np.repeat(pixels, 3 // pixels.shape[2], axis=2))
 
 
-#: Of the first classes, told apart by most eyes (P. Green-Armytage, A Colour Alphabet, 2010).
+#: Colours of classes that most people can distinguish (P. Green-Armytage, A Colour Alphabet, 2010).
 COLOURS = ("#ff5005", "#0075dc", "#2bce48", "#ffa405", "#740aff", "#94ffb5", "#990000", "#00998f")
 
 
@@ -56,17 +56,17 @@ def boxes(
     Parameters
     ----------
     image : uint8 (H, W, C), or floats from 0 to 1
-        Of 1 or 3 channels; not changed.
+        1 or 3 channels; the array is not changed.
     boxes : (k, 4)
         Left, top, right and bottom edge, in pixels.
     labels : (k,) int, optional
-        Each class has a colour of its own.
+        Class of each box, which selects its colour.
     scores : (k,), optional
-        Written beside each box.
+        Score of each box, written at it.
     names : sequence of str, optional
-        Of the classes, to be written instead of their numbers.
+        Names of classes, written in place of their numbers.
     fractions : bool
-        Whether the boxes are fractions of width and height, as detectors give them.
+        Whether the boxes are fractions of width and height, as detectors return them.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def boxes(
     Raises
     ------
     ShapeError
-        When the arrays do not fit together, or this is no image.
+        When the lengths of the arrays differ, or ``image`` is no image.
 
     Examples
     --------
@@ -128,18 +128,18 @@ def contact_sheet(
     *,
     side: int = 96,
 ) -> Image:
-    """Put queries on the left, and beside each what is nearest to it.
+    """Draw queries on the left, and their nearest images to the right of each.
 
     Parameters
     ----------
     queries : q images, uint8 (H, W, C) or floats from 0 to 1, of any sizes
     found : q sequences of images
-        The nearest first.
+        Results for each query, the nearest first.
     captions : q sequences, optional
-        Written below what was found, such as the distances of
+        Texts below the results, such as the distances of
         :meth:`daskdl.search.HammingIndex.search`.
     side : int
-        Pixels of a place, into which pictures are fitted.
+        Side of the square in which each picture is drawn, in pixels.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def contact_sheet(
     Raises
     ------
     ShapeError
-        When there is not a row for each query, or something is no image.
+        When ``found`` or ``captions`` lack a row for a query, or a picture is no image.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Search: the nearest of many codes or vectors, in memory or partitioned on a Dask cluster."""
+"""Search: nearest codes or vectors, in memory or partitioned on a Dask cluster."""
 
 from daskdl.search.hamming import HammingIndex, packed
 from daskdl.search.vectors import VectorIndex

@@ -1,4 +1,4 @@
-"""HammingIndex: the nearest of packed binary codes, those within a radius, and duplicates."""
+"""HammingIndex: nearest packed binary codes, codes within a radius, and duplicates."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Numbers = NDArray[np.int64]
 def packed(features: ArrayLike) -> Codes:
     """Return the signs of features (n, bits) as packed codes, uint8 (n, bits / 8).
 
-    A bit is 1 where the feature is positive; the first feature is the highest bit, as
-    :func:`numpy.packbits` has it.
+    A bit is 1 if the feature is positive; the first feature is the highest bit, as in
+    :func:`numpy.packbits`.
 
     Examples
     --------
@@ -39,18 +39,18 @@ def packed(features: ArrayLike) -> Codes:
 
 
 class HammingIndex(Parted):
-    """Codes that can be searched by Hamming distance: exactly, by looking at all of them.
+    """Exact search by Hamming distance; it compares a query with all codes.
 
     Parameters
     ----------
     codes : uint8 (n, bytes), numpy array or dask Array
-        Packed, as :func:`packed` and :func:`numpy.packbits` make them. The codes of a dask Array
-        stay on the cluster, in the chunks of its first axis, which search side by side.
+        Packed by :func:`packed` or :func:`numpy.packbits`. Codes of a dask Array stay on the
+        cluster, in the chunks of its first axis, and are searched in parallel.
 
     Raises
     ------
     ShapeError
-        When these are no such codes.
+        When the codes have another dtype or shape.
 
     Examples
     --------
@@ -77,14 +77,14 @@ class HammingIndex(Parted):
         ----------
         queries : uint8 (q, bytes)
         k : int
-            How many for each query; all where there are fewer codes.
+            Number of codes for each query; all if there are fewer.
 
         Returns
         -------
         distances : int64 (q, k)
-            Bits that differ, the nearest first.
+            Numbers of different bits, the nearest code first.
         numbers : int64 (q, k)
-            Of codes, from 0; of equal distances the smaller first.
+            Numbers of codes, from 0; for equal distances the smaller first.
 
         Raises
         ------
@@ -100,13 +100,13 @@ class HammingIndex(Parted):
         return self._least(by_block, k)
 
     def within(self, queries: Codes, radius: int) -> tuple[Ragged, Ragged]:
-        """Return the distances and numbers of all codes no farther than a radius, by their numbers.
+        """Return the distances and numbers of all codes within a radius, ordered by number.
 
         Parameters
         ----------
         queries : uint8 (q, bytes)
         radius : int
-            Bits that may differ.
+            Largest number of different bits.
 
         Returns
         -------
@@ -122,22 +122,22 @@ class HammingIndex(Parted):
         return _side_by_side(distances), _side_by_side(numbers)
 
     def duplicates(self, radius: int = 0, most: int = 10_000_000) -> tuple[Numbers, Numbers]:
-        """Return all pairs of codes that differ in no more bits than a radius.
+        """Return all pairs of codes that differ in at most ``radius`` bits.
 
-        Only codes are compared that have a part alike, without which they could not be so near; so
-        this is quick while ``radius + 1`` parts of the bits are longer than log2 of the number of
-        codes. Codes of a dask Array are brought together here for it.
+        The bits are split into ``radius + 1`` parts; two codes this near have at least one equal
+        part, and only such codes are compared. This is fast while a part has more bits than log2 of
+        the number of codes. Codes of a dask Array are collected in this process.
 
         Parameters
         ----------
         radius : int
         most : int
-            Of pairs.
+            Largest number of pairs.
 
         Returns
         -------
         pairs : int64 (m, 2)
-            Numbers of codes, the smaller first; in their order.
+            Numbers of codes, the smaller first; sorted.
         distances : int64 (m,)
 
         Raises
@@ -187,7 +187,7 @@ def _length(block: kernels.Words) -> int:
 
 
 def _side_by_side(parts: list[Ragged]) -> Ragged:
-    """Return ragged columns of one length as one: their sequences, one behind another."""
+    """Join ragged columns of one length: concatenate their sequences row by row."""
     if len(parts) == 1:
         return parts[0]
     return Ragged.of([np.concatenate(rows) for rows in zip(*parts, strict=True)])

@@ -1,4 +1,4 @@
-"""Parted: rows that are searched where they are, in memory or in the chunks of a dask Array."""
+"""Parted: rows in memory or in the chunks of a dask Array, searched in place."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from daskdl.tensor import Array
 
 
 class Parted:
-    """Base of the indices: blocks of rows, of which each is asked by a task of its own.
+    """Base of the indices: blocks of rows, with one task per block in a search.
 
-    Rows (n, width) of a dask Array stay on the cluster, in the chunks of its first axis. Of rows
-    ``make`` makes a block, which has the ``length``.
+    Rows (n, width) of a dask Array stay on the cluster, in the chunks of its first axis. ``make``
+    converts rows to a block; ``length`` returns its number of rows.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Parted:
         made = [dask.delayed(make)(block) for block in whole.to_delayed().ravel()]
         client = current_client()
         self._threads = threads_of_task(client, len(made), type(self).__name__)
-        # held by the workers: each search looks at all of them
+        # The workers keep the blocks: each search reads all of them.
         self._blocks = list(dask.persist(*made))
         lengths = dask.compute(*[dask.delayed(length)(block) for block in self._blocks])
         self._lengths = [int(n) for n in lengths]
@@ -48,13 +48,13 @@ class Parted:
 
     @property
     def _starts(self) -> list[int]:
-        """Number of the first row of each block, and of the end."""
+        """Number of the first row of each block, and the number of rows."""
         return [0, *np.cumsum(self._lengths).tolist()]
 
     def _each(
         self, function: Any, arguments: Sequence[Any], blocks: Sequence[tuple[int, ...]] = ()
     ) -> list[Any]:
-        """Call a function with each block, or with several, and its arguments."""
+        """Call a function with each block, or the chosen ``blocks``, and its arguments."""
         places = blocks or [(i,) for i in range(len(self._blocks))]
         chosen = [[self._blocks[i] for i in some] for some in places]
         if self._threads is None:
@@ -68,10 +68,10 @@ class Parted:
         return list(dask.compute(*tasks))
 
     def _least(self, parts: Sequence[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
-        """Return the k least of the values (q, ...) of all blocks, and the numbers of their rows.
+        """Return the k smallest values (q, k) over all blocks, and the numbers of their rows.
 
-        ``parts`` has both for each block, numbers from its own first row on; of equal values the
-        row of the smaller number comes first.
+        ``parts`` has both for each block, with numbers that count in the block. For equal values
+        the row with the smaller number comes first.
         """
         values = np.concatenate([value for value, _ in parts], 1)
         numbers = [number + first for (_, number), first in zip(parts, self._starts, strict=False)]

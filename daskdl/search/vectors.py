@@ -1,4 +1,4 @@
-"""VectorIndex: the vectors with the largest products, and pairs that are nearly the same."""
+"""VectorIndex: vectors with the largest inner products, and pairs that are nearly equal."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Vectors = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
-#: Scores that are in memory at once.
+#: Largest number of scores in memory.
 TOGETHER = 1 << 24
 
 
 class VectorIndex(Parted):
-    """Vectors that are searched by their inner products: exactly, by looking at all of them.
+    """Exact search by inner product; it compares a query with all vectors.
 
-    Products are summed up in float64 where it matters, so that neither the chunks nor the batch of
-    queries shows in a result. Of vectors of length one, products are cosines.
+    Products that may belong to the result are recomputed in float64, so that results do not depend
+    on chunks or the batch of queries. For vectors of norm one, products are cosines.
 
     Parameters
     ----------
     vectors : float32 (n, features), numpy array or dask Array
-        Those of a dask Array stay on the cluster, in the chunks of its first axis, which search
-        side by side.
+        Vectors of a dask Array stay on the cluster, in the chunks of its first axis, and are
+        searched in parallel.
 
     Raises
     ------
     ShapeError
-        When these are no such vectors.
+        When the vectors have another dtype or shape.
     DataError
-        When one of them is not finite.
+        When a number is not finite.
 
     Examples
     --------
@@ -60,20 +60,20 @@ class VectorIndex(Parted):
         return f"VectorIndex({len(self):,} vectors of {self.features} features, {self._where})"
 
     def search(self, queries: Vectors, k: int = 10) -> tuple[Scores, Numbers]:
-        """Return the products and the numbers of the vectors with the largest.
+        """Return the largest products, and the numbers of their vectors.
 
         Parameters
         ----------
         queries : float32 (q, features)
         k : int
-            How many for each query; all where there are fewer vectors.
+            Number of vectors for each query; all if there are fewer.
 
         Returns
         -------
         scores : float64 (q, k)
-            The largest first.
+            Products, the largest first.
         numbers : int64 (q, k)
-            Of vectors, from 0; of equal scores the smaller first.
+            Numbers of vectors, from 0; for equal scores the smaller first.
 
         Raises
         ------
@@ -96,21 +96,21 @@ class VectorIndex(Parted):
         return -negative, numbers
 
     def duplicates(self, least: float, most: int = 10_000_000) -> tuple[Numbers, Scores]:
-        """Return all pairs of vectors whose product is no less than a number.
+        """Return all pairs of vectors whose product is at least ``least``.
 
-        All pairs are looked at: twice the vectors take four times as long.
+        All pairs are compared: twice the vectors take four times as long.
 
         Parameters
         ----------
         least : float
-            Such as a cosine of 0.95.
+            Least product, such as a cosine of 0.95.
         most : int
-            Of pairs.
+            Largest number of pairs.
 
         Returns
         -------
         pairs : int64 (m, 2)
-            Numbers of vectors, the smaller first; in their order.
+            Numbers of vectors, the smaller first; sorted.
         scores : float64 (m,)
 
         Raises
@@ -131,7 +131,7 @@ class VectorIndex(Parted):
 
 
 def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[Scores, Numbers]:
-    """Return the k largest products of each query, the largest first, and their numbers."""
+    """Return the k largest products of each query, largest first, and the vectors' numbers."""
     scores, numbers = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     if k == 0:
         return scores, numbers
@@ -150,7 +150,7 @@ def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[Scores, Numbers
 def pairs_above(
     first: Vectors, second: Vectors, at: int, behind: int, least: float, most: int
 ) -> tuple[Numbers, Scores]:
-    """Return pairs (m, 2) of two blocks, that begin at these numbers, and their products."""
+    """Return pairs (m, 2) from blocks that begin at rows ``at`` and ``behind``, and products."""
     pairs, scores, total = [np.empty((0, 2), np.int64)], [np.empty(0)], 0
     slack = _slack(second, first)
     rows = max(1, TOGETHER // max(1, len(second)))
@@ -173,7 +173,7 @@ def pairs_above(
 
 
 def _slack(vectors: Vectors, queries: Vectors) -> Scores:
-    """Return how far two products in float32 may be from each other for rounding, (q,)."""
+    """Return the largest rounding difference between two float32 products of a query, (q,)."""
     longest = np.sqrt(np.einsum("nd,nd->n", vectors, vectors).max(initial=0))
     lengths = np.sqrt(np.einsum("nd,nd->n", queries, queries))
     slack: Scores = 2 * vectors.shape[1] * np.finfo(np.float32).eps * longest * lengths

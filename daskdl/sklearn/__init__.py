@@ -1,4 +1,4 @@
-"""scikit-learn's estimators of daskdl's networks."""
+"""scikit-learn estimators for networks of daskdl."""
 
 from daskdl.sklearn.classifier import Classifier
 from daskdl.sklearn.regressor import Regressor

@@ -1,4 +1,4 @@
-"""Classes of scikit-learn, which is an extra, and Dask's collections as inputs and targets."""
+"""Names from scikit-learn, an optional extra, and Dask collections as inputs and targets."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ __all__ = [
 
 
 def is_lazy(value: Any) -> bool:
-    """Return whether this is one of Dask's collections."""
+    """Return whether a value is a Dask collection."""
     return hasattr(value, "__dask_graph__")
 
 
 def array_of(value: Any) -> da.Array:
-    """Return an Array of an Array, a DataFrame or a Series, with the same partitions."""
+    """Return an Array, DataFrame or Series as an Array with the same partitions."""
     if not hasattr(value, "to_dask_array"):
         return value
-    if value.ndim == 1 and not isinstance(value.dtype, np.dtype):  # pandas' own, such as strings
+    if value.ndim == 1 and not isinstance(value.dtype, np.dtype):  # pandas dtypes, such as strings
         value = value.astype(object)
     return value.to_dask_array()
 
 
 def no_rows(x: Any) -> Any:
-    """Return an empty array or frame by which scikit-learn knows the inputs' number and names.
+    """Return an empty array or frame that gives scikit-learn the features' number and names.
 
-    Raises DataError when they are no rows of numbers.
+    Raises DataError when X does not have two axes.
     """
     if hasattr(x, "_meta") and hasattr(x, "columns"):
         return x._meta
@@ -80,7 +80,7 @@ def each(
     drop_axis: int | None = None,
     new_axis: int | None = None,
 ) -> Any:
-    """Return a function of an array, chunk by chunk where it is lazy."""
+    """Apply a function to an array, chunk by chunk if it is lazy."""
     if not is_lazy(values):
         return function(values)
     meta = function(np.zeros((0, *values.shape[1:]), values.dtype))
@@ -88,7 +88,7 @@ def each(
 
 
 def computed(*values: Any) -> tuple[Any, ...]:
-    """Compute lazy collections together, and return all as arrays in memory."""
+    """Return all values as arrays in memory; lazy collections are computed together."""
     if not any(map(is_lazy, values)):
         return values
     import dask

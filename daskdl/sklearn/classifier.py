@@ -1,4 +1,4 @@
-"""Classifier: a network as scikit-learn's classifiers are."""
+"""Classifier: a network as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Array = NDArray[Any]
 class Classifier(ClassifierMixin, Estimator):
     """A network that classifies rows of numbers.
 
-    Its outputs are a score for each class, of which the softmax are probabilities; the loss is by
-    default ``CrossEntropyLoss()``. For the rest see :class:`daskdl.sklearn.estimator.Estimator`.
+    The network returns a score for each class; their softmax gives probabilities. The default loss
+    is ``CrossEntropyLoss()``. For the rest see :class:`daskdl.sklearn.estimator.Estimator`.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Classifier(ClassifierMixin, Estimator):
 
 
 def softmax(scores: Array) -> Array:
-    """Return probabilities (n, classes) of scores."""
+    """Return the softmax of scores (n, classes)."""
     raised = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
     return raised / raised.sum(1, keepdims=True)
 

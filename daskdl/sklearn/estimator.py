@@ -35,38 +35,38 @@ Array = NDArray[Any]
 
 
 class Estimator(BaseEstimator):
-    """A network that is fitted to rows of numbers, as scikit-learn does it.
+    """A network that is fitted to rows of numbers, with the interface of scikit-learn.
 
-    Arrays in memory are fitted and predicted in this process. Dask's Arrays and DataFrames stay
-    where they are: the network is trained there, on the cluster of the current client, and its
-    predictions are Dask Arrays with the same partitions.
+    Arrays in memory are fitted and predicted in this process. Dask Arrays and DataFrames stay on
+    the cluster of the current client: the network is trained there, and predictions are Dask Arrays
+    with the same partitions.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Outputs of the hidden layers of a network of affine layers with ReLU between them.
+        Widths of the hidden layers of a network of linear layers with ReLU between them.
     model : callable, optional
-        Another network instead: ``model(n_features, n_outputs, seed) -> Module``, from (N,
-        n_features) to (N, n_outputs). Where X is a tuple or mapping of arrays, ``n_features`` has
-        in its place the shapes of a sample.
+        Makes another network: ``model(n_features, n_outputs, seed) -> Module``, from (N,
+        n_features) to (N, n_outputs). If X is a tuple or mapping of arrays, ``n_features`` is the
+        same structure of sample shapes.
     loss : callable, optional
-        As for :class:`daskdl.train.Trainer`.
+        As in :class:`daskdl.train.Trainer`.
     optimizer : Method, optional
         By default ``Adam(1e-3)``.
     epochs : int
     batch_size : int
     random_state : int, RandomState or None
-        Of the initial weights and the order of samples.
+        Seed of the initial weights and the order of samples.
 
     Attributes
     ----------
     model_ : Module
         The fitted network.
     history_ : History
-        Of the fit.
+        History of the fit.
     n_features_in_ : int, or shapes
     feature_names_in_ : array of str
-        Where it was fitted to a DataFrame.
+        Names of columns, after a fit to a DataFrame.
     """
 
     @named
@@ -90,7 +90,7 @@ class Estimator(BaseEstimator):
         self.random_state = random_state
 
     def _inputs(self, x: Any, y: Any, sample_weight: Any, **targets: bool) -> tuple[Any, Any, Any]:
-        """Return inputs, targets and weights as arrays, in memory or lazy, once checked."""
+        """Check inputs, targets and weights; return them as arrays, in memory or lazy."""
         x, y, sample_weight = (unmasked(type(self).__name__, a) for a in (x, y, sample_weight))
         if is_nested(x):
             self.n_features_in_ = each(lambda a: tuple(a.shape[1:]), x)
@@ -148,7 +148,7 @@ class Estimator(BaseEstimator):
         return Sequential(*layers[:-1])
 
     def _outputs(self, x: Any) -> Any:
-        """Return the network's results for inputs: an array or a dask Array (n, outputs)."""
+        """Return the network's results, an array or a Dask Array (n, outputs)."""
         check_is_fitted(self)
         if is_nested(x):
             return self.model_.predict(x)

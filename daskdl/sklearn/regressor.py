@@ -1,4 +1,4 @@
-"""Regressor: a network as scikit-learn's regressors are."""
+"""Regressor: a network as a scikit-learn regressor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 class Regressor(RegressorMixin, Estimator):
     """A network that predicts one number or several from rows of numbers.
 
-    The loss is by default ``MSELoss()``. For the rest see
+    The default loss is ``MSELoss()``. For the rest see
     :class:`daskdl.sklearn.estimator.Estimator`.
 
     Examples
@@ -48,12 +48,12 @@ class Regressor(RegressorMixin, Estimator):
         return self._fit(x, targets, weight, 1 if self._single else y.shape[1], MSELoss())
 
     def predict(self, X: Any) -> Any:
-        """Return predictions, float32 (n,) or (n, targets) as the targets were."""
+        """Return predictions, float32 (n,) or (n, targets), in the targets' shape."""
         outputs = self._outputs(X)
         return outputs[:, 0] if self._single else outputs
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R², the share of the targets' variance that is predicted."""
+        """Return R², the share of the targets' variance that the network explains."""
         y, predicted, weight = computed(y, self.predict(X), sample_weight)
         return float(r2_score(y, predicted, sample_weight=weight))
 
@@ -64,5 +64,5 @@ class Regressor(RegressorMixin, Estimator):
 
 
 def columns(y: Array) -> Array:
-    """Return targets as the network has them, float32 (n, targets)."""
+    """Return targets as float32 (n, targets)."""
     return np.asarray(y, np.float32).reshape(len(y), *(y.shape[1:] or (1,)))

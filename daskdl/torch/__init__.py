@@ -1,7 +1,7 @@
-"""PyTorch modules trained by daskdl as they are (extra ``torch``), without a copy of weights.
+"""Train unchanged PyTorch modules by daskdl, without a copy of weights (extra ``torch``).
 
-:class:`TorchModule` wraps an unchanged ``torch.nn.Module``; :class:`TorchLoss` any function of
-tensors as a loss. Nothing else of daskdl imports this room before it is used.
+:class:`TorchModule` wraps a ``torch.nn.Module``; :class:`TorchLoss` wraps any function of
+tensors as a loss. Other modules of daskdl import this package only on use.
 """
 
 from daskdl.torch.loss import TorchLoss

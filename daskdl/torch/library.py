@@ -1,4 +1,4 @@
-"""The torch package, and how the threads and the random numbers of its calls are daskdl's."""
+"""The torch package; daskdl controls the threads and random numbers of its calls."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ except ImportError as error:
 
 __all__ = ["as_array", "as_tensor", "budgeted", "drawing_from", "sources_of", "torch"]
 
-#: Held where a module draws: all threads of a process share torch's one generator.
+#: Held while a module draws: all threads of a process share torch's generator.
 _generator = threading.Lock()
 
 
 def budgeted() -> None:
-    """Let torch's operations of this thread use the threads of its budget."""
+    """Limit torch's operations in this thread to the thread budget."""
     budget = threads()
     if torch.get_num_threads() != budget:
         torch.set_num_threads(budget)
@@ -36,7 +36,7 @@ def budgeted() -> None:
 
 @contextmanager
 def drawing_from(seed: int, counter: int) -> Iterator[None]:
-    """Make torch's random numbers inside a function of seed and counter; as they were behind."""
+    """Seed torch's generator by seed and counter inside; restore its state afterwards."""
     state = np.random.SeedSequence([seed, counter]).generate_state(1, np.uint64)
     with _generator:
         before = torch.random.get_rng_state()
@@ -48,7 +48,7 @@ def drawing_from(seed: int, counter: int) -> Iterator[None]:
 
 
 def as_tensor(array: Any, copy: bool = False) -> Any:
-    """Return an array as a tensor, of the same memory by default; what is no array as it is."""
+    """Return an array as a tensor, by default of the same memory; return other values unchanged."""
     array = unmasked("TorchModule", array)
     if not isinstance(array, np.ndarray):
         return array
@@ -58,7 +58,7 @@ def as_tensor(array: Any, copy: bool = False) -> Any:
 
 
 def as_array(tensor: Any) -> np.ndarray[Any, Any]:
-    """Return a tensor's numbers, without a copy where numpy has the dtype; else as float32."""
+    """Return a tensor's numbers; without a copy if numpy has the dtype, otherwise as float32."""
     detached = tensor.detach()
     if detached.dtype in (torch.float16, torch.bfloat16):
         detached = detached.float()
@@ -66,7 +66,7 @@ def as_array(tensor: Any) -> np.ndarray[Any, Any]:
 
 
 def sources_of(inputs: Sequence[Any]) -> list[Any]:
-    """Return the node or tensor that each input's gradient goes to, None where it is not wanted."""
+    """Return the node or tensor that receives each input's gradient; None without a gradient."""
     return [
         ((x._node, x._slot) if x._node is not None else x) if wants_grad(x) else None
         for x in inputs

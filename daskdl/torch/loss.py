@@ -20,14 +20,14 @@ class TorchLoss:
     Parameters
     ----------
     function : callable
-        ``function(prediction, target)`` of tensors, such as ``torch.nn.CrossEntropyLoss()``. Shards
-        are weighted by their numbers of samples, so that it must be a mean over these.
+        ``function(prediction, target)`` of tensors, such as ``torch.nn.CrossEntropyLoss()``. It
+        must be a mean over samples, as shards are weighted by their numbers of samples.
 
     Raises
     ------
     SettingsError
-        For a loss of torch that is no mean over samples: another reduction, or class weights, by
-        whose sum it divides.
+        For a loss of torch that is no mean over samples: one with another reduction, or with class
+        weights, as it divides by their sum.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""TorchModule: a torch.nn.Module as a Module, its parameters and gradients views of one vector."""
+"""TorchModule: a torch.nn.Module as a Module; its parameters and gradients view one vector."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from daskdl.torch.state import TorchState, logger, taking
 class TorchModule(TorchState):
     """An unchanged ``torch.nn.Module``, trained by daskdl.
 
-    Its parameters and their gradients are views of :attr:`flat` and :attr:`flat_grad`; those of
-    other dtypes than float32 are kept in float32 there and rounded for each pass. Its persistent
-    buffers are averaged over the shards like any (:class:`~daskdl.nn.Buffer`), counters among them;
-    those that no pass changes keep their very bits, those that do and are of no class of torch.nn
-    are warned of, and what is not saved with the module is constant. What it draws follows from the
-    seed, epoch, iteration and shard. Inputs, weights and results are laid out as the module has
-    them, such as (N, C, H, W); floats are given to a module of one other dtype in that. With
-    ``precision="bf16"`` it runs under ``torch.autocast``.
+    Its parameters and their gradients are views of :attr:`flat` and :attr:`flat_grad`; other dtypes
+    than float32 are kept as float32 there and rounded for each pass. Persistent buffers, also
+    counters, are averaged over the shards like any :class:`~daskdl.nn.Buffer`. Buffers that no pass
+    changes keep their bits; a change to a buffer of a class outside torch.nn gives a warning.
+    Buffers that are not saved are constants. Random numbers follow from the seed, epoch, iteration
+    and shard. Inputs, weights and results keep the module's layout, such as (N, C, H, W). If all
+    parameters have another float dtype, inputs are converted to it. ``precision="bf16"`` runs the
+    module under ``torch.autocast``.
 
-    The torch module is the truth at the beginning of each fit, evaluation, prediction, call and
-    save: what was loaded into it, frozen, replaced or put into ``eval()`` meanwhile counts. Parts
-    that are in ``eval()`` where the whole is not stay so in training.
+    Each fit, evaluation, prediction, call and save begins with the state of the torch module:
+    loaded weights, frozen or replaced parameters and ``eval()`` count. Parts in ``eval()`` inside a
+    module in training stay so in training.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class TorchModule(TorchState):
     compile : bool
         Pass it through ``torch.compile``, on each worker.
     output : str, optional
-        Of a module that returns a mapping or an object with fields, the one that is the result,
-        such as ``"logits"``; by default all tensors in it, of a mapping of tensors by their names.
+        Field with the result, such as ``"logits"``, for a module that returns a mapping or object.
+        By default all tensors in it; for a mapping of tensors by name.
 
     Raises
     ------
     SettingsError
-        When it is no module, or has complex or lazy parameters.
+        When ``module`` is no module, or has complex or lazy parameters.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class TorchModule(TorchState):
     58
     """
 
-    fewest_samples = 2  # torch's batch norm takes no fewer of vectors
+    fewest_samples = 2  # torch's batch norm of vectors needs two
 
     def __init__(self, module: Any, compile: bool = False, output: str | None = None) -> None:
         if not isinstance(module, torch.nn.Module):
@@ -66,14 +66,14 @@ class TorchModule(TorchState):
                 f"TorchModule: expected a torch.nn.Module, found {module!r}; layers of daskdl need "
                 "no wrapper"
             )
-        # A model file keeps no torch module: daskdl.load(path, module=net) is given one.
+        # A model file has no torch module: pass one by daskdl.load(path, module=net).
         self.__dict__["_arguments"] = ((), {"compile": compile, "output": output})
         super().__init__(module)
         self._compile, self._output = compile, output
 
     @property
     def caveat(self) -> str:  # type: ignore[override]
-        """The promise that a fit does not make; a SettingsError where copies lose hooks."""
+        """Limits of a fit's reproducibility; a SettingsError for unsupported hooks or settings."""
         for name, p in self._module.named_parameters():
             if p._backward_hooks or p._post_accumulate_grad_hooks:
                 raise SettingsError(
@@ -93,7 +93,7 @@ class TorchModule(TorchState):
 
     @property
     def module(self) -> Any:
-        """The torch module, with the weights as they are now."""
+        """The torch module, with the current weights."""
         self.take_over()
         self.numbers_changed()
         self._theirs = True
@@ -104,8 +104,8 @@ class TorchModule(TorchState):
 
         Parameters
         ----------
-        *inputs, **named : arrays, or Tensors of layers before
-            As the module's own forward takes them, by order or by name.
+        *inputs, **named : arrays, or Tensors of other layers
+            Inputs of the module's own forward, by order or by name.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class TorchModule(TorchState):
         budgeted()
         self._set_mode()
         names, inputs = tuple(named), (*inputs, *named.values())
-        # Copies: what forward writes into its input (x += 1) must not reach the samples.
+        # Copies: if forward changes its input (x += 1), the samples must not change.
         tensors = [as_tensor(x.data if isinstance(x, Tensor) else x, copy=True) for x in inputs]
         if not recording():
             with torch.no_grad():
@@ -132,23 +132,23 @@ class TorchModule(TorchState):
         return _like_output(results, output, self._output)
 
     def numbers_changed(self) -> None:
-        """Give torch's module what is ours alone: buffers, and parameters that are no float32."""
+        """Copy buffers, and parameters other than float32, into the torch module."""
         self._bind()
         self._take_buffers()
 
     def state_dict(self, *, names: str = "torch") -> dict[str, Any]:
-        """Return a copy of every parameter and saved buffer by torch's name, tied ones too."""
+        """Return a copy of every parameter and saved buffer by torch's name, also tied ones."""
         return {name: as_array(tensor).copy() for name, tensor in self.module.state_dict().items()}
 
     def load_state_dict(
         self, state: Mapping[str, Any], strict: bool = True, *, names: str = "torch"
     ) -> None:
-        """Copy arrays or tensors into the parameters and buffers of torch's names, the only ones.
+        """Copy arrays or tensors into parameters and buffers, always by torch's names.
 
         Raises
         ------
         ShapeError
-            When a name is missing or not known, or a shape differs.
+            When a name is missing or unknown, or a shape differs.
         """
         tensors = {
             name: value if isinstance(value, torch.Tensor) else as_tensor(np.asarray(value))
@@ -167,7 +167,7 @@ class TorchModule(TorchState):
     # --- a pass
 
     def _call(self, given: Sequence[Any], names: Sequence[str]) -> Any:
-        """Return the module's result; the last inputs are given by name."""
+        """Return the module's result; ``names`` belong to the last inputs."""
         ordered = given[: len(given) - len(names)]
         named = dict(zip(names, given[len(ordered) :], strict=True))
         if self._dtype != torch.float32:
@@ -190,7 +190,7 @@ class TorchModule(TorchState):
             with drawing_from(*next_draw()):
                 before = torch.random.get_rng_state()
                 output = module(*ordered, **named)
-                # A pass that draws nothing says that no other does.
+                # If the first pass draws nothing, no other pass does.
                 self._draws = not torch.equal(before, torch.random.get_rng_state())
         else:
             output = module(*ordered, **named)
@@ -211,7 +211,7 @@ class TorchModule(TorchState):
     def _recorded(
         self, inputs: Sequence[Any], given: Sequence[Any], results: Sequence[Any]
     ) -> list[Tensor]:
-        """Return results on the tape, whose backward is torch's."""
+        """Return results as tensors whose backward is torch's."""
         sources = sources_of(inputs)
         differentiable = [r.requires_grad for r in results]
 
@@ -240,7 +240,7 @@ class TorchModule(TorchState):
     # --- pickled, and copied
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out torch's own weights: they are ours."""
+        """Return the state without the torch module's weights, which :attr:`flat` has."""
         with taking:
             self.take_over()
             bound, state = self._bound, super().__getstate__()
@@ -259,7 +259,7 @@ class TorchModule(TorchState):
 
 
 def _plain_attributes(module: Any) -> dict[str, Any]:
-    """Return numbers and words that parts have as attributes, and the versions of constants."""
+    """Return numbers and texts in attributes of all parts, and the versions of constant tensors."""
     attributes: dict[str, Any] = {}
     for path, part in module.named_modules():
         constants = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
@@ -289,7 +289,7 @@ def _tensors(result: Any, output: str | None) -> Iterator[Any]:
 
 
 def _like_output(results: Sequence[Tensor], result: Any, output: str | None) -> Any:
-    """Return results as they came: one alone, those of a mapping of tensors by name, or a tuple."""
+    """Return results in the output's form: one tensor, a dict by name, or a tuple."""
     if len(results) == 1:
         return results[0]
     if output is None and isinstance(result, Mapping):
@@ -300,12 +300,12 @@ def _like_output(results: Sequence[Tensor], result: Any, output: str | None) -> 
 
 
 def packed(module: Any) -> tuple[Any, list[str]]:
-    """Return a copy without weights, and the names of its parts that are parametrized.
+    """Return a copy without weights, and the names of its parametrized parts.
 
     torch makes a class for each parametrized part (``weight_norm``, ``spectral_norm``), which
-    pickle does not find; the copy's parts are of the class that they had before. Tensors that are
-    computed from parameters, as the older ``weight_norm`` and ``prune`` leave them, are constants
-    in the copy until its first pass computes them.
+    pickle cannot find; the copy's parts have their original class. Tensors computed from
+    parameters, as by the older ``weight_norm`` and ``prune``, are constants in the copy until its
+    first pass computes them.
     """
     memo: dict[int, Any] = {}
     for parameter in module.parameters():
@@ -324,7 +324,7 @@ def packed(module: Any) -> tuple[Any, list[str]]:
 
 
 def unpack(module: Any, names: list[str]) -> None:
-    """Make parts of a copy parametrized again."""
+    """Restore the parametrized classes of parts of a copy."""
     for name in names:
         part = module.get_submodule(name)
         parametrize._inject_new_class(part)

@@ -1,4 +1,4 @@
-"""The state of a torch module: its parameters and buffers, and what a user does to it meanwhile."""
+"""The state of a torch module: its parameters and buffers, and changes that a user makes."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from daskdl.torch.library import as_array, torch
 
 logger = logging.getLogger("daskdl.torch.module")
 
-#: Whole numbers up to which float32 is exact, and so the counters that travel with the buffers.
+#: Largest counter among the buffers: float32 is exact for whole numbers up to it.
 LARGEST_COUNT = 1 << 24
 
-#: Relative difference from its first value up to which a buffer counts as unchanged.
+#: Largest relative difference from the first value at which a buffer counts as unchanged.
 SAME = 1e-6
 
-#: Held while somebody looks at a torch module that several threads may use.
+#: Held while the state of a torch module is read, as several threads may use the module.
 taking = threading.RLock()
 
 
 class TorchState(Module):
-    """A Module whose parameters and buffers are a torch module's, which is used, not copied."""
+    """A Module with the parameters and buffers of a torch module, which it uses without a copy."""
 
     def __init__(self, module: Any) -> None:
         super().__init__()
         self._module = module
-        #: Whether a user may hold the torch module; copies for threads and workers are ours alone.
+        #: Whether a user may hold the torch module; copies for threads and workers are private.
         self._theirs = True
         self._names: list[str] = []  # of parameters, in our order
         self._buffer_names: list[str] = []
-        #: Of each buffer its numbers in float32, and itself as it was when it had them.
+        #: For each buffer its numbers as float32, and a copy of the torch buffer at that time.
         self._first: dict[str, Any] = {}
         self._exact: dict[str, Any] = {}
-        #: What the torch module had when it was last looked at, or was last given.
+        #: State of the torch module when it was last read or written.
         self._seen: dict[str, Any] = {}
-        #: Buffers of a user's own that were seen to change, and warned of.
+        #: Buffers of a user's classes with a warning that they change.
         self._told: set[str] = set()
         self._mode: bool | None = None
-        #: Names of the parts that stay in eval() in training.
+        #: Names of parts that stay in eval() during training.
         self._still: frozenset[str] = frozenset()
         self._read()
         self._bind()
 
     def attributes(self) -> Iterator[dict[str, Any]]:
-        """Give the attributes of this module and of all torch modules in it."""
+        """Yield the attributes of this module and of all torch modules in it."""
         yield {n: v for n, v in vars(self).items() if n[0] != "_" or n in ("_module", "_output")}
         yield self._exact
         for part in self._module.modules():
             yield vars(part)
 
     def take_over(self) -> None:
-        """Take over what was changed in the torch module since it was last looked at."""
+        """Take over changes of the torch module since it was last read."""
         if not self._theirs:
             return
         with taking:
@@ -87,7 +87,7 @@ class TorchState(Module):
         self._bind()
 
     def _read(self) -> None:
-        """Make parameters and buffers of the torch module's."""
+        """Create parameters and buffers from those of the torch module."""
         for name in (*self._names, *self._buffer_names):
             delattr(self, name)
         parameters, buffers = _state_of(self._module)
@@ -104,12 +104,12 @@ class TorchState(Module):
         self._unbind()
 
     def _remember(self, name: str, buffer: Any) -> None:
-        """Note a buffer of the torch module, of which ours has the numbers."""
+        """Record a buffer of the torch module; our buffer has its numbers."""
         self._first[name] = self.__dict__[name].data.copy()
         self._exact[name] = self._seen[name] = buffer.detach().clone()
 
     def _look_at_modes(self) -> None:
-        """Note which parts a user has put into eval(), unless all modes are as we set them."""
+        """Record the parts that a user has put into eval(), unless all modes are as we set them."""
         modes = {name: part.training for name, part in self._module.named_modules()}
         ours = {name: bool(self._mode) and name not in self._still for name in modes}
         if self._mode is not None and modes == ours:
@@ -150,13 +150,13 @@ class TorchState(Module):
         self._draws: bool | None = None
 
     def _bind(self) -> None:
-        """Let torch's parameters be views of ours, if they are not."""
+        """Make torch's parameters views of ours, unless they are already."""
         tensors = self.__dict__
         if not self._bound or any(
             tensors[n].data is not d or tensors[n].grad is not g
             for n, (_, d, g) in zip(self._names, self._bound, strict=True)
         ):
-            _ = self.vector  # joins parameters that are not yet
+            _ = self.vector  # joins the parameters to one vector
             theirs = dict(self._module.named_parameters())
             self._bound = []
             for name in self._names:
@@ -170,7 +170,7 @@ class TorchState(Module):
             self._buffers = []
             for name in self._buffer_names:
                 owner, _, key = name.rpartition(".")
-                # In torch's own mapping, since forward may put another tensor there.
+                # Keep torch's own mapping, since forward may replace the tensor there.
                 theirs = self._module.get_submodule(owner)._buffers
                 self._buffers.append((name, tensors[name], theirs, key))
         for name, (parameter, data, grad) in zip(self._names, self._bound, strict=True):
@@ -185,7 +185,7 @@ class TorchState(Module):
                 parameter.grad = torch.from_numpy(grad)
 
     def _take_buffers(self) -> None:
-        """Copy our buffers to torch's; one that nobody has changed keeps its very bits."""
+        """Copy our buffers to torch's; unchanged ones keep their bits."""
         for name, buffer, theirs_by_key, key in self._buffers:
             values, first, theirs = buffer.data, self._first[name], theirs_by_key[key].detach()
             if np.allclose(values, first, rtol=SAME, atol=0, equal_nan=True):
@@ -224,7 +224,7 @@ class TorchState(Module):
                 )
 
     def _warn_of(self, name: str, change: np.ndarray[Any, Any], most: float = 1) -> None:
-        """Warn once of a user's buffer that changes, unless it is one number that counts passes."""
+        """Warn once about a user's buffer that changes, unless it is a counter of passes."""
         owner = type(self._module.get_submodule(name.rpartition(".")[0]))
         counts = change.size == 1 and 0 <= change <= most and change == np.rint(change)
         theirs = all(c.__module__.startswith(("torch.nn.", "builtins")) for c in owner.__mro__)
@@ -243,7 +243,7 @@ class TorchState(Module):
 
 
 def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of a torch module and the buffers that are saved with it, by name."""
+    """Return the parameters and persistent buffers of a torch module, by name."""
     constant = {
         f"{prefix}.{name}" if prefix else name
         for prefix, inner in module.named_modules()
@@ -254,14 +254,14 @@ def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _is_of(parameter: Any, own: np.ndarray[Any, Any]) -> bool:
-    """Return whether a parameter has our numbers: their memory, or the same, rounded."""
+    """Return whether a parameter has our numbers: the same memory, or equal after rounding."""
     if parameter.dtype == torch.float32 and parameter.data_ptr() == own.ctypes.data:
         return True
     return _equal(parameter.detach(), torch.from_numpy(own).to(parameter.dtype))
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Return whether two tensors are the same, NaN for NaN."""
+    """Return whether two tensors are equal, where NaN equals NaN."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     same = torch.eq(a, b)
