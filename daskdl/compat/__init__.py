@@ -1,5 +1,5 @@
-"""Names of other packages that these do not promise, each with the version in which it was read.
+"""Uses of private names of other packages, each with the versions in which it was checked.
 
 When a release of dask, distributed, tornado, numba or llvmlite breaks one, its test in
-``tests/daskdl/compat`` says which, and this folder is the one to mend.
+``tests/daskdl/compat`` fails, and the fix belongs in this folder.
 """

@@ -1,6 +1,6 @@
-"""Dask's tasks and graphs: read in dask 2025.1.0 and 2026.8.0.
+"""Dask's tasks and graphs: checked in dask 2025.1.0 and 2026.8.0.
 
-``dask._task_spec`` is private by its name; Dask's own collections are made of it since 2024.12.
+``dask._task_spec`` is private by its name; Dask's own collections use it since 2024.12.
 """
 
 from dask._task_spec import Alias, Task, TaskRef

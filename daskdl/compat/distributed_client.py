@@ -1,4 +1,4 @@
-"""Clients, their requests and their locks: read in distributed 2025.1.0 and 2026.8.0."""
+"""Clients, their requests and their locks: checked in distributed 2025.1.0 and 2026.8.0."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def scheduler_operation(client: Client, name: str) -> Any:
 
 
 def worker_operation(client: Client, address: str, name: str) -> Any:
-    """Return a request to a worker, of whose ``handlers`` it is one, as an awaitable function."""
+    """Return a request to a worker, one of its ``handlers``, as an awaitable function."""
     return getattr(client.rpc(address), name)
 
 
 def stop_renewing(client: Client, lock: Any) -> None:
-    """Stop the callback by which a lock renews its lease for as long as its client is."""
-    renewing = getattr(lock, "refresh_callback", None)  # none if leases do not end
+    """Stop the callback by which a lock renews its lease while its client lives."""
+    renewing = getattr(lock, "refresh_callback", None)  # None if leases do not end
     if renewing is not None:
         client.loop.add_callback(renewing.stop)

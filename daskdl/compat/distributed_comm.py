@@ -1,4 +1,4 @@
-"""The socket under a plain TCP connection: read in distributed 2025.1.0, 2026.8.0, tornado 6.5."""
+"""The socket of a plain TCP connection: checked in distributed 2025.1.0, 2026.8.0, tornado 6.5."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_plain_tcp(comm: Comm) -> bool:
-    """Return whether a connection is plain TCP, and not one with TLS, or of another kind."""
+    """Return whether a connection is plain TCP, without TLS."""
     return type(comm) is TCP and type(comm.stream) is IOStream
 
 
@@ -28,7 +28,7 @@ def stream_of(comm: Comm) -> IOStream:
 
 
 def take_socket(stream: IOStream) -> socket.socket:
-    """Return the socket of a stream, which its event loop does not look at any more."""
+    """Return the socket of a stream, and remove it from the event loop."""
     stream.io_loop.remove_handler(stream.fileno())
     plain: socket.socket = stream.socket.dup()
     plain.setblocking(False)

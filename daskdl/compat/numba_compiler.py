@@ -1,6 +1,6 @@
-"""numba's private names: kernels that keep copies of what they call, and a cache for many machines.
+"""numba's private names: kernels with copies of their callees, and a cache for many machines.
 
-Read in numba 0.61.0 and 0.68.1.
+Checked in numba 0.61.0 and 0.68.1.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ logger = logging.getLogger(__name__)
 
 
 class _Library(JITCodeLibrary):
-    """Machine code of one function, with copies of all that it calls for itself.
+    """Machine code of one function, with private copies of all functions that it calls.
 
-    numba leaves these copies open to the linker: where a process has compiled or loaded a called
-    function on its own account, the caller runs that one, and its own copy otherwise. Both were
-    optimised once more or once less, so that, where sums may be reordered, they differ in the last
-    bit, and a result depended on what else a process had called.
+    numba leaves these copies to the linker: if a process has also compiled or loaded a called
+    function by itself, the caller runs that version, otherwise its copy. The two went through
+    different numbers of optimisation passes. So, if sums may be reordered, they differ in the last
+    bit, and a result would depend on other calls in the process.
     """
 
     def _finalize_final_module(self) -> None:
-        shared = self._final_module.clone()  # what callers link is as numba makes it
+        shared = self._final_module.clone()  # callers link numba's version
         defined = []
         for function in shared.functions:
             if not function.is_declaration and function.linkage == Linkage.external:
                 defined.append(function.name)
                 function.linkage = Linkage.linkonce_odr
         self._shared_module = shared
-        # The linker finds private functions by name, too: these have one that nobody else has.
+        # The linker finds private functions by name, too: so their names must be unique.
         mark = hashlib.sha1("".join(sorted(defined)).encode(), usedforsecurity=False).hexdigest()
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
@@ -55,11 +55,11 @@ class _Library(JITCodeLibrary):
 
 
 class _SameLibrary(_Library):
-    """Machine code of one function that is the same on all processors of x86-64-v3.
+    """Machine code of one function that is the same on all processors with x86-64-v3.
 
-    Where sums may be reordered, LLVM cuts them into as many parts as the processor's vectors have
-    lanes, and further by how long its additions take. Functions of such a library are optimised for
-    :data:`SAME`, keep that as an attribute, and are not inlined where it is another.
+    If sums may be reordered, LLVM splits them by the lanes of the processor's vectors and the
+    latency of its additions. Functions of this library are optimised for :data:`SAME`, keep it as
+    an attribute, and are not inlined into functions for other processors.
     """
 
     def add_llvm_module(self, module: Any) -> None:
@@ -72,7 +72,7 @@ class _SameLibrary(_Library):
 
     @contextmanager
     def _for_same(self) -> Iterator[None]:
-        """Have passes optimise for this processor; numba lets one thread compile at a time."""
+        """Let passes optimise for :data:`SAME`; numba lets one thread compile at a time."""
         codegen = self._codegen
         before, codegen._tm = codegen._tm, _same_machine()
         try:
@@ -99,7 +99,7 @@ class _SameLibrary(_Library):
         super()._finalize_final_module()
 
 
-#: The processor for which code is compiled that is to be the same on all: one with AVX2 and FMA.
+#: Target processor of code that is the same on all processors: it has AVX2 and FMA.
 SAME = "x86-64-v3"
 SAME_FEATURES = "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.2"
 
@@ -114,13 +114,13 @@ def _same_machine() -> Any:
 
 
 def has_same() -> bool:
-    """Return whether this processor, or the one that is compiled for, can do what SAME can."""
+    """Return whether the target processor, by default this one, has the features of SAME."""
     present = features()
     return platform.machine().lower() in ("x86_64", "amd64") and {"avx2", "fma"} <= present
 
 
 def features() -> set[str]:
-    """Return the features of the processor that is compiled for."""
+    """Return the features of the target processor."""
     if config.CPU_FEATURES is None:
         return {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
     return {one[1:] for one in config.CPU_FEATURES.split(",") if one.startswith("+")}
@@ -128,7 +128,7 @@ def features() -> set[str]:
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _MakeLibrary(FunctionPass):
-    """Provide the library that numba's lowering would make."""
+    """Create our library in place of the one that numba's lowering would create."""
 
     _name = "daskdl_make_library"
     _kind = _Library
@@ -145,19 +145,19 @@ class _MakeLibrary(FunctionPass):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _MakeSameLibrary(_MakeLibrary):
-    """Provide a library of code that is the same on all processors."""
+    """Create a library of code that is the same on all processors."""
 
     _name = "daskdl_make_same_library"
     _kind = _SameLibrary
 
 
 class SelfContained(CompilerBase):
-    """numba's compiler, for ``njit(pipeline_class=...)``, of functions with copies of their own."""
+    """Compiler for ``njit(pipeline_class=...)``: functions have copies of their callees."""
 
     _make = _MakeLibrary
 
     def define_pipelines(self) -> list[Any]:
-        """Return the passes."""
+        """Return numba's passes, with ours for the library."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.add_pass_after(self._make, NopythonTypeInference)
         passes.finalize()
@@ -165,17 +165,17 @@ class SelfContained(CompilerBase):
 
 
 class SameEverywhere(SelfContained):
-    """Compile for x86-64-v3, so that all such processors run the same code; else for its own."""
+    """Compile for x86-64-v3, so that all such processors run the same code; else for this one."""
 
     _make = _MakeSameLibrary if has_same() else _MakeLibrary
 
 
 def processor() -> str:
-    """Return the name of the processor that is compiled for, and a digest of its features."""
+    """Return the name of the target processor, with a digest of its features."""
     return _processor(config.CPU_NAME, config.CPU_FEATURES, config.ENABLE_AVX)
 
 
-@cache  # every kernel asks
+@cache  # every kernel calls it
 def _processor(name: str | None, features: str | None, avx: bool) -> str:
     name = name or llvmlite.binding.get_host_cpu_name()
     features = features or llvmlite.binding.get_host_cpu_features().flatten()
@@ -184,10 +184,10 @@ def _processor(name: str | None, features: str | None, avx: bool) -> str:
 
 
 class _Files(IndexDataCacheFile):
-    """The index of a function's versions, and a file for each, named by its source and its types.
+    """The index of a function's compiled versions, and a file for each, named by source and types.
 
-    A file is there before the index names it, and no name is ever used for other code. A damaged
-    file counts as none.
+    A file is written before the index names it, and a name is never reused for other code. A
+    damaged file counts as missing.
     """
 
     def _load_index(self) -> dict[Any, str]:
@@ -195,20 +195,20 @@ class _Files(IndexDataCacheFile):
             return super()._load_index()
         except OSError:
             raise
-        except Exception:  # whatever pickle makes of it
+        except Exception:  # pickle may raise anything
             return {}
 
     def load(self, key: Any) -> Any:
-        """Return a version, None where there is none."""
+        """Return a compiled version, or None."""
         try:
             return super().load(key)
         except OSError:
             raise
-        except Exception:  # whatever pickle makes of it
+        except Exception:  # pickle may raise anything
             return None
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep a version, and remove those of a source that has changed."""
+        """Save a compiled version, and remove those of an older source."""
         versions = self._load_index()
         digest = hashlib.sha256(pickle.dumps((self._version, self._source_stamp, repr(key))))
         versions[key] = self._index_name.removesuffix("nbi") + f"{digest.hexdigest()[:16]}.nbc"
@@ -221,10 +221,10 @@ class _Files(IndexDataCacheFile):
 
 
 class KernelCache(FunctionCache):
-    """A function's cache, in a folder for each kind of processor; never a reason to fail.
+    """A function's cache, in a folder for each kind of processor; a failure only gives a warning.
 
-    ``stamp`` returns what changes with the source; it is called at the first use, when all modules
-    are there. Raises RuntimeError when numba finds no folder that can be written to.
+    ``stamp`` returns a value that changes with the source; it is called at first use, after all
+    imports. Raises RuntimeError when numba finds no writable folder.
     """
 
     _impl_class = CompileResultCacheImpl
@@ -238,11 +238,11 @@ class KernelCache(FunctionCache):
 
     @property
     def lock(self) -> Path:
-        """File beside the index that a process locks while it compiles the function."""
+        """File next to the index that a process locks while it compiles the function."""
         return Path(self._cache_file._index_path).with_suffix(".lock")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled version, None where there is none that can be read."""
+        """Return a compiled version; None if there is none, or it cannot be read."""
         if self._stamp is not None:
             self._cache_file._source_stamp, self._stamp = self._stamp(), None
         try:
@@ -252,7 +252,7 @@ class KernelCache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled version, where there is room."""
+        """Save a compiled version, if possible."""
         try:
             os.makedirs(self._cache_path, exist_ok=True)
             super().save_overload(sig, data)

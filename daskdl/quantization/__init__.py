@@ -1,7 +1,7 @@
-"""Quantization: int8 layers for a trained model, with scales that samples decide.
+"""Quantization: int8 layers for a trained model, with scales from samples.
 
-:mod:`observed` has what passes of samples tell of a model's layers, :mod:`ranges` the numbers that
-bytes stand for, and :mod:`post_training` the choice of layers.
+:mod:`observed` measures the inputs of a model's layers and chooses their ranges, :mod:`graphs`
+rewrites graphs, and :mod:`post_training` chooses the layers.
 """
 
 from daskdl.quantization.post_training import quantize

@@ -1,4 +1,4 @@
-"""Graphs of ONNX operators with layers in int8: QuantizeLinear and DequantizeLinear around them."""
+"""Rewrite graphs of ONNX operators with int8 layers, by QuantizeLinear and DequantizeLinear."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Array = NDArray[Any]
 #: A layer's scale and zero.
 Scales = Mapping[str, tuple[float, int]]
 
-#: Operators whose results are rounded where they are written, for all who read them.
+#: Operators whose results are stored rounded, for all their readers.
 _COMPUTING = {"Add", "Clip", "Conv", "Gemm", "MatMul", "MaxPool", "Relu"}
 
 
 def graphs_of(model: Module) -> list[tuple[str, Graph]]:
-    """Return the graphs in a model, each once, by what stands before the names of its layers."""
+    """Return the distinct graphs in a model, with the prefix of their layers' names."""
     graphs = {id(m): (f"{n}." if n else "", m) for n, m in model.modules() if isinstance(m, Graph)}
     return list(graphs.values())
 
 
 def layers_of(graph: Graph) -> Iterator[Node]:
-    """Yield the nodes of a graph that have an int8 counterpart: products with its own weights."""
+    """Yield the nodes of a graph with an int8 counterpart: products with the graph's weights."""
     arrays = _arrays(graph)
     for node in graph.nodes:
         if node.operator not in ("Conv", "Gemm", "MatMul") or node.inputs[0] in arrays:
@@ -45,15 +45,14 @@ def layers_of(graph: Graph) -> Iterator[Node]:
 
 
 def rounded(graph: Graph, scales: Scales) -> Graph:
-    """Return a graph some of whose layers have int8 weights and read bytes.
+    """Return a graph in which the layers in ``scales`` have int8 weights and int8 inputs.
 
-    ``scales`` are what the bytes of inputs stand for, (scale, zero) by the layers' names, which are
-    those of their results.
+    ``scales`` has the inputs' (scale, zero) by the layers' names, the names of their results.
     """
     arrays, nodes = _arrays(graph), list[Node]()
     constants = dict(graph.constants)
     made_by = {name: node.operator for node in graph.nodes for name in node.outputs}
-    floats: dict[tuple[str, Any], str] = {}  # what the bytes of a value stand for, by its scale
+    floats: dict[tuple[str, Any], str] = {}  # dequantized values, by name and scale
     same: dict[str, str] = {}
     for old in graph.nodes:
         node = old._replace(inputs=tuple(same.get(name, name) for name in old.inputs))
@@ -83,9 +82,9 @@ def rounded(graph: Graph, scales: Scales) -> Graph:
 
 
 def with_int8(model: Module, scales: Mapping[str, Any], rows: Sequence[Any] = ()) -> Quantized:
-    """Return a model whose layers, of modules and of graphs, are replaced where there are scales.
+    """Return a model in which the layers in ``scales``, of modules and graphs, are int8.
 
-    The scales (scale, zero) are by the layers' names; ``rows`` are those of the table.
+    ``scales`` has (scale, zero) by layer name; ``rows`` are the rows of the model's table.
     """
     modules = dict(scales)
     for before, graph in graphs_of(model):
@@ -93,13 +92,13 @@ def with_int8(model: Module, scales: Mapping[str, Any], rows: Sequence[Any] = ()
         chosen = {name: modules.pop(before + name) for name in of_graph if before + name in modules}
         if chosen:
             made = vars(rounded(graph, chosen))
-            vars(graph).clear()  # the same object: containers keep it among their arguments, too
+            vars(graph).clear()  # keep the object: containers have it among their arguments, too
             vars(graph).update(made)
     return Quantized(model, [(name, *scale) for name, scale in modules.items()], rows)
 
 
 def _arrays(graph: Graph) -> dict[str, Array]:
-    """Return the arrays of a graph by their names, those with their axes in another order, too."""
+    """Return the arrays of a graph by name, with the transposed views of them."""
     arrays = {**graph.constants, **{name: tensor.data for name, tensor in graph.held()}}
     for node in graph.nodes:
         if node.operator == "Transpose" and node.inputs[0] in arrays:
@@ -109,5 +108,5 @@ def _arrays(graph: Graph) -> dict[str, Array]:
 
 
 def _axis(node: Node) -> int:
-    """Return the axis of a node's weights that has its results."""
+    """Return the output axis of a node's weights."""
     return 0 if node.operator == "Conv" or dict(node.attributes).get("transB") else 1

@@ -1,7 +1,7 @@
-"""Statistics of a model's layers, as predictions of models that watch it.
+"""Statistics of a model's layers, and the ranges of their inputs that follow.
 
-So samples of any kind serve, here and on a cluster. And the ranges that follow from them: the
-numbers that a layer's bytes stand for.
+The statistics are predictions of models that watch another model. So they work for samples of any
+kind, in this process and on a cluster.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Array = NDArray[Any]
 #: Cells of a histogram.
 CELLS = 2048
 
-#: Ways to choose a range: all that was seen; what is left without the rarest; what has the least
-#: mean square of roundings and of what is cut off; each row's own.
+#: Ways to choose a range: all observed numbers; all but the rarest; the range with the least mean
+#: square error of rounding and clipping; a range for each row.
 WAYS = ("extremes", "percentile", "error", "dynamic")
-#: Share of the numbers that a percentile leaves out, at both ends together.
+#: Share of numbers outside the range of "percentile", at both ends together.
 OUTSIDE = 1e-4
-#: Parts of the whole range that are tried.
+#: Shares of the whole range that "error" tries.
 PARTS = np.geomspace(0.01, 1.0, 121)
 
 
 class Extremes(Module):
-    """A model whose result is the least and the greatest input of each layer, (N, layers, 2).
+    """A model that returns the smallest and largest input of each layer, (N, layers, 2).
 
-    Of a batch, for each of its samples. A layer that is not called has NaN.
+    They are of the whole batch, repeated for each sample; NaN for a layer that is not called.
     """
 
     def __init__(self, model: Module, names: Sequence[str]) -> None:
@@ -55,10 +55,10 @@ class Extremes(Module):
 
 
 class Histograms(Module):
-    """A model whose result is how many inputs of each layer lie where, (N, layers, CELLS).
+    """A model that returns the histogram of each layer's inputs, (N, layers, CELLS).
 
-    The counts of a batch stand with its first sample; each layer's range (low, high) is cut into
-    :data:`CELLS`.
+    The first sample has the counts of the whole batch, the others zeros. Each layer's range (low,
+    high) is split into :data:`CELLS`.
     """
 
     def __init__(
@@ -78,17 +78,18 @@ class Histograms(Module):
 
 
 class Errors(Module):
-    """A model whose result is how far layers that are rounded, each alone, change its own.
+    """A model that returns the change of a model's results by the rounding of each layer.
 
-    (N, layers + 1) sums of squares of a sample: of the change by each layer, and of the result. The
-    others are the model with one layer rounded each.
+    The result is (N, layers + 1) sums of squares for each sample: of the change by each layer, and
+    of the original result minus its mean. ``others`` are copies of the model, each with one layer
+    rounded.
     """
 
     def __init__(self, model: Module, others: Sequence[Module]) -> None:
         self.model, self.others = model, others
 
     def forward(self, *inputs: Any) -> Array:
-        """Return the sums."""
+        """Return the sums of squares."""
         results = [np.array(part) for part in arrays(call(self.model, inputs))]
         n = len(next(arrays(inputs)))
         sums = np.zeros((n, len(self.others) + 1))
@@ -105,7 +106,7 @@ def _squares(x: Array, n: int) -> Array:
 
 
 def _seen(observed: Any, inputs: Any, see: Any) -> None:
-    """Call ``see`` with the number of each layer and its input, as the model calls it."""
+    """Run the model, and call ``see`` with the number and the input of each layer call."""
     numbers = {name: i for i, name in enumerate(observed.names)}
 
     def see_named(name: str, inputs_of_it: Any) -> None:
@@ -127,7 +128,7 @@ def _seen(observed: Any, inputs: Any, see: Any) -> None:
 
 
 def percentile(counts: Array, low: float, high: float) -> tuple[float, float]:
-    """Return the range without the rarest numbers at both ends, by the counts of its cells."""
+    """Return the range without the rarest numbers at both ends, from a histogram."""
     edges = np.linspace(low, high, len(counts) + 1)
     below = np.cumsum(counts) / max(1.0, counts.sum())
     first = int(np.searchsorted(below, OUTSIDE / 2, side="right"))
@@ -136,9 +137,9 @@ def percentile(counts: Array, low: float, high: float) -> tuple[float, float]:
 
 
 def least_error(counts: Array, low: float, high: float) -> tuple[float, float]:
-    """Return the part of the range, of the same share at both ends, that has the least error.
+    """Return the range, shrunk by one factor at both ends, with the least mean square error.
 
-    A rounding's mean square is a twelfth of the step's; what is cut off has its distance's.
+    Rounding has a mean square error of step ** 2 / 12, clipping that of the distance.
     """
     edges = np.linspace(low, high, len(counts) + 1)
     middles = (edges[1:] + edges[:-1]) / 2

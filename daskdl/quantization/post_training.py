@@ -1,4 +1,4 @@
-"""Post-training quantization: a trained model with int8 layers where these change little."""
+"""Post-training quantization: int8 layers in a trained model if they change it little."""
 
 from __future__ import annotations
 
@@ -34,47 +34,46 @@ def quantize(
     tried: int = 8,
     client: Any = None,
 ) -> Quantized:
-    """Return a model with int8 weights: smaller, quicker, and nearly the same.
+    """Return a model with int8 weights: smaller, faster, and nearly as accurate.
 
-    Weights have one scale for each filter. What an int8 layer reads is rounded to bytes whose scale
-    is chosen once, from what the samples made of it. Products are whole numbers, so that results
-    have the same bits on every processor. The first layer and the last stay float32, and so do
-    those that change the results most, until all together change them by less than ``error``.
+    Weights have one scale for each filter. The inputs of an int8 layer are rounded to bytes with a
+    fixed scale, chosen from the samples. Products are sums of integers, so that results have the
+    same bits on every processor. The first and the last layer stay float32, and so do the layers
+    with the largest effect, until the remaining ones change the results by at most ``error``.
 
     Parameters
     ----------
     model : Module
-        Trained; it stays as it is. Layers of a :class:`~daskdl.nn.Graph` go by the names of their
-        results; there "dynamic" is "extremes".
-    samples : as :meth:`daskdl.nn.Module.predict` takes them
-        A few hundred, such as those that it will see.
+        A trained model; it is not changed. Layers of a :class:`~daskdl.nn.Graph` have the names of
+        their results; for these "dynamic" is "extremes".
+    samples : as in :meth:`daskdl.nn.Module.predict`
+        A few hundred typical samples.
     activations : "extremes", "percentile", "error" or "dynamic"
-        What bytes stand for: all that was seen; all but one in ten thousand; or the part of it that
-        has the least mean square error. Dynamic: each row that a Linear layer reads has a scale of
-        its own, from its largest number; for Conv2d layers all that was seen.
+        Range of the inputs: all observed numbers; all but one in ten thousand; or the range with
+        the least mean square error. "dynamic" gives each input row of a Linear layer its own scale,
+        from its largest number, and is "extremes" for Conv2d layers.
     keep : collection of str
-        Names of layers, or of modules with all in them, that stay float32.
+        Names of layers, or of modules with all their layers, that stay float32.
     ends : bool
-        Whether the first layer and the last become int8, too.
+        Whether the first and the last layer become int8, too.
     error : float
-        Largest change of the results, root mean square beside that of the results themselves.
+        Largest change of the results: its root mean square, relative to that of the results.
     tried : int
-        Samples by which each layer's share of the change is measured; 0 for none: then no layer is
-        left out for it.
+        Number of samples to measure each layer's share of the change; with 0 ``error`` is ignored.
     client : distributed.Client, optional
-        As of :meth:`daskdl.nn.Module.predict`.
+        As in :meth:`daskdl.nn.Module.predict`.
 
     Returns
     -------
     Quantized
-        Its :attr:`~daskdl.nn.Quantized.table` says what became of each layer.
+        Its :attr:`~daskdl.nn.Quantized.table` has the decision for each layer.
 
     Raises
     ------
     SettingsError
-        When an argument is none of those above, or no layer has an int8 counterpart.
+        When an argument is not one of the above, or no layer has an int8 counterpart.
     DataError
-        When there are no samples, or what they make of a layer's input is not finite.
+        When there are no samples, or a layer's inputs are not finite.
 
     Examples
     --------
@@ -104,7 +103,7 @@ def quantize(
             f"{type(model).__name__}; other layers stay float32"
         )
     kept = _kept([*dict(model.modules()), *names], keep)
-    model = copy.deepcopy(model).eval()  # whose vector nobody else has
+    model = copy.deepcopy(model).eval()  # a copy has its own vector of weights
     order, ranges = _ranges(model, names, samples, activations, client)
     if not order:
         raise DataError("quantize: expected samples that reach layers, found none; give some")
@@ -131,9 +130,9 @@ def quantize(
 
 
 def _names(model: Module) -> list[str]:
-    """Return the layers with an int8 counterpart, those of graphs by the names of their results.
+    """Return the names of layers with an int8 counterpart; in graphs the names of their results.
 
-    A module goes by the last of its names, as those who watch a model call it.
+    A module with several names has the last one, as in ``watched``.
     """
     names = list[str]()
     for name, module in {id(module): (name, module) for name, module in model.modules()}.values():
@@ -182,7 +181,7 @@ def _ranges(
 
 
 def _statistics(model: Module, samples: Any, client: Any) -> NDArray[Any]:
-    """Return a model's results as an array here."""
+    """Return a model's results as an array in this process."""
     result = predict(model, samples, client=client)
     if hasattr(result, "compute"):
         result = result.compute() if client is None else client.compute(result).result()
@@ -195,7 +194,7 @@ def _shares(
     """Return, for each layer rounded alone, the change's share of the results' sum of squares."""
     few = _first(samples, tried)
     sums = np.zeros(len(names) + 1)
-    # One after the other: a model with each layer rounded has that layer's weights alone.
+    # One layer at a time: each rounded copy of the model takes memory.
     for i, name in enumerate(names):
         errors = Errors(model, [with_int8(copy_of(model), {name: scales[name]})])
         both = Predictor(errors, batch_size=tried)(few).sum(0)
@@ -204,7 +203,7 @@ def _shares(
 
 
 def _first(samples: Any, n: int) -> Any:
-    """Return the first samples, in memory."""
+    """Return the first ``n`` samples, in memory."""
     if hasattr(samples, "head") and not hasattr(samples, "iloc"):
         return samples.head(n)["x"]  # a SampleSet
     if isinstance(samples, (tuple, list)):

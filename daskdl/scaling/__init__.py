@@ -1,1 +1,1 @@
-"""Scaling: how long an iteration takes on more and more workers, and where the time goes."""
+"""Scaling: the time of an iteration on growing numbers of workers, and its parts."""

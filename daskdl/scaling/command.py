@@ -1,4 +1,4 @@
-"""Command: ``daskdl bench scaling``, from settings to table, picture and file, and its machines."""
+"""The command ``daskdl bench scaling``: from settings to table, picture and file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 def run(
     settings: Settings, json: Path | None = None, plot: Path | None = None, progress: bool = False
 ) -> list[Row]:
-    """Measure, print each row when it is known, write the files, and return the rows.
+    """Measure, print each row as soon as it is known, write the files, and return the rows.
 
-    Settings and packages are checked before anything is measured. Raises ClusterError when the
-    cluster cannot be reached, or that its workers do not come.
+    Settings and packages are checked before the first measurement. Raises ClusterError when the
+    cluster cannot be reached, or its workers do not arrive.
     """
     check_engine(settings.engine)
     check_wire(settings.wire)
@@ -94,13 +94,13 @@ def run(
 
 
 def title(settings: Settings, facts: list[dict[str, Any]]) -> str:
-    """Return the title of the picture: workload, or what is simulated, and processors."""
+    """Return the title of the picture: the workload or simulation, and the processors."""
     kinds = ", ".join(f"{one['hosts']} x {one['processor']}" for one in facts)
     return f"{subject(settings)}: {kinds}"
 
 
 def subject(settings: Settings) -> str:
-    """Return the subject of a measurement: a model, or a gradient's size and the time waited."""
+    """Return the subject of a measurement: a model, or a gradient's size and the waiting time."""
     if settings.simulate is None:
         return settings.model
     megabytes = 4e-6 * settings.numbers()
@@ -109,12 +109,12 @@ def subject(settings: Settings) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a benchmark, as the options of the command line explain them.
+    """Settings of a benchmark; the help of the command line explains the options.
 
-    Where nothing is said the most workers are all there are, and ``total_batch``, the samples of
-    all workers in strong scaling, as many as the fewest have in weak scaling. With ``simulate``
-    workers wait so many seconds in place of computing with a worker's batch, and with "local" many
-    of them are in one process; ``megabytes`` are then those of the weights, by default the model's.
+    By default the largest number of workers is the cluster's. ``total_batch``, the samples of all
+    workers in strong scaling, is by default the batch of the fewest workers in weak scaling. With
+    ``simulate`` workers wait this many seconds per batch in place of computing; with "local" many
+    of them share a process. ``megabytes`` is then the size of the weights, by default the model's.
     """
 
     model: str
@@ -133,11 +133,11 @@ class Settings:
 
     @property
     def waits(self) -> bool:
-        """Whether workers of this machine only wait."""
+        """Whether workers are simulated on this machine."""
         return self.simulate is not None and self.cluster == "local"
 
     def workload(self) -> Workload:
-        """Return the workload: the model, or one of its size that waits."""
+        """Return the workload: the model, or a simulation of its size."""
         chosen = workload(self.model)
         chosen = replace(chosen, batch=self.batch_size or chosen.batch)
         if self.simulate is None:
@@ -150,14 +150,14 @@ class Settings:
         return workloads.waiting(chosen, self.simulate, self.numbers())
 
     def numbers(self) -> int:
-        """Return the number of weights, without tables that are trained by rows."""
+        """Return the number of weights, without tables trained by rows."""
         if self.megabytes is not None:
             return int(self.megabytes * 250_000)
         model, _, _ = workload(self.model).build()
         return int(model.vector.size)
 
 
-#: Parts of a diagnosis that are told.
+#: Parts of a diagnosis that are reported.
 TOLD = ("python", "packages", "cores")
 
 
@@ -176,9 +176,9 @@ def machine() -> dict[str, Any]:
 
 
 def machines(client: Client) -> list[dict[str, Any]]:
-    """Return the :func:`machine` of each host of a cluster, equal ones once.
+    """Return :func:`machine` of each kind of host in a cluster, with counts.
 
-    Each has the number of ``hosts`` and of ``workers`` besides.
+    Each has the number of equal ``hosts`` and of their ``workers``.
     """
     from distributed.comm.addressing import get_address_host
 
@@ -199,9 +199,9 @@ def machines(client: Client) -> list[dict[str, Any]]:
 
 
 def processor() -> str:
-    """Return the name that the processor gives itself, and its family and model.
+    """Return the processor's name, with its family and model.
 
-    Virtual machines name several generations alike, by their maker's brand.
+    In virtual machines several generations may have the same name.
     """
     import platform
 

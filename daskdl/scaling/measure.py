@@ -1,4 +1,4 @@
-"""Measuring: where an iteration's time goes, on one number of workers and on more and more."""
+"""Measure an iteration's time and its parts, on growing numbers of workers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from daskdl.train import History
 
 
-#: Parts of an iteration of a worker, on average over the workers. Idle is waiting for others: for
-#: the slowest worker's gradient, and whatever has no clock amid a group of iterations, as when the
-#: operating system lets others compute. Scheduling is what driver, scheduler and their messages
-#: take between groups; with the graph engine it is all that has no clock, since reduction and
-#: broadcast are messages of Dask's there.
+#: Parts of an iteration of a worker, on average over the workers. "idle" is waiting for others: for
+#: the slowest worker's gradient, and time within a group of iterations that no clock measures, as
+#: when the operating system runs other processes. "scheduling" is the time of driver, scheduler and
+#: their messages between groups; with the graph engine it is all unmeasured time, since reduction
+#: and broadcast are Dask's messages there.
 PARTS = ("data", "forward", "backward", "reduce", "update", "broadcast", "scheduling", "idle")
 
 #: Parts that are one worker's own work.
@@ -34,19 +34,19 @@ WORK = ("data", "forward", "backward", "update")
 def split(history: History, groups: Sequence[int], seconds: float) -> dict[str, float]:
     """Return the mean seconds of each of :data:`PARTS` in an iteration.
 
-    Of the iterations those count from the first of ``groups`` on, the iterations with which groups
-    begin; they took so many seconds together, with what is between groups. The sum is these seconds
-    over their number.
+    ``groups`` are the first iterations of groups; iterations count from the first of these on. They
+    took ``seconds`` together, with the time between groups. The sum of the parts is ``seconds``
+    over the number of iterations.
     """
     first, count = groups[0], len(history) - groups[0]
     clocks = {name: float(history[name][first:].sum()) for name in PARTS if name != "scheduling"}
-    if clocks["reduce"] > 0:  # a gang's
+    if clocks["reduce"] > 0:  # gang engine
         wait = history["wait"][first:]
         begins = np.isin(np.arange(first, len(history)), groups)
         usual = float(wait[~begins].mean()) if not begins.all() else 0.0
         clocks["idle"] += float(np.where(begins, np.minimum(wait, usual), wait).sum())
     known = sum(clocks.values())
-    # Phases of different workers may overlap a little; nothing is left between them then.
+    # Phases of different workers may overlap; then scale them to the measured seconds.
     scale = min(1.0, seconds / known) if known else 1.0
     clocks = {name: scale * value for name, value in clocks.items()}
     clocks["scheduling"] = seconds - sum(clocks.values())
@@ -54,7 +54,7 @@ def split(history: History, groups: Sequence[int], seconds: float) -> dict[str, 
 
 
 def counts(first: int, last: int) -> list[int]:
-    """Return numbers of workers from ``first`` to ``last``, each twice the one before."""
+    """Return numbers of workers from ``first`` to ``last``, doubling each time."""
     numbers = []
     while first < last:
         numbers.append(first)
@@ -62,29 +62,29 @@ def counts(first: int, last: int) -> list[int]:
     return [*numbers, last]
 
 
-#: Iterations of the fit that warms up: it compiles, connects, and tells how long one takes.
+#: Iterations of the warm-up fit: it compiles, connects, and estimates the time of an iteration.
 WARM_UP = 3
 
-#: Fewest and most iterations that are timed.
+#: Least and largest number of timed iterations.
 LEAST, MOST = 6, 2000
 
-#: Iterations of the first two groups, which are not: groups grow fourfold.
+#: Iterations of the first two groups, which are not timed: groups grow fourfold.
 GROWING = 5
 
-#: Samples of an epoch, at most: the driver keeps a number for each.
+#: Largest number of samples in an epoch: the driver keeps a number for each.
 EPOCH = 4_000_000
 
-#: Batches of a worker that are drawn.
+#: Number of batches that each worker draws and repeats.
 HELD = 4
 
 
 @dataclass(frozen=True)
 class Run:
-    """Times of an iteration on so many workers, which have so many samples together.
+    """Times of an iteration on ``workers`` with a total of ``batch`` samples.
 
-    Seconds are of one of the iterations that were timed, by the wall clock of the process that
-    called fit; ``parts`` are those of each of :data:`PARTS`, whose sum that is. ``busy`` is the
-    part of this machine's cores that was at work, for whomever, if all workers are on it.
+    ``seconds`` is the mean of the timed iterations, by the wall clock of the process that called
+    fit; ``parts`` splits it by :data:`PARTS`. ``busy`` is the share of this machine's cores at
+    work, for any process; it is None unless all workers are on this machine.
     """
 
     workers: int
@@ -101,13 +101,13 @@ class Run:
 
 
 class Stopwatch(Callback):
-    """Notes when groups of iterations end, and how long all cores have worked."""
+    """Records the end of each group of iterations, and the CPU seconds of all cores."""
 
     def __init__(self) -> None:
         self.marks: list[tuple[int, float, float]] = []
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        """Note."""
+        """Record the iteration, the wall clock and the CPU seconds."""
         self.marks.append((iteration, time.perf_counter(), all_cpu_seconds()))
 
 
@@ -123,9 +123,9 @@ def measured(
 ) -> Run:
     """Train on some workers of a cluster and return the times of an iteration.
 
-    Each worker has one shard, so that as many take part as there are shards: the first of the
-    cluster's by address. The batch is that of all workers together, at least one sample each; the
-    timed iterations take so many seconds together, about.
+    Each worker has one shard; the first ``workers`` of the cluster, by address, take part.
+    ``batch`` is the total over the workers, at least one sample each. All timed iterations together
+    take about ``seconds``.
     """
 
     def fitted(iterations: int, watch: Stopwatch) -> History:
@@ -165,15 +165,15 @@ def _here(client: Client) -> bool:
     return all("://127." in address for address in client.nthreads())
 
 
-#: From workers, and samples of an iteration of all of them together, to a run.
+#: From workers, and their total of samples per iteration, to a run.
 Measure = Callable[[int, int], Run]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run, and how it compares with that on the fewest workers.
+    """A run, and its efficiency relative to the run on the fewest workers.
 
-    In "weak" scaling each worker has as many samples as there, in "strong" all together have.
+    In "weak" scaling the samples per worker stay the same, in "strong" scaling the total.
     """
 
     scaling: str
@@ -184,17 +184,17 @@ class Row:
 def planned(counts: Sequence[int], batch: int, total: int) -> list[tuple[str, int, int]]:
     """Return scaling, workers and samples of every row, for these numbers of workers.
 
-    In the weak rows each worker has ``batch`` samples, in the strong ones all together ``total``;
-    there is none where not every worker would have one.
+    In weak rows each worker has ``batch`` samples; in strong rows all workers share ``total``. Rows
+    with fewer samples than workers are left out.
     """
     both = [(kind, n, m) for n in counts for kind, m in (("weak", n * batch), ("strong", total))]
     return [(kind, n, samples) for kind, n, samples in both if samples >= n]
 
 
 def sweep(measure: Measure, plan: Sequence[tuple[str, int, int]]) -> Iterator[Row]:
-    """Yield each row of a plan when it is measured; rows of the same run are measured once.
+    """Yield each row of a plan once it is measured; rows of the same run are measured once.
 
-    Efficiencies are what a worker gets done beside the first row of the same scaling.
+    Efficiency is the samples per second and worker, relative to the first row of the same scaling.
     """
     runs: dict[tuple[int, int], Run] = {}
     base: dict[str, Run] = {}

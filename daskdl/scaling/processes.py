@@ -1,8 +1,8 @@
 """Processes: clusters to measure on, many workers in few processes whose ids are known.
 
-``python -m daskdl.scaling.processes scheduler`` or ``... workers ADDRESS COUNT FOLDER`` is one of
-them: it writes its address, and ends when its standard input does, so that none outlives its
-starter. How much each costs can be read from outside.
+``python -m daskdl.scaling.processes scheduler`` or ``... workers ADDRESS COUNT FOLDER`` runs one
+process: it prints its address, and ends when its standard input ends, so that it cannot outlive its
+parent. Its CPU time can be read from outside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 HOST = "127.0.0.1"
-#: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
+#: Settings of daskdl.cluster; without profilers, since every worker of a process would run one.
 CONFIG = {
     **OF_CLUSTERS,
     "distributed.worker.profile.enabled": False,
@@ -44,13 +44,13 @@ CONFIG = {
 
 @dataclass(frozen=True)
 class Process:
-    """A process that was started, and its processor time."""
+    """A child process, and its CPU time."""
 
     id: int
     address: str
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of its threads so far, to the nanosecond, unlike its ticks."""
+        """Return the CPU seconds of its threads so far, with nanosecond precision."""
         total = 0
         for task in Path(f"/proc/{self.id}/task").iterdir():
             with suppress(OSError):  # a thread that has just ended
@@ -68,10 +68,10 @@ class Processes:
 
 
 def all_cpu_seconds() -> float:
-    """Return the CPU seconds that all processes of the machine have had so far, also stolen ones.
+    """Return the CPU seconds of all processes of the machine so far, with stolen ones.
 
-    With other work on the machine CPU seconds are not what they are on a quiet one: caches and
-    cores are shared, and the same work has been seen to take up to three times as many.
+    On a busy machine the same work has taken up to three times as many CPU seconds as on a quiet
+    one, since caches and cores are shared.
     """
     user, nice, system, _, _, interrupts, soft, stolen = map(
         int, Path("/proc/stat").read_text().split()[1:9]
@@ -81,7 +81,7 @@ def all_cpu_seconds() -> float:
 
 @contextmanager
 def cluster(workers: int, hosts: int) -> Iterator[Processes]:
-    """Start a scheduler, and workers spread over host processes; end them on leaving."""
+    """Start a scheduler, and workers spread over host processes; end them on exit."""
     counts = [workers // hosts + (i < workers % hosts) for i in range(hosts)]
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(CONFIG))
@@ -105,7 +105,7 @@ def _start(stack: ExitStack, arguments: Sequence[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"},
-        start_new_session=True,  # Ctrl-C is for the starter, which then ends this
+        start_new_session=True,  # Ctrl-C goes to the parent, which then ends this
     )
     stack.callback(_end, process)
     return process
@@ -167,7 +167,7 @@ async def _until_input_ends(address: str) -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
-    os._exit(0)  # with all that runs here: closing many workers one by one takes long
+    os._exit(0)  # without cleanup: closing many workers one by one takes long
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -192,23 +192,23 @@ if __name__ == "__main__":
     sys.exit(main())
 
 
-#: From a number of workers to a client of a cluster that has them.
+#: From a number of workers to a client of a cluster with as many.
 ClientOf = Callable[[int], "Client"]
 
-#: Waiting workers in one process, at most.
+#: Largest number of simulated workers in one process.
 TOGETHER = 32
 
-#: Vectors of the model's size that a worker holds at a time, about: weights, gradient, its sums,
-#: what was kept from the group before.
+#: Vectors of the model's size that a worker holds, about: weights, gradient, its sums, and the
+#: state after the last group.
 HELD = 8
 
 
 @contextmanager
 def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[ClientOf, int]]:
-    """Yield a function that gives a client, the same for any number of workers, and their number.
+    """Yield a function that returns the client for any number of workers, and their number.
 
-    Raises SettingsError when nobody says how many workers a job queue will have, and ClusterError
-    when workers do not come.
+    Raises SettingsError when the number of workers of a job queue is missing, and ClusterError
+    when workers do not arrive.
     """
     if workers is None and cluster.endswith((".yaml", ".yml")):
         raise SettingsError(
@@ -221,9 +221,9 @@ def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[Clie
 
 @contextmanager
 def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
-    """Yield a function that starts a cluster of so many workers, many in one process here.
+    """Yield a function that starts a local cluster of simulated workers, many per process.
 
-    The one before is ended. Workers that have nothing to do would cost heartbeats.
+    It ends the cluster before, since idle workers would cost heartbeats.
     """
     with quiet(), ExitStack() as stack:
         clients: dict[int, Client] = {}
@@ -240,7 +240,7 @@ def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
 
 
 def check_memory(workers: int, size: int) -> None:
-    """Raise a SettingsError when so many models of so many numbers do not fit in memory."""
+    """Raise a SettingsError when models of ``size`` numbers on ``workers`` exceed the memory."""
     import psutil
 
     needed, free = 4 * size * HELD * workers, psutil.virtual_memory().available

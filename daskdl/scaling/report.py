@@ -1,4 +1,4 @@
-"""Report: the rows of a sweep as lines for people, as plain data and as a picture."""
+"""Report: the rows of a sweep as lines of text, as plain data and as a picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daskdl.scaling.measure import PARTS, WORK, Row
 
 @contextmanager
 def telling(text: str, wanted: bool = True) -> Iterator[None]:
-    """Show a text that moves, on a terminal as long as this lasts; elsewhere a plain line."""
+    """Show a status text: animated on a terminal while this lasts, elsewhere as a plain line."""
     if not wanted:
         yield
     elif sys.stderr.isatty():
@@ -30,7 +30,7 @@ def telling(text: str, wanted: bool = True) -> Iterator[None]:
         yield
 
 
-#: Headings of columns of milliseconds, where they are shorter than their parts' names.
+#: Short column headings for parts with long names.
 SHORT = {"broadcast": "bcast", "scheduling": "sched"}
 
 HEADER = (
@@ -41,7 +41,7 @@ HEADER = (
 
 
 def line(row: Row) -> str:
-    """Return a row for people; times are milliseconds of an iteration."""
+    """Return a row as a line of text; times are milliseconds per iteration."""
     run = row.run
     parts = "".join(f" {1000 * run.parts[part]:>8.2f}" for part in PARTS)
     busy = "-" if run.busy is None else f"{100 * run.busy:.0f}"
@@ -52,7 +52,7 @@ def line(row: Row) -> str:
 
 
 def as_dict(row: Row) -> dict[str, Any]:
-    """Return a row as plain data, of one level."""
+    """Return a row as a flat dict of plain data."""
     run = row.run
     return {
         "scaling": row.scaling,
@@ -75,7 +75,7 @@ def write_json(path: Path, content: dict[str, Any], rows: Sequence[Row]) -> None
 
 
 def check_place(option: str, path: Path | None) -> None:
-    """Raise a SettingsError unless a file can be written here, before time is spent on it."""
+    """Raise a SettingsError unless a file can be written to ``path``."""
     if path is None:
         return
     folder = path.absolute().parent
@@ -87,7 +87,7 @@ def check_place(option: str, path: Path | None) -> None:
 
 
 def check_format(path: Path) -> None:
-    """Raise unless there is matplotlib, a MissingExtraError, and it knows the file's format."""
+    """Raise MissingExtraError without matplotlib, SettingsError if it cannot write the format."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -115,7 +115,7 @@ def draw(rows: Sequence[Row], title: str) -> Any:
 
 
 def write(figure: Any, path: Path) -> None:
-    """Write a figure in the format of its file's name."""
+    """Write a figure in the format of the file's suffix."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=120, format=path.suffix.removeprefix("."))
 
@@ -123,7 +123,7 @@ def write(figure: Any, path: Path) -> None:
 def _draw_parts(rows: Sequence[Row], ax: Any) -> None:
     from matplotlib import colormaps
 
-    # A worker's own work in blues, what comes of there being others in warm colours.
+    # A worker's own work in blues, costs of parallel work in warm colours.
     cool, warm = colormaps["Blues"], colormaps["OrRd"]
     rest = [part for part in PARTS if part not in WORK]
     colors = {part: cool(0.3 + 0.6 * i / len(WORK)) for i, part in enumerate(WORK)}

@@ -1,4 +1,4 @@
-"""Workloads: networks of the zoo or one that waits, how each is trained, and their samples."""
+"""Workloads: networks of the zoo or a simulated one, with loss, method and samples."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from daskdl.tensor import op
 #: From a generator and a number of samples to x and y.
 Draw = Callable[[np.random.Generator, int], tuple[NDArray[Any], NDArray[Any]]]
 
-#: MovieLens-20M's, and the words of a news corpus.
+#: Users and items of MovieLens-20M, and the words of a news corpus.
 USERS, ITEMS, WORDS = 138_493, 26_744, 20_000
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A network and how it is trained.
+    """A network, and the settings of its training.
 
-    The batch is what a worker takes of an iteration; ``build`` returns (model, loss, method).
-    ``draw``, which pickles, returns x (n, ...) and y (n, ...) for a Generator and n.
+    ``batch`` is the samples of a worker in an iteration; ``build`` returns (model, loss, method).
+    ``draw``, which must pickle, returns x (n, ...) and y (n, ...) for a Generator and n.
     """
 
     name: str
@@ -54,14 +54,14 @@ def pictures(
 
 
 def sequences(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return ten images x (n, 10, 64, 64, 1) and the ten that follow."""
+    """Return ten images x (n, 10, 64, 64, 1) and the next ten, y."""
     x, y = rng.random((2, n, 10, 64, 64, 1), np.float32)
     return x, y
 
 
 def pairs(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return users and items x (n, 2), and whether the one took to the other, y (n,)."""
-    # Items are taken to as people take to films: a few often, most hardly ever.
+    """Return users and items x (n, 2), and whether the user chose the item, y (n,)."""
+    # As with films, a few items are chosen often, and most rarely.
     items = np.minimum(rng.zipf(1.2, n) - 1, ITEMS - 1)
     x = np.stack([rng.integers(0, USERS, n), items], 1)
     return x, rng.integers(0, 2, n).astype(np.float32)
@@ -73,7 +73,7 @@ def texts(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 def neumf(sparse: bool = True) -> tuple[Module, Any, Method]:
-    """Return NeuMF, whose tables are trained by rows or as a whole, its loss and its method."""
+    """Return NeuMF, its loss and its method; ``sparse`` trains its tables by rows."""
     return NeuMF(USERS, ITEMS, sparse=sparse), BCEWithLogitsLoss(), Adam(1e-3)
 
 
@@ -93,7 +93,7 @@ def _classifier(model: Callable[..., Module], *arguments: Any) -> tuple[Module, 
 
 _LARGE = partial(pictures, 224, 3, 1000)
 
-#: By name, from the quickest to the largest.
+#: Workloads by name, from the fastest to the largest.
 WORKLOADS = {
     workload.name: workload
     for workload in (
@@ -111,7 +111,7 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Return one of :data:`WORKLOADS`; raise SettingsError when there is none of this name."""
+    """Return the workload of a name in :data:`WORKLOADS`; a SettingsError for other names."""
     if name not in WORKLOADS:
         raise SettingsError(
             f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}; name one of these"
@@ -120,14 +120,14 @@ def workload(name: str) -> Workload:
 
 
 class Repeated(Partition):
-    """A partition of ``length`` samples, a few again and again, from sample number ``first`` on."""
+    """A partition of ``length`` samples that repeats a few, beginning with number ``first``."""
 
     def __init__(self, few: Arrays, first: int, length: int) -> None:
         self._few, self._first, self._length = few, first, length
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the few samples in memory."""
         return self._few.nbytes
 
     def __len__(self) -> int:
@@ -140,9 +140,9 @@ class Repeated(Partition):
 
 @dataclass(frozen=True)
 class Synthetic(Excerpt):
-    """The recipe of a :class:`Repeated` partition: nothing of it is sent to a worker.
+    """The recipe of a :class:`Repeated` partition, which workers draw themselves.
 
-    So many samples are drawn as are ``held``; those of the partition are numbered from ``start``.
+    ``held`` samples are drawn; the partition's numbers begin with ``start``.
     """
 
     draw: Draw
@@ -157,7 +157,7 @@ class Synthetic(Excerpt):
         return self.held * self._drawn(1).nbytes
 
     def load(self) -> Repeated:
-        """Draw."""
+        """Return the partition with newly drawn samples."""
         return Repeated(self._drawn(self.held), self.start, len(self))
 
     def _drawn(self, n: int) -> Arrays:
@@ -166,23 +166,23 @@ class Synthetic(Excerpt):
 
 
 def synthetic(draw: Draw, lengths: Sequence[int], held: int) -> SampleSet:
-    """Return samples with a partition of each of these lengths, each made of ``held``."""
+    """Return samples with a partition of each length; each repeats ``held`` samples."""
     return SampleSet([Synthetic(draw, i, held, 0, length) for i, length in enumerate(lengths)])
 
 
-#: Part of the time that is forward; networks compute about twice as much backward.
+#: Share of the time for the forward pass; networks compute about twice as much backward.
 FORWARD = 1 / 3
 
-#: Numbers of a sample.
+#: Numbers in a sample.
 FEATURES = 4
 
-#: Layers among which weights and time are shared out, so that gradients are ready one by one.
+#: Number of layers that share weights and time, so that gradients are ready one by one.
 LAYERS = 32
 
 
 @op
 def waited(x: Any, weight: Any, *, seconds: float) -> Any:
-    """Multiply x (N, F) by the first F of a long vector of weights, and take so long for it."""
+    """Multiply x (N, F) by the first F of a long vector of weights, and wait ``seconds``."""
     few = x.shape[1]
 
     def backward(dy: Any) -> Any:
@@ -198,21 +198,21 @@ def waited(x: Any, weight: Any, *, seconds: float) -> Any:
 
 
 class WaitingLayer(Module):
-    """So many weights, at least as many as a sample has, and so many seconds for each sample."""
+    """A layer of ``size`` weights, at least a sample's numbers, that waits for each sample."""
 
     def __init__(self, size: int, seconds: float) -> None:
         self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
 
     def forward(self, x: Any) -> Any:
-        """Return x (N, F) times the first F weights, later."""
+        """Return x (N, F) times the first F weights, after the wait."""
         return waited(x, self.weight, seconds=self._seconds * len(x))
 
 
 class Waiting(Module):
-    """So many weights in equal layers, and a step of a known time, as long in each of them.
+    """A model of ``size`` weights in equal layers, whose step takes a known time.
 
-    There are at least as many weights as a sample has numbers. The seconds are those of a step for
-    each sample, a third of it forward.
+    There are at least as many weights as numbers in a sample. ``seconds`` is the time of a step per
+    sample, a third of it forward; all layers share it equally.
     """
 
     def __init__(self, size: int, seconds: float = 0.0) -> None:
@@ -221,14 +221,14 @@ class Waiting(Module):
         self.layers = [WaitingLayer(b - a, seconds / count) for a, b in pairwise(ends)]
 
     def forward(self, x: Any) -> Any:
-        """Return x (N, F) times the first F weights of all layers, later."""
+        """Return x (N, F) times the first F weights of all layers, after the waits."""
         for layer in self.layers:
             x = layer(x)
         return x
 
 
 def waiting(workload: Workload, seconds: float, size: int) -> Workload:
-    """Return a workload whose batch takes so long to wait for, with so many weights."""
+    """Return a workload of ``size`` weights whose batch takes ``seconds`` of waiting."""
 
     def build() -> tuple[Module, Any, SGD]:
         return Waiting(max(size, FEATURES), seconds / workload.batch), MSELoss(), SGD(0.01)
