@@ -1,7 +1,7 @@
 """Differentiable operations: one plain function each, arrays in, arrays out.
 
-Arrays that do not fit what a docstring says of their shapes and dtypes, or each other, raise a
-ShapeError that names them; settings that are none a SettingsError.
+Arrays whose shapes or dtypes differ from the docstring's, or do not fit each other, raise a
+ShapeError that names them; invalid settings raise a SettingsError.
 """
 
 from types import ModuleType as _ModuleType
@@ -36,5 +36,5 @@ from daskdl.ops.shape.fourier import *
 from daskdl.ops.shape.reduce import *
 from daskdl.ops.shape.shape import *
 
-# The names that these files list. Type checkers go by the imports above, as they stand.
+# The names that these files list. Type checkers use the imports above.
 vars()["__all__"] = [n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)]

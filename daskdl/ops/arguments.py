@@ -1,4 +1,4 @@
-"""Checks of the arguments of operations, and operations of one array that a table describes."""
+"""Checks of operations' arguments, and operations of one array that a table describes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def check_floats(operation: str, x: Array, *, axes: int | None = None) -> None:
-    """Raise ShapeError unless x is float32 or float64 with so many axes, or with any but none."""
+    """Raise ShapeError unless x is float32 or float64 with ``axes`` axes, by default 1 or more."""
     if axes is None and not x.ndim:
         raise ShapeError(
             f"{operation}: x: expected at least 1 axis, found a scalar; give an array of samples"
@@ -30,7 +30,7 @@ def check_floats(operation: str, x: Array, *, axes: int | None = None) -> None:
 
 
 def check_like(operation: str, x: Array, shape: tuple[int, ...], **arguments: Array | None) -> None:
-    """Raise ShapeError unless each argument that is given has this shape and the dtype of x."""
+    """Raise ShapeError unless each argument is None or has this shape and the dtype of x."""
     for name, array in arguments.items():
         if array is None:
             continue
@@ -46,9 +46,9 @@ def check_like(operation: str, x: Array, shape: tuple[int, ...], **arguments: Ar
 def of_one_array(
     module: str, name: str, meaning: str, function: Callable[[Array], Any], at: str, values: str
 ) -> Callable[[Any], Any]:
-    """Make an operation of a function from an array to (result, backward), as :func:`op` does.
+    """Make an operation from a function from an array to (result, backward), see :func:`op`.
 
-    ``values`` are what it gives at some numbers, which the example in its docstring shows.
+    The example in its docstring shows its ``values`` at the numbers ``at``.
     """
 
     def operation(x: Array) -> Any:

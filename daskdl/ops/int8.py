@@ -1,4 +1,4 @@
-"""Products of int8 weights with inputs that are rounded to bytes; for inference alone."""
+"""Products of int8 weights with inputs that are rounded to bytes, only for inference."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from daskdl.kernels.int8.scale import (
 from daskdl.kernels.vectors.reduce import digest
 from daskdl.tensor import Array, op
 
-#: Summands of a result at most.
+#: Most summands of a result.
 MOST = (2**31 - 1) // (HIGHEST * (LARGEST + 1))
 
-#: Products with weights in order, by the weights' ids.
+#: Products with packed weights, by the weights' ids.
 _kept: dict[int, tuple[weakref.ref[Array], Any, Product]] = {}
 
 __all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
@@ -34,14 +34,14 @@ __all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
 
 @op
 def fake_quantize(x: Array, *, of_x: tuple[float, int], alone: bool = False):
-    """Round x to what bytes stand for: ``(round(x / s) + zero within 0 and 255) - zero) * s``.
+    """Round x to the numbers of bytes: ``((round(x / s) + zero within 0 and 255) - zero) * s``.
 
     Parameters
     ----------
     x : float32 array
     of_x : (s, zero)
     alone : bool
-        Whether nothing else reads x: in inference it is then rounded where it is written.
+        Whether nothing else reads x; then inference rounds x when it is written.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def fake_quantize(x: Array, *, of_x: tuple[float, int], alone: bool = False):
     Raises
     ------
     SettingsError
-        When a gradient is asked for.
+        When a gradient is requested.
     """
     return to_floats(to_bytes(np.require(x, np.float32, ("C", "A")), *of_x), *of_x), _backward
 
@@ -71,21 +71,21 @@ def int8_conv2d(
 ):
     """Cross-correlate images with int8 filters.
 
-    ``x`` is rounded to bytes, ``round(x / s) + zero`` within 0 and 255; sums are whole numbers, and
-    the result is ``sum * (s * scale) + bias``, float32, rounded after each step.
+    ``x`` is rounded to bytes, ``round(x / s) + zero`` within 0 and 255; sums are integers, and the
+    result is ``sum * (s * scale) + bias`` in float32, rounded after each step.
 
     Parameters
     ----------
     x : float32 array (N, H, W, in)
     words : float32 array (n,)
-        Int8 numbers (out, kh, kw, in / groups), four in each one's bits; see :func:`packed`.
+        Int8 numbers (out, kh, kw, in / groups), four in the bits of a word; see :func:`packed`.
     scale : array (out,)
-        Of the filters.
+        Scale of each filter.
     bias : array (out,), optional
     shape : (out, kh, kw, in / groups)
     of_x : (s, zero)
     stride, pad, dilation, groups
-        As :func:`conv2d`'s. With groups, :func:`has_int8` says which shapes there are.
+        As in :func:`conv2d`. With groups, :func:`has_int8` says which shapes are possible.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def int8_conv2d(
     Raises
     ------
     ShapeError
-        When x has not so many channels, or an image is smaller than a window.
+        When the channels of x do not fit, or an image is smaller than a window.
     SettingsError
-        When a gradient is asked for, or there are no kernels for such weights.
+        When a gradient is requested, or no kernel supports such weights.
     """
     geometry = Geometry((shape[1], shape[2]), stride, pad, dilation, groups)
     if not has_int8(shape, groups):
@@ -126,15 +126,15 @@ def int8_linear(
 ):
     """Multiply x (..., in) by int8 weights (out, in): :func:`int8_conv2d` of a point.
 
-    Without ``of_x`` each row has a scale of its own, ``max |x| / 127``, and the result is
-    ``(sum * scale) * row's scale + bias``, float32, rounded after each step.
+    Without ``of_x`` each row has its own scale, ``max |x| / 127``, and the result is
+    ``(sum * scale) * row's scale + bias`` in float32, rounded after each step.
 
     Raises
     ------
     ShapeError
-        When x has not so many numbers on its last axis.
+        When the last axis of x has another length.
     SettingsError
-        When a gradient is asked for.
+        When a gradient is requested.
     """
     if x.ndim < 2 or x.shape[-1] != shape[1]:
         raise ShapeError(
@@ -152,10 +152,10 @@ def int8_linear(
 
 
 def has_int8(shape: tuple[int, ...], groups: int = 1) -> bool:
-    """Return whether there are kernels for weights (out, ..., in / groups) and bytes.
+    """Return whether kernels support weights (out, ..., in / groups) and bytes.
 
-    Groups have a multiple of 4 channels, or each is a channel with one filter; and no sum of
-    products of bytes and weights leaves int32.
+    Groups have a multiple of 4 channels, or one channel and one filter each, and no sum of products
+    of bytes and weights overflows int32.
     """
     if min(shape) < 1 or np.prod(shape[1:]) > MOST:
         return False
@@ -164,14 +164,14 @@ def has_int8(shape: tuple[int, ...], groups: int = 1) -> bool:
 
 
 def packed(weight: Array) -> Array:
-    """Return int8 numbers as float32 words, four in each one's bits, zeros behind the last."""
+    """Return int8 numbers as float32 words, four in the bits of each, with zeros at the end."""
     words: Array = np.zeros(-(-weight.size // 4), np.float32)
     words.view(np.int8)[: weight.size] = weight.reshape(-1)
     return words
 
 
 def unpacked(words: Array, shape: tuple[int, ...]) -> Any:
-    """Return the int8 numbers of :func:`packed`, a view."""
+    """Return the int8 numbers of :func:`packed` words, as a view."""
     return words.view(np.int8)[: int(np.prod(shape))].reshape(shape)
 
 
@@ -179,7 +179,7 @@ def _kept_product(
     words: Array, scale: Array, bias: Array | None, shape: tuple[int, ...], geometry: Geometry,
     of_x: Scale,
 ) -> Product:  # fmt: skip
-    """Return a product of :func:`packed` weights, made once while these live and stay the same."""
+    """Return a product of :func:`packed` weights, cached while they exist and do not change."""
     others = tuple(None if array is None else array.tobytes() for array in (scale, bias))
     state, key = (digest(words), others, shape, geometry, of_x), id(words)
     alive, made_of, product = _kept.get(key, (None, None, None))

@@ -26,9 +26,9 @@ def rows(x: Array) -> Array:
 def linear(x: Array, weight: Array, bias: Array | None):
     """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
 
-    Numbers of ``x`` are taken in the weight's dtype, such as float64 of a table or levels of
-    pixels: a product of two kinds of numbers takes several times as long, and so does all that
-    follows in float64.
+    ``x`` is converted to the weight's dtype, for instance from the float64 of a table or from
+    pixels: a product of two dtypes takes several times as long, and so do all later operations in
+    float64.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def linear(x: Array, weight: Array, bias: Array | None):
 
 @op
 def prod(x: Array, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False):
-    """Multiply the elements along axes, by default all; the gradient is exact where one is 0.
+    """Multiply the elements along axes, by default all; the gradient is exact even at zeros.
 
     Examples
     --------
@@ -117,9 +117,9 @@ def einsum(*arrays: Array, equation: str):
     ----------
     *arrays : arrays
     equation : str
-        Letters for the axes of each array, after the arrow those of the result. Without an arrow
-        the result has, in the order of the alphabet, the letters that occur once. ``...`` stands
-        for the axes that have no letters.
+        Letters for the axes of each array, and after the arrow for the result's. Without an arrow
+        the result has the letters that occur once, in alphabetical order. ``...`` stands for the
+        axes without letters.
     """
     inputs, output = _subscripts(equation, arrays)
     full = f"{','.join(inputs)}->{output}"
@@ -136,12 +136,12 @@ def einsum(*arrays: Array, equation: str):
         unique = "".join(dict.fromkeys(letters))
         lone = "".join(c for c in unique if c not in output and not any(c in s for s in terms))
         sizes = dict(zip(letters, x.shape, strict=True))
-        if lone:  # summed over in this array alone: each element gets the same
+        if lone:  # summed only in this array: each element gets the same gradient
             others.append(np.ones([sizes[c] for c in lone], x.dtype))
             terms.append(lone)
         equation = f"{','.join([output, *terms])}->{unique}"
         dx = np.einsum(equation, dy, *others, optimize=bool(others))
-        # An axis of one element that was broadcast against longer ones gets the sum.
+        # An axis of one element that was broadcast gets the sum.
         stretched = tuple(i for i, c in enumerate(unique) if dx.shape[i] != sizes[c])
         dx = dx.sum(stretched, keepdims=True) if stretched else dx
         if unique == letters:

@@ -1,4 +1,4 @@
-"""Boxes: those of priors matched with those of a target, hard negatives, and who is suppressed."""
+"""Boxes of detectors: matching of priors with targets, hard negatives, non-maximum suppression."""
 
 from __future__ import annotations
 

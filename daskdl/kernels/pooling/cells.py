@@ -36,7 +36,7 @@ from daskdl.kernels.runtime.memory import ALIGNMENT
 #: Vectors of channels that stay in registers together: for sums, and for maxima with their tags.
 SUMS, MAXIMA = 8, 4
 
-#: Distance of prefetches for maxima, in numbers: beside so much arithmetic the processor's own
+#: Distance of prefetches for maxima, in numbers: with so much arithmetic, the processor's own
 #: prefetches do not reach far enough. Sums are faster without.
 AHEAD = 128
 

@@ -1,7 +1,7 @@
 """Embedding tables: rows by their ids, and their gradient as (ids, rows).
 
-Their cost grows with the ids, not with the table. And rows of several arrays side by side or
-in turns: channels joined in one pass, by vectors.
+Their cost grows with the ids, not with the table. Also joins of channels in one pass: rows of
+several arrays side by side, or alternating.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def gather(table: Array, ids: Array) -> Array:
     least, bad = (
         grain.least(grain.STREAM, table.shape[1]),
         np.zeros(threads(), np.bool_),
-    )  # of parts
+    )  # for parts
     over_range(_gather, numbers.size, least, matrix, numbers, result, bad)
     if bad.any():
         _refuse(ids, len(table))

@@ -1,9 +1,9 @@
 """Sums over any axes, with the same bits for any number of threads.
 
 Sums are float64, but short runs of numbers are first summed in their own dtype: this loses as much
-as rounding the result, and takes half the time. Functions of one row, for kernels
-that go over rows, take a matrix and the row's number: a slice inside a loop counts references,
-which takes longer than a row of a few numbers.
+as rounding the result, and takes half the time. Functions of one row, for kernels that loop over
+rows, take a matrix and the row's number: a slice inside a loop counts references, which takes
+longer than a row of a few numbers.
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ def attention(
     seed: int = 0,
     counter: int = 0,
 ) -> Tensor:
-    """Return, for each query, the mean of the values whose keys are like it.
+    """Return for each query the mean of values, weighted by the similarity of query and key.
 
-    Its memory is linear in T and S: weights are computed tile by tile, and again for gradients.
+    Memory is linear in T and S: weights are computed tile by tile, and again for gradients.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def attention(
     key : array (..., S, C)
     value : array (..., S, D)
     mask : bool array that broadcasts to (..., T, S), optional
-        True where a query may look. A query that may look nowhere gets NaN, as in PyTorch.
+        True where a query may see a key. A query that sees no key gets NaN, as in PyTorch.
     causal : bool
-        Whether query t sees no key behind t.
+        Whether query t sees no key after t.
     rate, seed, counter
         Dropout of the weights, see :func:`daskdl.ops.pointwise.elementwise.dropout`.
 
@@ -109,7 +109,7 @@ def _in_tiles(query: Array, key: Array, value: Array, mask: Array | None, *, how
 
 
 def _by_operations(query: Any, key: Any, value: Any, mask: Array | None, how: Weighing) -> Tensor:
-    """Compute attention by operations that others know, such as those of an ONNX file."""
+    """Compute attention by standard operations, such as those of an ONNX file."""
     t, s = query.shape[-2], key.shape[-2]
     axes = (*range(len(key.shape) - 2), -1, -2)
     scores: Any = matmul(query * (1 / math.sqrt(query.shape[-1])), transpose(key, axes=axes))
@@ -128,10 +128,11 @@ def _by_operations(query: Any, key: Any, value: Any, mask: Array | None, how: We
 def embedding(table: Array, ids: Array, *, padding: int | None = None):
     """Take rows of a table.  table (rows, C), ids (...) of any integer dtype -> (..., C).
 
-    For the id ``padding`` zeros come out, and no gradient goes to its row.
+    The id ``padding`` gives zeros, and its row gets no gradient.
 
-    The gradient to the table is the :class:`~daskdl.rows.Rows` that were taken. Tensors add it into
-    an array of their shape, but for parameters that keep it, see :class:`daskdl.nn.Parameter`.
+    The gradient to the table is a :class:`~daskdl.rows.Rows` of the rows that were taken. Tensors
+    add it to an array of their shape, except parameters that keep it, see
+    :class:`daskdl.nn.Parameter`.
 
     Examples
     --------

@@ -43,11 +43,11 @@ def conv1d(
     bias : array (out,), optional
     stride : int
     pad : (before, behind)
-        Steps of zeros. ``((k - 1) * dilation, 0)`` makes a result see no later step.
+        Steps of zeros. With ``((k - 1) * dilation, 0)`` a result sees no later step.
     dilation : int
         Steps from one tap of the kernel to the next.
     groups : int
-        Each has its share of the input channels and of the filters.
+        Number of groups that input channels and filters are cut into.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
 ):
-    """Cross-correlate images with filters, as every framework calls convolution.
+    """Cross-correlate images with filters, which frameworks call convolution.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def conv2d(
     dilation : (down, across)
         Pixels from one tap of the kernel to the next.
     groups : int
-        Each has its share of the input channels and of the filters; with as many groups as input
+        Number of groups that input channels and filters are cut into; with as many groups as input
         channels the convolution is depthwise.
 
     Returns
@@ -112,7 +112,7 @@ def conv2d(
     check("conv2d", x, weight, bias, geometry)
     shape = x.shape
     picks = geometry.kernel == (1, 1) and stride != (1, 1) and not any(pad) and groups == 1
-    if picks:  # of each window one pixel: these alone, and one product
+    if picks:  # one pixel of each window: copy these, and multiply once
         x, geometry = np.ascontiguousarray(x[:, :: stride[0], :: stride[1]]), Geometry((1, 1))
     y, dx_of, dw_of = _products(x, weight, geometry)
     if bias is not None:
@@ -138,7 +138,7 @@ def conv2d(
 
 
 def _products(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Any, Any]:
-    """Return the convolution, and functions from its gradient to those to x and to the weights."""
+    """Return the convolution, and functions from its gradient to those of x and the weights."""
     size = x.shape[1], x.shape[2]
     by = {"bf16-pairs": bfloat16, "bf16-tiles": tiles}.get(precision())
     if by is None or not by.serves(x.shape[3], weight, geometry):
@@ -147,8 +147,8 @@ def _products(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Any, 
             lambda dy: kernel.input_gradient(dy, weight, geometry, *size),
             lambda dy: kernel.weight_gradient(x, dy, geometry),
         )
-    pairs = along(x)  # which is what is kept, and half of x
-    rounded: list[tuple[Array, Any]] = []  # the gradient, which both want
+    pairs = along(x)  # kept for backward, half the size of x
+    rounded: list[tuple[Array, Any]] = []  # the gradient, which both functions use
 
     def once(dy: Array) -> Any:
         if not rounded or rounded[0][0] is not dy:
@@ -163,7 +163,7 @@ def _products(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Any, 
 
 
 def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geometry) -> None:
-    """Raise a ShapeError, in the name of an operation, where arguments do not fit together."""
+    """Raise a ShapeError, with an operation's name, if arguments do not fit together."""
     groups = geometry.groups
     check_steps(name, geometry.stride, geometry.dilation, geometry.pad)
     if x.ndim != 4:
@@ -204,7 +204,7 @@ def check_steps(name: str, stride: Any, dilation: Any, pad: Any) -> None:
 
 
 def check_dtypes(name: str, x: Array, weight: Array) -> None:
-    """Raise a ShapeError unless both arrays are of one dtype that kernels know."""
+    """Raise a ShapeError unless both arrays have one dtype that kernels support."""
     if x.dtype not in (np.float32, np.float64) or weight.dtype != x.dtype:
         levels = x.dtype.kind in "iu"
         raise ShapeError(

@@ -26,21 +26,21 @@ def conv_transpose2d(
 ):
     """Let each pixel add its kernel to the result, ``stride`` apart.
 
-    It takes back the sizes of :func:`~daskdl.ops.conv.conv.conv2d` with equal weights and settings,
-    whose gradient to the input it is.
+    This is the gradient of :func:`~daskdl.ops.conv.conv.conv2d` with equal weights and settings to
+    its input, so it restores the input's size.
 
     Parameters
     ----------
     x : array (N, H, W, in)
     weight : array (in, kh, kw, out / groups)
-        As the other convolution has them, from ``out`` to ``in`` channels.
+        Weights of that convolution, from ``out`` to ``in`` channels.
     bias : array (out,), optional
     stride : (down, across)
     pad : (above, below, left, right)
         Rows and columns that are cut off the result.
     output_pad : (below, right)
-        Rows and columns more, each fewer than the stride: sizes that the stride divides with a
-        rest.
+        Additional rows and columns, each fewer than the stride, for sizes that the stride does not
+        divide.
     dilation : (down, across)
     groups : int
 

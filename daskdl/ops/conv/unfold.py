@@ -1,4 +1,4 @@
-"""Windows along an axis, taken out of it and added up again."""
+"""Windows along an axis: extract them, and add them up again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unfold(
     ----------
     x : array
     axis : int
-        Counted from the first.
+        Axis, counted from the first.
     size, stride, dilation : int
     pad : (before, behind)
         Zeros around the axis.
@@ -66,9 +66,9 @@ def fold(
     pad: tuple[int, int] = (0, 0),
     dilation: int = 1,
 ):
-    """Add windows up along an axis, the other way of :func:`unfold`, whose gradient it is.
+    """Add windows up along an axis; this is the adjoint, and so the gradient, of :func:`unfold`.
 
-    windows (..., count, size, ...) -> (..., length, ...); ``axis`` is the one of ``count``.
+    windows (..., count, size, ...) -> (..., length, ...); ``axis`` is that of ``count``.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _windows(
 
 
 def _tap(length: int, count: int, offset: int, stride: int) -> tuple[slice, slice]:
-    """Return the windows that have a tap inside of the axis, and the places of these taps."""
+    """Return the windows that have a tap inside the axis, and the places of these taps."""
     first = max(0, -(offset // stride)) if offset < 0 else 0
     last = min(count, (length - 1 - offset) // stride + 1)
     if last <= first:

@@ -37,8 +37,8 @@ def conv3d(
 ) -> Tensor:
     """Cross-correlate volumes with filters.
 
-    The depths that a kernel reaches lie side by side as channels of one convolution 2-D, whose
-    products are thereby long ones; that copies the volume once for each depth of the kernel.
+    The depths of a kernel become channels of one 2-D convolution, so that its products are long.
+    This copies the volume once for each depth of the kernel.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def conv_transpose3d(
     dilation: Triple = (1, 1, 1),
     groups: int = 1,
 ) -> Tensor:
-    """Let each cell add its kernel to the result, ``stride`` apart: :func:`conv3d` turned round.
+    """Let each cell add its kernel to the result, ``stride`` apart: the adjoint of :func:`conv3d`.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def conv_transpose3d(
     pad : (front, behind, above, below, left, right)
         Cells that are cut off the result.
     output_pad : (behind, below, right)
-        Cells more, each fewer than the stride.
+        Additional cells, each fewer than the stride.
     groups : int
 
     Returns
@@ -185,7 +185,7 @@ def max_pool3d(
 ) -> Tensor:
     """Take the largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
-    ``pad`` has the cells in front, behind, above, below, to the left and to the right.
+    ``pad`` are the cells in front, behind, above, below, to the left and to the right.
     """
     return _volumes(max_pool2d, x, kernel_size, stride, pad, ceil_mode=ceil_mode)
 

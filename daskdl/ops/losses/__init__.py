@@ -1,6 +1,6 @@
 """Losses: one number, the mean over the samples of a batch.
 
-They raise as all operations do, and a DataError where a target, or a probability, holds a number
+They raise the errors of all operations, and a DataError if a target, or a probability, has a number
 that its docstring does not allow.
 """
 
@@ -17,5 +17,5 @@ from daskdl.ops.losses.reduction import *
 from daskdl.ops.losses.regression import *
 from daskdl.ops.losses.ssim import *
 
-# The names that these files list. Type checkers go by the imports above, as they stand.
+# The names that these files list. Type checkers use the imports above.
 vars()["__all__"] = [n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)]

@@ -1,4 +1,4 @@
-"""Cross entropy of yes and no: of probabilities, and of logits."""
+"""Binary cross entropy: of probabilities, and of logits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def binary_cross_entropy(prediction: Array, target: Array, *, weight: Any = None
     prediction : array (N, ...), from 0 to 1
     target : array of the same shape, from 0 to 1
     weight : array that broadcasts with them, optional
-        Of each element, for instance (C,) for classes along the last axis.
+        Weight of each element, for instance (C,) for classes along the last axis.
     """
     target = pair("binary_cross_entropy", prediction, target)
     wrong = prediction[(prediction < 0) | (prediction > 1)]
@@ -59,9 +59,9 @@ def binary_cross_entropy_with_logits(
     logits : array (N, ...)
     target : array of the same shape, from 0 to 1
     weight : array that broadcasts with them, optional
-        Of each element, for instance (C,) for classes along the last axis.
+        Weight of each element, for instance (C,) for classes along the last axis.
     pos_weight : array that broadcasts with them, optional
-        q, the weight of what is true; above 1 it raises recall, below 1 precision.
+        q, the weight of positive targets; above 1 it raises recall, below 1 precision.
     """
     target = pair("binary_cross_entropy_with_logits", logits, target)
     if weight is None and np.ndim(pos_weight) == 0:
@@ -78,7 +78,7 @@ def binary_cross_entropy_with_logits(
 
 
 def _evenly(logits: Array, target: Array, pos_weight: float) -> Parts:
-    """Return the parts where all elements count the same, in one pass each way."""
+    """Return the parts if all elements have the same weight, in one pass each way."""
     excess = pos_weight - 1
 
     def sums(stretches: int) -> Array:
@@ -86,7 +86,7 @@ def _evenly(logits: Array, target: Array, pos_weight: float) -> Parts:
         return kernels.sums(cross_entropy, stretches, logits, target, setting)
 
     def slope(s: Array) -> Array:
-        alike = not s.ndim  # all samples count the same
+        alike = not s.ndim  # all samples have the same factor
         setting = np.array([excess, s if alike else 1], logits.dtype)
         (gradient,) = one_pass(cross_entropy_back, logits, target, settings=setting)
         return gradient if alike else np.multiply(gradient, s, out=gradient)

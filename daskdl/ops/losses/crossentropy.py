@@ -1,4 +1,4 @@
-"""Cross entropy of classes: from logits in one pass, and from logarithms of probabilities."""
+"""Cross entropy of classes: from logits in one pass, and from log probabilities."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def cross_entropy(
     labels : integer array (...), or array (..., C) of probabilities
         Integers count from 0. Only probabilities get a gradient.
     weight : array (C,), optional
-        Of each class.
+        Weight of each class.
     smoothing : float, from 0 to 1
         This share of each target is spread evenly over all classes (C. Szegedy et al., arXiv
         1512.00567).
     ignore_index : int, optional
-        Positions with this label are left out of their sample's mean; a sample that has no other
-        adds 0. Not for probabilities.
+        A sample's mean leaves out positions with this label; a sample without others adds 0. Not
+        for probabilities.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _soft(logits: Array, target: Array, weight: Any, smoothing: float) -> Parts:
 
 @loss
 def focal(logits: Array, labels: Array, *, gamma: float = 2.0, weight: Any = None) -> Parts:
-    """-(1 - p)^gamma log p, p = softmax(logits)[label]: what is told well already counts little.
+    """-(1 - p)^gamma log p, p = softmax(logits)[label]: easy samples count little.
 
     T.-Y. Lin et al., Focal Loss for Dense Object Detection, arXiv 1708.02002.
 
@@ -151,11 +151,11 @@ def focal(logits: Array, labels: Array, *, gamma: float = 2.0, weight: Any = Non
     ----------
     logits : array (..., C), float32 or float64
     labels : integer array (...)
-        From 0.
+        Labels from 0.
     gamma : float
         0 gives the cross entropy.
     weight : array (C,), optional
-        Of each class.
+        Weight of each class.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def focal(logits: Array, labels: Array, *, gamma: float = 2.0, weight: Any = Non
     logs, place = kernels.log_softmax(logits), labels[..., None].astype(np.int64)
     log = np.take_along_axis(logs, place, -1)[..., 0]
     p = np.exp(log)
-    rest = np.maximum(1 - p, np.finfo(logits.dtype).tiny)  # whose powers are finite
+    rest = np.maximum(1 - p, np.finfo(logits.dtype).tiny)  # so that its powers are finite
     share = np.ones((), logits.dtype)
     if weight is not None:
         share = per_class("focal", weight, logits.shape[-1], logits.dtype)[labels]
@@ -189,17 +189,16 @@ def nll(
     weight: Any = None,
     ignore_index: int | None = None,
 ) -> Parts:
-    """Minus the logarithm of the label's probability, which is given.
+    """Minus the log probability of the label, from given log probabilities.
 
     Parameters
     ----------
-    log_probabilities : array (..., C), as log_softmax gives it
+    log_probabilities : array (..., C), from log_softmax
     labels : integer array (...)
     weight : array (C,), optional
-        Of each class.
+        Weight of each class.
     ignore_index : int, optional
-        Positions with this label are left out of their sample's mean; a sample that has no other
-        adds 0.
+        A sample's mean leaves out positions with this label; a sample without others adds 0.
     """
     x = log_probabilities
     labels = integer_labels("nll", labels, x)
@@ -211,7 +210,7 @@ def nll(
         shares = shares * weight[labels.reshape(-1)]
     losses = weighted.nll(x, labels, shares)
     if losses is None:
-        check_labels("nll", labels, x.shape[-1])  # which says what it is
+        check_labels("nll", labels, x.shape[-1])  # raises with the wrong label
     assert losses is not None
 
     def slope(s: Array) -> Array:
@@ -221,9 +220,9 @@ def nll(
 
 
 def _counted(labels: Array, ignored: int | None) -> tuple[Array, Array]:
-    """Return labels without what is ignored, and each position's share in its sample's mean.
+    """Return labels, 0 for ignored ones, and each position's share in its sample's mean.
 
-    It is one number, (1,), where all have the same.
+    If all shares are equal, they are one number, (1,).
     """
     positions = max(1, math.prod(labels.shape[1:]))
     if ignored is None:
@@ -235,7 +234,7 @@ def _counted(labels: Array, ignored: int | None) -> tuple[Array, Array]:
 
 
 def _product(factors: Array, losses: Array) -> Array:
-    """Multiply, but 0 times anything is 0: what is ignored need not be finite."""
+    """Multiply, but 0 times anything is 0, since ignored losses may not be finite."""
     return np.where(factors == 0, 0, factors * losses)
 
 

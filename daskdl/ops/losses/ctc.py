@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels whose places in a sequence are not known."""
+"""Connectionist temporal classification: labels whose places in a sequence are unknown."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def ctc(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> Parts:
-    """-log of the sum of the probabilities of all paths that read as the labels.
+    """-log of the sum of the probabilities of all paths that spell the labels.
 
-    A. Graves et al., Connectionist Temporal Classification, ICML 2006. A sample's number is not
-    divided by how many labels it has.
+    A. Graves et al., Connectionist Temporal Classification, ICML 2006. A sample's loss is not
+    divided by its number of labels.
 
     Parameters
     ----------
     logits : array (N, T, C)
-        Their softmax is taken here.
+        Scores before the softmax.
     labels : integer array (N, S)
-        Classes other than ``blank``; a row with fewer than S is filled up with -1.
+        Classes other than ``blank``; rows with fewer than S are filled with -1.
     lengths : integer array (N,), optional
-        How many of the T steps count; by default all.
+        Number of the T steps that count; by default all.
     blank : int
         The class that stands for no label.
     zero_infinity : bool
-        Whether a sample with too few steps for its labels adds 0 and not infinity.
+        Whether a sample with too few steps for its labels adds 0 instead of infinity.
     """
     if logits.ndim != 3:
         raise ShapeError(

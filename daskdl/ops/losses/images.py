@@ -1,4 +1,4 @@
-"""Losses of images: overlap, borders, rain that counts by its rate, and boxes."""
+"""Losses of images: overlap, borders, rain weighted by its rate, and boxes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["boundary", "dice", "multibox", "precipitation"]
 
 @loss
 def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool = False) -> Parts:
-    """1 - (2 sum(x t) + smooth) / (sum(x) + sum(t) + smooth), of each sample and channel.
+    """1 - (2 sum(x t) + smooth) / (sum(x) + sum(t) + smooth), for each sample and channel.
 
-    The sums are over all axes but the first and the last. A sample's number is the mean over its
+    The sums are over all axes except the first and the last. A sample's loss is the mean over its
     channels; no gradient to the target.
 
-    F. Milletari et al., V-Net, arXiv 1606.04797, which has ``squared`` sums below; L. R. Dice,
-    Measures of the Amount of Ecologic Association Between Species, Ecology 26 (1945).
+    F. Milletari et al., V-Net, arXiv 1606.04797, with ``squared`` sums in the denominator; L. R.
+    Dice, Measures of the Amount of Ecologic Association Between Species, Ecology 26 (1945).
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
         Probabilities.
     target : array of the same shape, from 0 to 1
     smooth : float
-        What makes the loss of an empty target finite.
+        Summand that makes the loss of an empty target finite.
     squared : bool
-        Whether the sums below the line are of squares.
+        Whether the sums in the denominator are of squares.
     """
     target = pair("dice", prediction, target)
     if prediction.ndim < 3:
@@ -73,8 +73,8 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
 def boundary(logits: Array, labels: Array) -> Parts:
     """Mean of softmax(logits) times the signed distances to each class's border.
 
-    What is told on the wrong side of a border counts by how far from it. A class that an image has
-    nowhere, or everywhere, has no border, and adds nothing.
+    A wrong pixel counts by its distance from the border. A class that covers no pixel of an image,
+    or all of them, has no border and adds nothing.
 
     H. Kervadec et al., Boundary Loss for Highly Unbalanced Segmentation, arXiv 1812.07032.
 
@@ -82,12 +82,12 @@ def boundary(logits: Array, labels: Array) -> Parts:
     ----------
     logits : array (N, ..., C)
     labels : integer array (N, ...)
-        From 0.
+        Labels from 0.
 
     Raises
     ------
     MissingExtraError
-        Without SciPy, which computes distances.
+        Without SciPy, which computes the distances.
     """
     labels, classes = integer_labels("boundary", labels, logits), logits.shape[-1]
     check_labels("boundary", labels, classes)
@@ -124,11 +124,11 @@ def precipitation(
     squared: float,
     absolute: float,
 ) -> Parts:
-    """Squared and absolute error, weighted by how much rain there is; no gradient to the target.
+    """Squared and absolute error, weighted by the amount of rain; no gradient to the target.
 
     A pixel's weight is ``weights[k]``, k the number of ``thresholds`` that its target reaches.
-    Pixels whose target is NaN (missing) count nothing. Per sample the sum is divided by the number
-    of its pixels, missing ones included, so that a sample with few valid pixels weighs less.
+    Pixels whose target is NaN (missing) add nothing. A sample's sum is divided by its number of
+    pixels, including missing ones, so that a sample with few valid pixels weighs less.
 
     X. Shi et al., Deep Learning for Precipitation Nowcasting: A Benchmark and A New Model,
     arXiv 1706.03458, section 3.2.
@@ -179,9 +179,9 @@ def multibox(
 ) -> Parts:
     """Cross entropy of positives and hard negatives, and smooth L1 of the positives' offsets.
 
-    Of each image both sums are divided by its number of positives, or by 1 without any. So an
-    image's loss depends on it alone, as that of all losses here; SSD divides by the number of
-    positives of the whole batch.
+    Both sums of an image are divided by its number of positives, or by 1 without any. So an image's
+    loss depends on the image alone, as in all losses here; SSD divides by the number of positives
+    of the whole batch.
 
     W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, equations 1 to 3.
 
@@ -189,13 +189,13 @@ def multibox(
     ----------
     offsets : array (N, P, 4)
     logits : array (N, P, classes + 1)
-        Of nothing, and of each class.
+        Logits of nothing, and of each class.
     classes : int64 (N, P)
-        0 where there is nothing to find; as :func:`daskdl.kernels.detection.boxes.match`.
+        0 for nothing to find, see :func:`daskdl.kernels.detection.boxes.match`.
     target : array (N, P, 4)
-        Offsets.
+        Offsets to find.
     ratio : float
-        Negatives for each positive: those with the largest loss.
+        Number of negatives, those with the largest losses, for each positive.
     """
     classes, target = np.asarray(classes), np.asarray(target)
     shape = logits.shape[:-1]

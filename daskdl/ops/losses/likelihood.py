@@ -26,9 +26,9 @@ def poisson_nll(
     log : bool
         Whether the prediction is the logarithm of the rate.
     full : bool
-        Whether to add Stirling's approximation of log(target!), where the target is more than 1.
+        Whether to add Stirling's approximation of log(target!) where the target is above 1.
     eps : float
-        Added to a rate before its logarithm is taken.
+        Added to a rate before its logarithm.
     """
     target = pair("poisson_nll", prediction, target)
     rate = np.exp(prediction) if log else prediction
@@ -55,7 +55,7 @@ def gaussian_nll(mean: Array, variance: Array, target: Array, *, eps: float = 1e
     ----------
     mean, variance, target : arrays of one shape, (N, ...)
     eps : float
-        A variance below it is taken for it.
+        Least variance; smaller ones count as ``eps``.
     """
     variance = np.maximum(pair("gaussian_nll", mean, variance), eps)
     difference = mean - pair("gaussian_nll", mean, target)
@@ -76,7 +76,7 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
     Parameters
     ----------
     prediction : array (N, ..., C)
-        log(q), as log_softmax gives it.
+        log(q), for instance from log_softmax.
     target : array of the same shape
         p, or log(p) with ``log_target``.
     """
@@ -90,7 +90,7 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
     p = np.exp(target) if log_target else target
     if log_target:
         terms = target - prediction
-    else:  # p log(p) is 0 where p is 0, and NaN where p is no probability
+    else:  # p log(p) is 0 where p is 0, and NaN where p is negative
         with np.errstate(invalid="ignore"):
             terms = np.log(np.where(p == 0, p.dtype.type(1), p)) - prediction
     terms *= p
@@ -101,8 +101,8 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
 def gaussian_kl(mean: Array, log_variance: Array) -> Parts:
     """Divergence of normal distributions from the standard one, summed along the last axis.
 
-    ``sum(mean**2 + variance - 1 - log_variance) / 2``, what keeps the code of a variational
-    autoencoder together (D. P. Kingma and M. Welling, arXiv 1312.6114, appendix B).
+    ``sum(mean**2 + variance - 1 - log_variance) / 2``, the regulariser of a variational
+    autoencoder's code (D. P. Kingma and M. Welling, arXiv 1312.6114, appendix B).
 
     Parameters
     ----------

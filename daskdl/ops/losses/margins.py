@@ -28,7 +28,7 @@ __all__ = ["hinge", "hinge_embedding", "multi_margin", "multilabel_margin", "sof
 def multi_margin(
     prediction: Array, labels: Array, *, p: int = 1, margin: float = 1.0, weight: Any = None
 ) -> Parts:
-    """Sum over wrong classes of max(0, margin - x[label] + x[class]) ** p, over the classes.
+    """Sum over wrong classes of max(0, margin - x[label] + x[class]) ** p, divided by C.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def multi_margin(
     labels : integer array (N,)
     p : 1 or 2
     weight : array (C,), optional
-        Of each label.
+        Weight of each label.
     """
     if p not in (1, 2):
         raise SettingsError(f"multi_margin: expected p 1 or 2, found {p}")
@@ -62,13 +62,13 @@ def multi_margin(
 
 @loss
 def multilabel_margin(prediction: Array, labels: Array) -> Parts:
-    """Sum over right and wrong classes of max(0, 1 - x[right] + x[wrong]), over the classes.
+    """Sum over right and wrong classes of max(0, 1 - x[right] + x[wrong]), divided by C.
 
     Parameters
     ----------
     prediction : array (N, C)
     labels : integer array (N, K), K <= C
-        The classes that are right, up to the first -1.
+        The right classes, up to the first -1.
     """
     _matrix("multilabel_margin", prediction)
     n, classes = prediction.shape

@@ -15,13 +15,13 @@ from daskdl.tensor import Array
 
 __all__ = ["cosine_embedding", "margin_ranking", "triplet"]
 
-#: Added to squared lengths, so that those of zeros have an inverse; PyTorch's number.
+#: Added to squared lengths, so that the length of zeros has an inverse; PyTorch's number.
 EPS = 1e-12
 
 
 @loss
 def margin_ranking(first: Array, second: Array, target: Array, *, margin: float = 0.0) -> Parts:
-    """max(0, margin - t (first - second)): t is 1 where the first is to be the larger, else -1.
+    """max(0, margin - t (first - second)); t is 1 where the first has to be larger, else -1.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def cosine_embedding(first: Array, second: Array, target: Array, *, margin: floa
     Parameters
     ----------
     first, second : arrays (N, ..., D)
-        cos is that of the angle between them along the last axis.
+        Vectors along the last axis; cos is the cosine of the angle between them.
     target : array (N, ...), of -1 and 1
     """
     second = pair("cosine_embedding", first, second)
@@ -85,7 +85,7 @@ def triplet(
     anchor, positive, negative : arrays of one shape, (N, ..., D)
     p : float, at least 1
     swap : bool
-        Whether the negative's distance is that to the anchor or to the positive, whichever is less.
+        Whether the negative's distance is the smaller one of those to the anchor and the positive.
     """
     if not 1 <= p < math.inf:
         raise SettingsError(f"triplet: expected p >= 1 and finite, found {p}")
@@ -105,7 +105,7 @@ def triplet(
 
     @functools.cache
     def directions() -> tuple[Array, Array, Array]:
-        """Return the slopes to the near distance, and to the far one from the anchor and not."""
+        """Return the slopes to the near distance, and to the far one from anchor and positive."""
         active = short > 0
         to_near, to_far = _norm_slope(near, d_near, p, active), _norm_slope(far, d_far, p, active)
         if swapped is None:
@@ -138,7 +138,7 @@ def _norm(x: Array, p: float) -> Array:
 
 
 def _norm_slope(x: Array, norm: Array, p: float, active: Array) -> Array:
-    """Return the slope of the norm to x, zeros where it is 0 and in rows that are not active."""
+    """Return the slope of the norm to x; zeros where the norm is 0 and in inactive rows."""
     with np.errstate(divide="ignore"):
         inverse = np.where(active & (norm > 0), 1 / norm, 0)
     ratio = x * along_last(inverse)

@@ -1,19 +1,18 @@
 """The reduction of losses to one number: the weighted mean over a batch's samples.
 
-Every loss gives each of the N samples of a batch a number of its own, l_i, the mean over the
-sample's elements (its pixels, time steps or classes), from that sample alone. The loss is ::
+Every loss gives each of the N samples of a batch its own number l_i, the mean over the sample's
+elements (its pixels, time steps or classes), from that sample alone. The loss is ::
 
     sum(w_i * l_i) / N
 
-with the weights w that ``sample_weight`` gives, or 1. It is divided by the number of samples and
-not by the sum of the weights, of class weights, or of the labels that are not ignored: a shard does
-not know these of the other shards. So the mean of the shards' losses and gradients, each counted by
-its samples, is that of the whole batch, however it is cut, and training on 1 or on 30 workers is
-the same training. Who wants the loss of a weighted data set on the scale of one without weights
-gives weights whose mean over the data set is 1.
+with the weights w from ``sample_weight``, or 1. It is divided by the number of samples and not by
+the sum of weights, of class weights, or of labels that are not ignored: a shard does not know these
+numbers of the other shards. So the mean of the shards' losses and gradients, weighted by their
+samples, is that of the whole batch for any cut, and training on 1 or on 30 workers is the same. To
+keep the scale of a loss without weights, use weights whose mean over the data set is 1.
 
-What is missing or ignored inside a sample adds nothing; each loss that knows of such elements says
-whether they are left out of the sample's mean.
+Missing or ignored elements of a sample add nothing; each loss that has such elements says whether
+the sample's mean leaves them out.
 """
 
 from __future__ import annotations
@@ -34,40 +33,40 @@ from daskdl.tensor import Array, Tensor, op
 
 __all__ = ["loss"]
 
-#: From a factor for each of the values, or one for all, to the gradient to one input.
+#: Function from a factor for each value, or one for all, to the gradient to one input.
 Slope = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Summed:
-    """Values that are added up where they are computed, and not kept.
+    """Values that are summed while they are computed, and not kept.
 
     Parameters
     ----------
     shape : tuple of int
-        Theirs.
+        Shape of the values.
     sums : callable
-        From a number of equal stretches of the values to the sum over each, float64.
+        Function from a number of equal stretches of the values to their sums, float64.
     """
 
     shape: tuple[int, ...]
     sums: Callable[[int], NDArray[np.float64]]
 
 
-#: Values, (N, ...) in any cut into elements, and the slope to each input; None where there is none.
+#: Values (N, ...) with any elements of a sample, and the slope to each input, or None.
 Parts = tuple[Array | Summed, tuple[Slope | None, ...]]
 
-#: Values that numpy adds up before threads would have begun to.
+#: Number of values below which numpy sums them faster than threads begin.
 FEW = 1 << 12
 
 
 def loss(function: Callable[..., Parts]) -> Callable[..., Any]:
-    """Make a loss of a function from arrays to (values, slopes).
+    """Make a loss from a function from arrays to (values, slopes).
 
     The function's positional arguments are arrays, the first of them float32 or float64; settings
-    are keyword-only. Its values are (N, ...), what is averaged within each sample and then over
-    the samples; each slope takes factors that broadcast with the values. The operation that is made
-    has one setting more, ``sample_weight``, an array (N,).
+    are keyword-only. Its values (N, ...) are averaged within each sample and then over the samples;
+    each slope takes factors that broadcast with the values. The loss has one more setting,
+    ``sample_weight``, an array (N,).
 
     Examples
     --------
@@ -104,7 +103,7 @@ def loss(function: Callable[..., Parts]) -> Callable[..., Any]:
 
 
 def _reduced(name: str, values: Array | Summed, weights: Any, dtype: Any) -> tuple[Array, Array]:
-    """Return the loss, and the slope of it to each value as an array that broadcasts with them."""
+    """Return the loss, and its slope to each value as an array that broadcasts with the values."""
     size, n = math.prod(values.shape), values.shape[0] if values.shape else 1
     if weights is not None:
         weights = np.asarray(weights.data if isinstance(weights, Tensor) else weights)
@@ -134,7 +133,7 @@ def _reduced(name: str, values: Array | Summed, weights: Any, dtype: Any) -> tup
 
 
 def pair(name: str, prediction: Array, target: Any) -> Array:
-    """Return the target in the prediction's dtype; a ShapeError unless it has its shape."""
+    """Return the target in the prediction's dtype; raise a ShapeError unless shapes are equal."""
     target = np.asarray(target)
     if prediction.shape != target.shape or target.dtype.kind not in "fiub":
         raise ShapeError(
@@ -160,7 +159,7 @@ def signs(name: str, target: Any, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def per_class(name: str, weight: Any, classes: int, dtype: Any) -> Array:
-    """Return weights (classes,) in a dtype; a ShapeError unless there is one for each class."""
+    """Return weights (classes,) in a dtype; raise a ShapeError unless each class has one."""
     weight = np.asarray(weight, dtype)
     if weight.shape != (classes,):
         raise ShapeError(
@@ -171,7 +170,7 @@ def per_class(name: str, weight: Any, classes: int, dtype: Any) -> Array:
 
 
 def integer_labels(name: str, labels: Any, x: Array) -> Array:
-    """Return labels (...) for x (..., classes); a ShapeError unless they are such integers."""
+    """Return labels (...) for x (..., classes); raise a ShapeError for other arrays."""
     labels = np.asarray(labels)
     if not x.ndim or labels.shape != x.shape[:-1] or labels.dtype.kind not in "iu":
         actual = f"found {labels.dtype} {labels.shape}"
@@ -193,5 +192,5 @@ def check_labels(name: str, labels: Array, classes: int) -> None:
 
 
 def along_last(factor: Array) -> Array:
-    """Return factors of values (...) so that they broadcast with an array (..., C)."""
+    """Return factors of values (...) in a shape that broadcasts with an array (..., C)."""
     return factor[..., None] if factor.ndim else factor

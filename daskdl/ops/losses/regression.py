@@ -1,4 +1,4 @@
-"""Errors of predicted numbers: squared, absolute, Huber's, relative and of logarithms."""
+"""Errors of predicted numbers: squared, absolute, Huber, relative and logarithmic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _huber(prediction: Array, target: Array, delta: float, scale: float) -> Part
 
     def towards(sign: int) -> Slope:
         def slope(s: Array) -> Array:
-            alike = not s.ndim  # all samples count the same
+            alike = not s.ndim  # all samples have the same factor
             factor = settings[1] * sign * s if alike else settings[1] * sign
             factors = np.array([delta, factor], prediction.dtype)
             (gradient,) = one_pass(kernels.huber_back, prediction, target, settings=factors)
@@ -70,7 +70,7 @@ def absolute_error(prediction: Array, target: Array) -> Parts:
 
 @loss
 def huber(prediction: Array, target: Array, *, delta: float = 1.0) -> Parts:
-    """Half the squared error up to ``delta``, above 0, then a straight line with its slope.
+    """Half the squared error up to ``delta`` > 0, then a straight line with the same slope.
 
     P. J. Huber, Robust Estimation of a Location Parameter, Ann. Math. Statist. 35 (1964).
     """
@@ -81,7 +81,7 @@ def huber(prediction: Array, target: Array, *, delta: float = 1.0) -> Parts:
 
 @loss
 def smooth_l1(prediction: Array, target: Array, *, beta: float = 1.0) -> Parts:
-    """Absolute error whose corner is rounded within ``beta``: Huber's with delta = beta, over beta.
+    """Absolute error with its corner rounded within ``beta``: Huber's for delta = beta, over beta.
 
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
     """
@@ -125,7 +125,7 @@ def squared_log_error(prediction: Array, target: Array) -> Parts:
 def _log_ratio(a: Array, b: Array) -> Array:
     """Return log((1 + a) / (1 + b)) of numbers that are not negative.
 
-    By one logarithm, numpy's, which runs in vectors as its log1p does not: where 1 + q rounds to u,
+    It uses one numpy logarithm, which is vectorised, unlike numpy's log1p: if 1 + q rounds to u,
     log(1 + q) is log(u) q / (u - 1) to the last digits (W. Kahan).
     """
     gap = a - b

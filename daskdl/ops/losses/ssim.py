@@ -1,4 +1,4 @@
-"""Structural similarity of images: how alike they are within Gaussian windows."""
+"""Structural similarity of images, within Gaussian windows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ssim(
     Parameters
     ----------
     prediction, target : arrays of one shape, (N, ..., H, W, C)
-        Each channel is an image of its own. Both get a gradient.
+        Each channel counts as an image. Both arrays get a gradient.
     data_range : float
         Difference of the largest and the smallest possible number.
     window : int
@@ -56,7 +56,7 @@ def ssim(
         )
     planes = [_planes(x) for x in (prediction, target)]
     n, dtype = len(prediction), prediction.dtype
-    # A constant is taken off, so that variances, differences of squares, keep their digits.
+    # Subtract a constant, so that variances, differences of squares, keep their digits.
     offset = planes[1].mean((1, 2), keepdims=True)
     x, y = (plane - offset for plane in planes)
     height, width = (_band(size, window, sigma, dtype.str) for size in x.shape[1:])
@@ -78,7 +78,7 @@ def ssim(
     values = 1 - similar.mean((1, 2), dtype=np.float64).reshape(n, -1)
 
     def towards(x: Array, y: Array, mx: Array, my: Array, s: Array) -> Array:
-        # x and y without the offset, their means with it
+        # x and y are without the offset, their means with it
         scale = s.reshape(-1, 1, 1) if s.ndim else s
         scale = np.repeat(scale, len(x) // n, 0) if s.ndim else scale
         scale = -scale / similar[0].size
@@ -94,7 +94,7 @@ def ssim(
 
 
 def _planes(images: Array) -> Array:
-    """Return images (..., H, W, C) as (planes, H, W), those of a sample side by side."""
+    """Return images (..., H, W, C) as (planes, H, W), a sample's planes in a row."""
     return np.moveaxis(images, -1, -3).reshape(-1, *images.shape[-3:-1])
 
 
@@ -105,9 +105,9 @@ def _images(planes: Array, shape: tuple[int, ...]) -> Array:
 
 @lru_cache(maxsize=32)
 def _band(size: int, window: int, sigma: float, dtype: str) -> Array:
-    """Return the matrix (size - window + 1, size) that takes Gaussian means along an axis.
+    """Return the matrix (size - window + 1, size) of Gaussian means along an axis.
 
-    A product with it does many times the arithmetic of the window's taps, and is faster.
+    A product with it needs many times the arithmetic of the window's taps, but is faster.
     """
     taps = functions.exp(-0.5 * np.square((np.arange(window) - window // 2) / sigma))
     taps /= taps.sum()

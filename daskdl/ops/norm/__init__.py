@@ -1,1 +1,1 @@
-"""Batch norm, and norms of a sample by itself."""
+"""Batch norm, and norms of single samples."""

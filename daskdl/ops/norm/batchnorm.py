@@ -1,4 +1,4 @@
-"""Batch normalisation over all axes but the last, fused with a ReLU that follows."""
+"""Batch normalisation over all axes except the last, fused with a following ReLU."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Statistics(NamedTuple):
     Attributes
     ----------
     mean, variance : float64 arrays (C,)
-        The variance is that of the population, which is what the batch was divided by.
+        The variance is the population's, by which the batch was normalised.
     rows : int
-        Numbers of each channel.
+        Number of values of each channel.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Statistics(NamedTuple):
 
     @property
     def unbiased(self) -> Array:
-        """The variance's estimate of which PyTorch keeps the running average."""
+        """The unbiased variance, whose running average PyTorch keeps."""
         return self.variance * (self.rows / max(1, self.rows - 1))
 
     def merged(self, other: Statistics) -> Statistics:
@@ -58,7 +58,7 @@ class Statistics(NamedTuple):
 def batch_norm(
     x: Any, weight: Any, bias: Any, residual: Any = None, *, eps: float = 1e-5, relu: bool = False
 ) -> tuple[Tensor, Statistics]:
-    """Make each channel of a batch have mean 0 and variance 1, then scale and shift it.
+    """Normalise each channel of a batch to mean 0 and variance 1, then scale and shift it.
 
     Parameters
     ----------
@@ -66,18 +66,18 @@ def batch_norm(
     weight, bias : arrays (C,), optional
         Scale and shift.
     residual : array of x's shape, optional
-        Is added to the result, in the same pass over memory: a residual block's end.
+        Added to the result, in the same pass over memory: a residual block's end.
     eps : float
-        Is added to the variance.
+        Added to the variance.
     relu : bool
-        Whether a ReLU follows: it then costs no pass over memory, neither forward nor backward;
-        with a residual one backward, whose result is the gradient to the residual.
+        Whether a ReLU follows. It costs no pass over memory, neither forward nor backward; with a
+        residual, one backward, whose result is the gradient to the residual.
 
     Returns
     -------
     y : Tensor (..., C)
     statistics : Statistics
-        What a layer averages for inference.
+        Statistics that a layer averages for inference.
 
     References
     ----------
@@ -137,7 +137,7 @@ def batch_norm_inference(
     eps: float = 1e-5,
     relu: bool = False,
 ) -> Tensor:
-    """Normalise with given statistics, as after training; there is no gradient to these.
+    """Normalise with given statistics, as after training; they get no gradient.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def batch_norm_inference(
     mean, variance : arrays (C,)
     weight, bias : arrays (C,), optional
     residual, eps, relu
-        As of :func:`batch_norm`.
+        As in :func:`batch_norm`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Norms of a sample by itself: layer, group, L2 and local response."""
+"""Norms of single samples: layer, group, L2 and local response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def layer_norm(
     axes: int = 1,
     eps: float = 1e-5,
 ):
-    """Make each sample have mean 0 and variance 1 over its last axes, then scale and shift it.
+    """Normalise each sample to mean 0 and variance 1 over its last axes, then scale and shift it.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def layer_norm(
     weight, bias : arrays of the last axes' shape, optional
         Scale and shift.
     axes : int
-        How many of the last axes are normalised together.
+        Number of last axes that are normalised together.
     eps : float
-        Is added to the variance.
+        Added to the variance.
 
     Returns
     -------
@@ -86,16 +86,16 @@ def group_norm(
     groups: int,
     eps: float = 1e-5,
 ):
-    """Make each group of a sample's channels have mean 0 and variance 1, then scale and shift.
+    """Normalise each group of a sample's channels to mean 0 and variance 1, then scale and shift.
 
     Parameters
     ----------
     x : array (N, ..., C), float32 or float64
     weight, bias : arrays (C,), optional
     groups : int
-        They share the channels out; one for each channel is instance normalisation.
+        Number of groups of channels; one for each channel is instance normalisation.
     eps : float
-        Is added to the variance.
+        Added to the variance.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def normalize(x: Array, *, eps: float = 1e-12):
     ----------
     x : array (..., C), float32 or float64
     eps : float
-        The least that is divided by.
+        Least divisor.
 
     Returns
     -------
@@ -160,10 +160,10 @@ def normalize(x: Array, *, eps: float = 1e-12):
 def local_response_norm(
     x: Array, *, size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ):
-    """Divide each number by a power of the squares of its neighbours in channels.
+    """Divide each number by a power of the sum of squares of neighbouring channels.
 
     ``y = x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around
-    each, of which those beyond the edges count as 0: PyTorch's formula and that of Caffe.
+    each; channels beyond the edges count as 0. This is the formula of PyTorch and Caffe.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Functions of each number: activations, arithmetic, special functions."""
+"""Elementwise functions: activations, arithmetic, special functions."""

@@ -1,4 +1,4 @@
-"""Activations: one function of each number, or over channels (softmax)."""
+"""Activations: functions of each number, or over channels (softmax)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_float(name: str, x: Array) -> None:
 
 
 def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
-    """Return the result of the kernel of a name, and its backward from ``x`` or from ``y``."""
+    """Return the result of the named kernel, and its backward from ``x`` or from ``y``."""
     x = np.asarray(x)
     check_float(name, x)
     forward, back = getattr(kernels, name), getattr(kernels, f"{name}_back")
@@ -58,7 +58,7 @@ def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
 def _without_settings(
     name: str, meaning: str, values: str, kernel: str = "", *settings: float, keep: str = "x"
 ) -> Any:
-    """Make an operation of :func:`_activation`, of the kernel of its name or of another."""
+    """Make an operation from :func:`_activation` with ``kernel``, by default of the same name."""
     compute = functools.partial(_activation, kernel or name)
     return of_one_array(
         __name__,
@@ -142,7 +142,7 @@ def elu(x: Array, *, alpha: float = 1.0):
 def gelu(x: Array, *, approximate: str = "none"):
     """GELU: ``x`` times the normal distribution function (D. Hendrycks and K. Gimpel, 1606.08415).
 
-    ``approximate="tanh"`` stands for the paper's formula with a hyperbolic tangent.
+    ``approximate="tanh"`` selects the paper's formula with a hyperbolic tangent.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
 
 
 def arrays_of(a: Any, b: Any) -> tuple[Array, Array]:
-    """Return both as arrays; a number takes the other's dtype, as in numpy: float32 stays so."""
+    """Return both as arrays; a number takes the other's dtype, as in numpy: float32 stays."""
     if isinstance(a, (int, float)):
         b = np.asarray(b)
         return np.asarray(a, np.result_type(b, a)), b
@@ -125,7 +125,7 @@ def matmul(a: Array, b: Array):
 
 @op
 def cast(x: Array, *, dtype: Any):
-    """Return x in another dtype; between floats the gradient is cast back, else there is none.
+    """Return x in another dtype; between floats the gradient is cast back, else it is None.
 
     Examples
     --------

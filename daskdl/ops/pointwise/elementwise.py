@@ -1,4 +1,4 @@
-"""Functions of each number by itself, and their comparisons with a threshold."""
+"""Functions of each number alone, and comparisons with a threshold."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def abs(x: Array):
 
 @op
 def power(x: Array, *, exponent: float):
-    """Power: ``x`` to the power of a number; NaN where that is no real number.
+    """Power: ``x`` to the power of a number; NaN where the result is not real.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def power(x: Array, *, exponent: float):
 
 @op
 def clip(x: Array, *, low: float | None = None, high: float | None = None):
-    """Limit ``x`` to ``low`` and ``high``; the gradient passes in between, borders included.
+    """Limit ``x`` to ``low`` and ``high``; the gradient passes between them, limits included.
 
     Examples
     --------
@@ -140,13 +140,13 @@ def clip(x: Array, *, low: float | None = None, high: float | None = None):
 
 
 def _setting(x: Array, value: float) -> Any:
-    """Return a number in the dtype of ``x``; for whole numbers, which would round it, a float64."""
+    """Return a number in the dtype of ``x``; as float64 for integers, which would round it."""
     return x.dtype.type(value) if x.dtype.kind == "f" else np.float64(value)
 
 
 @op
 def maximum(a: Array, b: Array):
-    """Return the larger of two, broadcast; of equals each takes half of the gradient.
+    """Return the larger of two, broadcast; equal ones get half of the gradient each.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def maximum(a: Array, b: Array):
 
 @op
 def minimum(a: Array, b: Array):
-    """Return the smaller of two, broadcast; of equals each takes half of the gradient.
+    """Return the smaller of two, broadcast; equal ones get half of the gradient each.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):
 
 @op
 def hard_shrink(x: Array, *, edge: float = 0.5):
-    """Hard shrink: ``x`` where further than ``edge`` from 0, 0 elsewhere.
+    """Hard shrink: ``x`` where it is more than ``edge`` away from 0, 0 elsewhere.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def hard_shrink(x: Array, *, edge: float = 0.5):
 
 @op
 def soft_shrink(x: Array, *, edge: float = 0.5):
-    """Soft shrink: ``x`` moved by ``edge`` towards 0, and 0 where it would pass it.
+    """Soft shrink: ``x`` moved by ``edge`` towards 0, and 0 where it would cross 0.
 
     Examples
     --------
@@ -270,10 +270,10 @@ def softsign(x: Array):
 
 @op
 def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):
-    """Set about ``rate`` of ``x`` to zero and divide the others by ``1 - rate``.
+    """Set about a share ``rate`` of ``x`` to zero and divide the others by ``1 - rate``.
 
-    N. Srivastava et al., JMLR 15 (2014). Which ones is a function of ``seed``, ``counter`` and the
-    position in ``x`` alone, whatever the threads; ``counter`` tells calls of one seed apart.
+    N. Srivastava et al., JMLR 15 (2014). The choice depends only on ``seed``, ``counter`` and the
+    position in ``x``, not on threads; ``counter`` distinguishes calls with one seed.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):
 
 
 def check_rate(where: str, rate: float) -> None:
-    """Raise a SettingsError unless a rate is a part of one."""
+    """Raise a SettingsError unless a rate is from 0 to 1."""
     if not 0 <= rate <= 1:
         raise SettingsError(
             f"{where}: expected 0 <= rate <= 1, found {rate!r}; rate is the part that is dropped"

@@ -1,4 +1,4 @@
-"""Python's operators on tensors, and a few methods that numpy's arrays have."""
+"""Python's operators on tensors, and a few methods of numpy's arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["negative"]
 
 @op
 def negative(x: Array):
-    """Turn the sign, -x.
+    """Negate, -x.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _getitem(x: Tensor, index: Any) -> Any:
         return shape.take(x, index=plain)
     except IndexError as error:
         if all(isinstance(part, int) for part in plain):
-            raise  # what ends a loop over a tensor
+            raise  # this ends a loop over a tensor
         raise ShapeError(
             f"index: expected one of shape {x.shape}, found {index!r} ({error})"
         ) from None
@@ -58,7 +58,7 @@ def _reshape(x: Tensor, *sizes: Any) -> Any:
 
 
 def _transpose(x: Tensor, *axes: Any) -> Any:
-    """Return the axes in another order, given as a tuple or one by one; turned round by default."""
+    """Return the axes in another order, given as a tuple or one by one; by default reversed."""
     order = axes[0] if axes and isinstance(axes[0], tuple) else axes
     return shape.transpose(x, axes=order or tuple(range(x.ndim))[::-1])
 

@@ -36,7 +36,7 @@ __all__ = [
 def _function(
     name: str, meaning: str, function: Any, slope: Any, values: str, at: str = "0.25, 0.5, 0.75"
 ) -> Any:
-    """Make an operation of a function, and of its slope as a function of x; NaN is silent."""
+    """Make an operation from a function and its slope as a function of x; NaN gives no warning."""
 
     def compute(x: Array) -> Any:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -105,7 +105,7 @@ def erf(x: Array):
 
 @op
 def pow(base: Array, exponent: Array):
-    """Raise an array to the powers of another, broadcast; NaN where that is no real number.
+    """Raise an array to the powers of another, broadcast; NaN where the result is not real.
 
     The result has the dtype of ``base``. Where ``base`` is 0 the gradient to ``exponent`` is 0.
 
@@ -133,7 +133,7 @@ def pow(base: Array, exponent: Array):
 
 @op
 def remainder(a: Array, b: Array, *, truncated: bool = False):
-    """Rest of a / b, broadcast, with the sign of b; of a if the quotient is ``truncated``.
+    """Remainder of a / b, broadcast, with the sign of b; of a if the quotient is ``truncated``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Images sampled at places of one's own (M. Jaderberg et al., Spatial Transformer Networks)."""
+"""Images sampled at arbitrary places (M. Jaderberg et al., Spatial Transformer Networks)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def grid_sample(
     ----------
     x : array (N, ..., C), two or three axes between
     grid : array (N, ..., 2 or 3)
-        Places from -1 to 1, the last axis of x first. Its gradient is that of ``mode="linear"``;
-        the others have none.
+        Places from -1 to 1, the last axis of x first. It gets a gradient only with
+        ``mode="linear"``.
     mode : "linear", "nearest" or "cubic"
     padding_mode : "zeros", "border" or "reflection"
-        What lies beyond the edges.
+        Values beyond the edges.
     align_corners : bool
-        Whether -1 and 1 are the middles of the corner's pixels, not their outer edges.
+        Whether -1 and 1 are the centres of corner pixels instead of their outer edges.
 
     Returns
     -------
     array (N, ..., C)
-        The grid's axes between.
+        Samples, with the grid's axes between.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def grid_sample(
 
 
 def _weights(mode: str, at: Array) -> list[tuple[Array, Array, Array]]:
-    """Return (index, weight, slope of the weight) of each element that a place sees."""
+    """Return (index, weight, slope of the weight) of each element around a place."""
     if mode == "nearest":
         return [(np.round(at).astype(np.int64), np.ones(at.shape), np.zeros(at.shape))]
     below = np.floor(at)

@@ -1,6 +1,6 @@
-"""Pooling over windows with holes, along any number of axes, by one pass for each cell of a window.
+"""Pooling over windows with dilation, along any number of axes, in one pass for each window cell.
 
-:mod:`daskdl.ops.pool.pooling` is faster where there are two axes and no holes.
+:mod:`daskdl.ops.pool.pooling` is faster for two axes without dilation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["max_pool_nd", "sum_pool_nd"]
 class WindowsND(NamedTuple):
     """Windows along the axes between the first and the last of (N, ..., C).
 
-    ``pad`` has before and behind of each axis in turn.
+    ``pad`` are the cells before and behind each axis in turn.
     """
 
     kernel: tuple[int, ...]
@@ -30,7 +30,7 @@ class WindowsND(NamedTuple):
     ceil_mode: bool = False
 
     def sizes(self, lengths: tuple[int, ...]) -> tuple[int, ...]:
-        """Return how many windows there are along each axis."""
+        """Return the number of windows along each axis."""
         counts = []
         for i, n in enumerate(lengths):
             before, behind = self.pad[2 * i : 2 * i + 2]
@@ -38,12 +38,12 @@ class WindowsND(NamedTuple):
             step = self.stride[i]
             count = (-(-room // step) if self.ceil_mode else room // step) + 1
             if self.ceil_mode and (count - 1) * step >= n + before:
-                count -= 1  # a window that would lie behind the axis
+                count -= 1  # its window would begin after the axis
             counts.append(count)
         return tuple(counts)
 
     def taps(self, lengths: tuple[int, ...]) -> Iterator[tuple[tuple[slice, ...], ...]]:
-        """Yield for each cell of a window (slices of the windows, slices of x) that it is in."""
+        """Yield, for each cell of a window, slices of the windows and of x that meet there."""
         sizes = self.sizes(lengths)
         for cell in itertools.product(*map(range, self.kernel)):
             inside, at = [slice(None)], [slice(None)]
@@ -77,16 +77,16 @@ def max_pool_nd(
     x : array (N, ..., C) of any dtype
     kernel_size, stride, dilation : one number for each axis between
     pad : before and behind of each axis in turn
-        Cells that are in no maximum.
+        Cells that maxima ignore.
     ceil_mode : bool
         Whether a last window may reach beyond the padding.
 
     Returns
     -------
     y : array (N, ..., C)
-        The gradient goes to the first of equals.
+        The gradient goes to the first of equal numbers.
     places : int64 array of that shape
-        Where in the axes between each lies, counted in x without its first and last axis.
+        Flat index of each in the axes of x between the first and the last.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def sum_pool_nd(
     dilation: tuple[int, ...],
     ceil_mode: bool = False,
 ):
-    """Add up each window; arguments as of :func:`max_pool_nd`, cells of the padding are 0."""
+    """Sum each window, with arguments of :func:`max_pool_nd`; cells of the padding are 0."""
     windows = WindowsND(kernel_size, stride, pad, dilation, ceil_mode)
     lengths = _check("sum_pool_nd", x, windows)
     y = np.zeros((x.shape[0], *windows.sizes(lengths), x.shape[-1]), x.dtype)

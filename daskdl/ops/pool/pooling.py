@@ -22,23 +22,23 @@ def max_pool2d(
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
     ceil_mode: bool = False,
 ):
-    """Take the largest number of each window; its gradient goes to the first of equals.
+    """Take the largest number of each window; its gradient goes to the first of equal ones.
 
     Parameters
     ----------
     x : array (N, H, W, C), float32 or float64
     kernel_size : (rows, columns)
     stride : (down, across), optional
-        The kernel's size without.
+        By default the kernel's size.
     pad : (above, below, left, right)
-        Cells that are in no maximum; no window may lie in them alone.
+        Cells that maxima ignore; no window may lie only in them.
     ceil_mode : bool
-        Whether a last window may reach beyond image and padding, as PyTorch's.
+        Whether a last window may reach beyond image and padding, as in PyTorch.
 
     Returns
     -------
     array (N, rows, columns, C)
-        NaN where a window holds one.
+        NaN where a window has a NaN.
     """
     windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y, places = kernel.maxima(x, windows)
@@ -61,7 +61,7 @@ def avg_pool2d(
     Parameters
     ----------
     x, kernel_size, stride, ceil_mode
-        As of :func:`max_pool2d`.
+        As in :func:`max_pool2d`.
     pad : (above, below, left, right)
         Cells of zeros.
     count_include_pad : bool
@@ -118,7 +118,7 @@ def windows_of(
     pad: tuple[int, int, int, int],
     ceil_mode: bool,
 ) -> Windows:
-    """Return the windows of an operation's settings, which are checked."""
+    """Check an operation's settings and return its windows."""
     _, height, width, _ = _image(operation, x)
     stride = size if stride is None else stride
     for name, values in (("kernel_size", size), ("stride", stride)):

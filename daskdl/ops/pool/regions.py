@@ -1,4 +1,4 @@
-"""Pooling of regions of images, of any size, to one size."""
+"""Pooling of regions of images to one size."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from daskdl.tensor import Array, op
 
 __all__ = ["adaptive_max_pool2d", "roi_align", "roi_pool"]
 
-#: Pixels off an image from which it does not matter how far a corner is, so that sums stay exact.
+#: Largest distance of a corner in pixels; farther ones count as this, so that sums stay exact.
 _FAR = 1 << 40
 
 
 @op
 def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):
-    """Take maxima over ``size`` windows that share an image, (N, H, W, C) -> (N, size..., C)."""
+    """Take maxima over ``size`` windows that divide an image, (N, H, W, C) -> (N, size..., C)."""
     check_floats("adaptive_max_pool2d", x, axes=4)
     check_windows("adaptive_max_pool2d", x, size)
     n = len(x)
@@ -36,7 +36,7 @@ def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):
 
 @op
 def roi_pool(x: Array, regions: Array, *, size: tuple[int, int], scale: float = 1.0):
-    """Take the maxima of the boxes into which regions are cut, rounded to whole pixels.
+    """Take the maxima of the boxes of regions; boxes are rounded to whole pixels.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def roi_pool(x: Array, regions: Array, *, size: tuple[int, int], scale: float = 
     regions : array (R, 5)
         Number of the image, x and y of the first corner, x and y of the last; no gradient.
     size : (rows, columns)
-        Boxes of a region.
+        Number of boxes of a region.
     scale : float
-        From the regions' units to pixels of x.
+        Factor from the regions' units to pixels of x.
 
     Returns
     -------
     array (R, rows, columns, C)
-        0 where a box lies outside of the image.
+        0 where a box is outside the image.
 
     References
     ----------
@@ -70,7 +70,7 @@ def roi_pool(x: Array, regions: Array, *, size: tuple[int, int], scale: float = 
     for k, count in ((1, size[0]), (0, size[1])):
         start, length = corners[:, k, None], x.shape[2 - k]
         pixels = np.maximum(corners[:, k + 2, None] - start + 1, 1)
-        # In whole numbers: a rounded width of a box would reach for a pixel beyond the region.
+        # In integers: a rounded width of a box could reach a pixel beyond the region.
         first = start + np.arange(count) * pixels // count
         last = start - -np.arange(1, count + 1) * pixels // count
         bounds.append(np.clip(np.stack([first, last], -1), 0, length))
@@ -88,18 +88,18 @@ def roi_align(
     samples: int = 0,
     aligned: bool = False,
 ):
-    """Take means over points in the boxes into which regions are cut, interpolated linearly.
+    """Take means over points in the boxes of regions, interpolated linearly.
 
-    Both, interpolation and mean, are products with one matrix for rows and one for columns.
+    Interpolation and mean together are products with one matrix for rows and one for columns.
 
     Parameters
     ----------
     x, regions, size, scale
-        As of :func:`roi_pool`.
+        As in :func:`roi_pool`.
     samples : int
         Points of a box along each axis; 0 for as many as it has pixels.
     aligned : bool
-        Whether pixel centres lie at halves, as in Detectron2; regions are then not widened to one
+        Whether pixel centres are at halves, as in Detectron2; then regions are not widened to one
         pixel.
 
     Returns

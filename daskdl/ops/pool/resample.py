@@ -29,8 +29,8 @@ __all__ = [
 def along(x: Array, *, matrix: Array, axis: int):
     """Multiply an axis of ``x``, counted from the first, by a matrix (new length, old length).
 
-    What is not finite, such as NaN for a missing pixel, makes NaN of results in which it has a
-    weight, and of no others.
+    A number that is not finite, such as NaN for a missing pixel, turns only those results into NaN
+    in which it has a weight.
     """
     weights = np.asarray(matrix, x.dtype)
 
@@ -42,7 +42,7 @@ def along(x: Array, *, matrix: Array, axis: int):
     places = two_places(weights) if x.dtype == np.float32 else None
     if places is None:
         y = product(weights, x)
-    else:  # in an order of sums in which no other place of the axis has a say
+    else:  # in an order of sums that does not depend on other places of the axis
         shape = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
         two = np.take_along_axis(weights, places, 1)
         two[places[:, 0] == places[:, 1], 1] = 0
@@ -52,7 +52,7 @@ def along(x: Array, *, matrix: Array, axis: int):
 
 
 def two_places(matrix: Array) -> Array | None:
-    """Return the first and the last place with a weight of each row, (rows, 2), None if of more."""
+    """Return first and last place with a weight in each row, (rows, 2); None if a row has more."""
     some = matrix != 0
     first, last = some.argmax(1), matrix.shape[1] - 1 - some[:, ::-1].argmax(1)
     few = some.any(1) & (some.sum(1) <= 1 + (first != last))
@@ -60,7 +60,7 @@ def two_places(matrix: Array) -> Array | None:
 
 
 def weighted(factor: Array, columns: Array) -> Array:
-    """Return ``factor @ columns`` where 0 times what is not finite counts nothing; (..., n, C)."""
+    """Return ``factor @ columns`` (..., n, C), where 0 times NaN or infinity counts as 0."""
     finite = np.isfinite(columns)
     if finite.all():
         return matmul(factor, columns)
@@ -71,7 +71,7 @@ def weighted(factor: Array, columns: Array) -> Array:
 
 
 def upsample_nearest(x: Array | Tensor, *, scale: tuple[int, ...]) -> Tensor:
-    """Write each element ``scale`` times along the axes between the first and the last.
+    """Repeat each element ``scale`` times along the axes between the first and the last.
 
     x (N, D1, ..., C) -> (N, D1 * scale[0], ..., C)
     """
@@ -96,7 +96,7 @@ def resize_bilinear(
     x : array (N, H, W, C)
     size : (rows, columns)
     align_corners : bool
-        Whether the corners' pixels lie on each other; otherwise the images' edges do.
+        Whether the centres of corner pixels coincide; otherwise the images' edges do.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def resize_bilinear(
 
 
 def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
-    """Take means over ``size`` windows that share an image out, whatever its size.
+    """Take means over ``size`` windows that divide an image of any size.
 
     x (N, H, W, C) -> (N, size..., C); window i reaches from pixel i H / size to (i + 1) H / size,
     rounded down and up.
@@ -121,7 +121,7 @@ def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
 
 
 def check_windows(operation: str, x: Any, size: tuple[int, int]) -> None:
-    """Raise a SettingsError unless there are windows, and an error for an image without pixels."""
+    """Raise a SettingsError for a size below 1, and a ShapeError for an image without pixels."""
     if min(size) < 1:
         raise SettingsError(f"{operation}: size: expected at least 1, found {size}")
     if min(x.shape[1:3]) < 1:
@@ -129,7 +129,7 @@ def check_windows(operation: str, x: Any, size: tuple[int, int]) -> None:
 
 
 def bins(length: int, count: int) -> list[tuple[int, int]]:
-    """Return begin and end of each of ``count`` windows that share ``length`` pixels out."""
+    """Return start and stop of each of ``count`` windows that divide ``length`` pixels."""
     return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
 
 
@@ -184,18 +184,18 @@ def interpolate(
     Parameters
     ----------
     x : array
-    points : one vector for each axis of x, or None for an axis that stays
-        Places, in elements of x counted from 0.
+    points : one vector for each axis of x, or None for an unchanged axis
+        Places, in elements of x from 0.
     mode : "nearest", "linear" or "cubic"
     scales : one number for each axis, optional
-        New length by old; needed where ``antialias`` widens the filter.
+        New length divided by old, which ``antialias`` needs to widen the filter.
     nearest : "round_prefer_floor", "round_prefer_ceil", "floor" or "ceil"
     cubic : float
         The kernel's slope (R. Keys, Cubic Convolution Interpolation, IEEE TASSP 29, 1981).
     exclude_outside : bool
-        Whether elements beyond an edge have no weight; they count as those at the edge otherwise.
+        Whether elements beyond an edge have no weight; otherwise the edge's element counts.
     antialias : bool
-        Whether the filter is as wide as the elements that fall on one of the result.
+        Whether the filter is as wide as the elements that one result covers.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def weights(
     exclude_outside: bool = False,
     scale: float = 1.0,
 ) -> Array:
-    """Return the matrix (points, length) that interpolates at places; rows add up to 1."""
+    """Return the matrix (points, length) that interpolates at places; rows sum to 1."""
     if mode == "nearest":
         ids = np.clip(_nearest(at, nearest), 0, length - 1).astype(np.int64)
         matrix = np.zeros((len(at), length))

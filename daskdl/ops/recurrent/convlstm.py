@@ -44,12 +44,12 @@ def convlstm(
     *,
     steps: int | None = None,
 ):
-    """Run a ConvLSTM over the time axis; the input's convolution is done for all steps at once.
+    """Run a ConvLSTM over the time axis; the input's convolution covers all steps at once.
 
     Parameters
     ----------
     x : array (N, T, H, W, in) or None
-        Without an input, as in a forecaster that only unrolls its state, give ``steps``.
+        For None, as in a forecaster that only unrolls its state, give ``steps``.
     h, c : arrays (N, H, W, C)
         Output and state before the first step.
     weight_input : array (4 * C, k, k, in) or None
@@ -57,13 +57,13 @@ def convlstm(
         Gates in the order input, forget, cell, output.
     bias : array (4 * C,)
     steps : int
-        T, when ``x`` is None.
+        T, if ``x`` is None.
 
     Returns
     -------
     outputs : array (N, T, H, W, C)
     h, c : arrays (N, H, W, C)
-        After the last step.
+        Output and state after the last step.
     """
     return compute(kernel, x, h, c, weight_input, weight_state, bias, steps=steps)
 
@@ -100,7 +100,7 @@ def compute(
     around, within = same("convlstm", "weight_state", weight_state), None
     images = (steps * n, height, width)
 
-    # One step's gates lie together: (T, N, H, W, 4 * C).
+    # Time-major, (T, N, H, W, 4 * C): one step's gates are contiguous.
     inputs = None if x is None else plain(x.swapaxes(0, 1))  # (T, N, H, W, in)
     if inputs is None:
         gates = np.zeros((steps, n, height, width, 4 * channels), h.dtype)

@@ -36,18 +36,18 @@ def lstm(
     ----------
     x : array (N, T, in), float32 or float64
     h, c : arrays (N, C), optional
-        Output and state before the first step; zeros without.
+        Output and state before the first step; by default zeros.
     weight_input : array (4 * C, in)
     weight_state : array (4 * C, C)
-        Gates in the order input, forget, cell, output: PyTorch's ``weight_ih_l0`` and
-        ``weight_hh_l0`` as they are.
+        Gates in the order input, forget, cell, output, as in PyTorch's ``weight_ih_l0`` and
+        ``weight_hh_l0``.
     bias : array (4 * C,), optional
         PyTorch's ``bias_ih_l0 + bias_hh_l0``.
     peepholes : array (3, C), optional
-        From the state before a step to its input and forget gates, and from the state after it to
-        its output gate, each number to its own.
+        Elementwise weights from the state before a step to its input and forget gates, and from
+        the state after it to its output gate.
     lengths : int array (N,), optional
-        Steps of each sample: what lies beyond in ``x`` is not read.
+        Steps of each sample; later steps of ``x`` are not read.
     reverse : bool
         Whether to run from the last step (of each sample) to the first.
 
@@ -56,7 +56,7 @@ def lstm(
     outputs : array (N, T, C)
         Zeros beyond a sample's length, as from PyTorch's packed sequences.
     h, c : arrays (N, C)
-        After the last step that each sample has.
+        Output and state after the last step of each sample.
 
     References
     ----------
@@ -90,10 +90,10 @@ def compute(
 ):
     """Return the results of :func:`lstm`, and its backward.
 
-    ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in), and
-    ``panels`` are the state's weights as the kernel wants them, where they are at hand. ``sums``
-    returns the products with all inputs (T, N, 4 * C), in place of them; of x only the shape
-    counts then, and there is no backward.
+    ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in).
+    ``panels`` are the state's weights packed for the kernel, if available. ``sums`` returns the
+    products with all inputs (T, N, 4 * C); then only the shape of x counts, and there is no
+    backward.
     """
     like = "x", x
     check("lstm", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))

@@ -44,7 +44,7 @@ def rnn(
         State before the first step; zeros without.
     weight_input : array (C, in)
     weight_state : array (C, C)
-        PyTorch's ``weight_ih_l0`` and ``weight_hh_l0`` as they are.
+        PyTorch's ``weight_ih_l0`` and ``weight_hh_l0``.
     bias : array (C,), optional
         PyTorch's ``bias_ih_l0 + bias_hh_l0``.
     nonlinearity : "tanh" or "relu"
@@ -124,11 +124,11 @@ def gru(
         State before the first step; zeros without.
     weight_input : array (3 * C, in)
     weight_state : array (3 * C, C)
-        Gates in the order reset, update, new: PyTorch's ``weight_ih_l0`` and ``weight_hh_l0`` as
-        they are.
+        Gates in the order reset, update, new, as in PyTorch's ``weight_ih_l0`` and
+        ``weight_hh_l0``.
     bias_input, bias_state : arrays (3 * C,), optional
-        PyTorch's ``bias_ih_l0`` and ``bias_hh_l0``. They are two because the reset gate scales the
-        state's part of the new gate with its bias.
+        PyTorch's ``bias_ih_l0`` and ``bias_hh_l0``. They are separate since the reset gate scales
+        the state's part of the new gate with its bias.
     lengths : int array (N,), optional
         Steps of each sample: what lies beyond in ``x`` is not read.
     reverse : bool
@@ -208,15 +208,15 @@ def bidirectional(
         ``ops.lstm``, ``ops.gru`` or ``ops.rnn``.
     x : array (N, T, in)
     forward, backward : sequences
-        All arguments of the operation behind ``x``, for each direction: PyTorch's weights of a
+        All arguments of the operation after ``x``, for each direction: PyTorch's weights of a
         layer, and those whose names end in ``_reverse``.
     settings
-        For both, such as ``lengths``.
+        Settings of both directions, such as ``lengths``.
 
     Returns
     -------
     outputs : array (N, T, 2 * C)
-        The forward direction's, then the other's, at each step.
+        Outputs of the forward direction, then of the other, at each step.
     last, first : tuples of arrays (N, C)
         The final states of the forward direction and of the other, which ends at the first step.
 

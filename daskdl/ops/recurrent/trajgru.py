@@ -39,17 +39,17 @@ def trajgru(
     steps: int | None = None,
     slope: float = 0.2,
 ):
-    """Run a TrajGRU over the time axis; the input's convolutions are done for all steps at once.
+    """Run a TrajGRU over the time axis; the input's convolutions cover all steps at once.
 
-    From the input and the state a small network makes L flows; the state is sampled where each
-    points, and the samples, side by side, take the place that the state has in a GRU:
+    A small network computes L flows from the input and the state. The state is sampled where each
+    flow points, and the joined samples replace the state of a GRU:
     reset, update = sigmoid(input + samples), new = leaky_relu(input + reset * samples), each after
     its weights, and the state becomes (1 - update) * new + update * state.
 
     Parameters
     ----------
     x : array (N, T, H, W, in) or None
-        Without an input, as in a forecaster that only unrolls its state, give ``steps``.
+        For None, as in a forecaster that only unrolls its state, give ``steps``.
     h : array (N, H, W, C)
         State before the first step.
     weight_input : array (3 * C, k, k, in) or None
@@ -59,21 +59,21 @@ def trajgru(
     weight_flow_input : array (F, m, m, in) or None
     weight_flow_state : array (F, m, m, C)
     bias_flow : array (F,)
-        Of the hidden layer of the network that makes the flows; 5 x 5 and F = 32 in the paper.
+        The hidden layer of the network for the flows; 5 x 5 and F = 32 in the paper.
     weight_links : array (2 * L, m, m, F)
     bias_links : array (2 * L,)
-        Of its last layer: for each link the columns to the right and the rows below where the state
-        is sampled, by bilinear interpolation; outside of the image it is zero.
+        Its last layer: for each link the offset in columns to the right and in rows down at which
+        the state is sampled, by bilinear interpolation; outside the image it is zero.
     steps : int
-        T, when ``x`` is None.
+        T, if ``x`` is None.
     slope : float
-        Of the leaky ReLU of the new state and of the hidden layer, at least 0.
+        Slope of the leaky ReLUs of the new state and of the hidden layer, at least 0.
 
     Returns
     -------
     outputs : array (N, T, H, W, C)
     h : array (N, H, W, C)
-        After the last step.
+        State after the last step.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def trajgru(
     from_one = same("trajgru", "weight_links", weight_links)
     dtype = h.dtype
 
-    # As in kernels.gru: new, reset, update of the input, and the state's part of new.
+    # As in kernels.recurrent.gru: new, reset, update of the input, and the state's part of new.
     gates = np.zeros((steps, n, height, width, 4 * channels), dtype)
     hidden = np.empty((steps, n, height, width, hidden_channels), dtype)
     hidden[:] = bias_flow

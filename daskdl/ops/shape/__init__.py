@@ -1,1 +1,1 @@
-"""Operations that move, join, cut or reduce axes."""
+"""Operations that permute, join, cut or reduce axes."""

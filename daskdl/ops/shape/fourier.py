@@ -20,7 +20,7 @@ def dft(
     inverse: bool = False,
     one_sided: bool = False,
 ):
-    """Transform along an axis, in the precision of x.
+    """Compute the discrete Fourier transform along an axis, in the precision of x.
 
     Parameters
     ----------
@@ -28,16 +28,17 @@ def dft(
         Real numbers, or real and imaginary parts.
     axis : int
     length : int, optional
-        To which the axis is filled up with zeros, or cut, before.
+        Length to which the axis is first filled with zeros, or cut.
     inverse : bool
-        Whether to transform back; the sum is then divided by the length.
+        Whether to compute the inverse; its sum is divided by the length.
     one_sided : bool
-        Whether only the first half of a real signal's spectrum is given, or taken by the inverse.
+        Whether only the first half of a real signal's spectrum is returned, or given to the
+        inverse.
 
     Returns
     -------
     array (..., 2)
-        (..., 1) of the inverse of one side, which is real.
+        Real and imaginary parts; (..., 1) for the inverse of one side, which is real.
     """
     axis %= x.ndim
     if axis == x.ndim - 1 or x.shape[-1] not in (1, 2):
@@ -66,7 +67,7 @@ def dft(
             shape = [1] * (x.ndim - 1)
             shape[axis] = len(factor)
             dz = fft.rfft(dy[..., 0], n, axis) * factor.reshape(shape)
-        else:  # the conjugate transpose is the other transform but for the factor
+        else:  # the conjugate transpose is the other transform, except for the factor
             d = dy[..., 0] + 1j * dy[..., 1]
             dz = fft.fft(d, n, axis) / n if inverse else fft.ifft(d, n, axis) * n
         kept = min(old, dz.shape[axis])

@@ -43,7 +43,7 @@ def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):
 
 @op
 def mean(x: Array, *, axis: Axes = None, keepdims: bool = False):
-    """Mean over the axes ``axis``, by default all; NaN over none.
+    """Mean over the axes ``axis``, by default all; NaN over no elements.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _result(x: Array, sums: Array, axes: tuple[int, ...], keepdims: bool, scale:
 
 @op
 def amax(x: Array, *, axis: int = -1, keepdims: bool = False):
-    """Take the largest element along ``axis``; the gradient goes to the first of equals.
+    """Take the largest element along ``axis``; the gradient goes to the first of equal ones.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def amax(x: Array, *, axis: int = -1, keepdims: bool = False):
 
 @op
 def amin(x: Array, *, axis: int = -1, keepdims: bool = False):
-    """Take the smallest element along ``axis``; the gradient goes to the first of equals.
+    """Take the smallest element along ``axis``; the gradient goes to the first of equal ones.
 
     Examples
     --------
@@ -124,14 +124,14 @@ def _along(name: str, find: Any, x: Array, axis: int, keepdims: bool):
 
 @op
 def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False):
-    """Add up along an axis.
+    """Sum cumulatively along an axis.
 
     Parameters
     ----------
     x : array
     axis : int
     exclusive : bool
-        Whether an element's own value is left out of its sum; the first is then 0.
+        Whether an element's sum excludes the element itself; then the first sum is 0.
     reverse : bool
         Whether to start from the last element.
 
@@ -147,7 +147,7 @@ def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = Fals
 
 @op
 def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False):
-    """Multiply along an axis; arguments as of :func:`cumsum`. The gradient is NaN where x is 0.
+    """Multiply cumulatively, with arguments of :func:`cumsum`; the gradient is NaN where x is 0.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def _running(
 
 @op
 def topk(x: Array, *, k: int, axis: int = -1, largest: bool = True):
-    """Take the k largest (or smallest) elements along an axis, in order; of equals the first.
+    """Take the k largest (or smallest) elements along an axis, in order; of equal ones the first.
 
     Returns
     -------
     values : array, ``k`` long along the axis
-        Their gradient goes to where they were taken.
+        Their gradient goes to the elements that were taken.
     places : int64 array of that shape
-        Where along the axis they lie.
+        Their indices along the axis.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def topk(x: Array, *, k: int, axis: int = -1, largest: bool = True):
             f"topk: expected k of 0 to the length of an axis of x, found k={k}, axis={axis}, "
             f"shape {x.shape}"
         )
-    if largest:  # a stable sort of the reversed axis, turned round: of equals the first comes first
+    if largest:  # a stable sort of the reversed axis, reversed: equal elements keep their order
         order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
         order = x.shape[axis] - 1 - order
     else:

@@ -1,4 +1,4 @@
-"""Helpers of recurrent operations: checks of their arguments, and steps first in memory."""
+"""Helpers of recurrent operations: checks of their arguments, and time-major arrays."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def check(
 ) -> None:
     """Raise ShapeError unless each argument, given as (array, shape), has this shape.
 
-    An argument may be None; so may a number of its shape, which then may be any. ``like`` is name
-    and array of the argument that all have to share the dtype with, float32 or float64.
+    An argument may be None; so may a number of its shape, which then is arbitrary. ``like`` is name
+    and array of the argument whose dtype, float32 or float64, all share.
     """
     leader, first = like
     if first.dtype not in FLOATS:
@@ -47,7 +47,7 @@ def check(
 
 
 def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int | None) -> int:
-    """Return the number of steps: those of ``x`` (N, T, ...) or, without an input, as given."""
+    """Return the number of steps of ``x`` (N, T, ...) or, without an input, ``steps``."""
     if (x is None) != (weight is None):
         present, missing = ("weight_input", "x") if x is None else ("x", "weight_input")
         raise ShapeError(
@@ -65,17 +65,17 @@ def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int |
 
 
 def plain(array: Array) -> Array:
-    """Return an array, or a copy, that numba compiles no version of its own for."""
+    """Return the array, or a copy if numba would compile another version for it."""
     return np.require(array, requirements=["C", "A", "W"])
 
 
 def turned(weight: Array) -> Array:
-    """Return the transposed matrix, row by row in memory."""
+    """Return the transposed matrix, C-contiguous."""
     return plain(weight.T)
 
 
 def start_of(state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a copy of a state or of a gradient, zeros in place of None."""
+    """Return a copy of a state or of a gradient; zeros for None."""
     return np.zeros(shape, dtype) if state is None else np.array(state, dtype, order="C")
 
 
@@ -85,10 +85,10 @@ class Steps:
     Parameters
     ----------
     operation : str
-        Name of the operation that was given ``lengths``, for its error.
+        Name of the operation that got ``lengths``, for its error.
     n, steps : int
     lengths : int array (N,), optional
-        Steps of each sample, from its first on; all without.
+        Steps of each sample, from its first; by default all.
     reverse : bool
         Whether a sequence is read from its last step to its first.
 
@@ -96,7 +96,7 @@ class Steps:
     ----------
     lengths : int64 array (N,)
     first, last : int
-        Where, among the T + 1 states around the steps, the ones before and after all of them lie.
+        Indices of the states before and after all steps, among T + 1 states.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Steps:
             self.ended = np.arange(steps)[:, None] >= self.lengths
 
     def major(self, x: Array) -> Array:
-        """Return (N, T, C) as (T, N, C), in a row in memory, zeros where a sample has ended."""
+        """Return (N, T, C) as C-contiguous (T, N, C), zeros where a sample has ended."""
         if self.ended is None:
             return plain(x.swapaxes(0, 1))
         result = np.array(x.swapaxes(0, 1), order="C")
@@ -139,17 +139,17 @@ class Steps:
         return plain(d_outputs.swapaxes(0, 1))
 
     def around(self, state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Return states (T + 1, N, C) of which the first step's is set, to zero without one."""
+        """Return states (T + 1, N, C); the first step's is ``state``, or zero, others arbitrary."""
         states = np.empty((max(self.first, self.last) + 1, *shape), dtype)
         states[self.first] = 0 if state is None else state
         return states
 
     def before(self, states: Array) -> Array:
-        """Return, of T + 1 states, the one before each step."""
+        """Return the states before each step, from T + 1 states."""
         return states[1:] if self.reverse else states[:-1]
 
     def after(self, states: Array) -> Array:
-        """Return, of T + 1 states, the one after each step."""
+        """Return the states after each step, from T + 1 states."""
         return states[:-1] if self.reverse else states[1:]
 
     def outputs(self, states: Array) -> Array:
@@ -167,7 +167,7 @@ def flat(x: Array) -> Array:
 
 
 def to_inputs(matmul: Any, d: Array, weight: Array) -> Array:
-    """Return the gradient to (N, T, C) from that to the sums (T, N, K) and the weights (K, C).
+    """Return the gradient to (N, T, C) from the sums' gradient (T, N, K) and weights (K, C).
 
     ``matmul`` is the product of matrices.
     """

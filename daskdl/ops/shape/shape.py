@@ -35,13 +35,13 @@ _REDUCTIONS: dict[str, Any] = {
 
 @op
 def reshape(x: Array, *, shape: tuple[int, ...]):
-    """Give ``x`` another shape with the same number of elements."""
+    """Return ``x`` in another shape with the same number of elements."""
     return x.reshape(shape), lambda dy: (dy.reshape(x.shape),)
 
 
 @op
 def take(x: Array, *, index: tuple[Any, ...]):
-    """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients.
+    """Index as numpy does, ``x[index]``; an element that is taken twice gets both gradients.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def concatenate(*arrays: Array, axis: int = -1):
 
 @op
 def transpose(x: Array, *, axes: tuple[int, ...]):
-    """Put the axes of ``x`` into another order, as numpy's ``transpose``."""
+    """Permute the axes of ``x``, as numpy's ``transpose``."""
     back = tuple(int(i) for i in np.argsort([a % x.ndim for a in axes]))
     return x.transpose(axes), lambda dy: (dy.transpose(back),)
 
@@ -96,7 +96,7 @@ def stack(*arrays: Array, axis: int = 0):
 
 @op
 def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
-    """Cut ``x`` into pieces of these sizes along an axis; a tuple of arrays.
+    """Cut ``x`` into pieces of these sizes along an axis; return a tuple of arrays.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
 
 @op
 def flip(x: Array, *, axis: int | tuple[int, ...]):
-    """Turn ``x`` round along axes.
+    """Reverse ``x`` along axes.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def flip(x: Array, *, axis: int | tuple[int, ...]):
 
 @op
 def repeat(x: Array, *, times: int, axis: int):
-    """Write each element along an axis ``times`` times, one beside the other.
+    """Repeat each element along an axis ``times`` times, next to each other.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def repeat(x: Array, *, times: int, axis: int):
 
 @op
 def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode: str = "constant"):
-    """Put elements around ``x``.
+    """Add elements around ``x``.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
     widths : sequence of (before, behind)
         One pair for each axis of x. A negative number cuts elements off.
     value : float
-        Of the elements of ``mode="constant"``.
+        Value of the elements with ``mode="constant"``.
     mode : "constant", "reflect" or "edge"
-        Reflected without the element at the border, or the element at the border again and again.
+        "reflect" leaves out the element at the border, "edge" repeats it.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
         )
     y = np.empty([n + a + b for n, (a, b) in zip(cut.shape, around, strict=True)], x.dtype)
     y[place] = cut
-    # What is repeated where, by axis: corners repeat borders.
+    # Source and target of each repeated element, by axis: corners repeat borders.
     borders: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
     for axis, (n, (before, behind)) in enumerate(zip(cut.shape, around, strict=True)):
         sources = np.pad(np.arange(before, before + n), (before, behind), mode=mode)  # type: ignore[call-overload]
@@ -248,11 +248,11 @@ def scatter(x: Array, updates: Array, *, index: tuple[Any, ...], reduction: str 
     ----------
     x : array
     updates : array
-        In the shape of ``x[index]``.
+        Array in the shape of ``x[index]``.
     index : tuple
-        As numpy indexes. Where a place comes twice without a reduction the last one is written.
+        Index as in numpy. Without a reduction, the last update of a place counts.
     reduction : "none", "add", "mul", "max" or "min"
-        ``max`` and ``min`` share the gradient among equals; ``mul`` takes it where nothing is 0.
+        ``max`` and ``min`` share the gradient among equal elements; that of ``mul`` is NaN at 0.
 
     Examples
     --------
