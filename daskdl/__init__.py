@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.upper import UPPER
 from daskdl.version import __version__
 
-if TYPE_CHECKING:  # what editors and type checkers see of the names below
+if TYPE_CHECKING:  # the names below, for editors and type checkers
     from daskdl.cluster.connection import connect
     from daskdl.data import SampleSet
     from daskdl.interop import load
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the names below
     from daskdl.tensor import Tensor, no_grad
     from daskdl.train import Trainer
 
-# What a user reaches for first, loaded when it is used: `import daskdl` stays quick.
+# The most used names, imported on first use: `import daskdl` stays fast.
 _HOMES = {
     "SampleSet": "daskdl.data",
     "Tensor": "daskdl.tensor",

@@ -1,7 +1,7 @@
-"""Start and end of a command line of this package: shared options, errors, exit codes.
+"""Run command lines of this package: shared options, errors, exit codes.
 
-Results go to standard output, everything else to standard error. Exit codes: 0 fine, 1 a bug of
-ours, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted (Ctrl-C), 143
+Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 a bug in
+daskdl, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted (Ctrl-C), 143
 terminated (SIGTERM).
 """
 
@@ -31,14 +31,14 @@ def _tell_version(context: typer.Context, wanted: bool) -> None:
 
 
 def application(name: str, help: str) -> typer.Typer:
-    """Return a typer application that knows ``--version`` and ``--debug``; add commands to it."""
+    """Return a typer application with the options ``--version`` and ``--debug``."""
     app = typer.Typer(
         name=name,
         help=help,
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",  # paragraphs of docstrings are filled, not broken twice
+        rich_markup_mode="markdown",  # rewrap paragraphs of docstrings
     )
 
     @app.callback()
@@ -53,7 +53,7 @@ def application(name: str, help: str) -> typer.Typer:
             bool, typer.Option("--debug", help="Show the traceback of any error.")
         ] = False,
     ) -> None:
-        # run() has taken --debug out of the arguments; here it stands for the help text.
+        # run() removes --debug from the arguments; here it is for the help text.
         pass
 
     options.__doc__ = help
@@ -65,17 +65,17 @@ def run(
 ) -> int:
     """Run a command line and return its exit code.
 
-    A :class:`~daskdl.errors.DaskdlError` is told in one line on standard error and ends with its
-    own code. ``--debug``, anywhere among the arguments, shows the traceback as well. The app has a
-    name, which begins every message, see :func:`application`; arguments are those of the process
-    unless they are given; ``install`` is what to install with pip when a package is missing.
+    A :class:`~daskdl.errors.DaskdlError` prints one line on standard error and ends with its exit
+    code. ``--debug``, anywhere among the arguments, also shows the traceback. Messages begin with
+    the name of the app, see :func:`application`. Arguments are by default those of the process;
+    ``install`` is the argument of pip install in the advice for a missing package.
     """
     name = str(app.info.name)
     rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     try:
         with terminated_as_exit(TERMINATED), interrupts_not_lost():
             typer.main.get_command(app).main(args=rest, prog_name=name)
-    except (SystemExit, KeyboardInterrupt) as end:  # how typer ends; Ctrl-C that came again
+    except (SystemExit, KeyboardInterrupt) as end:  # typer's end, or a second Ctrl-C
         code = getattr(end, "code", INTERRUPTED)
         if code in ENDINGS:
             print(f"{name}: {ENDINGS[code]}", file=sys.stderr)
@@ -94,10 +94,10 @@ def run(
 
 
 def script(main: Callable[[], Any]) -> None:
-    """Run the main function of a script, and end on a mistake of its user as the programs do.
+    """Run the main function of a script; report a user's mistakes in one line, as :func:`run`.
 
-    A :class:`~daskdl.errors.DaskdlError`, or a file that cannot be used, is one line on standard
-    error; the exit code is that of :func:`run`. Other errors are raised as they are, and with the
+    A :class:`~daskdl.errors.DaskdlError`, or a file that cannot be used, prints one line on
+    standard error; exit codes are those of :func:`run`. Other errors are raised, and with the
     environment variable ``DASKDL_TRACEBACK`` all are.
     """
     name = Path(sys.argv[0]).name
@@ -117,12 +117,12 @@ def script(main: Callable[[], Any]) -> None:
 
 
 def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
-    """Return the exit code, what to say, and whether nobody expected this error."""
+    """Return the exit code, the message, and whether the error was unexpected."""
     if isinstance(error, DaskdlError):
         return error.exit_code, str(error), False
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
     if isinstance(error, OSError) and (error.filename or full):  # a path that cannot be used
-        file = isinstance(error, FileExistsError)  # in the place of a folder that is to be made
+        file = isinstance(error, FileExistsError)  # in place of a new folder
         reason = "expected a folder or nothing, found a file" if file else error.strerror
         return UNREADABLE, f"{error.filename or 'what is written'}: {reason}", False
     if isinstance(error, ModuleNotFoundError):
@@ -132,7 +132,7 @@ def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
-    """Take ``--debug`` out of the arguments, as far as ``--`` does not end the options."""
+    """Return the arguments without ``--debug`` before any ``--``, and whether it was there."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options, values = arguments[:end], arguments[end:]
     kept = [argument for argument in options if argument != "--debug"]

@@ -1,41 +1,41 @@
-"""Exceptions that name the thing, what was expected, what was found and what to do.
+"""Exceptions whose messages name the object, what was expected, what was found and what to do.
 
-Each class carries the exit code with which a command line ends on it and inherits the builtin that
-fits, so that callers may catch either. All of them pickle: they hold one sentence and nothing else.
+Each class has the exit code of a command line and inherits the matching builtin exception, so that
+callers may catch either. All of them pickle: they hold one sentence only.
 """
 
 from __future__ import annotations
 
-#: Environment variable with which scripts show the traceback of an error or of Ctrl-C, too.
+#: Environment variable that makes scripts show the traceback of an error or of Ctrl-C.
 TRACEBACK = "DASKDL_TRACEBACK"
 
 
 class DaskdlError(Exception):
-    """Base of every error raised on purpose; ``exit_code`` is what a command line ends with."""
+    """Base of all errors raised on purpose; ``exit_code`` is the exit code of a command line."""
 
     exit_code = 1
 
 
 class ShapeError(DaskdlError, ValueError):
-    """An array's shape or dtype does not fit the layer, loss or operation that was given it."""
+    """An array's shape or dtype does not match the layer, loss or operation."""
 
     exit_code = 3
 
 
 class SettingsError(DaskdlError, ValueError):
-    """A setting or an argument is outside what it may be."""
+    """A setting or an argument has a value that is not allowed."""
 
     exit_code = 2
 
 
 class DataError(DaskdlError, ValueError):
-    """Input data (a file, a store, a record) is not what it has to be."""
+    """Input data (a file, a store, a record) is invalid."""
 
     exit_code = 3
 
 
 class ModelFileError(DataError):
-    """A model file is damaged, of another model, or names a module that is not registered.
+    """A model file is damaged, of another model, or names an unknown module.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class ModelFileError(DataError):
 
 
 class TrainingError(DaskdlError, RuntimeError):
-    """Training cannot go on: a loss that is not finite, or an exception inside a layer."""
+    """Training cannot continue: a loss is not finite, or a layer raised an exception."""
 
     exit_code = 3
 
 
 class PredictionError(DaskdlError, RuntimeError):
-    """A model raised an exception of its own in a prediction; the message names the partition."""
+    """A model raised an exception in a prediction; the message names the partition."""
 
     exit_code = 3
 
@@ -75,6 +75,6 @@ class CheckpointError(DaskdlError, RuntimeError):
 
 
 class MissingExtraError(DaskdlError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message names the extra that installs it."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""Files that outlast a power cut and have several readers: locks, fsync, replacing in one step."""
+"""Files that survive a power cut and may have several users: locks, fsync, atomic replacement."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from daskdl.errors import SettingsError
 
 logger = logging.getLogger(__name__)
 
-#: Errors of file systems that know no locks, such as Lustre mounted without ``flock``.
+#: Errors of file systems without locks, such as Lustre mounted without ``flock``.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL)
 
 
 class HeldError(Exception):
-    """Another process holds a lock; the message says which, such as "process 7 on node3"."""
+    """Another process holds a lock; the message names it, such as "process 7 on node3"."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that a file is, of which the system lets go when the process ends.
+    """Hold a lock on a file; the system releases it when the process ends.
 
-    The folder must exist; the file exists as long as somebody holds the lock. Raises HeldError when
-    somebody else holds it, OSError when the file cannot be made.
+    The folder must exist; the file exists while a process holds the lock. Raises HeldError when
+    another process holds it, OSError when the file cannot be created.
     """
     handle = _take(path)
     try:
         path.write_text(f"process {os.getpid()} on {platform.node()}\n")
         yield
     finally:
-        with suppress(OSError):  # of a disk that has gone or cannot be written any more
+        with suppress(OSError):  # the disk is gone or no longer writable
             path.unlink()
         os.close(handle)
 
@@ -54,7 +54,7 @@ def _take(path: Path) -> int:
 
 
 def _locked_handle(path: Path) -> int:
-    """Open and lock the file; for reading, since a file that is written to keeps its disk busy."""
+    """Open and lock the file; first read-only, as a file open for writing keeps its disk busy."""
     for how in (os.O_RDONLY, os.O_RDWR):
         handle = os.open(path, how | os.O_CREAT, 0o666)
         try:
@@ -69,15 +69,15 @@ def _locked_handle(path: Path) -> int:
                 logger.warning("%s: no locks here (%s); see that only one writes", path, error)
                 return handle
             os.close(handle)
-            if error.errno != errno.EBADF or how == os.O_RDWR:  # NFS locks what can be written
+            if error.errno != errno.EBADF or how == os.O_RDWR:  # NFS locks writable files only
                 raise
     raise AssertionError
 
 
 def _is_named(handle: int, path: Path) -> bool:
-    """Whether a file still has its name, which its last holder may have taken before we held it."""
+    """Whether a file still has its name; the last holder may have removed it before we locked."""
     try:
-        again = os.open(path, os.O_RDONLY)  # not stat, whose answer a network's client may keep
+        again = os.open(path, os.O_RDONLY)  # not stat, which a network file system may cache
     except FileNotFoundError:
         return False
     try:
@@ -87,7 +87,7 @@ def _is_named(handle: int, path: Path) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Have a file's content, or the names in a folder, on the disk before going on."""
+    """Write a file's content, or the names in a folder, to the disk before returning."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -96,18 +96,18 @@ def sync(path: Path) -> None:
 
 
 def sync_trees(paths: Iterable[Path]) -> None:
-    """Have files, and folders with all that is in them, on the disk before going on."""
+    """Write files, and folders with their contents, to the disk before returning."""
     each = []
     for path in paths:
         each.append(path)
         each += path.rglob("*")
-    # At the same time, since a disk's journal takes many for the price of one.
+    # In parallel, since a disk's journal takes many together at the cost of one.
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(sync, each))
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file that is on the disk when this returns."""
+    """Write a file; its content is on the disk when this returns."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -115,7 +115,7 @@ def write_synced(path: Path, content: bytes) -> None:
 
 
 def address_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the address of a store that fsspec knows; None for a path of this machine.
+    """Return the address of a store of fsspec; None for a local path.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def check_local(path: Path) -> None:
-    """Refuse to write to an address: stores and files are put in place by renaming them."""
+    """Refuse to write to an address: it does not support replacement by rename."""
     if (address := address_of(path)) is not None:
         raise SettingsError(
             f"{address}: expected a path on a disk, where what is written is put in place by one "
@@ -138,16 +138,16 @@ def check_local(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path next to ``path`` to write to; put it in the place of ``path`` when all went well.
+    """Yield a temporary path next to ``path``; replace ``path`` by it if no exception occurs.
 
-    A file is replaced in one stroke. A directory that is in the way is moved aside first and
-    removed afterwards, and put back when the rename fails. What is new is on the disk before it has
-    the name, so that a power cut leaves one of the two. Raises OSError when the folder cannot be
-    written, before anything else is done, and SettingsError when the path is an address.
+    A file is replaced atomically. An existing directory is moved aside first, removed afterwards,
+    and moved back if the rename fails. The new content is on the disk before it gets the name, so
+    that a power cut leaves the old or the new one. Raises OSError at once when the folder is not
+    writable, and SettingsError when the path is an address.
     """
     check_local(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=path.parent):  # an OSError that names the folder, not HDF5's
+    with tempfile.TemporaryFile(dir=path.parent):  # its OSError names the folder, unlike HDF5's
         pass
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
@@ -159,7 +159,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace(new: Path, path: Path) -> None:
-    """Put the file or directory ``new`` in the place of ``path``."""
+    """Replace ``path`` by the file or directory ``new``."""
     sync_trees([new])
     if not path.is_dir():
         os.replace(new, path)
@@ -178,12 +178,12 @@ def replace(new: Path, path: Path) -> None:
 
 
 def previous(path: Path) -> Path:
-    """Return the name under which a directory waits while its successor takes its place."""
+    """Return the temporary name of a directory while a new one replaces it."""
     return path.with_name(f".{path.name}.previous")
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a directory tree, if it is there."""
+    """Remove a file or a directory tree if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

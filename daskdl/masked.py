@@ -1,4 +1,4 @@
-"""Masked arrays: what lies under a mask is no data."""
+"""Masked arrays: values under a mask are no data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from daskdl.errors import DataError
 
 
 def unmasked(where: str, x: Any) -> Any:
-    """Return a masked array as a plain one, floats as NaN; all else stays as it is.
+    """Return a masked array as a plain one, with masked floats as NaN; other values unchanged.
 
-    Raises DataError when other numbers are masked: what lies under a mask is no data.
+    Raises DataError when other numbers than floats are masked, as they have no NaN.
     """
     if not isinstance(x, np.ma.MaskedArray):
         return x

@@ -1,4 +1,4 @@
-"""Names that are not known: the ones that come near, and what others' arguments are called here."""
+"""Unknown names of arguments: similar names, and our names for arguments of other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskdl.errors import SettingsError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Arguments, and what they are called in PyTorch, Keras, BigDL, xgboost and scikit-learn.
+#: Our arguments, and their names in PyTorch, Keras, BigDL, xgboost and scikit-learn.
 CALLED: dict[str, tuple[str, ...]] = {
     "axes": ("dims", "dim", "axis"),
     "axis": ("dim",),
@@ -69,7 +69,7 @@ CALLED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-#: Methods of models in PyTorch, Keras and BigDL, and what does here what they do.
+#: Methods of models in PyTorch, Keras and BigDL, and their equivalents here.
 DONE_BY = {
     **dict.fromkeys(("save", "save_model", "save_weights"), "daskdl.save(model, 'm.safetensors')"),
     **dict.fromkeys(("load", "load_model"), "daskdl.load('m.safetensors')"),
@@ -84,7 +84,7 @@ DONE_BY = {
 
 
 def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
-    """Return the known names that come nearest to one, without private ones.
+    """Return the public known names that are most similar to a name.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
     return [lower[one] for one in close]
 
 
-#: Arguments of an optim method, which other libraries give to what trains.
+#: Arguments of an optimizer that other libraries pass to the training function.
 OF_OPTIM = ("learning_rate", "momentum", "weight_decay")
 
 
@@ -107,10 +107,10 @@ def check_keywords(
     given: Iterable[str],
     beside: Mapping[str, Collection[str]] | None = None,
 ) -> None:
-    """Raise a SettingsError for an argument by another name than ours.
+    """Raise a SettingsError for an unknown argument, with our name for it.
 
-    ``where`` is what is called, for the error; ``beside`` has the arguments of what else might be
-    meant, by what it is called.
+    ``where`` is the called function, for the error; ``beside`` maps names of other functions that
+    the user may have meant to their arguments.
     """
     for name in given:
         if name in known:
@@ -127,7 +127,7 @@ def check_keywords(
 
 
 def _owner(name: str, beside: Mapping[str, Collection[str]]) -> str:
-    """Return the end of a sentence that says whose argument it is; empty if nobody's."""
+    """Return the end of an error that names the function with this argument; "" if none has it."""
     if name in ("early_stopping", "early_stopping_rounds"):
         return "; Trainer.fit(..., callbacks=[EarlyStopping(5)]) stops early"
     for ours in (name, *(known for known, others in CALLED.items() if name in others)):
@@ -140,7 +140,7 @@ def _owner(name: str, beside: Mapping[str, Collection[str]]) -> str:
 
 
 def named(function: Callable[P, R]) -> Callable[P, R]:
-    """Answer arguments of unknown names with ours, before the function is called."""
+    """Check the names of keyword arguments before a function is called."""
     parameters = inspect.signature(function).parameters
     known = [name for name in parameters if name != "self"]
     where = function.__qualname__.removesuffix(".__init__")
@@ -155,7 +155,7 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _beside(function: Callable[..., Any], cls: type) -> dict[str, list[str]]:
-    """Return the arguments of a class's constructor and methods, but for one, by their names."""
+    """Return the arguments of a class's constructor and methods, except ``function``, by name."""
     public = [(f"{cls.__name__}.{n}", f) for n, f in inspect.getmembers(cls) if n[0] != "_"]
     return {
         where: list(inspect.signature(method).parameters)
@@ -165,16 +165,16 @@ def _beside(function: Callable[..., Any], cls: type) -> dict[str, list[str]]:
 
 
 class Named:
-    """Base of classes whose constructors answer arguments of unknown names with ours."""
+    """Base of classes whose constructors check the names of keyword arguments."""
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
-        """Make an object, after a look at the names of its arguments."""
+        """Create an object, after a check of the names of its arguments."""
         check_constructor(cls, keywords)
         return super().__new__(cls)
 
 
 def check_constructor(cls: type, keywords: Iterable[str]) -> None:
-    """Raise a SettingsError for arguments of unknown names, of a class of daskdl."""
+    """Raise a SettingsError for unknown arguments of a class of daskdl."""
     if keywords and cls.__module__.startswith("daskdl."):
         known = _parameters(cls)
         if known is not None:

@@ -1,4 +1,4 @@
-"""Rows: the gradient to a table as the rows that a batch touched."""
+"""Rows: the gradient of a table, as the rows that a batch used."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """An array (N, C) that is zero in all rows but these; nothing changes it.
+    """An immutable array (N, C) that is zero except in some rows.
 
     Parameters
     ----------
     ids : int64 (U,)
-        Of the rows, increasing, each once.
+        Numbers of these rows, strictly increasing.
     values : float (U, C)
     shape : (N, C)
 
@@ -40,26 +40,26 @@ class Rows:
 
     @classmethod
     def of(cls, ids: Array, gradient: Array, n_rows: int) -> Rows:
-        """Return the gradient to a table of ``n_rows`` from that (..., C) to the rows taken of it.
+        """Return the gradient of a table of ``n_rows`` from the gradient (..., C) of rows taken.
 
-        The ids (...) come in any order; what is of one id is added in this order.
+        The ids (...) may have any order; gradients of equal ids are added in this order.
         """
         touched, values = row_gradient(ids, gradient, n_rows)
         return cls(touched, values, (n_rows, values.shape[1]))
 
     @classmethod
     def all_of(cls, dense: Array) -> Rows:
-        """Return an array (N, C) as all its rows, zeros too."""
+        """Return an array (N, C) as Rows with all its rows, also zeros."""
         return cls(np.arange(len(dense)), dense, dense.shape)
 
     @classmethod
     def none_of(cls, shape: tuple[int, ...]) -> Rows:
-        """Return no rows of a table, float32."""
+        """Return Rows without any row, float32."""
         return cls(np.empty(0, np.int64), np.empty((0, shape[1]), np.float32), shape)
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of parts of one table, at least one, whose ids follow each other."""
+        """Return the joined rows of one table's parts, at least one, with increasing ids."""
         if len(parts) == 1:
             return parts[0]
         ids = np.concatenate([part.ids for part in parts])
@@ -71,18 +71,18 @@ class Rows:
         return self.ids.nbytes + self.values.nbytes
 
     def __add__(self, other: Rows) -> Rows:
-        """Return the sum: of rows that both have one addition, others as they are."""
+        """Return the sum: one addition for rows in both, other rows unchanged."""
         ids, values = add_rows(self.ids, self.values, other.ids, other.values)
         return replace(self, ids=ids, values=values)
 
     def dense(self) -> Array:
-        """Return the array (N, C) itself."""
+        """Return the whole array (N, C)."""
         whole = np.zeros(self.shape, self.values.dtype)
         whole[self.ids] = self.values
         return whole
 
     def times(self, factor: float) -> Rows:
-        """Return the same with each number multiplied by a factor, of their dtype."""
+        """Return the rows times a factor, which is cast to their dtype."""
         return replace(self, values=self.values * self.values.dtype.type(factor))
 
     def squares(self) -> NDArray[np.float64]:
@@ -91,6 +91,6 @@ class Rows:
         return squares_between(self.values.reshape(-1), ends[:-1], ends[1:])
 
     def part(self, start: int, stop: int) -> Rows:
-        """Return the rows from ``start`` to ``stop``, with the ids that they have here."""
+        """Return the rows with ids from ``start`` to before ``stop``; they keep their ids."""
         first, last = np.searchsorted(self.ids, (start, stop))
         return replace(self, ids=self.ids[first:last], values=self.values[first:last])

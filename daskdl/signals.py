@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C and SIGTERM end the main thread's work wherever in it they come."""
+"""Signals: Ctrl-C and SIGTERM end the main thread's work, wherever they arrive."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-AGAIN = 0.05  # seconds until a lost exception comes again, when what lost it has returned
+AGAIN = 0.05  # seconds until a lost exception is raised again, after the callback has returned
 
 
 def interrupts_not_lost() -> AbstractContextManager[None]:
-    """Raise a KeyboardInterrupt again that came where Python only prints it and goes on.
+    """Raise a KeyboardInterrupt again if it arrived where Python only prints it and continues.
 
-    That is in finalizers and callbacks, which are a good part of a compilation's seconds.
+    This happens in finalizers and callbacks, which take a good part of a compilation's time.
     """
     return _not_lost(KeyboardInterrupt, lambda: _thread.interrupt_main(signal.SIGINT))
 
 
 @contextmanager
 def terminated_as_exit(code: int) -> Iterator[None]:
-    """Have the first SIGTERM raise SystemExit(code), so that clusters are closed, no second one.
+    """Raise SystemExit(code) on the first SIGTERM, so that clusters are closed; ignore later ones.
 
-    Whoever handles or ignores the signal already goes on to do so.
+    A handler that the program has already set stays in place.
     """
     if not _in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -38,7 +38,7 @@ def terminated_as_exit(code: int) -> Iterator[None]:
             raise SystemExit(code)
 
     def again() -> None:
-        if came:  # what was lost was not a finalizer's own
+        if came:  # the lost exception was ours, not a finalizer's
             came.clear()
             _thread.interrupt_main(signal.SIGTERM)
 
@@ -52,8 +52,8 @@ def terminated_as_exit(code: int) -> Iterator[None]:
 
 @contextmanager
 def _not_lost(kind: type[BaseException], again: Callable[[], None]) -> Iterator[None]:
-    """Call ``again`` from another thread when the main one has lost an exception of a kind."""
-    if not _in_main_thread():  # where signals raise nothing
+    """Call ``again`` from another thread when the main thread loses an exception of a kind."""
+    if not _in_main_thread():  # signals raise only in the main thread
         yield
         return
     before, timers = sys.unraisablehook, list[threading.Timer]()
@@ -64,7 +64,7 @@ def _not_lost(kind: type[BaseException], again: Callable[[], None]) -> Iterator[
             timer.daemon = True
             try:
                 timer.start()
-            except kind:  # on a slow machine it comes again before this returns
+            except kind:  # on a slow machine it is raised before this returns
                 hook(lost)
         else:
             before(lost)
@@ -72,7 +72,7 @@ def _not_lost(kind: type[BaseException], again: Callable[[], None]) -> Iterator[
     sys.unraisablehook = hook
     try:
         yield
-    except Exception:  # such as numba's that LLVM's callback, where the signal came, kept no code
+    except Exception:  # such as numba's, when the signal interrupts LLVM's callback
         for timer in timers:
             timer.join()
         raise

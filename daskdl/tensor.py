@@ -1,4 +1,4 @@
-"""Tensor: an array that remembers how it was made, so that gradients can be taken."""
+"""Tensor: an array that records how it was computed, for gradients."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from daskdl.masked import unmasked
 from daskdl.rows import Rows
 
 Array = NDArray[Any]
-#: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
-#: function of no arguments is called only if that input wants one.
+#: Maps the gradients of an operation's results to those of its inputs. A gradient may be a function
+#: without arguments, called only if the input needs it.
 Backward = Callable[..., Any]
-#: Receiver of a gradient: a leaf, or the node that made a tensor and the number of that result, or
-#: None. Not the tensor itself, whose array is freed when nobody and no backward needs it any more.
+#: Receiver of a gradient: a leaf, or the node that made a tensor and the number of the result, or
+#: None. Not the tensor itself, so that its array is freed when no other code needs it.
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
-#: Gradient to a result from its readers so far; two where its backward is to add them.
+#: Gradient of a result from its readers so far; two if its backward adds them.
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
-#: Of an operation: its function, inputs, settings and results.
+#: Receives an operation's function, inputs, settings and results.
 Watcher = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], tuple[Any, ...]], None]
-#: Of an operation: its function, inputs and settings; None where it is to be computed as usual.
+#: From an operation's function, inputs and settings to its value; None to compute it as usual.
 Evaluator = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -46,7 +46,7 @@ _clock = itertools.count()
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Compute without recording: nothing is kept for gradients, as prediction wants it.
+    """Compute without recording, as in prediction: nothing is kept for gradients.
 
     >>> with no_grad(): print(wants_grad(Tensor([1.0], requires_grad=True) * 2))
     False
@@ -65,7 +65,7 @@ def recording() -> bool:
 
 @contextmanager
 def watched_operations(watcher: Watcher) -> Iterator[None]:
-    """Call a function after each operation of this thread, such as one that writes them down."""
+    """Call a function after each operation of this thread, for instance to record it."""
     before, _mode.watcher = _mode.watcher, watcher
     try:
         yield
@@ -75,7 +75,7 @@ def watched_operations(watcher: Watcher) -> Iterator[None]:
 
 @contextmanager
 def evaluated_by(evaluator: Evaluator) -> Iterator[None]:
-    """Compute without recording, and let a function compute what operations it wants to."""
+    """Compute without recording; a function may compute operations in its own way."""
     before, _mode.evaluator = _mode.evaluator, evaluator
     try:
         with no_grad():
@@ -85,21 +85,21 @@ def evaluated_by(evaluator: Evaluator) -> Iterator[None]:
 
 
 def evaluated(function: Callable[..., Any], inputs: tuple[Any, ...], settings: Any) -> Any:
-    """Return the value that :func:`evaluated_by` makes of an operation; None if it makes none."""
+    """Return the value of an operation by :func:`evaluated_by`'s function, or None."""
     if recording() or _mode.evaluator is None:
         return None
     return _mode.evaluator(function, inputs, settings)
 
 
 def watcher_of_operations() -> Watcher | None:
-    """Return whom this thread's operations are told to."""
+    """Return the watcher of this thread's operations, or None."""
     return _mode.watcher
 
 
 class InParts:
-    """A backward of one result that adds up the gradients from its readers in a pass of its own.
+    """A backward of one result that adds two gradients of its readers in its own pass.
 
-    It is called with the gradient, or with two that are still to be added.
+    It is called with the gradient, or with two gradients to add.
     """
 
     def __init__(self, backward: Backward) -> None:
@@ -111,7 +111,7 @@ class InParts:
 
 
 class Node:
-    """One recorded operation: receivers of its gradients, number of results, its backward."""
+    """One recorded operation: receivers of its gradients, number of results, and backward."""
 
     __slots__ = ("backward", "order", "results", "sources")
 
@@ -128,9 +128,9 @@ class Tensor:
     Parameters
     ----------
     data : array_like
-        Any shape; kept as it is, not copied.
+        Any shape; an array is not copied.
     requires_grad : bool
-        Whether :meth:`backward` is to add into :attr:`grad`.
+        Whether :meth:`backward` adds into :attr:`grad`.
     """
 
     __slots__ = ("_node", "_slot", "data", "grad", "requires_grad")
@@ -138,12 +138,12 @@ class Tensor:
 
     def __init__(self, data: ArrayLike, requires_grad: bool = False) -> None:
         self.data: Array = np.asarray(unmasked("Tensor", data))
-        self.grad: Any = None  # of this shape; Rows where keeps_rows says so
+        self.grad: Any = None  # an array of this shape; Rows if keeps_rows
         self.requires_grad = requires_grad
         self._node: Node | None = None
         self._slot = 0
 
-    if TYPE_CHECKING:  # daskdl.ops.pointwise.operators puts these in place
+    if TYPE_CHECKING:  # daskdl.ops.pointwise.operators defines these
 
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -157,10 +157,10 @@ class Tensor:
         def __pow__(self, exponent: float) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def reshape(self, *shape: Any) -> Tensor:
-            """Return the same numbers in another shape, given as a tuple or one by one."""
+            """Return the elements in another shape, given as a tuple or as integers."""
 
         def transpose(self, *axes: Any) -> Tensor:
-            """Return the axes in another order; turned round by default."""
+            """Return the tensor with permuted axes, by default reversed."""
 
         def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
             """Return the sum over some axes, by default all."""
@@ -170,7 +170,7 @@ class Tensor:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether ``grad`` is :class:`~daskdl.rows.Rows`, not an array: a parameter may ask so."""
+        """Whether ``grad`` is :class:`~daskdl.rows.Rows`, not an array; some parameters set it."""
         return False
 
     @property
@@ -193,7 +193,7 @@ class Tensor:
         return self.data
 
     def item(self) -> Any:
-        """Return the one number that the tensor holds."""
+        """Return the tensor's only number."""
         return self.data.item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -220,21 +220,21 @@ class Tensor:
     def backward(
         self, gradient: ArrayLike | None = None, passed: Callable[[int], object] | None = None
     ) -> None:
-        """Add the gradient of this tensor to ``grad`` of every tensor it was made from.
+        """Add the gradient of this tensor to ``grad`` of every tensor that it depends on.
 
         Parameters
         ----------
         gradient : array of this tensor's shape, optional
-            Where to start; 1 for a scalar.
+            Gradient to start from; by default 1, for a scalar.
         passed : callable, optional
-            Told the order of each operation whose gradients went on; what is left came before it.
+            Called with each operation's order after its backward; remaining ones have lower orders.
 
         Raises
         ------
         ShapeError
             Without ``gradient`` if this tensor is not a scalar; when a gradient's shape is wrong.
         RuntimeError
-            When the gradients of this graph were taken before.
+            When the gradients of this graph were already taken.
         """
         if gradient is not None:
             start = np.asarray(gradient, self.data.dtype)
@@ -252,7 +252,7 @@ class Tensor:
         pending: dict[Node, list[Gathered]] = {self._node: [None] * self._node.results}
         pending[self._node][self._slot] = start
         while pending:
-            # Results come after their inputs on the clock: the latest node has all it waits for.
+            # Operations have higher orders than their inputs: the latest node's gradient is ready.
             node = max(pending, key=_order) if len(pending) > 1 else next(iter(pending))
             _pass_on(node, pending.pop(node), pending)
             if passed is not None:
@@ -263,7 +263,7 @@ _order = operator.attrgetter("order")
 
 
 def _pass_on(node: Node, gradients: list[Gathered], pending: dict[Node, list[Gathered]]) -> None:
-    # What the node kept goes with it: the memory of later layers serves the gradients of earlier.
+    # Free the node's arrays: gradients of earlier layers reuse the memory of later ones.
     backward, node.backward = node.backward, _spent
     results = backward(*gradients)
     results = results if isinstance(results, tuple) else (results,)
@@ -333,19 +333,19 @@ def _check_shape(tensor: Tensor, gradient: Array | Rows) -> None:
 
 
 def wants_grad(value: Any) -> bool:
-    """Return whether a gradient to this input is wanted."""
+    """Return whether an input needs a gradient."""
     return isinstance(value, Tensor) and (value.requires_grad or value._node is not None)
 
 
 def op(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a differentiable operation of a function from arrays to (result, backward).
+    """Turn a function from arrays to (result, backward) into a differentiable operation.
 
-    The function's positional arguments are arrays (or None); settings are keyword-only. It returns
-    its result, one array or a tuple of arrays, and a function that takes the gradient to each
-    result, which it must not change, to a tuple with the gradient to each positional argument.
-    Where a result of several does not reach the loss, its gradient is None. A gradient may be None,
-    or a function of no arguments, which is called only if that gradient is wanted; that to a table
-    may be :class:`~daskdl.rows.Rows`.
+    The function's positional arguments are arrays or None; settings are keyword-only. It returns
+    its result, one array or a tuple of arrays, and a backward function. This maps the gradient of
+    each result, which it must not change, to a tuple with the gradient of each positional argument.
+    If one of several results does not reach the loss, its gradient is None. A returned gradient may
+    be None, or a function without arguments, which is called only if the gradient is needed; the
+    gradient of a table may be :class:`~daskdl.rows.Rows`.
 
     Examples
     --------
@@ -358,8 +358,8 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     array([2., 6.])
     """
 
-    # One of a notebook is sent to workers by value, with what it names: functions of this module,
-    # never its state.
+    # Operations of a notebook are pickled by value with the globals that they name: so name
+    # functions of this module here, not its state.
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
         recorded, wanted = recording(), False

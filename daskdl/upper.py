@@ -1,6 +1,6 @@
-"""Rooms above the layers whose functions a model's methods call.
+"""Packages above the layers whose functions a model's methods call.
 
-Layers import nothing of them: the package hands them down, each to be loaded at its first use.
+Layers do not import them: ``daskdl/__init__.py`` provides their imports, run on first use.
 """
 
 from __future__ import annotations
@@ -8,5 +8,5 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-#: What loads a room, by its use; ``daskdl/__init__.py`` fills it.
+#: Functions that import a package, by its use; ``daskdl/__init__.py`` fills it.
 UPPER: dict[str, Callable[[], ModuleType]] = {}
