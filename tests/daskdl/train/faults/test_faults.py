@@ -116,18 +116,17 @@ def when_said(name: str, words: str, action: Callable[[], object]) -> Iterator[l
     """Call ``action`` when a logger says something with these words; yield what it said then."""
     said: list[str] = []
 
-    class Listen(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if words in record.getMessage():
-                said.append(record.getMessage())
-                action()
+    def listen(record: logging.LogRecord) -> bool:
+        if words in record.getMessage():
+            said.append(record.getMessage())
+            action()
+        return True
 
-    listening = Listen()
-    logging.getLogger(name).addHandler(listening)
+    logging.getLogger(name).addFilter(listen)
     try:
         yield said
     finally:
-        logging.getLogger(name).removeHandler(listening)
+        logging.getLogger(name).removeFilter(listen)
 
 
 @pytest.mark.kills

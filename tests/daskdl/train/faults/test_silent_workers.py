@@ -48,11 +48,9 @@ def test_a_gang_goes_on_without_a_worker_that_is_silent(client_of, stop, caplog)
     assert f"worker {address} (shard" in line
 
 
-class StopOwn:
-    """Stops the process that it is called in, in the middle of its task."""
-
-    def __call__(self) -> None:
-        os.kill(os.getpid(), signal.SIGSTOP)
+def stop_own() -> None:
+    """Stop the process that this is called in, in the middle of its task."""
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def woken(client_of: ClientOf) -> Iterator[Client]:
 @pytest.mark.parametrize("what", ["a fit by the graph engine", "an evaluation"])
 def test_it_goes_on_without_a_worker_that_is_stopped_in_its_task(woken, caplog, tmp_path, what):
     trained = fit(problem(6), epochs=2, client=False)
-    stopping = problem(6).map(Once(tmp_path / "stopped", 20, StopOwn()))
+    stopping = problem(6).map(Once(tmp_path / "stopped", 20, stop_own))
     with caplog.at_level(logging.WARNING, "daskdl"):
         if what == "an evaluation":
             alone = trained.evaluate(problem(6), client=False)
