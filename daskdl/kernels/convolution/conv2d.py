@@ -148,5 +148,5 @@ def _by_winograd(weight: Array, geometry: Geometry) -> bool:
 
 
 def _first_pad(geometry: Geometry) -> tuple[int, int]:
-    """Return the zeros above and left."""
+    """Return the numbers of zero rows above and of zero columns left."""
     return geometry.pad[0], geometry.pad[2]

@@ -276,7 +276,7 @@ def add_moments(x, lanes, parts, which, begin, end):
 
 @fastjit
 def put_normalised(x, new, lanes, floor, past):
-    """Write (x - mean) * scale + bias of the lanes, or the floor if that is more, to ``new``."""
+    """Write (x - mean) * scale + bias of the lanes, or the floor if it is larger, to ``new``."""
     mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size
     for first in range(0, x.size, width):

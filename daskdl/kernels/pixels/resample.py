@@ -154,7 +154,7 @@ def _resize(
     )
     count = columns.shape[1]
     length = (min(last + count, g[WIDTH]) - first) * channels
-    # Weights beyond the edge are 0, but a vector is loaded there all the same.
+    # Weights beyond the edge are 0, but vectors are loaded there, too.
     line = np.zeros(length + (count + 1) * channels + 2 * VECTOR, np.float32)
     paired = _paired(columns)
     wide = g[W] * channels

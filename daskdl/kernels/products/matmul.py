@@ -43,7 +43,7 @@ def matmul(
     """
     if mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
-            return np.multiply(a, b, out=out)  # for which numpy has a slow loop
+            return np.multiply(a, b, out=out)  # numpy's matmul has a slow loop for it
         if out is None and a.ndim == 2 and a.size * b.shape[-1] > FEW and outer.serves(a.T, b):
             return outer.product(a.T, b)
         return _ours(a, b, out) if _is_ours(a, b, out) else np.matmul(a, b, out=out)
@@ -127,7 +127,7 @@ def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
 
 
 def _address(x: Array) -> int:
-    return x.__array_interface__["data"][0]  # quicker than x.ctypes
+    return x.__array_interface__["data"][0]  # faster than x.ctypes
 
 
 def _cost(read: int, ordered: int, k: int) -> float:

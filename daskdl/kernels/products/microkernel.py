@@ -23,7 +23,7 @@ from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, fetch_line, load, 
 
 
 def _lanes() -> int:
-    """Return the float32 numbers of a vector register."""
+    """Return the number of float32 lanes in a vector register."""
     return 16 if "avx512f" in features() else 8
 
 

@@ -1,4 +1,4 @@
-"""Rows of bfloat16 numbers for tiles: rounded, cut out, paired and turned."""
+"""Rows of bfloat16 numbers for tiles: round, copy, clear and pair them."""
 
 from __future__ import annotations
 

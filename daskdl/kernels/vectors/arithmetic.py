@@ -57,7 +57,7 @@ def add_bias(y: Array, bias: Array) -> None:
 
 
 def bias_gradient(dy: Array) -> Array:
-    """Return the sums of dy (..., C) over all axes but the last."""
+    """Return the sums of dy (..., C) over all axes except the last."""
     axes = tuple(range(dy.ndim - 1))
     return sum_over(dy, axes).astype(dy.dtype) if dy.dtype in FLOATS else dy.sum(axes)
 

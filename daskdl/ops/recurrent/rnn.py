@@ -58,7 +58,7 @@ def rnn(
     outputs : array (N, T, C)
         Zeros beyond a sample's length, as from PyTorch's packed sequences.
     h : array (N, C)
-        After the last step that each sample has.
+        State after the last step of each sample.
 
     References
     ----------
@@ -139,7 +139,7 @@ def gru(
     outputs : array (N, T, C)
         Zeros beyond a sample's length, as from PyTorch's packed sequences.
     h : array (N, C)
-        After the last step that each sample has.
+        State after the last step of each sample.
 
     References
     ----------
