@@ -105,7 +105,7 @@ def percentage_error(prediction: Array, target: Array, *, eps: float = 1e-7) -> 
 
 @loss
 def squared_log_error(prediction: Array, target: Array) -> Parts:
-    """(log(1 + prediction) - log(1 + target))², negative numbers taken for 0.
+    """(log(1 + prediction) - log(1 + target))², negative numbers count as 0.
 
     No gradient to the target.
     """
