@@ -17,7 +17,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Share:
-    """Shares of an iteration: shard s gives ``counts[s]`` samples from ``starts[s]`` on."""
+    """Parts of an iteration: shard s gives ``counts[s]`` samples from ``starts[s]`` on."""
 
     epoch: int
     iteration: int  # within the epoch
@@ -33,13 +33,13 @@ class Share:
 class Batches:
     """The batches of every epoch, a function of the seed, the shards' lengths and the batch size.
 
-    Sample ``k`` of a shard of ``n`` stands at ``(k + u) / n`` of the epoch, where ``u`` from 0 to 1
-    is drawn for each shard anew in each epoch. All samples in this order, cut into batches, give
-    each batch exactly ``batch_size`` samples (the last of an epoch may be shorter) and each shard
-    its share of it to within about one; where there are more shards than samples in a batch, others
-    meet in every epoch. Which sample is the shard's k-th is a permutation drawn anew in each epoch
-    too, see :meth:`Partition.order`. So any sample may meet any other of all shards, as if all were
-    mixed with each other, but that shards have equal loads and no sample has to move.
+    Sample ``k`` of a shard of ``n`` has the place ``(k + u) / n`` in the epoch; ``u`` from 0 to 1
+    is drawn anew for each shard and epoch. All samples in the order of their places are cut into
+    batches of ``batch_size`` (the last one of an epoch may be shorter). Each shard has its share of
+    a batch to within about one; if there are more shards than samples in a batch, others meet in
+    every epoch. A permutation, also drawn anew in each epoch, says which sample is the shard's
+    k-th, see :meth:`Partition.order`. So any samples of all shards may meet, as if all were mixed,
+    but shards have equal loads and no sample moves.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Batches:
             starts = starts + counts
 
     def least_share(self) -> int:
-        """Return the fewest samples that a shard has in a batch of the first epoch, 0 left out."""
+        """Return the fewest samples above 0 that a shard has in a batch of the first epoch."""
         n, owners = len(self.lengths), self._owners(0).astype(np.int64)
         counts = np.bincount(np.arange(len(owners)) // self.batch_size * n + owners)
         return int(counts[counts > 0].min())
@@ -100,10 +100,10 @@ class Batches:
 def interleaved(
     lengths: Sequence[int], phases: Sequence[float] | NDArray[np.float64] = ()
 ) -> NDArray[np.int32]:
-    """Return the owner of each place in a row in which all owners' samples are spread evenly.
+    """Return the owner of each place in a row that spreads all owners' samples evenly.
 
-    The phase of an owner, 1/2 by default, is how far its first sample stands from the beginning, as
-    a part of the distance to its next.
+    An owner's phase, 1/2 by default, is the place of its first sample, as a share of the distance
+    to its next one.
     """
     # Quotients of equal value are equal floats (division rounds correctly), and different ones
     # stay apart up to shards of some 10 million samples, so that this order is exact.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Constructors(ABC):
     """Class methods ``from_...`` of a SampleSet, each a function of ``daskdl.data.sources``.
 
-    Several arrays may stand under one name, as a mapping in the place of an array, a column or a
-    path: ``x={"age": ..., "words": ...}``. They become ``x.age`` and ``x.words``, see
+    A name may have several arrays: a mapping in the place of an array, a column or a path, as in
+    ``x={"age": ..., "words": ...}``. They become ``x.age`` and ``x.words``, see
     :mod:`daskdl.data.nested`.
     """
 
@@ -45,17 +45,17 @@ class Constructors(ABC):
 
     @classmethod
     def from_arrays(cls, *, partitions: int | None = None, **arrays: ArrayLike | Any) -> Self:
-        """Make one of arrays in memory, Dask arrays, xarray's of either, or zarr arrays.
+        """Make a set of arrays in memory, Dask arrays, xarray's of either, or zarr arrays.
 
         Parameters
         ----------
         partitions : int, optional
-            Cut arrays in memory into so many of nearly equal length, by default one; no more than
-            there are samples. Dask arrays have a partition for each chunk along the first axis
-            unless another number is given, zarr arrays one for each chunk.
+            Number of partitions of nearly equal length, at most the number of samples. By default
+            one for arrays in memory, and one for each chunk along the first axis of Dask and zarr
+            arrays.
         **arrays : array_like, Ragged, dask.array.Array, DataArray or zarr.Array (n, ...)
-            By name; for training ``x`` and ``y``, each of which may be a tuple or a mapping of
-            several. What is given beside a Dask array is cut as that.
+            Arrays by name; for training ``x`` and ``y``, which may be tuples or mappings of several
+            arrays. Other arrays are cut like a Dask array among them.
 
         Raises
         ------
@@ -77,19 +77,19 @@ class Constructors(ABC):
     def from_bag(
         cls, bag: Any, function: Callable[[Any], Any] | None = None, on_error: str = "raise"
     ) -> Self:
-        """Make one of the elements of a Dask Bag, with its partitions.
+        """Make a set of the elements of a Dask Bag, with its partitions.
 
         Parameters
         ----------
         bag : dask.bag.Bag
         function : callable, optional
-            From an element to a sample: a dict of arrays by name, or a pair (x, y), or x. Elements
-            are such samples themselves by default. Arrays that differ in the length of their first
-            axis become a :class:`~daskdl.data.Ragged` column.
+            From an element to a sample: a dict of arrays by name, a pair (x, y), or x. By default
+            elements are samples already. Arrays whose first axes have different lengths become a
+            :class:`~daskdl.data.Ragged` column.
         on_error : "raise" or "skip"
-            What to do about an element of which the function makes no sample, or one of another
-            shape than most of its partition: raise a DataError that names it, or leave it out and
-            name it in :attr:`SampleSet.bad`.
+            What to do with an element that gives no sample, or a sample of another shape than most
+            of its partition: raise a DataError that names it, or leave it out and name it in
+            :attr:`SampleSet.bad`.
         """
         from daskdl.data.sources.collections import from_bag
 
@@ -106,24 +106,24 @@ class Constructors(ABC):
         on_error: str = "raise",
         **fields: Field,
     ) -> Self:
-        """Make one of the rows of a pandas or Dask DataFrame, with its partitions.
+        """Make a set of the rows of a pandas or Dask DataFrame, with its partitions.
 
         Parameters
         ----------
         frame : pandas.DataFrame or dask.dataframe.DataFrame
         target : str, optional
-            The column to predict, from all others, of any kinds: numbers, words, dates, gaps. An
-            encoder is fitted to them in one pass, and is then :attr:`encoder`; see
+            The column to predict from all others, which may hold numbers, words, dates and gaps. An
+            encoder is fitted to them in one pass and kept as :attr:`encoder`; see
             :class:`daskdl.data.tabular.TableEncoder` and :class:`daskdl.models.TabularNet`.
         encoder : TableEncoder, optional
-            One that was fitted to another table, such as the training set, instead.
+            An encoder that was fitted to another table, such as the training set.
         decode : mapping of name to callable, optional
             Makes an array of each value of a column, such as an image of bytes.
         on_error : "raise" or "skip"
-            About values that cannot be decoded, see :meth:`from_bag`.
+            What to do with values that cannot be decoded, see :meth:`from_bag`.
         **fields : str or list of str
-            A column for each name, or several that stand side by side on a last axis, as in
-            ``x=["age", "weight"], y="label"``. Columns of lists become Ragged.
+            A column for each name, or several that are stacked on a last axis, as in ``x=["age",
+            "weight"], y="label"``. Columns of lists become Ragged.
         """
         from daskdl.data.sources.dataframe import fitted, from_dataframe
 
@@ -143,12 +143,12 @@ class Constructors(ABC):
         storage_options: Mapping[str, Any] | None = None,
         **fields: Field,
     ) -> Self:
-        """Make one of Parquet files; each row group is a partition, of which workers read columns.
+        """Make a set of Parquet files; each row group is a partition, and workers read its columns.
 
         Parameters
         ----------
         urls : path or URL, or several
-            Of files, of a folder, or with ``*``, of any store that fsspec knows.
+            Files, a folder, or a pattern with ``*``, in any store that fsspec knows.
         decode, on_error, **fields :
             As for :meth:`from_dataframe`.
         storage_options : mapping, optional
@@ -165,16 +165,16 @@ class Constructors(ABC):
         function: Callable[[Any], Any] | None = None,
         lengths: Sequence[int] | None = None,
     ) -> Self:
-        """Make one of delayed objects or Futures; each is a partition.
+        """Make a set of delayed objects or Futures; each is a partition.
 
         Parameters
         ----------
         values : sequence of dask.delayed.Delayed or distributed.Future
-            Each a dict of arrays by name with a common first axis.
+            Each is a dict of arrays by name, with a common first axis.
         function : callable, optional
-            Makes such a dict of each.
+            Makes such a dict of each value.
         lengths : sequence of int, optional
-            Samples of each; without, they are counted on the workers.
+            Samples of each; by default the workers count them.
         """
         from daskdl.data.sources.collections import from_delayed
 
@@ -189,19 +189,19 @@ class Constructors(ABC):
         partitions: int | None = None,
         **fields: Field,
     ) -> Self:
-        """Make one of the samples along a dimension of a Dataset, a DataArray or a zarr store.
+        """Make a set of the samples along a dimension of a Dataset, a DataArray or a zarr store.
 
         Parameters
         ----------
         data : path of a zarr store, Dataset or DataArray
         dim : str
-            Along which the samples lie.
+            Dimension of the samples.
         partitions : int, optional
             By default one for each chunk.
         **fields : str or list of str
-            The variables by name: ``x="image", y="label"``. Several of one name, as in
-            ``x=["u10", "v10"]``, stand side by side on a last axis. Other dimensions follow in the
-            order that the data have them in. A DataArray is ``x`` by default.
+            Variables by name: ``x="image", y="label"``. Several, as in ``x=["u10", "v10"]``, are
+            stacked on a last axis. Other dimensions keep the data's order. A DataArray is ``x`` by
+            default.
         """
         from daskdl.data.sources.xarray import from_xarray
 
@@ -220,33 +220,33 @@ class Constructors(ABC):
         partitions: int | None = None,
         **fields: str,
     ) -> Self:
-        """Make one of windows of arrays of any axes, such as a scene and its mask.
+        """Make a set of windows of arrays of any axes, such as a scene and its mask.
 
-        Windows begin at every ``step``-th cell; cells behind the last whole one are in none. A
-        partition is the windows of a part of the arrays, some 64 MB, which is read once.
+        Windows begin at every ``step``-th cell; cells after the last whole window are in none. A
+        partition has the windows of a part of the arrays, some 64 MB, which is read once.
 
         Parameters
         ----------
         data : mapping of name to array, Dataset, DataArray or array; or a list of these
-            Of numpy, Dask, zarr or xarray; one alone is ``x``. Those without a window's axis are in
-            every sample whole. Along it they may be coarser or finer than the first that has all.
-            The scenes of a list may differ in size.
+            Arrays of numpy, Dask, zarr or xarray; a single one is ``x``. An array without one of
+            the window's axes is whole in every sample. Along these axes an array may be coarser or
+            finer than the first array that has all. The scenes of a list may differ in size.
         window : mapping of name or number of an axis to int or None
-            Cells of a window, such as ``{"y": 256, "x": 256}``; None stands for one cell, of an
-            axis that samples do not have. They have all other axes whole, in the arrays' order.
+            Cells of a window, such as ``{"y": 256, "x": 256}``; None stands for one cell of an axis
+            that samples then lack. All other axes are whole, in the arrays' order.
         step : int or mapping of axis to int, optional
             By default a window's cells.
         where : array of bool, or callable, optional
-            Keep the windows with any cell that is true, of an array over the axes of the windows;
-            or those of which ``where(batch)`` is true, (n,). In one pass of tasks, at once. Of
-            several scenes a list of arrays.
+            Keep windows with any true cell of an array over the windows' axes (for several scenes a
+            list of arrays), or windows for which ``where(batch)``, (n,), is true. It is computed in
+            one pass, at once.
         weights : str, array or callable, optional
-            How often each window is drawn. An epoch has as many samples as there are windows, and
-            each as often as its weight among all says, to within one; each epoch of a fit draws
-            anew. They are the mean over a window of an array, or what ``weights(batch)`` returns,
-            (n,). The name of an array of classes makes windows with rare classes come more often.
+            How often each window is drawn: the mean of an array over the window, or
+            ``weights(batch)``, (n,). The name of an array of classes makes windows with rare
+            classes more frequent. An epoch has as many samples as there are windows, each as often
+            as its share of all weights, to within one; each epoch of a fit draws anew.
         seed : int
-            Of the draw that all but a fit sees: ``head``, ``map_batches``, an evaluation.
+            Seed of the draw for everything but a fit: ``head``, ``map_batches``, an evaluation.
         partitions : int, optional
         **fields : str
             Variables of a Dataset by name, ``x="image", y="mask"``; by default all, as they are.
@@ -256,7 +256,7 @@ class Constructors(ABC):
         DataError
             When the arrays do not fit together, or no window is left.
         SettingsError
-            When the window or the step is none of theirs.
+            When the window or the step does not fit the arrays.
 
         Examples
         --------
@@ -279,17 +279,17 @@ class Constructors(ABC):
         storage_options: Mapping[str, Any] | None = None,
         **names: str,
     ) -> Self:
-        """Make one of arrays of a zarr group, which workers read stretch by stretch.
+        """Make a set of arrays of a zarr group; workers read it stretch by stretch.
 
         Parameters
         ----------
         url : path or URL
         partitions : int, optional
-            By default each has whole chunks of the first array, of some 64 MB.
+            By default a partition has whole chunks of the first array, some 64 MB.
         storage_options : mapping, optional
             For fsspec.
         **names : str
-            Path of an array in the group for each name; their first axis is that of the samples.
+            Path of an array in the group for each name; the first axis is that of the samples.
         """
         from daskdl.data.sources.zarr import from_zarr
 
@@ -306,19 +306,19 @@ class Constructors(ABC):
         storage_options: Mapping[str, Any] | None = None,
         **columns: ArrayLike,
     ) -> Self:
-        """Make one of files, each of which is a sample.
+        """Make a set of files; each file is a sample.
 
         Parameters
         ----------
         urls, on_error, storage_options :
             As for :meth:`from_parquet`.
         read : callable
-            ``read(file)`` or ``read(file, url)``, from a file that is open for reading bytes to a
-            sample, see :meth:`from_bag`.
+            ``read(file)`` or ``read(file, url)``, from a file open in binary mode to a sample, see
+            :meth:`from_bag`.
         partitions : int, optional
-            By default as many as make 64 MB each, if all samples are as large as the first.
+            By default partitions have 64 MB, if all samples are as large as the first.
         **columns : array_like (files, ...)
-            More of each sample, such as ``y=labels``.
+            Further arrays, such as ``y=labels``.
         """
         from daskdl.data.sources.files import from_files
 
@@ -334,23 +334,23 @@ class Constructors(ABC):
         storage_options: Mapping[str, Any] | None = None,
         **endings: str,
     ) -> Self:
-        """Make one of tar archives as WebDataset has them; each is a partition.
+        """Make a set of tar archives as WebDataset has them; each is a partition.
 
-        Files one behind the other that have one name are a sample: ``0001.jpg`` and ``0001.cls``.
-        The workers list the archives at once, and read the files when they are needed.
+        Consecutive files with one name are a sample: ``0001.jpg`` and ``0001.cls``. The workers
+        list the archives at once, and read the files when they are needed.
 
         Parameters
         ----------
         urls, storage_options :
             As for :meth:`from_parquet`.
         decode : mapping of name to callable, optional
-            Makes a value of the bytes of a file. By default "cls", "id" and "index" are whole
-            numbers, "txt" is text, "npy" an array, and all else the bytes themselves, uint8.
+            Makes a value of a file's bytes. By default "cls", "id" and "index" are whole numbers,
+            "txt" is text, "npy" an array, and everything else bytes, uint8.
         on_error : "raise" or "skip"
-            About samples that lack a file or cannot be decoded, and about archives that break off,
-            see :meth:`from_bag`.
+            What to do with samples that lack a file or cannot be decoded, and with archives that
+            break off, see :meth:`from_bag`.
         **endings : str
-            Of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first that is there.
+            Ending of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first found.
         """
         from daskdl.data.sources.tars import from_tar
 

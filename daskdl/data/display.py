@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def line(samples: SampleSet) -> str:
-    """Return a SampleSet in a line; nothing is loaded for it but a sample, once."""
+    """Return a SampleSet in a line; only one sample is loaded for it, once."""
     told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
     if not samples.is_counted:
@@ -61,7 +61,7 @@ def fields(samples: SampleSet) -> dict[str, str]:
 
 
 def places(recipes: Sequence[Recipe]) -> str:
-    """Return a text of how many partitions each worker or this process holds; "" if nobody does."""
+    """Return as text how many partitions each worker or this process holds; "" if none do."""
     if all(recipe.in_memory for recipe in recipes):
         return "in this process"
     keys = [future.key for recipe in recipes for future in recipe.futures]
@@ -74,7 +74,7 @@ def places(recipes: Sequence[Recipe]) -> str:
 
 
 def bytes_of(samples: SampleSet) -> int:
-    """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
+    """Return the bytes of persisted samples on workers, else those that the sources know."""
     done = (r for r in samples.known if isinstance(r, FromTasks) and r.futures)
     persisted = [recipe for recipe in done if recipe.transform is itself]
     if len(persisted) < samples.partitions:

@@ -81,7 +81,7 @@ class Exports:
 def export(
     functions: Sequence[Function], finish: Callable[[Batch], Any], partition: Partition, number: int
 ) -> Any:
-    """Return all samples of a partition, as functions leave them, in another form."""
+    """Return all samples of a partition, after the functions, in another form."""
     everything = np.arange(len(partition))
     return finish(take(partition, everything, functions, (0, "export", number)))
 

@@ -1,4 +1,4 @@
-"""Functions of a SampleSet: they are called with the samples that are taken of a partition."""
+"""Functions of a SampleSet, called with samples taken from a partition."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def in_stretches(
 
 
 def checked(function: Function, batch: Any, count: int) -> Batch:
-    """Return a function's result if it is a batch of so many samples, or raise a DataError."""
+    """Return a function's result; raise a DataError unless it is a batch of ``count`` samples."""
     batch = flat(batch) if isinstance(batch, dict) else batch
     if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
         return batch

@@ -1,8 +1,8 @@
-"""Nested: several arrays under one name of a sample, which lie as columns of their own.
+"""Nested: several arrays under one name of a sample, each a column of its own.
 
-A tuple or a mapping under a name, as in ``x={"age": a, "words": w}``, is laid flat where it comes
-in: the columns are ``x.age`` and ``x.words``, those of a tuple ``x.0`` and ``x.1``. So partitions,
-streams and shards know arrays alone. Only a model, its loss and its metrics see them nested again.
+A tuple or a mapping under a name, as in ``x={"age": a, "words": w}``, becomes flat columns:
+``x.age`` and ``x.words``, or ``x.0`` and ``x.1`` of a tuple. So partitions, streams and shards have
+arrays only. A model, its loss and its metrics see the nested form again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from daskdl.errors import DataError
 
 
 def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by name, those of a tuple of arrays or of a mapping each by a dotted one.
+    """Return values by name; members of a tuple of arrays or of a mapping get dotted names.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_nested(value: Any) -> bool:
-    """Return whether a value is several: a mapping, or a tuple of arrays and not of numbers."""
+    """Return whether a value has several arrays: a mapping, or a tuple that is not of numbers."""
     if isinstance(value, np.ndarray):  # by far the most, and the question about a Mapping is slow
         return False
     if isinstance(value, tuple):
@@ -57,7 +57,7 @@ def is_nested(value: Any) -> bool:
 
 
 def has(batch: Mapping[str, Any], name: str) -> bool:
-    """Return whether a batch has something under a name, one array or several."""
+    """Return whether a batch has an array, or several, under a name."""
     return name in batch or any(key.startswith(f"{name}.") for key in batch)
 
 

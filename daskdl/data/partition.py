@@ -22,7 +22,7 @@ Indices = NDArray[np.int64]
 class Partition(ABC):
     """Samples in memory.
 
-    A class of one's own says how many there are (``__len__``) and gives some of them
+    A class of your own defines the number of samples (``__len__``) and returns some of them
     (:meth:`take`); :class:`~daskdl.data.Arrays` holds named arrays.
 
     Examples
@@ -57,24 +57,24 @@ class Partition(ABC):
 
     @property
     def bad(self) -> tuple[str, ...]:
-        """Names of records that were left out as they are no samples, each with the reason."""
+        """Names of bad records that were left out, each with the reason."""
         return ()
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Weights (k,) of samples behind the last position, of which each epoch draws its own."""
+        """Weights (k,) of samples after the last position, from which each epoch draws."""
         return np.empty(0)
 
     def pick(self, indices: Indices) -> Partition:
-        """Return a partition of the samples at these positions, which holds no others."""
+        """Return a partition of only the samples at these positions."""
         return ColumnPartition(self.take(indices), self.bad)
 
     def order(self, seed: int, epoch: int, shard: int) -> Indices:
         """Return all positions in the order of an epoch, int64 (n,).
 
-        It is a permutation, drawn anew for each epoch and shard; a partition that holds only some
-        of its samples at a time has an order of its own. With :attr:`weights` each of their samples
-        comes as often as its weight says, to within one.
+        It is a permutation, drawn anew for each epoch and shard. A partition that holds only some
+        samples at a time has another order. With :attr:`weights` each sample occurs as often as its
+        weight says, to within one.
         """
         if len(self.weights):
             return len(self) + weighted(self.weights.tobytes(), len(self), seed, epoch, shard)
@@ -93,7 +93,7 @@ class ColumnPartition(Partition):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held; of columns of objects at a guess from some."""
+        """Bytes held; for columns of objects an estimate from some values."""
         return sum(map(_bytes_of, self.arrays.values()))
 
     def __len__(self) -> int:

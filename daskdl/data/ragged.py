@@ -16,7 +16,7 @@ from daskdl.errors import ShapeError
 class Ragged:
     """Sequences of different lengths, one after the other, as Arrow holds lists.
 
-    It is indexed along its first axis as an array is: ``column[3]`` is a sequence, ``column[2:5]``
+    It is indexed along its first axis like an array: ``column[3]`` is a sequence, ``column[2:5]``
     and ``column[[4, 0]]`` are columns.
 
     Parameters
@@ -42,7 +42,7 @@ class Ragged:
 
     @classmethod
     def of(cls, sequences: Sequence[ArrayLike]) -> Ragged:
-        """Make one of sequences whose items have one shape and dtype; empty ones fit any."""
+        """Make a column of sequences whose items have one shape and dtype; empty ones fit any."""
         arrays = [np.asarray(sequence) for sequence in sequences]
         if any(a.ndim == 0 for a in arrays):
             raise ShapeError("Ragged.of: expected sequences, found a single value")
@@ -58,7 +58,7 @@ class Ragged:
 
     @classmethod
     def from_array(cls, array: NDArray[Any] | Ragged) -> Ragged:
-        """Return an array (n, length, ...) as sequences of one length, a ragged one as it is."""
+        """Return an array (n, length, ...) as sequences of one length; a Ragged unchanged."""
         if isinstance(array, Ragged):
             return array
         n, length = array.shape[:2]
@@ -106,9 +106,9 @@ class Ragged:
         Parameters
         ----------
         length : int, optional
-            By default that of the longest; longer sequences are cut.
+            By default the longest length; longer sequences are cut.
         value :
-            What stands behind the end of shorter ones.
+            Fills shorter sequences.
         """
         lengths = self.lengths
         if length is None:
@@ -121,7 +121,7 @@ class Ragged:
 
 
 def concatenated(columns: Sequence[Any]) -> Any:
-    """Return one column of several; it is ragged if one of them is, or their widths differ."""
+    """Join columns; the result is ragged if one of them is, or if widths differ."""
     ragged = any(isinstance(column, Ragged) for column in columns)
     if not ragged and len({column.shape[1:2] for column in columns}) == 1:
         return np.concatenate(columns)
@@ -135,9 +135,9 @@ def concatenated(columns: Sequence[Any]) -> Any:
 def stacked(values: Sequence[Any]) -> Any:
     """Return one column of the values of many samples.
 
-    Strings, if none is missing, become NumPy's variable-width strings, other objects stay as they
-    are; arrays of one shape are stacked, those that differ in their first axis alone are `Ragged`;
-    a ShapeError tells of others.
+    Strings become NumPy's variable-width strings if none is missing; other objects do not change.
+    Arrays of one shape are stacked; arrays that differ only in their first axis become `Ragged`;
+    others are a ShapeError.
     """
     texts = [isinstance(value, str) for value in values]
     if all(texts):

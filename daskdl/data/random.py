@@ -1,4 +1,4 @@
-"""Random numbers that are the same whichever worker draws them, and however often."""
+"""Random numbers that are the same on any worker and at any time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from daskdl.errors import SettingsError
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     """Return the Generator of one draw of a run, by its seed, at least 0.
 
-    Draws for different purposes are independent, and those of one purpose by the numbers that
-    distinguish them, such as (epoch, iteration, shard). Negative ones count as their two's
-    complement in 64 bits.
+    Draws for different purposes are independent; so are draws of one purpose with different
+    numbers, such as (epoch, iteration, shard). A negative number counts as its two's complement in
+    64 bits.
     """
     if seed < 0:
         raise SettingsError(f"seed: expected at least 0, found {seed!r}")
@@ -37,7 +37,7 @@ def permutation(seed: int, epoch: int, shard: int, length: int) -> NDArray[np.in
 def weighted(weights: bytes, n: int, seed: int, epoch: int, shard: int) -> NDArray[np.int64]:
     """Return n draws of an epoch by float64 weights, in a random order; they are read-only.
 
-    Each comes as often as its share of all weights, times n, to within one.
+    Each index occurs n times its share of all weights, to within one.
     """
     draw, values = generator(seed, "weights", epoch, shard), np.frombuffer(weights)
     mixed = draw.permutation(len(values))

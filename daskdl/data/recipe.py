@@ -1,4 +1,4 @@
-"""Recipe: the way any worker loads a partition, and its size and kind before it is loaded."""
+"""Recipe: how any worker loads a partition, and its size and schema before it is loaded."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Positions = Callable[[int], Indices]
 
 
 class Loadable(ABC):
-    """A thing that any worker can load, the same each time; it pickles."""
+    """An object that any worker can load, with the same result each time; it pickles."""
 
     @abstractmethod
     def load(self) -> Any:
-        """Load it, here."""
+        """Load it in this process."""
 
     @property
     def inputs(self) -> Sequence[Loadable]:
-        """Other loadables that it is made of; see :class:`~daskdl.data.lazy.derived.Derived`."""
+        """Loadables that it is derived from; see :class:`~daskdl.data.lazy.derived.Derived`."""
         return ()
 
     @property
     def in_memory(self) -> bool:
-        """Whether it carries its data, so that it is better sent than loaded."""
+        """Whether it contains its data, so that it is sent rather than loaded."""
         return False
 
     @property
@@ -47,26 +47,26 @@ class Loadable(ABC):
 
     @property
     def version(self) -> str:
-        """State of the file that it reads: size and time, or the store's ETag; "" if untold."""
+        """State of its file: size and time, or the store's ETag; "" if unknown."""
         return ""
 
     @property
     def futures(self) -> tuple[Future, ...]:
-        """Data that lie on workers already, and that it needs."""
+        """Data on workers that it needs."""
         return tuple(chain.from_iterable(one.futures for one in self.inputs))
 
     @property
     def is_lazy(self) -> bool:
-        """Whether tasks of Dask's have to be computed for it."""
+        """Whether it needs Dask's own tasks to be computed."""
         return any(one.is_lazy for one in self.inputs)
 
 
 class Recipe(Loadable):
-    """Way to load a partition; it pickles, and every worker loads the same from it.
+    """How to load a partition; it pickles, and every worker loads the same samples.
 
-    A source of one's own says how many samples there are (``__len__``) and loads them
-    (:meth:`load`). Everything else has a default, which a source replaces where it can do better:
-    :meth:`part` where it can read a part without the rest, :attr:`nbytes` where it knows.
+    A source of your own defines the number of samples (``__len__``) and loads them (:meth:`load`).
+    Everything else has a default. A source may replace it: :meth:`part` if it can read a part
+    without the rest, :attr:`nbytes` if it knows its size.
 
     Examples
     --------
@@ -88,37 +88,37 @@ class Recipe(Loadable):
 
     @abstractmethod
     def load(self) -> Partition:
-        """Load the samples, here."""
+        """Load the samples in this process."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the samples, as far as the source tells; 0 if it does not."""
+        """Bytes of the samples; 0 if the source does not know."""
         return 0
 
     @property
     def schema(self) -> Schema | None:
-        """Shape and dtype of each array of a sample, if the source tells before it is loaded."""
+        """Shape and dtype of each array of a sample, if the source knows without loading."""
         return None
 
     @property
     def decodes(self) -> bool:
-        """Whether a function makes the samples of what is read.
+        """Whether a function makes the samples, such as a decoder.
 
-        Their bytes then differ from :attr:`nbytes`, as those of images from those of their files.
+        Their bytes then differ from :attr:`nbytes`, as images differ from their files.
         """
         return any(one.decodes for one in self.inputs if isinstance(one, Recipe))
 
     @property
     def is_shuffled(self) -> bool:
-        """Whether it stands on a partition of ``SampleSet.shuffle``, for which all are read."""
+        """Whether it needs a partition of ``SampleSet.shuffle``, which reads all partitions."""
         return any(one.is_shuffled for one in self.inputs if isinstance(one, Recipe))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether each epoch draws its samples anew from more than there are in one."""
+        """Whether each epoch draws its samples anew from a larger number."""
         return False
 
     @property
@@ -128,18 +128,18 @@ class Recipe(Loadable):
 
     @property
     def known(self) -> Recipe:
-        """The recipe that knows the number of samples, if these were counted."""
+        """The recipe with the number of samples, if it was counted."""
         return self
 
     @property
     def pieces(self) -> Sequence[Recipe]:
-        """Recipes that hold the samples one after the other; itself if it is not joined of any."""
+        """Recipes that this one joins; itself if it joins none."""
         return (self,)
 
     def part(self, start: int, stop: int) -> Recipe | None:
         """Return the recipe of the samples from ``start`` up to ``stop``, if it can be read alone.
 
-        By default whoever loads a part loads all samples and lets go of the others; see
+        By default loading a part loads all samples and frees the others; see
         :func:`daskdl.data.lazy.derived.part_of`.
         """
         return None
@@ -150,19 +150,19 @@ class Recipe(Loadable):
         Parameters
         ----------
         positions : callable
-            From the number of samples to the positions of those that are wanted. It pickles, and
-            is called where the samples are loaded.
+            From the number of samples to the wanted positions. It pickles, and is called where the
+            samples are loaded.
         count : int
-            How many these are.
+            Number of these positions.
         """
         return None
 
     def followed_by(self, others: Sequence[Recipe]) -> Recipe | None:
-        """Return the recipe of these samples and of others' behind them, if it has one for that."""
+        """Return the recipe of these samples followed by others, if there is a special one."""
         return None
 
     def for_sending(self) -> Recipe:
-        """Return a recipe of the same samples without data that they do not need."""
+        """Return a recipe of the same samples without unneeded data."""
         return self
 
 
@@ -173,7 +173,7 @@ class Arrays(ColumnPartition, Recipe):
     ----------
     arrays : dict of array or Ragged
     bad : tuple of str
-        Names of records that were left out as they are no samples, each with the reason.
+        Names of bad records that were left out, each with the reason.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class Arrays(ColumnPartition, Recipe):
 
 
 class Excerpt(Recipe):
-    """Base of recipes, frozen dataclasses, that load samples ``start`` up to ``stop`` of more."""
+    """Base of recipes, frozen dataclasses, that load samples ``start`` up to ``stop``."""
 
     start: int
     stop: int
@@ -212,7 +212,7 @@ class Excerpt(Recipe):
 
 
 def version_of_all(recipes: Sequence[Loadable]) -> str:
-    """Return a digest of the versions of all files behind recipes; "" if none is told."""
+    """Return a digest of the versions of all files of recipes; "" if none is known."""
     seen, told = set[int](), dict[str, None]()
     waiting: list[Loadable] = list(reversed(recipes))
     while waiting:

@@ -1,4 +1,4 @@
-"""Results: each partition of a collection as a file of its own, so that a run can go on later."""
+"""Results: a file for each partition of a collection, so that a run can resume."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ COLUMN = "prediction"
 
 @dataclass(frozen=True)
 class Written:
-    """Result of :func:`write_results`: the partitions that were written, and all that there are.
+    """Result of :func:`write_results`: the partitions that were written, and all partitions.
 
     Parameters
     ----------
     parts : tuple of str
         Path or URL of each partition.
     written : tuple of int
-        Which were written now.
+        Partitions that this call wrote.
     samples : int
-        In these.
+        Samples in these partitions.
     """
 
     parts: tuple[str, ...]
@@ -65,28 +65,27 @@ def write_results(
 ) -> Written:
     """Compute a collection and write each partition to a file of its own, where it is computed.
 
-    A file appears under its name, such as ``part-00007.parquet``, when it is whole: it is written
-    beside that and renamed. The same call again computes and writes only the partitions that are
-    not there yet. It cannot see whether what it computes is still the same; that is what
-    ``version`` is for. Two calls must not write to one folder at the same time.
+    A file gets its name, such as ``part-00007.parquet``, when it is whole. The same call again
+    computes and writes only missing partitions. It does not know whether the results are still the
+    same; use ``version`` for that. Two calls must not write to one folder at the same time.
 
     Parameters
     ----------
     results : SampleSet, dask Bag, Array or DataFrame, or list of Delayed
-        Such as ``model.predict`` returns. A Delayed is a dict of arrays by name. Elements of a Bag
-        are dicts of arrays by name, or arrays or numbers of one shape, which become a column
-        ``prediction``, as the chunks of an Array do; the index of a DataFrame is a column too.
+        Results such as ``model.predict`` returns. A Delayed is a dict of arrays by name. Elements
+        of a Bag are dicts of arrays by name, or arrays or numbers of one shape, which become a
+        column ``prediction``, as do the chunks of an Array. The index of a DataFrame is a column.
     path : path or URL
-        Of a folder, which is made; a URL of any store that fsspec knows, for Parquet.
+        Folder, which is created; for Parquet a URL of any store that fsspec knows.
     format : "parquet" or "zarr"
         A Parquet file for each partition: rows of arrays are lists of a fixed size, sequences of
-        different lengths lists. Or a zarr group, in which such sequences are arrays ``name`` of
-        all items and ``name_offsets``.
+        different lengths are lists. Or a zarr group: such sequences are arrays ``name`` of all
+        items and ``name_offsets``.
     version : str
-        Of what is computed: a folder of another version is refused.
+        Version of the results; a folder of another version is refused.
     tell : callable, optional
-        Called with the partitions that are written so far, all that are to be and the samples
-        written, and again with each partition of a Dask collection on a cluster.
+        Called with the number of partitions written, of all partitions and of samples written; for
+        a Dask collection on a cluster after each partition.
 
     Returns
     -------
@@ -97,7 +96,7 @@ def write_results(
     SettingsError
         When the folder has results of another number of partitions, format or version.
     DataError
-        When a partition has no form that a file can keep.
+        When a file cannot hold a partition.
     """
     if format not in FORMATS:
         raise SettingsError(f"write_results, format: expected parquet or zarr, found {format!r}")
@@ -116,7 +115,7 @@ Compute = Callable[[Sequence[int], "_Folder", Tell], list[int]]
 
 
 def _parts_of(results: Any) -> tuple[int, Compute]:
-    """Return the number of partitions, and the function that computes and writes some of them."""
+    """Return the number of partitions, and a function that computes and writes some of them."""
     if isinstance(results, SampleSet):
         return results.partitions, partial(_write_samples, results)
     if isinstance(results, list):
@@ -219,7 +218,7 @@ class _Folder:
         return f"{self.path}/part-{number:05d}{FORMATS[self.format]}"
 
     def prepare(self, manifest: dict[str, Any]) -> None:
-        """Make the folder, or see that it is of the same run."""
+        """Create the folder, or check that it belongs to the same run."""
         files, path = self.files, f"{self.path}/{MANIFEST}"
         files.makedirs(self.path, exist_ok=True)
         if files.exists(path):
@@ -243,7 +242,7 @@ class _Folder:
             self._rename(temporary, path)
 
     def tidy(self) -> None:
-        """Remove files that workers left unfinished, once all are there: one may yet be at work."""
+        """Remove unfinished files of lost workers once all partitions are there."""
         files = self.files
         for name in files.ls(self.path, detail=False, refresh=True):
             if _base(name).startswith(".part-"):
@@ -251,7 +250,7 @@ class _Folder:
                     files.rm(name, recursive=True)
 
     def complete(self) -> set[int]:
-        """Return the numbers of the partitions that are there."""
+        """Return the numbers of the complete partitions."""
         names = map(_base, self.files.ls(self.path, detail=False, refresh=True))
         parts = [name.removesuffix(FORMATS[self.format]) for name in names]
         return {int(name[5:]) for name in parts if name.startswith("part-")}

@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 class SampleSet(Constructors, Exports):
     """Samples in partitions, each loaded where it is used.
 
-    A sample is a set of named arrays (``x`` and ``y`` for training; ``x.0``, ``x.1`` or ``x.age``
-    where these are several, see :mod:`daskdl.data.nested`). Nothing is loaded before it is
-    needed, and a partition is loaded again from its recipe where a worker that held it died. Where
-    only loading tells how many samples there are, the workers count them when it is asked for.
+    A sample is a set of named arrays: ``x`` and ``y`` for training; ``x.0``, ``x.1`` or ``x.age``
+    if there are several (:mod:`daskdl.data.nested`). Nothing is loaded before it is needed. A
+    partition of a lost worker is loaded again from its recipe. If only loading tells the number of
+    samples, the workers count them when the number is needed.
 
     Parameters
     ----------
     recipes : sequence of Recipe
         One for each partition.
     functions : sequence of callables
-        What :meth:`map` was given.
+        Functions of :meth:`map`.
 
     See Also
     --------
     from_arrays, from_bag, from_dataframe, from_delayed, from_files, from_parquet, from_tar,
-    from_xarray, from_zarr : the ways to make one.
+    from_xarray, from_zarr : constructors.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SampleSet(Constructors, Exports):
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """Recipes of the partitions; their samples are counted before if they have not been."""
+        """Recipes of the partitions; samples that are not counted yet are counted first."""
         return self.counted().known
 
     @property
@@ -81,9 +81,9 @@ class SampleSet(Constructors, Exports):
         return all(recipe.is_counted for recipe in self._recipes)
 
     def counted(self, client: Client | None = None) -> SampleSet:
-        """Count the samples where only loading tells how many there are, and return itself.
+        """Count the samples if only loading tells their number; return itself.
 
-        What only workers can read they count: of the client, by default the current one.
+        The workers of the client, by default the current one, count what only they can read.
         """
         if not self.is_counted:
             from daskdl.data.on_workers.tasks import count
@@ -94,7 +94,7 @@ class SampleSet(Constructors, Exports):
 
     @property
     def bad(self) -> tuple[str, ...]:
-        """Names of records that ``on_error="skip"`` has left out, each with the reason."""
+        """Names of records that ``on_error="skip"`` left out, each with the reason."""
         return tuple(left_out(self.counted()._recipes))
 
     @property
@@ -109,16 +109,16 @@ class SampleSet(Constructors, Exports):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all partitions once they are loaded, as far as their sources tell."""
+        """Bytes of all loaded partitions, as far as their sources know."""
         return sum(recipe.nbytes for recipe in self.recipes)
 
     def __len__(self) -> int:
         return sum(self.lengths)
 
     def head(self, n: int = 5) -> Batch:
-        """Return the first samples, as :meth:`map`'s functions leave them.
+        """Return the first samples, after the functions of :meth:`map`.
 
-        No more partitions are loaded than they are in, and only they leave the workers.
+        Only the partitions with these samples are loaded, and only these samples leave the workers.
         """
         if n < 0:
             raise SettingsError(f"SampleSet.head: expected at least 0 samples, found {n!r}")
@@ -151,7 +151,7 @@ class SampleSet(Constructors, Exports):
     def schema(self) -> Schema:
         """Shape and dtype of each array of a sample; -1 for an axis of any length.
 
-        Loads one sample to see.
+        It may load one sample.
         """
         if self._schema is None:
             self._schema = {
@@ -178,31 +178,31 @@ class SampleSet(Constructors, Exports):
     # --- others made of it
 
     def map(self, function: Callable[..., Batch]) -> SampleSet:
-        """Pass samples through a function whenever they are drawn, where they are drawn.
+        """Pass samples through a function each time they are drawn, on the worker that draws them.
 
         Parameters
         ----------
         function : callable
             ``function(batch) -> batch`` or ``function(batch, rng) -> batch``, from a dict of arrays
-            to a dict of arrays with the same first axis. It must pickle. ``rng`` is a Generator
-            seeded by what is drawn, so that the same batch is augmented the same way on any worker.
+            to a dict of arrays with the same first axis. It must pickle. The seed of the Generator
+            ``rng`` depends on the draw, so that a batch is augmented the same way on any worker.
         """
         _check_function("map", function)
         return SampleSet(self._recipes, (*self.functions, function))
 
     def map_batches(self, function: Callable[[Batch], Batch], batch_size: int = 1024) -> SampleSet:
-        """Pass partitions through a function, lazily and once, where they are loaded.
+        """Pass partitions through a function, lazily and once, on the workers that load them.
 
-        What it returns is what a worker holds: for what is the same in every epoch and dear, such
-        as to decode images or to tokenise text. After a :meth:`map` it is called, as that, where
+        Workers keep the result: use it for expensive work that is the same in every epoch, such as
+        decoding images or tokenising text. After a :meth:`map` it is called, like that, when
         samples are drawn.
 
         Parameters
         ----------
         function : callable
-            ``function(batch) -> batch``, which treats each sample by itself and keeps their number.
+            ``function(batch) -> batch``, which treats each sample alone and keeps their number.
         batch_size : int
-            Samples that it is given at a time, at most.
+            Largest number of samples in a batch.
         """
         _check_function("map_batches", function)
         if batch_size < 1:
@@ -216,12 +216,12 @@ class SampleSet(Constructors, Exports):
     def filter(self, predicate: Callable[[Batch], Any]) -> SampleSet:
         """Keep the samples for which a predicate holds, lazily.
 
-        How many these are is counted by tasks when it is asked for, which needs to load them once.
+        Tasks count them when their number is needed, which loads them once.
 
         Parameters
         ----------
         predicate : callable
-            From a batch, as :meth:`map`'s functions leave it, to a boolean for each of its samples.
+            From a batch, after the functions of :meth:`map`, to a boolean for each sample.
         """
         _check_function("filter", predicate)
         refuse_blocks("filter", self._recipes)
@@ -244,19 +244,19 @@ class SampleSet(Constructors, Exports):
         finite: bool = True,
         on_error: str = "raise",
     ) -> SampleSet:
-        """Look at the samples, lazily and as they are loaded, before the functions of :meth:`map`.
+        """Check samples lazily, as they are loaded, before the functions of :meth:`map`.
 
         Parameters
         ----------
         shapes : mapping of name to shape, optional
-            That a sample has to have; None stands for any length.
+            Shapes that samples must have; None stands for any length.
         classes : mapping of name to int, optional
-            Labels are whole numbers from 0 up to this one, which is not among them.
+            Number of classes: labels are whole numbers from 0 and below it.
         finite : bool
             Whether NaN and infinity are bad.
         on_error : "raise" or "skip"
-            Raise a DataError that names the first one, or leave bad samples out and name them in
-            :attr:`bad`.
+            Raise a DataError that names the first bad sample, or leave bad samples out and name
+            them in :attr:`bad`.
         """
         check_on_error(on_error)
         refuse_blocks("check", self._recipes)
@@ -270,18 +270,18 @@ class SampleSet(Constructors, Exports):
     def split(
         self, fractions: Sequence[float], seed: int = 0, blocks: Mapping[Any, int] | None = None
     ) -> tuple[SampleSet, ...]:
-        """Cut the samples at random into several sets, of which no two share one.
+        """Cut the samples at random into several sets without common samples.
 
         Parameters
         ----------
         fractions : sequence of float
-            Of all samples, such as ``(0.8, 0.1, 0.1)``; what is missing to 1 is in none. Each set
-            has its share of every partition, and its size is that fraction to within one.
+            Shares of all samples, such as ``(0.8, 0.1, 0.1)``; the rest up to 1 is in no set. Each
+            set has its share of every partition, and its share of all samples to within one.
         seed : int
         blocks : mapping of name or number of an axis to int, optional
-            Of the windows of :meth:`from_windows`: cells of blocks in space, each of which is given
-            to one set whole. Windows that lie in blocks of two sets are in none, so that no two
-            sets share a cell. Without it a warning tells of sets that do.
+            For windows of :meth:`from_windows`: cells of blocks in space; each block belongs to one
+            set. Windows across blocks of two sets are in no set, so that sets share no cell.
+            Without it a warning names sets that do.
         """
         from daskdl.data.split import split
 
@@ -289,10 +289,10 @@ class SampleSet(Constructors, Exports):
         return tuple(SampleSet(part, self.functions) for part in parts)
 
     def shuffle(self, seed: int = 0) -> SampleSet:
-        """Mix the samples of all partitions, lazily; there are as many of nearly equal length.
+        """Mix the samples of all partitions, lazily; their number stays, with nearly equal lengths.
 
-        Each is loaded once, where it is, and its samples are sent to the others. The order is a
-        function of the seed and of the partitions' lengths.
+        Each partition is loaded once, where it is, and its samples are sent to the others. The
+        order depends on the seed and the partitions' lengths.
         """
         refuse_blocks("shuffle", self._recipes)
         recipes, p = self.recipes, self.partitions
@@ -310,7 +310,7 @@ class SampleSet(Constructors, Exports):
         return SampleSet(mixed, self.functions)
 
     def repartition(self, partitions: int) -> SampleSet:
-        """Cut the same samples, in the same order, into so many partitions of nearly equal length.
+        """Cut the same samples, in the same order, into partitions of nearly equal length.
 
         There are no more partitions than samples.
         """
@@ -322,48 +322,48 @@ class SampleSet(Constructors, Exports):
         return SampleSet([join(parts) for parts in together], self.functions)
 
     def stream(self, partitions: int | None = None, held: int | str = "1 GB") -> SampleSet:
-        """Return partitions larger than memory, which a worker reads ahead of need, never whole.
+        """Return partitions larger than memory; a worker reads blocks of them, ahead of need.
 
-        Each is read in blocks, the partitions of this set or parts of them. In each epoch the
-        blocks come in a new order, some at a time, and the samples of these are mixed with each
-        other, while the next ones are being read. By ``fit(shuffle="global")`` the blocks of all
-        partitions are dealt out to these anew in each epoch; by "local" each keeps its own. So the
-        order is a function of the seed, the epoch and the blocks.
+        Blocks are the partitions of this set or parts of them. Each epoch has a new order of
+        blocks: the samples of some blocks are mixed while the next blocks are read. With
+        ``fit(shuffle="global")`` the blocks of all partitions are distributed to them anew in each
+        epoch; with "local" each partition keeps its own. The order depends on the seed, the epoch
+        and the blocks.
 
-        This comes last: what else is to be done with samples, but for :meth:`map`, is done before.
+        Call it last; only :meth:`map` may follow.
 
         Parameters
         ----------
         partitions : int, optional
-            Of the new set; by default as many as there are.
+            Number of the new partitions, by default unchanged.
         held : int or str
-            Bytes, as in "1 GB", that are held of each partition: eight blocks.
+            Bytes to hold of each partition, as in "1 GB": eight blocks.
         """
         samples = self if partitions is None else self.repartition(partitions)
         return SampleSet(all_in_blocks(samples.recipes, held), self.functions)
 
     def persist(self, client: Client | None = None) -> SampleSet:
-        """Load all partitions onto the workers, where they stay, and return the set of these.
+        """Load all partitions onto the workers, where they stay; return the new set.
 
         Parameters
         ----------
         client : distributed.Client, optional
-            By default the one that holds them already, or the current one; without any they are
-            held in this process.
+            By default the client that holds them already, or the current one; without a client this
+            process holds them.
         """
         from daskdl.data.on_workers.tasks import persisted
 
         return SampleSet(persisted(self.known, client), self.functions)
 
     def take(self, partition: Partition, indices: Indices, seeds: tuple[Any, ...]) -> Batch:
-        """Return samples of a loaded partition as :meth:`map`'s functions leave them.
+        """Return samples of a loaded partition, after the functions of :meth:`map`.
 
         Parameters
         ----------
         partition : Partition
         indices : int (n,)
         seeds : (seed, purpose, numbers...)
-            Of the functions' Generators.
+            Seeds of the functions' Generators.
         """
         return take(partition, indices, self.functions, seeds)
 

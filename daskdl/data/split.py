@@ -1,4 +1,4 @@
-"""Split: samples cut at random into sets of which no two share one, or no two share a cell."""
+"""Split: samples cut at random into sets without common samples, or without common cells."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _at_random(recipes: Sequence[Recipe], shares: Shares, seed: int) -> list[lis
 
 
 def _warn(windows: Sequence[Windows]) -> None:
-    """Tell of sets that will share cells, or have some side by side."""
+    """Warn about sets that share cells or have neighbouring ones."""
     axes = windows[0].windowed.axes
     near = [axis for axis in axes if axis.keep and axis.step <= axis.size < axis.length]
     overlap = [axis for axis in axes if axis.step < axis.size]
@@ -87,7 +87,7 @@ def _warn(windows: Sequence[Windows]) -> None:
 def _in_space(
     windows: Sequence[Windows], shares: Shares, seed: int, blocks: Mapping[Any, int]
 ) -> list[list[Recipe]]:
-    """Return windows by the owner of the blocks in which they lie; none lies in two owners'."""
+    """Return windows by the owner of their blocks, without windows of two owners."""
     numbers: list[NDArray[np.int64]] = []
     scenes: dict[int, int] = {}
     n = 0

@@ -1,4 +1,4 @@
-"""BlockPartition: a partition too large to hold, read block by block ahead of need."""
+"""BlockPartition: a partition larger than memory, read block by block ahead of need."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MIXED = 4
 
 
 class BlockPartition(Partition):
-    """A partition that holds the blocks it draws from, and those that come next.
+    """A partition that holds the blocks it draws from, and the next ones.
 
-    In an epoch the blocks come in an order drawn anew, and so many at a time, :data:`MIXED`, are
-    mixed with each other. While samples are drawn from these the next as many are read.
+    Each epoch draws an order of blocks; :data:`MIXED` blocks at a time are mixed. While samples are
+    drawn from them, the next ones are read.
 
-    With ``dealt``, from (seed, epoch) to the blocks of an epoch, in which there are as many
-    samples, positions are those among the blocks of the epoch that was drawn last.
+    ``dealt`` returns the blocks of an epoch, with the same number of samples, from (seed, epoch);
+    positions then count in the blocks of the epoch drawn last.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class BlockPartition(Partition):
             return self._order
 
     def take(self, indices: Indices) -> Batch:
-        """Return the samples at these positions; blocks that are not held are read."""
+        """Return the samples at these positions; missing blocks are read."""
         with self._lock:
             place = np.argsort(self._coming)  # of each block in the order in which they come
             owner = np.searchsorted(self._ends, indices, side="right")
@@ -102,7 +102,7 @@ class BlockPartition(Partition):
             return {name: concatenated(column)[back] for name, column in columns.items()}
 
     def _block(self, block: int, group: int) -> Partition:
-        """Return a loaded block, let go of those before its group, and have the next ones read."""
+        """Return a loaded block; free the blocks before its group, and read the next ones ahead."""
         if self._reader is None:
             self._reader = ThreadPoolExecutor(1, thread_name_prefix="daskdl-read")
         near = self._coming[group * MIXED : (group + 2) * MIXED].tolist()

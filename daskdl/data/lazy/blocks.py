@@ -1,4 +1,4 @@
-"""Blocks: partitions larger than memory as recipes of blocks, each of which is read by itself."""
+"""Blocks: partitions larger than memory as recipes of blocks, which are read one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockRecipe(Recipe):
-    """The samples of many recipes, each read by itself; ``held`` bytes of them at a time."""
+    """The samples of many recipes, read one by one; ``held`` bytes of them at a time."""
 
     blocks: tuple[Recipe, ...] = field(repr=False)
     held: int
@@ -64,7 +64,7 @@ class BlockRecipe(Recipe):
 
 
 class PooledRecipe(Derived):
-    """The samples ``start`` up to ``stop`` of a pool, whose blocks are others in every epoch."""
+    """The samples ``start`` up to ``stop`` of a pool, from other blocks in every epoch."""
 
     def __init__(self, pool: Pool, start: int, stop: int) -> None:
         self.pool, self.start, self.stop = pool, start, stop
@@ -72,7 +72,7 @@ class PooledRecipe(Derived):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks that are its own before any epoch."""
+        """Bytes of its blocks before any epoch."""
         return sum(block.nbytes for block in self.pool.as_they_lie(self.start, self.stop))
 
     def part(self, start: int, stop: int) -> PooledRecipe:
@@ -86,10 +86,10 @@ def stretch_of(start: int, stop: int, pool: Pool) -> BlockPartition:
 
 
 def in_blocks(recipe: Recipe, held: int, growth: float = 1.0) -> BlockRecipe:
-    """Return a recipe's samples cut into blocks of which eight fit into ``held`` bytes.
+    """Return a recipe's samples in blocks; eight blocks fit into ``held`` bytes.
 
-    A loaded block has ``growth`` bytes for each that its recipe tells. What is joined of several
-    recipes is cut in each of these by itself.
+    A loaded block has ``growth`` bytes for each byte of its recipe. Each of joined recipes is cut
+    alone.
     """
     limit = held / (2 * MIXED)
     blocks: list[Recipe] = []
@@ -129,9 +129,9 @@ def all_in_blocks(recipes: Sequence[Recipe], held: int | str) -> list[Recipe]:
 
 
 def growth_of(recipe: Recipe) -> float:
-    """Return the bytes of a loaded sample for each byte that its recipe tells.
+    """Return the bytes of a loaded sample for each byte of its recipe.
 
-    They differ where a function makes the samples: of images a recipe knows the encoded bytes.
+    They differ if a function makes the samples: a recipe of images knows the encoded bytes.
     """
     if not recipe.decodes:
         return 1.0
@@ -140,7 +140,7 @@ def growth_of(recipe: Recipe) -> float:
 
 
 def refuse_blocks(method: str, recipes: Sequence[Recipe]) -> None:
-    """Raise a SettingsError for samples in blocks, which a method would have to hold whole."""
+    """Raise a SettingsError for samples in blocks; the method would need them whole."""
     if any(isinstance(recipe, BlockRecipe) for recipe in recipes):
         raise SettingsError(
             f"SampleSet.{method}: expected samples before they are streamed, found a stream, which "
@@ -149,13 +149,13 @@ def refuse_blocks(method: str, recipes: Sequence[Recipe]) -> None:
 
 
 class Pool(Loadable):
-    """Blocks that any worker can read, of which each partition reads others in every epoch.
+    """Blocks that any worker can read; a partition reads other ones in every epoch.
 
-    The blocks are put into an order drawn from (seed, epoch), and the row of their samples is cut
-    where it always is: so each partition has as many samples in every epoch, and all together have
-    every sample once. A block at a cut is read by both sides, each its part.
+    An order of blocks is drawn from (seed, epoch), and the row of their samples is always cut at
+    the same places. So each partition has the same number of samples in every epoch, and all have
+    every sample once. Both sides read a block at a cut, each its part.
 
-    A graph carries it once for all partitions that stand on it, since it is an input of theirs.
+    A graph has it once for all its partitions, since it is their input.
     """
 
     def __init__(self, blocks: Sequence[Recipe]) -> None:
@@ -184,10 +184,10 @@ class Pool(Loadable):
 
 
 def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
-    """Return samples as a fit draws them that is told "global" or "local".
+    """Return samples as a fit with ``shuffle`` "global" or "local" draws them.
 
-    By "global" the blocks of all partitions are pooled. Those of samples that lie in the caller's
-    memory are not: what is sent to a worker stays there.
+    "global" pools the blocks of all partitions, but not of samples in the caller's memory: these
+    stay on the worker that they were sent to.
     """
     if shuffle not in ("global", "local"):
         raise SettingsError(f"shuffle: expected 'global' or 'local', found {shuffle!r}")
@@ -203,7 +203,7 @@ def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
 
 
 def block_lengths(samples: SampleSet) -> dict[str, Any]:
-    """Return the lengths of the blocks, which fix the order, if there are any."""
+    """Return the lengths of the blocks, if there are any; the order depends on them."""
     recipes = samples.recipes
     if isinstance(recipes[0], PooledRecipe):
         return {"pool": [len(block) for block in recipes[0].pool.blocks]}

@@ -1,4 +1,4 @@
-"""Counting: recipes that do not know how many samples they have, until these are counted."""
+"""Counting: recipes that know their number of samples only after it was counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def count_of(partition: Partition, number: int) -> Count:
 
 
 class Uncounted(Derived):
-    """A recipe of which only loading tells how many samples it has, until they were counted."""
+    """A recipe whose number of samples only loading tells, until they were counted."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__([recipe], itself, None, recipe.nbytes)
@@ -75,7 +75,7 @@ def derived(recipe: Recipe, transform: Transformation, same_length: bool = True)
 
 
 def left_out(recipes: Sequence[Recipe]) -> list[str]:
-    """Return the records that are no samples, behind these recipes, each once."""
+    """Return the bad records of these recipes, each once."""
     seen: dict[int, Loadable] = {}
     waiting: list[Loadable] = list(reversed(recipes))
     bad = list[str]()
@@ -91,7 +91,7 @@ def left_out(recipes: Sequence[Recipe]) -> list[str]:
 
 
 def as_counted(length: int, partition: Partition) -> Partition:
-    """Return a partition if it still has as many samples as were counted."""
+    """Return a partition if it still has the counted number of samples."""
     if len(partition) != length:
         raise DataError(
             f"SampleSet: expected the {length:,} samples that were counted in a partition, found "

@@ -13,10 +13,10 @@ from daskdl.data.recipe import Arrays, Loadable, Positions, Recipe
 
 
 class Derived(Recipe):
-    """A partition made of others; with a task only the transformation travels, not the inputs.
+    """A partition made of others; a task carries the transformation only, not the inputs.
 
-    The transformation pickles, and gives the same whenever it is called. The length is None when
-    only loading can tell, see :class:`~daskdl.data.lazy.counting.Uncounted`.
+    The transformation pickles, and always gives the same result. The length is None if only loading
+    tells it, see :class:`~daskdl.data.lazy.counting.Uncounted`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Derived(Recipe):
     def part(self, start: int, stop: int) -> Recipe:
         """Return the recipe of the samples from ``start`` up to ``stop``.
 
-        Of samples that a function makes one by one it is made of the part of the input.
+        If a function makes the samples one by one, it is derived from a part of the input.
         """
         (one, *others) = self.inputs
         if isinstance(self.transform, MapBatches) and isinstance(one, Recipe) and not others:
@@ -75,7 +75,7 @@ class Derived(Recipe):
         return self.transform(*(one.load() for one in self.inputs))
 
     def for_sending(self) -> Recipe:
-        """Return a recipe of the same samples without those that were not selected."""
+        """Return a recipe of the same samples without unselected data."""
         if not self.in_memory:
             return self
         if isinstance(self.transform, Select) and not isinstance(self.inputs[0], Derived):

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class FromTasks(Recipe):
-    """A partition made of the results of Dask's tasks, which may lie on the workers already.
+    """A partition made of the results of Dask's tasks, which may be on the workers already.
 
     ``transform`` makes it of the results of the tasks ``keys``. In the graph ``tasks`` a Future
-    stands for a result that is there. The length is None when only loading can tell.
+    stands for an existing result. The length is None if only loading tells it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FromTasks(Recipe):
 
     @property
     def futures(self) -> tuple[Future, ...]:
-        """Results that are there."""
+        """Existing results."""
         return tuple(filter(is_future, self.tasks.values()))
 
     @property
@@ -46,12 +46,12 @@ class FromTasks(Recipe):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the loaded partition, as far as the collection tells."""
+        """Bytes of the loaded partition, if the collection knows."""
         return self._nbytes
 
     @property
     def schema(self) -> Schema | None:
-        """Shape and dtype of each array of a sample, if the collection tells."""
+        """Shape and dtype of each array of a sample, if the collection knows."""
         return self._schema
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ class JoinedRecipe(Derived):
 
     @property
     def pieces(self) -> Sequence[Recipe]:
-        """The recipes that it is joined of, and those that these are joined of."""
+        """The recipes that it joins, at any depth."""
         return [piece for recipe in self._recipes for piece in recipe.pieces]
 
     def part(self, start: int, stop: int) -> Recipe:
@@ -110,7 +110,7 @@ def join(recipes: Sequence[Recipe]) -> Recipe:
 
 
 def without_empty(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """Return recipes that have samples; others, of which epochs draw, are joined to the next."""
+    """Return recipes with samples; empty ones that epochs draw from are joined to the next."""
     result, waiting = [], list[Recipe]()
     for recipe in recipes:
         waiting.append(recipe)

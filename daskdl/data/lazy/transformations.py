@@ -30,7 +30,7 @@ class Select:
 
     @property
     def is_shuffle(self) -> bool:
-        """Whether these are positions of ``SampleSet.shuffle``."""
+        """Whether the positions are those of ``SampleSet.shuffle``."""
         return isinstance(self.positions, Permuted) and self.positions.purpose == SHUFFLED
 
     def __call__(self, partition: Partition) -> Partition:
@@ -54,7 +54,7 @@ class Range:
 class Permuted:
     """Positions at places ``start`` up to ``stop`` of a random permutation of all.
 
-    Only its seed travels; the permutation is drawn where the samples are.
+    Only its seed is sent; the permutation is drawn on the worker.
     """
 
     seed: int
@@ -93,7 +93,7 @@ class MapBatches:
 def filtered(
     predicate: Callable[[Batch], Any], functions: Sequence[Function], partition: Partition
 ) -> Partition:
-    """Return a partition of the samples of which a predicate holds, as functions leave them."""
+    """Return a partition of the samples, after functions, for which a predicate holds."""
     masks = [np.zeros(0, bool)]
     for where in stretches(len(partition), 1024):
         mask = np.asarray(predicate(take(partition, where, functions, (0, "plain"))))

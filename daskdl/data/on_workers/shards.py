@@ -45,7 +45,7 @@ class Shards:
         return [self._futures[s].key for s in range(self._samples.partitions)]
 
     def placed(self, workers: dict[str, int]) -> Place:
-        """Load shards that are not there, move those that lie badly, and say where each is."""
+        """Load missing shards, move badly placed ones, and return the place of each."""
         n = self._samples.partitions
         holders = self._cluster.holders([self._held(s) for s in range(n)], workers)
         owners = assign(holders, workers)
@@ -56,7 +56,7 @@ class Shards:
         return place
 
     def wait(self, what: str) -> None:
-        """Wait until all are loaded; raise the first error of those that cannot be."""
+        """Wait until all are loaded; raise the first error."""
         self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], what)
 
     def forget(self) -> None:
@@ -65,7 +65,7 @@ class Shards:
         self._recipes.clear()
 
     def _held(self, s: int) -> Future | None:
-        """Return the future of the shard, or of a part of it that lies on a worker already."""
+        """Return the future of the shard, or of a part of it that is on a worker."""
         return self._futures.get(s) or next(iter(self._samples.recipes[s].futures), None)
 
     def _load(self, shards: Sequence[int], place: Place) -> None:
@@ -97,9 +97,9 @@ class Shards:
 
 
 def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recipe]:
-    """Return recipes of which those that carry their data lie on the workers in turn.
+    """Return recipes; the data of those in memory are distributed to the workers in turn.
 
-    ``what`` is about to be done, for errors.
+    ``what`` names the operation in errors.
     """
     result = list(recipes)
     here = [i for i, recipe in enumerate(recipes) if recipe.in_memory]

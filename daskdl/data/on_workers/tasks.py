@@ -1,4 +1,4 @@
-"""Tasks: recipes as a Dask graph, and a function of every partition, where the partitions are."""
+"""Tasks: recipes as a Dask graph, and a function called with every partition, where it is."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def graph_of(
 ) -> tuple[Graph, Graph]:
     """Return the tasks that load recipes, and the tasks behind them.
 
-    A recipe that stands alone is one task. One that is an input of several, or stands on Dask's own
-    tasks, becomes a task beside those of its inputs, so that nothing is loaded twice, and what lies
-    on a worker is used there.
+    A recipe that stands alone is one task. A recipe that is an input of several, or needs Dask's
+    own tasks, is a task after those of its inputs, so that nothing is loaded twice, and data on a
+    worker are used there.
 
-    ``named`` makes the key of a task of a recipe's number. The task calls ``function(recipe, i)``
-    for one that stands alone, otherwise ``function(transformation, i, *inputs)``, see :func:`run`;
-    with ``more`` by name, where a TaskRef stands for a result.
+    ``named`` makes a task's key from a recipe's number. The task calls ``function(recipe, i)`` for
+    a recipe that stands alone, otherwise ``function(transformation, i, *inputs)``, see :func:`run`.
+    ``more`` are keyword arguments, in which a TaskRef stands for a result.
     """
     uses = Counter[int]()
     for recipe in recipes.values():
@@ -83,7 +83,7 @@ def graph_of(
 
 
 def stand_alone(recipes: Sequence[Loadable]) -> bool:
-    """Return whether each can be loaded by itself, at no cost but its own."""
+    """Return whether each can be loaded alone, without loading anything twice."""
     uses = Counter[int]()
     for recipe in recipes:
         _count_uses(recipe, uses)
@@ -97,9 +97,9 @@ def on_each(
 ) -> list[Any]:
     """Return ``function(partition, i)`` for every recipe.
 
-    It is called where the partition is: in this process if the recipe carries its data, otherwise
-    on the workers of the client, or of the current one, or of the one that holds the partitions.
-    Without any it is called here. No partition is held longer than that takes.
+    The call runs where the partition is: in this process if the recipe contains its data, otherwise
+    on the workers of ``client``, of the client that holds the partitions, or of the current one;
+    without a client in this process. The partition is freed afterwards.
     """
     client = client or client_of(recipes)
     here = {i: r for i, r in enumerate(recipes) if client is None or r.in_memory}
@@ -123,7 +123,7 @@ def each_here(
 ) -> Sequence[Any]:
     """Call a function, as :func:`graph_of` takes it, for each recipe, in this process.
 
-    So many are at work at a time.
+    ``threads`` recipes are at work at a time.
     """
     on_workers = any(recipe.futures for recipe in recipes.values())
     if on_workers or stand_alone(list(recipes.values())):
@@ -149,7 +149,7 @@ def _each_graph(recipes: Mapping[int, Loadable], function: Any) -> tuple[Graph, 
 
 
 def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
-    """Count the samples of recipes that are not counted, and log the records left out of them."""
+    """Count the samples of uncounted recipes, and log the records that were left out."""
     uncounted = [r for r in recipes if isinstance(r, Uncounted) and not r.is_counted]
     told = on_each(uncounted, count_of, client)
     for recipe, one in zip(uncounted, told, strict=True):
@@ -158,7 +158,7 @@ def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
 
 
 def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
-    """Return recipes of partitions that are held by the workers from now on, or here."""
+    """Return recipes of partitions that the workers, or this process, hold from now on."""
     client = client or client_of(recipes)
     if client is None:
         loaded = on_each(recipes, lambda partition, i: partition)
@@ -194,7 +194,7 @@ def submitted(
 
 
 def check_client(where: str, recipes: Sequence[Loadable], client: Client) -> None:
-    """Raise a SettingsError for samples that another cluster than the client's holds."""
+    """Raise a SettingsError for samples on another cluster than the client's."""
     for future in (future for recipe in recipes for future in recipe.futures):
         holder = future.client
         if holder is client:
@@ -229,7 +229,7 @@ def _count_uses(recipe: Loadable, uses: Counter[int]) -> None:
 
 
 def _stands_alone(recipe: Loadable, uses: Counter[int]) -> bool:
-    """Return whether nothing below is used elsewhere or stands on Dask's own tasks."""
+    """Return whether no input is used elsewhere or needs Dask's own tasks."""
     inputs = [one.underlying for one in recipe.inputs]
     return not isinstance(recipe, FromTasks) and all(
         uses[id(one)] == 1 and _stands_alone(one, uses) for one in inputs

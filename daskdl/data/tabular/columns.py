@@ -1,4 +1,4 @@
-"""Columns: what an encoder knows of each kind, and the numbers and ids that it makes of one.
+"""Columns: an encoder's knowledge of each kind, and the numbers and ids that it makes.
 
 Each is plain data, which a model file keeps.
 """
@@ -25,15 +25,15 @@ FIRST_WEEKDAY = 3
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers: (x - mean) / scale, missing ones as the mean, and a flag for these.
+    """A column of numbers: (x - mean) / scale; missing ones are the mean, with a flag.
 
     Parameters
     ----------
     name : str
     mean, scale : float
-        The mean and the standard deviation of the numbers that are there; NaN and infinity are not.
+        Mean and standard deviation of the finite numbers.
     missing : bool
-        Whether any was missing, so that there is a flag.
+        Whether a number was missing, so that there is a flag.
     """
 
     name: str
@@ -58,15 +58,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of values: each known one has an id from 1 on, all others are the unknown, 0.
+    """A column of values: each known value has an id from 1 on, all others have 0.
 
     Parameters
     ----------
     name : str
     values : sequence of str, int, float or bool
-        The known ones, the most frequent first.
+        Known values, the most frequent first.
     missing : bool
-        Whether any was missing: such are then a value of their own, with the last id.
+        Whether a value was missing; missing values then have the last id.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Category:
 
     @property
     def rows(self) -> int:
-        """Number of ids, the unknown one among them."""
+        """Number of ids, with the unknown one."""
         return 1 + len(self.values) + self.missing
 
     def ids(self, series: Any) -> Array:
@@ -90,19 +90,19 @@ class Category:
 
 @dataclass(frozen=True)
 class Date:
-    """A column of times: how long ago, the weekday, the place in the year and, if any, in the day.
+    """A column of times: distance, weekday, place in the year and, if there are hours, in the day.
 
-    The year and the day are circles, of which it makes sine and cosine; the weekday is an id. Like
-    numbers, missing ones have a flag, and stand in the middle of all.
+    Places in the year and in the day are sine and cosine; the weekday is an id. A missing time is
+    the mean, with a flag.
 
     Parameters
     ----------
     name : str
     mean, scale : float
-        Of the seconds since 1970.
+        Mean and standard deviation of the seconds since 1970.
     missing : bool
     hours : bool
-        Whether any time is not midnight.
+        Whether a time is not midnight.
     """
 
     name: str
@@ -159,7 +159,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def as_numbers(series: Any) -> Array:
-    """Return a column as float64, NaN for what is missing; a length of time in seconds."""
+    """Return a column as float64, with NaN for missing values; durations in seconds."""
     if getattr(series.dtype, "kind", "O") == "m":
         return np.asarray(series.dt.total_seconds(), np.float64)
     numbers: Array = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -167,7 +167,7 @@ def as_numbers(series: Any) -> Array:
 
 
 def as_seconds(series: Any) -> Array:
-    """Return times as seconds since 1970, in UTC if they have a zone; NaN for what is missing."""
+    """Return times as seconds since 1970, in UTC if they have a zone; NaN for missing ones."""
     if str(series.dtype).startswith(("date32", "date64")):  # of Arrow, whole days
         series = series.astype("datetime64[ns]")
     if getattr(series.dt, "tz", None) is not None:
@@ -177,7 +177,7 @@ def as_seconds(series: Any) -> Array:
 
 
 def codes(series: Any, values: Sequence[Value]) -> Array:
-    """Return the place of each value of a column among these, int64 (n,); -1 if it is not there."""
+    """Return the index of each value of a column in ``values``, int64 (n,); -1 if not there."""
     import pandas as pd
 
     known = pd.Index(list(values), dtype=object)
@@ -198,6 +198,6 @@ def codes(series: Any, values: Sequence[Value]) -> Array:
 
 
 def as_value(value: Any) -> Value:
-    """Return a value as plain data; what is neither text nor a number by its text."""
+    """Return a value as plain data; neither text nor a number becomes its text."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, (str, int, float, bool)) else str(value)

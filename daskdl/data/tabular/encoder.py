@@ -29,23 +29,23 @@ from daskdl.errors import DataError, SettingsError
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """An encoder of a table's rows as samples, by what was learned of its columns.
+    """An encoder of a table's rows as samples, fitted to its columns.
 
-    A sample has ``x.numbers`` float32 (k,) and ``x.ids`` int64 (c,), and as ``y`` the label's
-    number from 0 or, of a target of numbers, float32 (1,). Numbers are scaled, missing ones are the
-    mean with a flag; categories and strings are ids, of which 0 is unknown; of dates there are
-    several numbers, see :mod:`daskdl.data.tabular.columns`. :meth:`fit` makes one.
+    A sample has ``x.numbers`` float32 (k,) and ``x.ids`` int64 (c,). ``y`` is the label's number
+    from 0, or float32 (1,) for a target of numbers. Numbers are scaled; missing ones are the mean,
+    with a flag. Categories and strings are ids; 0 is unknown. Dates are several numbers, see
+    :mod:`daskdl.data.tabular.columns`. :meth:`fit` makes an encoder.
 
     Parameters
     ----------
     columns : sequence of Number, Category or Date
-        Of the inputs.
+        Columns of the inputs.
     target : str, optional
-        Column of the labels or numbers that are to be predicted.
+        Column to predict.
     classes : sequence of str, int, float or bool
-        The labels, in the order of their numbers; none of a target of numbers.
+        Labels in the order of their numbers; none for a target of numbers.
     mean, scale : float
-        Of a target of numbers.
+        Mean and standard deviation of a target of numbers.
 
     Examples
     --------
@@ -83,21 +83,21 @@ class TableEncoder:
         frame : pandas.DataFrame or dask.dataframe.DataFrame
         target : str, optional
         task : "classes", "numbers" or "auto"
-            What the target is; by default floats are numbers, and all else is classes.
+            Kind of the target; by default floats are numbers, everything else is classes.
         categories : sequence of str
             Columns of numbers that are names, such as a postal code.
         leave_out : sequence of str
-            Columns that are no inputs.
+            Columns that are not inputs.
         rare : int
-            A value of a category that occurs less often is unknown, so that the model learns what
-            to think of values that it has never seen.
+            A value of a category that occurs less often is unknown, so that the model also learns
+            from unknown values.
         most : int
-            Values of a category that are known at most, the most frequent ones.
+            Largest number of known values of a category; the most frequent ones are kept.
 
         Raises
         ------
         DataError
-            For a column that is not there, or of which nothing can be made.
+            For a missing column, or one of an unusable type.
         SettingsError
             For another task.
         """
@@ -150,16 +150,16 @@ class TableEncoder:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Number of values of each id of a sample, the unknown one among them."""
+        """Number of values of each id of a sample, with the unknown one."""
         return tuple(column.rows for column in self.columns if column.rows)
 
     @property
     def outputs(self) -> int:
-        """Number of results of a model of it: a score for each class, or one number."""
+        """Number of a model's results: a score for each class, or one number."""
         return len(self.classes) or 1
 
     def inputs(self, frame: Any) -> dict[str, Array]:
-        """Return the inputs of a pandas DataFrame's rows by name, as a model of it takes them."""
+        """Return the model's inputs by name, for the rows of a pandas DataFrame."""
         self._check(frame)
         n = len(frame)
         numbers = [c.numbers(frame[c.name]) for c in self.columns if not isinstance(c, Category)]
@@ -241,7 +241,7 @@ class TableEncoder:
 
 
 def _check_names(names: Sequence[Any]) -> None:
-    """Raise a DataError unless all columns have texts for names, and each its own."""
+    """Raise a DataError unless all columns' names are different texts."""
     others = [name for name in names if not isinstance(name, str)]
     if others:
         raise DataError(

@@ -17,7 +17,7 @@ MOST_COUNTED = 1_000_000
 
 @dataclass(frozen=True)
 class Moments:
-    """Numbers of a column, or seconds of times: how many, their mean, and their spread about it."""
+    """Count, mean and spread of a column's numbers, or of the seconds of times."""
 
     count: int = 0
     mean: float = 0.0
@@ -78,7 +78,7 @@ class Values:
         return Values(both, self.missing + other.missing)
 
     def most(self, rare: int, most: int) -> list[Value]:
-        """Return the values that occur so often at least, the most frequent first."""
+        """Return the values that occur at least ``rare`` times, the most frequent first."""
         often = [(n, v) for v, n in self.counts.items() if n >= rare]
         often.sort(key=lambda pair: (-pair[0], type(pair[1]).__name__, pair[1]))
         return [value for _, value in often[:most]]
@@ -88,7 +88,7 @@ Statistics = dict[str, Moments | Values]
 
 
 def statistics_of(frame: Any, kinds: Mapping[str, str]) -> Statistics:
-    """Return the statistics of a pandas DataFrame, of each of these columns by its kind."""
+    """Return the statistics of each column of a pandas DataFrame, by its kind."""
     return {
         name: (Values if kind == "category" else Moments).of(frame[name], kind)
         for name, kind in kinds.items()

@@ -18,18 +18,17 @@ from daskdl.errors import DataError, SettingsError
 def pad(
     column: Ragged, length: int | None = None, *, multiple: int = 1, keep: str = "first"
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return sequences as an array, filled up behind with zeros, and where they are.
+    """Return sequences as an array, padded with zeros at the end, and the mask.
 
     Parameters
     ----------
     column : Ragged
     length : int, optional
-        Longer sequences are cut to it, shorter ones filled up; that of the longest by default.
+        Longer sequences are cut to it, shorter ones padded; by default the longest length.
     multiple : int
-        Without ``length``: the least width is the next multiple of this, so that few different
-        widths occur.
+        Without ``length`` the width is the next multiple of this, so that few widths occur.
     keep : "first" or "last"
-        Which items are left of a sequence that is cut.
+        Which items of a cut sequence to keep.
 
     Returns
     -------
@@ -75,15 +74,15 @@ def buckets(lengths: ArrayLike, bounds: Sequence[int]) -> list[tuple[int, NDArra
     Parameters
     ----------
     lengths : int (n,)
-        Of the sequences.
+        Lengths of the sequences.
     bounds : sequence of int
-        Increasing widths. A sequence belongs to the first that holds it, one that is longer than
-        all to the last, where it will be cut.
+        Increasing widths. A sequence belongs to the first one that holds it; a longer one than all
+        belongs to the last, and will be cut.
 
     Returns
     -------
     list of (bound, positions)
-        Of the buckets that are not empty; positions, int64, are increasing.
+        The buckets that are not empty; positions, int64, are increasing.
 
     Examples
     --------
@@ -99,7 +98,7 @@ def buckets(lengths: ArrayLike, bounds: Sequence[int]) -> list[tuple[int, NDArra
 
 
 def lengths_of(ids: ArrayLike) -> NDArray[np.int64]:
-    """Return the length of each row of ids (n, T) up to its last that is not padding, int64 (n,).
+    """Return the length of each row of ids (n, T) without its padding, int64 (n,).
 
     Examples
     --------
@@ -125,13 +124,13 @@ class Encode:
     ----------
     vocabulary : Vocabulary
     length : int, optional
-        Of all sequences; without it the longest of the batch, up to the next multiple of 16.
+        Length of all sequences; by default the batch's longest, up to a multiple of 16.
     column : str
-        Of texts, or of sequences of tokens; ids (n, length) take its place.
+        Column of texts, or of sequences of tokens; ids (n, length) take its place.
     mask : str, optional
-        Name of a new column with where there are tokens, bool (n, length).
+        Name of a new column that says where there are tokens, bool (n, length).
     keep : "first" or "last"
-        Which tokens are left of a text that is too long.
+        Which tokens of a text that is too long to keep.
 
     Examples
     --------

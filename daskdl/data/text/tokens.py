@@ -36,9 +36,8 @@ class Tokenizer:
     """Cuts a text into tokens.
 
     A word is a run of letters, digits and underscores of any script, with apostrophes inside it
-    (``don't``); a mark is any other character that is not a space, each by itself. A language
-    without spaces needs a tokenizer of its own: any function from a text to a list of tokens will
-    do wherever one of these does.
+    (``don't``). Any other character that is not a space is a mark. A language without spaces needs
+    another tokenizer: any function from a text to a list of tokens works.
 
     Parameters
     ----------
@@ -47,8 +46,7 @@ class Tokenizer:
     marks : bool
         Whether marks are tokens too.
     tags : bool
-        Whether what looks like a tag of HTML, such as ``<br />``, is kept; otherwise it counts as
-        a space.
+        Whether to keep tags of HTML, such as ``<br />``; otherwise they count as spaces.
 
     Examples
     --------
@@ -83,16 +81,16 @@ class Tokenizer:
 
 
 def clipped(text: str, most: int = 60) -> str:
-    """Return a text of so many letters at most, for an error."""
+    """Return the first ``most`` letters of a text, for an error."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[str]:
     """Count how often each token occurs in a dask Bag, a SampleSet's column, or a list.
 
-    They are texts, or sequences of tokens. They are counted on the workers of the current client;
-    without one a Bag by the scheduler that Dask is set to, otherwise in this process. A DataError
-    tells of what is neither a text nor tokens.
+    The samples are texts, or sequences of tokens. The workers of the current client count them;
+    without a client Dask's configured scheduler counts a Bag, and this process everything else.
+    Raises a DataError for other values.
     """
     if isinstance(texts, SampleSet):
         count = partial(_count_partition, functions=texts.functions, tokenize=tokenize, at=column)
@@ -157,7 +155,7 @@ def _merged(counters: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _scheduler() -> dict[str, str]:
-    """Return the scheduler for a Bag; not Dask's own default of a pool of processes."""
+    """Return the scheduler for a Bag; Dask's default would be a pool of processes."""
     import dask
 
     alone = current_client() is None and dask.config.get("scheduler", None) is None

@@ -1,4 +1,4 @@
-"""Choice of windows: those where something is, and how often each is drawn in an epoch."""
+"""Choice of windows: which ones to keep, and how often an epoch draws each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _by_scene(name: str, value: Any, n: int) -> list[Any]:
 def _look(
     windowed: Windowed, recipes: list[Windows], where: Any, weights: Any
 ) -> tuple[list[Recipe], Look]:
-    """Return recipes of all windows of a scene with its maps, and what looks at them."""
+    """Return recipes of all windows of a scene with its maps, and the function for them."""
     named = weights if isinstance(weights, str) else None
     if named and named not in windowed.arrays:
         raise SettingsError(
@@ -101,7 +101,7 @@ def _look(
 
 
 def _with_map(windowed: Windowed, name: str, cells: Any) -> Windowed:
-    """Return arrays with a map beside them, of cells along the windows' axes."""
+    """Return arrays with one more: a map of cells along the windows' axes."""
     cells = cells if hasattr(cells, "shape") else np.asarray(cells)
     names = [axis.name for axis in windowed.axes]
     dims = [*getattr(cells, "dims", names)]
@@ -121,10 +121,10 @@ def _with_map(windowed: Windowed, name: str, cells: Any) -> Windowed:
 
 @dataclass(frozen=True)
 class Look:
-    """Look at all windows of a partition: which stay, and how much each weighs.
+    """Decide for all windows of a partition which stay, and their weights.
 
-    ``function`` makes booleans (n,) of a batch, and ``weights`` numbers (n,), or they are the name
-    of the array of classes of which each is to come as often.
+    ``function`` makes booleans (n,) of a batch. ``weights`` makes numbers (n,), or is the name of
+    an array of classes that should all be equally frequent.
     """
 
     function: Callable[[Batch], Any] | None
@@ -165,7 +165,7 @@ def _one_each(name: str, values: Any, n: int) -> Array:
 
 
 def _cells_by_class(name: str, labels: Array) -> Array:
-    """Return the cells (n, classes) of each class from 0 on; negative labels are of none."""
+    """Return the cells (n, classes) of each class from 0 on; negative labels are none."""
     if labels.dtype.kind not in "iub":
         raise DataError(
             f"SampleSet.from_windows, weights: expected {name} to hold classes, whole numbers, "
@@ -180,7 +180,7 @@ def _wider(share: Array, wide: int) -> Array:
 
 
 def _weighed(kept: list[Array], shares: list[Array]) -> list[Array]:
-    """Return how often each window is to come in an epoch, which has as many as are kept."""
+    """Return how often an epoch, with as many windows as are kept, should have each window."""
     wide = max(share.shape[1] for share in shares)
     cells = np.concatenate([_wider(share, wide) for share in shares])
     keep = np.concatenate(kept)
@@ -196,7 +196,7 @@ def _weighed(kept: list[Array], shares: list[Array]) -> list[Array]:
 
 
 def _drawn(weights: Array, seed: int, lengths: list[int]) -> list[Array]:
-    """Return how often each window comes: as its weight, to within one, and as many in all."""
+    """Return how often each window occurs: by its weight, to within one, with the same total."""
     ends, n = np.cumsum(weights), round(weights.sum())
     ends[np.flatnonzero(weights)[-1] :] = n  # not a rounding less
     drawn = np.floor(ends + generator(seed, "windows").random()).astype(np.int64)

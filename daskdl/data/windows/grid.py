@@ -1,4 +1,4 @@
-"""Grid of windows: where they lie along the axes of arrays, and which a partition has."""
+"""Grid of windows: their places along the axes of arrays, and the windows of a partition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daskdl.errors import DataError, SettingsError
 def windows_of(
     data: Any, window: Mapping[Hashable, int | None], step: Any, fields: Mapping[str, str]
 ) -> tuple[Windowed, list[Windows]]:
-    """Return arrays of which windows are cut, and recipes of these; see ``from_windows``."""
+    """Return the arrays, and recipes of their windows; see ``from_windows``."""
     windowed = _windowed(data, window, step, fields)
     starts = [np.arange(0, a.length - a.size + 1, a.step) for a in windowed.axes]
     together = [len(some) for some in starts]
@@ -110,7 +110,7 @@ def _windowed(
 
 
 def check_alike(scenes: Sequence[Windowed]) -> None:
-    """Raise a DataError unless there are scenes, of which windows have the same arrays."""
+    """Raise a DataError unless there are scenes, and their windows have the same arrays."""
     schemas = [scene.schema for scene in scenes]
     other = next((schema for schema in schemas if schema != schemas[0]), None)
     if not schemas or other is not None:

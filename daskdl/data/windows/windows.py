@@ -1,4 +1,4 @@
-"""Windows: samples that are cut out of arrays of any axes, such as images and masks of a scene."""
+"""Windows: samples cut out of arrays of any axes, such as images and masks of a scene."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Windowed:
-    """Arrays out of which windows are cut together.
+    """Arrays that windows are cut out of together.
 
-    They are of numpy, Dask or zarr, or xarray Variables, which are read when they are sliced.
-    ``scales`` has for each array, and each of its own axes, the number of the window's axis and the
-    cells of the array for each cell of the first one; None for an axis that every sample has whole.
-    ``version`` is that of the arrays of zarr, a line for each, by a digest of their files.
+    Arrays are numpy's, Dask's, zarr's or xarray Variables, which are read when they are sliced.
+    ``scales`` has, for each array and each of its axes, the number of the window's axis and the
+    array's cells for each cell of the first one; None for an axis that is whole in every sample.
+    ``version`` has a line with a digest of the files of each zarr array.
     """
 
     arrays: Mapping[str, Any] = field(repr=False)
@@ -55,7 +55,7 @@ class Windowed:
         return any(map(is_dask_collection, self.arrays.values()))
 
     def region(self, name: str, origins: Ints) -> tuple[slice, ...]:
-        """Return the least part of an array in which windows at these origins (n, axes) lie."""
+        """Return the smallest part of an array with the windows at these origins (n, axes)."""
         low = origins.min(axis=0, initial=0 if not len(origins) else np.iinfo(np.int64).max)
         high = origins.max(axis=0, initial=0) + [axis.size for axis in self.axes]
         ends = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
@@ -74,7 +74,7 @@ class Windowed:
         return total
 
     def cut(self, origins: Ints, weights: Floats) -> Cut:
-        """Return the function that makes a partition of the parts in which windows lie."""
+        """Return the function that makes a partition of the parts with the windows."""
         return Cut(self.axes, self.scales, _from_zero(origins), weights)
 
     @property
@@ -94,10 +94,10 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Cut:
-    """Make a partition of the parts of arrays that hold windows at these origins in them.
+    """Make a partition of parts of arrays; the origins of its windows count within these parts.
 
-    The last origins are those of the ``weights`` (k,), of which each epoch draws its windows; the
-    others are drawn once.
+    The last origins have ``weights`` (k,), by which each epoch draws its windows; the others are
+    drawn once.
     """
 
     axes: tuple[Axis, ...]
@@ -112,7 +112,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class WindowPartition(Partition):
-    """Windows over arrays that are held once, however many windows overlap on them."""
+    """Windows over arrays that are held once, even if windows overlap."""
 
     arrays: Mapping[str, Any] = field(repr=False)
     cut: Cut
@@ -154,8 +154,8 @@ class WindowPartition(Partition):
 class Windows(Recipe):
     """Recipe of the windows at some origins, int64 (n + k, axes), in cells of the first array.
 
-    Of the last windows, by ``weights`` float64 (k,), each epoch draws n; without any all come in
-    each.
+    Each epoch draws n of the last windows by ``weights`` float64 (k,); without weights it has all
+    windows.
     """
 
     def __init__(self, windowed: Windowed, origins: Ints, weights: Floats) -> None:
@@ -176,7 +176,7 @@ class Windows(Recipe):
 
     @property
     def once(self) -> Ints:
-        """Origins (n, axes) of the windows as they are drawn once, for all but a fit."""
+        """Origins (n, axes) of the windows of one draw, for everything but a fit."""
         return self.origins[: len(self)]
 
     @property
@@ -190,7 +190,7 @@ class Windows(Recipe):
         return self.windowed.schema
 
     def where(self, keep: NDArray[np.bool_]) -> Windows:
-        """Return the recipe of the windows of which ``keep`` (n + k,) is true."""
+        """Return the recipe of the windows where ``keep`` (n + k,) is true."""
         weights = self.weights[keep[len(self) :]]
         return recipe_of(self.windowed, self.origins[keep], weights)
 
@@ -204,7 +204,7 @@ class Windows(Recipe):
         return recipe_of(self.windowed, origins, weights[weights > 0])
 
     def select(self, positions: Positions, count: int) -> Windows:
-        """Return the recipe of some windows as they are drawn once."""
+        """Return the recipe of some windows of the one draw."""
         return recipe_of(self.windowed, self.once[positions(len(self))])
 
 
@@ -213,17 +213,17 @@ class StoredWindows(Windows):
 
     @property
     def in_memory(self) -> bool:
-        """Whether it carries numbers of any array."""
+        """Whether it contains an array's numbers."""
         return any(isinstance(a, np.ndarray) for a in self.windowed.arrays.values())
 
     def load(self) -> WindowPartition:
-        """Read the parts of the arrays in which the windows lie."""
+        """Read the parts of the arrays with the windows."""
         windowed, origins = self.windowed, self.origins
         parts = (_read(a, windowed.region(n, origins)) for n, a in windowed.arrays.items())
         return windowed.cut(origins, self.weights)(*parts)
 
     def for_sending(self) -> Recipe:
-        """Return the same windows with no more of the arrays in memory than they lie in."""
+        """Return the same windows with only their parts of the arrays in memory."""
         windowed, origins = self.windowed, self.origins
         if not all(isinstance(array, np.ndarray) for array in windowed.arrays.values()):
             return self
@@ -233,7 +233,7 @@ class StoredWindows(Windows):
 
 
 class DaskWindows(Windows, FromTasks):
-    """Windows of Dask arrays, which the tasks of these make, or have made."""
+    """Windows of Dask arrays, computed by the arrays' tasks."""
 
     def __init__(self, windowed: Windowed, origins: Ints, weights: Floats) -> None:
         Windows.__init__(self, windowed, origins, weights)
