@@ -34,17 +34,6 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
-def table(rows: Mapping[str, str], caption: str = "") -> str:
-    """Return a table of names and HTML."""
-    body = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th>"
-        f"<td style='text-align:left'>{value}</td></tr>"
-        for name, value in rows.items()
-    )
-    head = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{head}{body}</table>"
-
-
 def of_epochs(epochs: Sequence[Mapping[str, float]], untold: Collection[str]) -> str:
     """Return a table of loss, metrics and speed of epochs, the last ones if there are many."""
     if not epochs:
@@ -73,4 +62,6 @@ def of_trainer(trainer: Any) -> str:
         "seed": str(trainer.seed),
         "history": trainer.history._repr_html_() if len(trainer.history) else "not fitted yet",
     }
-    return table(rows, "Trainer")
+    left = "style='text-align:left'"
+    body = "".join(f"<tr><th {left}>{n}</th><td {left}>{v}</td></tr>" for n, v in rows.items())
+    return f"<table><caption>Trainer</caption>{body}</table>"
