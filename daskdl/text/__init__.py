@@ -1,4 +1,4 @@
-"""Texts to vectors and classes, by encoders that people have on disk (Hugging Face folders)."""
+"""Texts to vectors and classes, by encoders on disk (folders of Hugging Face)."""
 
 from daskdl.text.encoder import TextEncoder, TextHead
 from daskdl.text.loading import load

@@ -1,4 +1,4 @@
-"""Attention and networks of MPNet's and ModernBERT's blocks, in the place of BERT's."""
+"""Attention and networks of the blocks of MPNet and ModernBERT."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from daskdl.tensor import Array, Tensor
 
 
 class RelativeAttention(MultiHeadAttention):
-    """Attention whose scores have a number added for the distance of two words (MPNet's).
+    """Attention with a bias on each score for the distance of two words (MPNet).
 
-    K. Song et al., arXiv 2004.09297. The matrix of all scores is made, unlike by its base. The
-    ``table`` has a number for each class of distances and head, one for all blocks of an encoder.
+    K. Song et al., arXiv 2004.09297. Unlike the base class, it computes the matrix of all scores.
+    ``table`` has a number for each class of distances and head; all blocks of an encoder share it.
     """
 
     def __init__(self, features: int, heads: int, table: Embedding, seed: int | None) -> None:
@@ -47,10 +47,10 @@ class RelativeAttention(MultiHeadAttention):
 
 
 class RotaryAttention(MultiHeadAttention):
-    """Attention whose queries and keys are turned by their places, to near words or to all.
+    """Attention with rotary embeddings of places, to near words or to all (ModernBERT).
 
-    J. Su et al., arXiv 2104.09864; B. Warner et al., arXiv 2412.13663. The ``base`` is the angles';
-    the ``window`` are the words that are seen on each side, 0 for all.
+    J. Su et al., arXiv 2104.09864; B. Warner et al., arXiv 2412.13663. ``base`` sets the angles;
+    ``window`` is the number of words on each side that count, 0 for all.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RotaryAttention(MultiHeadAttention):
 
 
 class GatedNetwork(Module):
-    """The network of a block with a gate: (gelu(a) * b) @ narrow, of a and b from one map.
+    """The gated network of a block: (gelu(a) * b) @ narrow; one linear map gives a and b.
 
     N. Shazeer, arXiv 2002.05202.
     """
@@ -90,7 +90,7 @@ class GatedNetwork(Module):
 
 
 class Block(TransformerBlock):
-    """A Transformer's block of these parts; the norms stand before them or behind them."""
+    """A Transformer block of given parts, with norms before or after them."""
 
     network: Any
     norm_attention: Any
@@ -111,7 +111,7 @@ class Block(TransformerBlock):
 
 
 def unshifted(features: int, eps: float) -> LayerNorm:
-    """Return a layer norm with a scale alone."""
+    """Return a layer norm with a scale and no shift."""
     norm = LayerNorm(features, eps)
     vars(norm)["bias"] = Frozen(np.zeros(features))
     return norm
@@ -119,10 +119,10 @@ def unshifted(features: int, eps: float) -> LayerNorm:
 
 @lru_cache(maxsize=64)
 def distances(steps: int, classes: int, most: int = 128) -> Array:
-    """Return the class of each pair's distance, int64 (steps, steps), as T5 and MPNet count them.
+    """Return the class of each pair's distance, int64 (steps, steps), as in T5 and MPNet.
 
-    Half of the classes is for words behind; half of these is for a distance each, and the others
-    grow by a factor up to ``most``.
+    Half of the classes are for later words. In each half, the first classes are for one distance
+    each; the ranges of the others grow logarithmically up to ``most``.
     """
     half = classes // 2
     exact = half // 2
@@ -137,7 +137,7 @@ def distances(steps: int, classes: int, most: int = 128) -> Array:
 @lru_cache(maxsize=64)
 def turns(steps: int, features: int, base: float) -> tuple[Array, Array]:
     """Return cosines and sines of the angles of each place, float32 (steps, features)."""
-    # Not by numpy's power, which has other bits with AVX-512.
+    # Python's power, as numpy's gives other bits with AVX-512.
     rates = np.array([base ** (-i / features) for i in range(0, features, 2)], np.float32)
     angles = np.arange(steps, dtype=np.float32)[:, None] * rates
     angles = np.concatenate([angles, angles], axis=1)

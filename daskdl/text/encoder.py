@@ -1,4 +1,4 @@
-"""Encoders of texts as BERT has them: words and places in, a vector of each word out."""
+"""Encoders of texts such as BERT: from words and places to a vector for each word."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from daskdl.nn import Embedding, FeedForward, Identity, LayerNorm, Linear, Modul
 from daskdl.tensor import Tensor
 from daskdl.text.attention import Block, GatedNetwork, RelativeAttention, RotaryAttention, unshifted
 
-#: Words that pass through a network together.
+#: Number of words that pass through a network together.
 WORDS = 16384
-#: How the vectors of a text's words become one.
+#: Ways to combine the vectors of a text's words.
 POOLINGS = ("mean", "first", "max", "none")
 
 
 class TextEncoder(Module):
-    """Vectors of a text's words, ids (N, T) -> (N, T, features), of texts of one length.
+    """Vectors of words for texts of one length, ids (N, T) -> (N, T, features).
 
-    J. Devlin et al., arXiv 1810.04805; Y. Liu et al., arXiv 1907.11692, of which the places begin
-    behind the padding's id. There is no padding: texts of one length pass through together, so that
-    a text's vector depends on nothing but the text.
+    J. Devlin et al., arXiv 1810.04805; Y. Liu et al., arXiv 1907.11692, whose places begin after
+    the padding's id. There is no padding: texts of one length pass together, so that a text's
+    vector depends on the text only.
 
     Parameters
     ----------
     words : int
-        Ids there are.
+        Number of ids.
     features, layers, heads, hidden : int
     places : int
-        The longest text, and ``first``.
+        Rows of the table of places: the longest text plus ``first``.
     first : int
-        Row of the table of places that the first word has.
+        Row of the first word in the table of places.
     activation : "gelu" or "relu"
     eps : float
-        Of the norms.
+        Epsilon of the norms.
     types : int
-        Of texts: the ids of a pair's second text are ``words`` more than in the table; 0 for one.
+        Number of types of texts, or 0; ids of a pair's second text are increased by ``words``.
     relative : int
-        Classes of distances between words that count, as in MPNet; 0 for none.
+        Number of classes of distances between words, as in MPNet; 0 for none.
     rotary : sequence of (float, int)
-        Base and window of each block's :class:`RotaryAttention`, as in ModernBERT; instead of a
-        table of places, with norms before the parts and gates in the networks.
+        Base and window of each block's :class:`RotaryAttention`, as in ModernBERT. Blocks then have
+        norms before their parts and gated networks, and there is no table of places.
     seed : int, optional
 
     Examples
@@ -119,18 +119,18 @@ class TextEncoder(Module):
 
 
 class TextHead(Module):
-    """An encoder's words as one vector a text, or as scores of classes: ids (N, T) -> (N, C).
+    """An encoder with pooling: a vector, or scores of classes, per text; ids (N, T) -> (N, C).
 
     Parameters
     ----------
     encoder : Module
-        Ids (N, T) to (N, T, features).
+        Maps ids (N, T) to (N, T, features).
     pooling : "mean", "first", "max" or "none"
-        Of the words' vectors; with none, what the encoder makes is taken as it is.
+        How to combine the words' vectors; "none" returns the encoder's result.
     unit : bool
-        Whether vectors get a length of one.
+        Whether to scale vectors to length one.
     layers : list of Module, optional
-        Behind the pooling, such as a classifier's.
+        Layers after the pooling, such as a classifier's.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class TextHead(Module):
 
 
 def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Give the places of texts of one length, some at a time; the longest first."""
+    """Yield places of texts with equal lengths, in batches; the longest first."""
     for length in np.unique(lengths)[::-1].tolist():
         places = np.flatnonzero(lengths == length)
         size = max(1, WORDS // max(1, length))
@@ -185,6 +185,6 @@ def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def classifier(features: int, classes: int, *between: Module, bias: bool = True) -> list[Module]:
-    """Return the layers of a classifier, with some between its two maps: features to classes."""
+    """Return the layers of a classifier: two linear layers with others in between."""
     first = Linear(features, features, bias, seed=0)
     return [first, *between, Linear(features, classes, seed=1)]

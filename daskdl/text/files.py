@@ -1,4 +1,4 @@
-"""Texts in files to vectors in files, a partition at a time, on a cluster: ``daskdl embed``."""
+"""Texts in files to vectors in files, by partition, on a cluster: ``daskdl embed``."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from daskdl.search import packed
 from daskdl.text.model import TextModel
 from daskdl.train.watch.progress import duration
 
-#: Endings of files with an object of JSON in each line.
+#: Endings of files with a JSON object in each line.
 LINES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
-#: Bytes of such a file that are one partition; a packed file is one.
+#: Bytes of such a file per partition; a compressed file is one partition.
 BLOCK = 2**25
 #: Seconds between lines of progress.
 EVERY = 10.0
@@ -45,34 +45,34 @@ def embed(
     progress: bool = False,
     numbers: str = "float32",
 ) -> Written:
-    """Write the vectors, or scores, of the texts in files; go on where an earlier call ended.
+    """Write the vectors, or scores, of texts in files; continue where an earlier call ended.
 
     Parameters
     ----------
     model : TextModel
     source : path, pattern or URL
-        Of Parquet files, of which each row group is a partition; or of files with an object of JSON
-        in each line.
+        Parquet files, where each row group is a partition, or files with a JSON object in each
+        line.
     out : path or URL
-        Of a folder, which gets ``part-00000.parquet`` for each partition of the source, with its
-        rows in their order: ``vector`` (a list of fixed size), or a column for each label of a
+        Folder that gets ``part-00000.parquet`` and so on, one for each partition of the source,
+        with the rows in order: ``vector`` (a list of fixed size), or a column for each label of a
         classifier.
     column : str
-        Of the texts.
+        Column of the texts.
     keep : sequence of str
-        Columns that are written beside the vectors, such as an id.
+        Further columns to write, such as an id.
     progress : bool
-        Whether lines on standard error tell how far it is.
+        Whether to print progress on standard error.
     numbers : "float32", "float16", "int8" or "binary"
-        Of vectors: int8 has 127 for a vector's largest number, so that cosines stay; binary has
-        signs, packed as :class:`daskdl.search.HammingIndex` takes them.
+        Format of vectors: int8 scales the largest magnitude of each vector to 127, which keeps
+        cosines; binary has packed signs, as for :class:`daskdl.search.HammingIndex`.
 
     Raises
     ------
     DataError
-        When nothing is at ``source``, or a column is missing or holds no texts.
+        When nothing is at ``source``, or a column is missing or has no texts.
     SettingsError
-        When ``out`` is of another model, source or column.
+        When ``out`` has results of another model, source or column.
     """
     if numbers not in NUMBERS:
         raise SettingsError(
@@ -98,7 +98,7 @@ def embed(
 
 
 def _parts(source: str, columns: list[str]) -> tuple[list[Any], str]:
-    """Return recipes or lazy lines, one a partition, and what tells whether the files changed."""
+    """Return recipes or lazy lines per partition, and a text that changes with the files."""
     if not source.endswith(LINES):
         recipes = from_parquet(source, {name: name for name in columns}, None, "raise", None)
         return recipes, repr(recipes)
@@ -119,7 +119,7 @@ def _vectors(
     keep: Sequence[str],
     numbers: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns that one partition gives."""
+    """Return the columns of one partition's results."""
     with naming(number):
         if isinstance(part, Recipe):
             columns = take(part.load(), np.arange(len(part)), (), ())
@@ -151,7 +151,7 @@ def _as_int8(vectors: Any) -> NDArray[np.int8]:
     return np.rint(vectors * (127 / largest)).astype(np.int8)
 
 
-#: How vectors are written, by the names of their numbers.
+#: Conversions of vectors, by the name of the format.
 NUMBERS: dict[str, Callable[[Any], Any]] = {
     "float32": lambda vectors: vectors,
     "float16": lambda vectors: vectors.astype(np.float16),
@@ -161,7 +161,7 @@ NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 class _Told:
-    """Lines of progress: partitions, texts a second, and the time left at the rate so far."""
+    """Prints progress: partitions, texts per second, and an estimate of the time left."""
 
     def __init__(self) -> None:
         self._began = self._last = time.monotonic()

@@ -1,6 +1,6 @@
-"""Folders of Hugging Face: settings and weights of encoders, as modules.
+"""Read folders of Hugging Face: settings and weights of encoders, as modules.
 
-Each setting of a folder is read, is known to change no result, or is refused.
+Each setting of a folder is used, is known not to change results, or is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from daskdl.tensor import Array
 from daskdl.text.attention import unshifted
 from daskdl.text.encoder import TextEncoder, TextHead, classifier
 
-#: Settings that change no vector: of training, of heads that are not used, and of other programs.
+#: Settings that change no vector: for training, for unused heads, and for other programs.
 PLAIN = {
     "_name_or_path", "_attn_implementation_autoset", "architectures", "attention_dropout",
     "attention_probs_dropout_prob", "bos_token_id", "chunk_size_feed_forward",
@@ -36,7 +36,7 @@ PLAIN = {
     "embedding_dropout", "decoder_bias", "deterministic_flash_attn", "initializer_cutoff_factor",
     "sparse_prediction", "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
 }  # fmt: skip
-#: Settings that must have these values, or be left out.
+#: Settings that must have one of these values, or be missing.
 FIXED = {
     "add_cross_attention": (False,),
     "attention_bias": (False,),
@@ -50,7 +50,7 @@ FIXED = {
     "pruned_heads": ({},),
     "relative_attention_num_buckets": (32,),
 }
-#: Names of the settings of each kind, and their values where they are left out.
+#: Names of the settings of each kind, and their defaults.
 BERT = {
     "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
     "intermediate_size": 3072, "max_position_embeddings": 512, "hidden_act": "gelu",
@@ -77,11 +77,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "mpnet": MPNET,
     "modernbert": MODERNBERT,
 }
-#: Kinds whose places begin behind the padding's id, and whose classifier is RoBERTa's.
+#: Kinds whose places begin after the padding's id, with RoBERTa's classifier.
 AS_ROBERTA = ("roberta", "xlm-roberta", "mpnet")
-#: Beginnings of names of weights that the vectors do not need.
+#: Names of weights that vectors do not need.
 UNUSED = r"(cls|lm_head|vocab_\w+|pooler|qa_outputs)\.|.*position_ids$"
-#: Names of a block's affine maps here, and in BERT's files.
+#: Names of a block's linear layers here, and in BERT's files.
 LINEARS = {
     "attention.query": "attention.self.query",
     "attention.key": "attention.self.key",
@@ -91,7 +91,7 @@ LINEARS = {
     "network.narrow": "output.dense",
 }
 NORMS = {"norm_attention": "attention.output.LayerNorm", "norm_network": "output.LayerNorm"}
-#: Names of a block's parts in files of other kinds, and in BERT's.
+#: Names of a block's parts in files of other kinds, and BERT's names for them.
 PARTS = {
     "distilbert": {
         "attention.q_lin": "attention.self.query",
@@ -118,7 +118,7 @@ PARTS = {
         "mlp_norm": "output.LayerNorm",
     },
 }
-#: Other names of the same, of older files and of ModernBERT's.
+#: Other names of weights, in older files and ModernBERT's, and BERT's names for them.
 RENAMED = {
     "LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias",
     "tok_embeddings": "word_embeddings", "embeddings.norm": "embeddings.LayerNorm",
@@ -127,7 +127,7 @@ BEFORE = {"distilbert": "transformer.layer", "modernbert": "layers"}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a folder; a ModelFileError when it is missing or no object of JSON."""
+    """Return a JSON file of a folder; a ModelFileError if it is missing or no JSON object."""
     content = existing(path, "file of the folder").read_bytes()
     try:
         value = json.loads(content)
@@ -139,10 +139,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str, Any]]:
-    """Return the encoder of a folder, the weights that it does not use, and the folder's settings.
+    """Return a folder's encoder, the weights that it does not use, and the settings.
 
-    Raises ModelFileError when a file is missing or damaged, the kind is none that is read, or a
-    setting is not known.
+    Raises ModelFileError when a file is missing or damaged, or the kind of model or a setting is
+    unknown.
     """
     config = read_json(folder / "config.json")
     where, kind = f"{folder / 'config.json'}", config.get("model_type")
@@ -162,12 +162,12 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
     words, width, layers, heads, hidden, places, activation = (made[name] for name in [*made][:7])
     if activation not in ("gelu", "relu"):
         raise ModelFileError(f"{where}: expected the activation gelu or relu, found {activation!r}")
-    padding = 1 if kind == "mpnet" else made["pad_token_id"]  # whatever an MPNet's settings say
+    padding = 1 if kind == "mpnet" else made["pad_token_id"]  # MPNet ignores the setting
     first = padding + 1 if kind in AS_ROBERTA else 0
     types = made.get("type_vocab_size", 0) if kind == "bert" else 0
     weights = _weights(folder, kind)
     gates = 2 if kind == "modernbert" else 1
-    # Before memory is taken for numbers that no file has.
+    # Check sizes before allocating memory for numbers that the file does not have.
     for name, shape in (
         ("embeddings.word_embeddings", (words, width)),
         ("embeddings.position_embeddings", (places, width)),
@@ -190,7 +190,7 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
 
 
 def _rotary(config: Mapping[str, Any], where: str) -> list[tuple[float, int]]:
-    """Return base and window of each block of a ModernBERT, by its older settings or newer ones."""
+    """Return base and window of each block of a ModernBERT, from older or newer settings."""
     count, every = config["num_hidden_layers"], config["global_attn_every_n_layers"]
     types = config["layer_types"] or [
         "sliding_attention" if i % every else "full_attention" for i in range(count)
@@ -220,7 +220,7 @@ def _rotary(config: Mapping[str, Any], where: str) -> list[tuple[float, int]]:
 
 
 def head_names(kind: str, task: str = "classify") -> list[str]:
-    """Return the names of a classifier's layers with weights in a kind's files, in their order."""
+    """Return the names in files of a classifier's layers with weights, in order."""
     if task == "tokens" and kind != "modernbert":
         return ["classifier"]
     if kind == "modernbert":
@@ -237,10 +237,10 @@ def read_head(
     labels: Sequence[str] | None = None,
     task: str = "classify",
 ) -> tuple[TextHead, list[str]]:
-    """Return the classifier behind an encoder, and its labels; a new one if labels are given.
+    """Return an encoder with its classifier, and the labels; given ``labels`` make a new one.
 
-    The ``task`` is to classify texts, or their tokens. Raises ModelFileError when the folder has
-    none.
+    ``task`` is to classify texts or tokens. Raises ModelFileError when the folder has no
+    classifier.
     """
     features, kind = encoder.words.weight.shape[1], config["model_type"]
     names = head_names(kind, task)
@@ -269,7 +269,7 @@ def read_head(
 
 
 def _weights(folder: Path, kind: str) -> dict[str, Array]:
-    """Return the weights by BERT's names, without what stands before them."""
+    """Return the weights by BERT's names, without their prefix."""
     names = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
              "pytorch_model.bin.index.json")  # fmt: skip
     path = next((folder / name for name in names if (folder / name).is_file()), None)
@@ -294,14 +294,14 @@ def _weights(folder: Path, kind: str) -> dict[str, Array]:
 
 
 def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
-    """Put weights into an encoder, and take them out of the dict."""
+    """Copy weights into an encoder, and remove them from the dict."""
     _put(encoder.words.weight, _taken(weights, "embeddings.word_embeddings.weight", where), where)
     if encoder.places is not None:
         places = _taken(weights, "embeddings.position_embeddings.weight", where)
         if encoder.types is not None:
             _put_all(encoder.types, weights, "embeddings.token_type_embeddings", where)
         types = weights.pop("embeddings.token_type_embeddings.weight", None)
-        if types is not None:  # there is but one: it is a part of the place
+        if types is not None:  # only one type: add it to the places
             places = places + types[0]
         _put(encoder.places.weight, places, where)
     _put_all(encoder.norm, weights, "embeddings.LayerNorm", where)

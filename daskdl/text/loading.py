@@ -1,4 +1,4 @@
-"""Load: a folder of Hugging Face, sentence-transformers or model2vec, as a `TextModel`."""
+"""Load a folder of Hugging Face, sentence-transformers or model2vec as a `TextModel`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from daskdl.text.folder import read_encoder, read_head, read_json
 from daskdl.text.model import TextModel
 from daskdl.text.pooling import read_pooling
 
-#: Files that are fetched from elsewhere, and those where there are no weights among them.
+#: Files to fetch from a URL, and further ones if these have no weights.
 WANTED, BY_PYTORCH = ("*.json", "*.safetensors"), ("*pytorch_model*.bin",)
 #: Settings of model2vec's folders that change no vector.
 PLAIN = {
@@ -44,39 +44,39 @@ def load(
 ) -> TextModel:
     """Load a folder of Hugging Face, sentence-transformers or model2vec.
 
-    Read are BERT, RoBERTa, XLM-R, DistilBERT, MPNet and ModernBERT, and tables of static vectors.
+    It reads BERT, RoBERTa, XLM-R, DistilBERT, MPNet and ModernBERT, and tables of static vectors.
 
-    Neither torch nor transformers is needed; ``tokenizers`` is, which the extra ``text`` brings.
-    No code of a folder is run.
+    This needs ``tokenizers``, which the extra ``text`` installs, but neither torch nor
+    transformers. No code of a folder is run.
 
     Parameters
     ----------
     folder : path or URL
-        With config.json, tokenizer.json and model.safetensors (or its shards, or
-        pytorch_model.bin); of sentence-transformers also modules.json, of which pooling and
-        normalisation are taken. Of a store that fsspec knows, or ``hf://organisation/name``, which
-        huggingface_hub fetches and keeps; else nothing is fetched.
+        Has config.json, tokenizer.json and model.safetensors (or its shards, or
+        pytorch_model.bin); sentence-transformers also modules.json, with pooling and normalisation.
+        A URL is in a store of fsspec, or ``hf://organisation/name``, which huggingface_hub fetches
+        and caches; for a path nothing is fetched.
     task : "embed", "classify" or "tokens"
-        Vectors, or the scores (logits) of the folder's own classifier of texts or pairs of texts,
-        or of tokens.
+        Return vectors, or the scores (logits) of the folder's classifier of texts or pairs of
+        texts, or of tokens.
     labels : sequence of str, optional
-        Of a new classifier, which is to be trained.
+        Labels of a new classifier, to be trained.
     threads, precision, long
         See `TextModel`.
     overlap : int
-        Tokens that two windows of a long text share.
+        Number of tokens that adjacent windows of a long text share.
     prompt : str, optional
-        Name of a prompt in config_sentence_transformers.json, such as "query", that stands before
-        each text; by default the one that the folder names, if it does.
+        Name of a prompt in config_sentence_transformers.json, such as "query", to insert before
+        each text; by default the folder's default prompt, if any.
 
     Raises
     ------
     ModelFileError
-        When a file is missing or damaged, or a setting is not known: it may change the vectors.
+        When a file is missing or damaged, or an unknown setting may change the vectors.
     SettingsError
-        When there is no such task or prompt.
+        When the task or prompt is unknown.
     MissingExtraError
-        Without ``tokenizers``, or what a URL needs.
+        Without ``tokenizers``, or a package for the URL.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def load(
 
 @contextmanager
 def _on_disk(folder: str) -> Iterator[Path]:
-    """Lend a local folder with the files of a folder or URL."""
+    """Yield a local folder with the files of a folder or URL."""
     scheme, _, name = folder.partition("://")
     if not name:
         yield Path(folder)
@@ -132,7 +132,7 @@ def _on_disk(folder: str) -> Iterator[Path]:
 
 
 def _from_hub(name: str) -> Path:
-    """Return the folder in which huggingface_hub keeps a model's files, which it may fetch."""
+    """Return the folder of a model in huggingface_hub's cache, after a download if needed."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -140,7 +140,7 @@ def _from_hub(name: str) -> Path:
     for patterns in (WANTED, BY_PYTORCH):
         try:
             path = Path(snapshot_download(name, allow_patterns=list(patterns)))
-        except Exception as error:  # all that the library and its connections raise
+        except Exception as error:  # the library and its connections raise many kinds
             raise ModelFileError(
                 f"hf://{name}: cannot be fetched ({str(error).splitlines()[0]}); see the name, or "
                 "fetch it where there is a net and give the folder"
@@ -151,7 +151,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _wanted(paths: Sequence[str]) -> list[str]:
-    """Return the files of a folder that are read: PyTorch's own only if there are no others."""
+    """Return the files to read from a folder; PyTorch's only if there are no safetensors."""
     chosen = [path for path in paths if any(fnmatch(path, pattern) for pattern in WANTED)]
     if any(path.endswith(".safetensors") for path in chosen):
         return chosen
@@ -161,8 +161,8 @@ def _wanted(paths: Sequence[str]) -> list[str]:
 def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
     """Return the network of static vectors, its tokenizer and its kind.
 
-    That of model2vec is the mean of the rows of a text's tokens without unknown ones, and that of
-    sentence-transformers' StaticEmbedding with them.
+    The network is the mean of the rows of a text's tokens; model2vec leaves out unknown tokens,
+    StaticEmbedding of sentence-transformers includes them.
     """
     path = folder / "config.json"
     config = read_json(path) if path.is_file() else {}
@@ -171,7 +171,7 @@ def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
         check_keys(str(path), config, {"normalize", "max_length"}, PLAIN)
         tokenizer = _tokenizer(folder, config.get("max_length", 512) or 0, overlap, plain=True)
         told = json.loads(tokenizer.to_str())["model"]
-        named = told.get("unk_token")  # of all tokenizers but Unigram's, which has the id
+        named = told.get("unk_token")  # Unigram tokenizers have unk_id instead
         unknown = told.get("unk_id") if named is None else tokenizer.token_to_id(named)
         kind, unit = "model2vec", bool(config.get("normalize"))
     else:
@@ -190,7 +190,7 @@ def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
 
 
 def _prompt(folder: Path, name: str | None) -> str:
-    """Return the text that stands before all others, by its name or the folder's choice."""
+    """Return the text of a prompt, by its name or the folder's default; "" for none."""
     path = folder / "config_sentence_transformers.json"
     told = read_json(path) if path.is_file() else {}
     prompts, name = told.get("prompts") or {}, name or told.get("default_prompt_name")
@@ -203,9 +203,9 @@ def _prompt(folder: Path, name: str | None) -> str:
 
 
 def _tokenizer(folder: Path, longest: int, overlap: int, plain: bool = False) -> Any:
-    """Return the tokenizer of a folder, which cuts texts to the longest that counts, 0 for any.
+    """Return the tokenizer of a folder; it cuts texts to ``longest`` tokens at most, 0 for no cut.
 
-    A ``plain`` one adds no tokens of its own.
+    A ``plain`` one adds no special tokens.
     """
     try:
         from tokenizers import Tokenizer, normalizers, processors
@@ -221,7 +221,7 @@ def _tokenizer(folder: Path, longest: int, overlap: int, plain: bool = False) ->
         )
     try:
         made = Tokenizer.from_file(str(path))
-    except Exception as error:  # all that the library raises
+    except Exception as error:  # the library raises Exception itself
         raise ModelFileError(f"{path}: not a tokenizer ({error}); fetch it again") from error
     made.no_padding()
     if plain:

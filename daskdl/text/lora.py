@@ -1,4 +1,4 @@
-"""LoRA adapters of encoders: made, merged, and in files as peft has them."""
+"""LoRA adapters of encoders: add, merge, and read and write them in peft's format."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from daskdl.tensor import Array
 from daskdl.text.folder import BEFORE, LINEARS, PARTS, head_names, read_json
 from daskdl.text.model import TextModel
 
-#: BERT's names of what is one map in a ModernBERT's files, in its order.
+#: BERT's names of the layers that ModernBERT's files join to one, in order.
 FUSED = tuple(LINEARS[f"attention.{name}"] for name in ("query", "key", "value"))
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-#: Settings of peft that change no vector, or are told by the weights that are there.
+#: Settings of peft that change no vector, or that follow from the weights in the file.
 PLAIN = {
     "auto_mapping", "base_model_name_or_path", "exclude_modules", "inference_mode",
     "init_lora_weights", "layers_pattern", "layers_to_transform", "lora_dropout", "megatron_core",
     "modules_to_save", "peft_version", "qalora_group_size", "revision", "target_modules",
     "task_type", "eva_config", "corda_config", "lora_ga_config",
 }  # fmt: skip
-#: Settings that are left out, or false or empty.
+#: Settings that must be missing, false or empty.
 FALSE = {
     "alpha_pattern", "ensure_weight_tying", "fan_in_fan_out", "loftq_config", "lora_bias",
     "rank_pattern", "use_dora", "use_qalora", "use_rslora",
@@ -44,15 +44,15 @@ def lora(
     targets: Sequence[str] = ("query", "value"),
     seed: int = 0,
 ) -> TextModel:
-    """Return a model of which adapters are trained, and the layers behind the encoder.
+    """Return a model with adapters; only they and the layers after the encoder are trained.
 
     Parameters
     ----------
     model : TextModel
-        Its network is taken over.
+        The result uses its network without a copy.
     rank, alpha, targets, seed
-        See :class:`daskdl.nn.Adapted`; the ends of targets' names are query, key, value and output
-        of the attention, and widen and narrow.
+        See :class:`daskdl.nn.Adapted`; targets' names end in query, key, value or output for the
+        attention, and widen or narrow for the network.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def lora(
 
 
 def merged(model: TextModel) -> TextModel:
-    """Return the model with its adapters in the weights; as fast as one that has none.
+    """Return the model with its adapters merged into the weights; as fast as without adapters.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def merged(model: TextModel) -> TextModel:
 
 
 def save_adapter(model: TextModel, folder: str | Path) -> None:
-    """Write the adapters, and the layers behind the encoder, as peft's ``save_pretrained`` does.
+    """Write the adapters, and the layers after the encoder, in peft's format.
 
     Parameters
     ----------
     model : TextModel
-        Of :func:`lora` or :func:`load_adapter`.
+        A model of :func:`lora` or :func:`load_adapter`.
     folder : path
-        Made if it is not there. Both files are written beside and renamed.
+        Created if missing. Each of the two files is replaced atomically.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
     inner = "model." if model.kind == "modernbert" and model.labels else inner
     weights, whole = {}, set[str]()
     for name, (down, up) in maps.items():
-        more = rank - len(down)  # all have one rank in files
+        more = rank - len(down)  # in files all have the same rank
         for part, array in (
             ("A", np.pad(down, ((0, more), (0, 0)))), ("B", np.pad(up, ((0, 0), (0, more)))),
         ):  # fmt: skip
@@ -124,19 +124,19 @@ def save_adapter(model: TextModel, folder: str | Path) -> None:
 
 
 def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
-    """Return a model with the adapters of a folder of peft's layout.
+    """Return a model with the adapters of a folder in peft's format.
 
     Parameters
     ----------
     model : TextModel
-        Of the folder that the adapters were trained beside; its network is taken over.
+        The base model of the adapters; the result uses its network without a copy.
     folder : path
-        With adapter_config.json and adapter_model.safetensors (or .bin).
+        Has adapter_config.json and adapter_model.safetensors (or .bin).
 
     Raises
     ------
     ModelFileError
-        When a file is missing or damaged, a setting is not known, or a weight is of another model.
+        When a file is missing or damaged, a setting is unknown, or a weight is of another model.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
     try:
         made = lora(model, int(config["r"]), float(config["lora_alpha"]), sorted(targets))
         network = made.network
-        # What stands between an encoder and its classifier is often that of the folder.
+        # Adapters often leave out the layers between encoder and last layer: keep the folder's.
         between = tuple(f"model.{name}." for name in [*heads.values()][:-1])
         wanted = {n for n, _ in network.named_parameters() if not n.startswith(between)}
         if wanted - arrays.keys():
@@ -197,7 +197,7 @@ def _adapted(model: TextModel) -> Adapted:
 
 
 def _head(model: TextModel) -> Iterator[tuple[str, str]]:
-    """Yield names of the layers behind the encoder, here and in files."""
+    """Yield names of the layers after the encoder, here and in files."""
     if model.labels:
         network: Any = model.network
         network = network.model if isinstance(network, Adapted) else network
@@ -208,10 +208,10 @@ def _head(model: TextModel) -> Iterator[tuple[str, str]]:
 
 
 def _in_files(adapters: Mapping[str, LoRA], kind: str) -> dict[str, tuple[Array, Array]]:
-    """Return both maps of each adapter by the name of its affine map in files.
+    """Return both matrices of each adapter by the name of its layer in files.
 
-    ModernBERT has query, key and value in one map. Their adapters become one, whose first map has
-    the rows of all, and whose second is zeros where one has nothing to do with another.
+    ModernBERT has query, key and value in one layer. Their adapters become one: the first matrix
+    has the rows of all, the second is block-diagonal.
     """
     names = {bert: theirs for theirs, bert in PARTS.get(kind, {}).items()}
     maps: dict[str, tuple[Array, Array]] = {}
@@ -231,7 +231,7 @@ def _in_files(adapters: Mapping[str, LoRA], kind: str) -> dict[str, tuple[Array,
 
 
 def _ours(theirs: str, kind: str) -> list[str]:
-    """Return the names that stand for one of files, none if none does."""
+    """Return our names of a layer in files; none if it is unknown."""
     before = re.escape(BEFORE.get(kind, "encoder.layer"))
     match = re.fullmatch(rf"(?:\w+\.)??{before}\.(\d+)\.(.+)", theirs)
     if match is None:

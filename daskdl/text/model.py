@@ -1,4 +1,4 @@
-"""TextModel: texts in, vectors or scores out, in this process or on a cluster."""
+"""TextModel: maps texts to vectors or scores, in this process or on a cluster."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """A network and the tokenizer that goes before it.
+    """A network with its tokenizer.
 
-    A text has the same vector, bit for bit, whatever other texts there are, on any number of
-    threads and workers: texts of one number of tokens pass together, and there is no padding.
+    A text has the same vector, bit for bit, next to any other texts and on any number of threads
+    and workers: texts with equal numbers of tokens pass together, without padding.
 
     Parameters
     ----------
     network : Module
-        Ids (N, T) to (N, C).
+        Maps ids (N, T) to (N, C).
     tokenizer : tokenizers.Tokenizer
-        Of texts; it cuts them to the longest that the network takes.
+        It cuts texts to the network's longest input.
     labels : list of str
-        Of the columns, for a classifier.
+        Names of the columns, for a classifier.
     threads : int, optional
-        For arithmetic, by default those of the caller.
+        Threads for arithmetic, by default those of the caller.
     precision : "float32" or "bf16"
     kind : str
-        Of the folder, such as "bert".
+        Kind of the folder's model, such as "bert".
     long : "cut", "mean" or "max"
-        What becomes of texts with more tokens than the tokenizer cuts to: they are cut, which is
-        logged; or all their windows pass, and the mean or the largest of the results is taken.
+        Texts longer than the tokenizer's limit are cut, with a warning in the log; or all their
+        windows pass, and the mean or the maximum of the results is returned.
     prompt : str
-        What stands before each text, such as "query: ".
+        Text to insert before each text, such as "query: ".
     second : int
-        What the ids of a pair's second text have added; 0 where the network tells none from others.
+        Number added to the ids of a pair's second text; 0 if the network has no types of texts.
 
     Examples
     --------
@@ -79,20 +79,20 @@ class TextModel:
         Parameters
         ----------
         texts : str, sequence of str or of pairs, or a collection
-            A Series, or a DataFrame with pairs in its two columns, of pandas or Dask gives a
-            DataFrame with its index; a Bag a Bag of arrays; a DataArray (N,) of xarray one (N, C);
-            a single text one row without its axis. Of a Dask collection the result is lazy, with
-            the same partitions.
+            A Series, or a DataFrame with pairs in two columns, of pandas or Dask gives a DataFrame
+            with the same index; a Bag gives a Bag of arrays; an xarray DataArray (N,) gives one
+            (N, C); a single text gives (C,). For Dask collections the result is lazy, with the same
+            partitions.
 
         Returns
         -------
         float32 (N, C), or such a collection
-            Of a model of tokens a list, or Series or Bag, of float32 (tokens, C) for each text.
+            A model of tokens returns a list, Series or Bag with float32 (tokens, C) for each text.
 
         Raises
         ------
         DataError
-            When one of them is no text.
+            When an element is no text.
         """
         if isinstance(texts, str):
             return self([texts])[0]
@@ -112,8 +112,8 @@ class TextModel:
 
         Parameters
         ----------
-        texts : as for a call
-            A Series or DataFrame, of pandas or Dask, gives a Series; others a list.
+        texts : as in a call
+            A Series or DataFrame of pandas or Dask gives a Series; others give a list.
 
         Examples
         --------
@@ -136,15 +136,15 @@ class TextModel:
     def rank(self, query: str, texts: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
         """Return the order of texts, the best for a query first, and their scores.
 
-        By a cross-encoder: a model of pairs of texts, with one score for each. Of many queries a
-        call with all pairs, such as a DataFrame with two columns, gives the scores.
+        The model must be a cross-encoder, with one score for each pair of texts. For many queries,
+        call the model with all pairs, such as a DataFrame with two columns.
 
         Returns
         -------
         order : int64 (N,)
-            Places in ``texts``; of equal scores the first comes first.
+            Places in ``texts``; texts with equal scores keep their order.
         scores : float32 (N,)
-            In this order.
+            Scores in this order.
 
         Examples
         --------
@@ -188,14 +188,14 @@ class TextModel:
             return cls(
                 network.eval(), Tokenizer.from_str(told.pop("tokens")), threads=threads, **told
             )
-        except Exception as error:  # all that the library raises
+        except Exception as error:  # the library raises Exception itself
             raise ModelFileError(
                 "TextModel.of_file: expected the metadata of a TextModel, found others "
                 f"({type(error).__name__}: {error}); save it with model.metadata()"
             ) from error
 
     def _of_none(self, predictor: Predictor | None = None) -> Any:
-        """Return the result of no texts; as wide as that of one, which is computed to see it."""
+        """Return the result for no texts; one text is computed to know its width."""
         made = (predictor or self._predictor())(np.zeros((1, 1), np.int64))[:0]
         return [] if made.ndim == 3 else made
 
@@ -219,13 +219,13 @@ class TextModel:
         return xarray.DataArray(values, coords, (*texts.dims, "feature"), texts.name)
 
     def _predictor(self) -> Predictor:
-        # Batches are made here, of texts of one length: nothing need be tried.
+        # TextModel makes batches of texts of one length: so the batch size is fixed.
         return Predictor(
             self.network, batch_size=WORDS, threads=self.threads, precision=self.precision
         )
 
     def _sent(self) -> tuple[Any, Any]:
-        """Return this without its weights and its predictor, each once in a graph."""
+        """Return the model without weights, and its predictor, each once in a graph."""
         from dask import delayed
 
         predictor = replace(self._predictor(), threads=self.threads or 1).snapshot()
@@ -254,7 +254,7 @@ class TextModel:
                 result = np.empty(shape, np.float32 if part.ndim == 2 else object)
             if part.ndim == 2:
                 result[places] = part
-            else:  # of tokens, of which texts have different numbers
+            else:  # a model of tokens: texts have different numbers of them
                 for i, one in zip(places, part, strict=True):
                     result[i] = one
         if result is None:
@@ -265,7 +265,7 @@ class TextModel:
 
 
 def _joined(windows: Array, counts: Any, long: str, predictor: Predictor) -> Array:
-    """Return one result for each text of several windows; of length one where windows are."""
+    """Return one result per text from its windows; scaled to length one if windows are."""
     starts = np.cumsum(counts) - counts
     if long == "max":
         result = np.maximum.reduceat(windows, starts)

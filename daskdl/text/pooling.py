@@ -1,4 +1,4 @@
-"""Vectors of texts as sentence-transformers makes them: the modules that a folder lists."""
+"""Pooling of words' vectors in sentence-transformers: the modules that a folder lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.guard import check_keys
 from daskdl.text.folder import read_json
 
-#: Names of the poolings that are read, older and newer ones, and ours.
+#: Supported poolings by older and newer names, and our names.
 MODES = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "first",
@@ -25,8 +25,8 @@ OTHER = {
 def read_pooling(folder: Path) -> tuple[Path, str, bool]:
     """Return the folder of the encoder, the pooling, and whether vectors have a length of one.
 
-    Without a list of modules that is the folder itself, and the mean; of static vectors the pooling
-    is "table". Raises ModelFileError when a module or a pooling is none that is read.
+    Without a list of modules they are the folder itself and "mean"; static vectors have the pooling
+    "table". Raises ModelFileError for an unsupported module or pooling.
     """
     path = folder / "modules.json"
     if not path.is_file():

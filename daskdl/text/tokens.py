@@ -1,4 +1,4 @@
-"""Tokens: texts of samples as ids, for fits of encoders."""
+"""Tokens: convert texts of samples to ids, for fits of encoders."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Tokens:
-    """Texts of a batch as ids of different lengths, for ``SampleSet.map_batches``.
+    """Function for ``SampleSet.map_batches`` that converts texts to ids of different lengths.
 
     Parameters
     ----------
     tokenizer : tokenizers.Tokenizer
-        Of a `TextModel`.
+        The tokenizer of a `TextModel`.
     column : str
-        Of texts, or of pairs of texts; a Ragged column of ids takes its place.
+        Column of texts, or of pairs of texts; a Ragged column of ids replaces it.
     second : int
-        What the ids of a pair's second text have added, of a `TextModel`.
+        Number added to the ids of a pair's second text, as in `TextModel`.
 
     Examples
     --------
@@ -37,21 +37,21 @@ class Tokens:
     second: int = 0
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch with ids in the place of texts.
+        """Return the batch with ids in place of texts.
 
         Raises
         ------
         DataError
-            When one of them is no text.
+            When an element is no text.
         """
         made = windows_of(batch[self.column], self.tokenizer, self.second)
         return {**batch, self.column: Ragged.of([windows[0] for windows in made])}
 
 
 def windows_of(texts: Any, tokenizer: Any, second: int = 0) -> list[list[Ids]]:
-    """Return the ids of each text, or pair, in windows of the length that the tokenizer cuts to.
+    """Return the ids of each text, or pair, in windows of the tokenizer's longest input.
 
-    Raises DataError when one of them is no text.
+    Raises DataError when an element is no text.
     """
     texts = [text if isinstance(text, str) else _pair(i, text) for i, text in enumerate(texts)]
     return [
