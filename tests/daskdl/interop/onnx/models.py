@@ -5,9 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 
+def file_of(nodes, inputs, outputs=("y",), constants=None, opset=17, domains=()):
+    """Return a file; inputs are floats of a shape, or (kind, shape), by their names."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    given = {n: s if isinstance(s, tuple) else (TensorProto.FLOAT, s) for n, s in inputs.items()}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(n, *of) for n, of in given.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()],
+    )  # fmt: skip
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
 def picture_model(opset=17, classes=3, seed=0):
     """A convolution, batch norm, pooling and a linear layer over pictures (N, 2, 8, 8)."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
     rng = np.random.default_rng(seed)
     arrays = {
@@ -35,11 +49,5 @@ def picture_model(opset=17, classes=3, seed=0):
         helper.make_node("Reshape", ["p", "target"], ["features"]),
         helper.make_node("Gemm", ["features", "head.weight", "head.bias"], ["y"], transB=1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "pictures",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", classes])],
-        [numpy_helper.from_array(a.astype("f4"), n) for n, a in arrays.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    constants = {name: array.astype("f4") for name, array in arrays.items()}
+    return file_of(nodes, {"x": ["N", 2, 8, 8]}, ["y"], constants, opset)

@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import daskdl
 from daskdl.errors import ModelFileError, ShapeError
@@ -18,24 +18,13 @@ from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.nn.operators import KEYS, TABLE
 from tests.daskdl.gradients import normal
+from tests.daskdl.interop.onnx.models import file_of
 
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 
 
-def model(nodes, inputs, outputs, constants=None, opset=21, domains=()):
-    """A file; inputs are {name: (kind, shape)}."""
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in inputs.items()],
-        [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()],
-    )  # fmt: skip
-    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8)
-
-
-def read(*parts, **more):
-    return from_proto(model(*parts, **more), "m").eval()
+def read(*parts, opset=21, **more):
+    return from_proto(file_of(*parts, opset=opset, **more), "m").eval()
 
 
 node = helper.make_node
@@ -228,7 +217,7 @@ def test_quantised_operators_of_onnxruntime(name):
     first = next(n for n in names if values[n].ndim > 1)
     kind = helper.np_dtype_to_tensor_dtype(values[first].dtype)
     constants = {n: v for n, v in values.items() if n != first}
-    made = model([node(name, names, ["out"], domain="com.microsoft", **attributes)],
+    made = file_of([node(name, names, ["out"], domain="com.microsoft", **attributes)],
                  {first: (kind, list(values[first].shape))}, ["out"], constants,
                  domains=["com.microsoft"])  # fmt: skip
     made.graph.output[0].type.Clear()

@@ -14,7 +14,7 @@ from daskdl.interop.onnx import load
 from daskdl.interop.onnx.reader import check_bytes, from_proto, read
 from tests.daskdl.interop.caffe.files import field, varint
 from tests.daskdl.interop.checks import sentences
-from tests.daskdl.interop.onnx.models import picture_model
+from tests.daskdl.interop.onnx.models import file_of, picture_model
 
 
 def test_files_cut_short():
@@ -70,33 +70,18 @@ def test_nothing_of_a_file_is_run_or_written(tmp_path, monkeypatch):
 
 
 def hostile(kind):
-    if kind == "weights":
-        big = np.zeros((3000, 8000), "f4")
-        graph = helper.make_graph(
-            [helper.make_node("MatMul", ["x", "w"], ["y"])],
-            "big",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 3000])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-            [helper.make_tensor("w", TensorProto.FLOAT, big.shape, big.tobytes(), raw=True)],
-        )
-        return helper.make_model(graph).SerializeToString()
     if kind == "integers":
         return field(7, field(5, field(7, b"\x01" * 10_000_000)))
     if kind == "nodes":
         return field(7, b"\x0a\x00" * 5_000_000)
-    graph = helper.make_graph(
-        [
-            helper.make_node(
-                "ConstantOfShape", ["n"], ["y"],
-                value=helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0]),
-            )
-        ],
-        "huge",
-        [],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [helper.make_tensor("n", TensorProto.INT64, [2], [100_000, 100_000])],
-    )  # fmt: skip
-    return helper.make_model(graph).SerializeToString()
+    if kind == "weights":
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+        parts = nodes, {"x": [None, 3000]}, ["y"], {"w": np.zeros((3000, 8000), "f4")}
+    else:
+        one = helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0])
+        nodes = [helper.make_node("ConstantOfShape", ["n"], ["y"], value=one)]
+        parts = nodes, {}, ["y"], {"n": np.array([100_000, 100_000])}
+    return file_of(*parts).SerializeToString()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from daskdl.interop.onnx import load, save
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.kernels.int8.scale import to_floats
 from daskdl.predict import Predictor
+from tests.daskdl.interop.onnx.models import file_of
 
 runtime = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
@@ -103,17 +104,6 @@ def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, 
         np.testing.assert_array_equal(again.predict(images), result)
 
 
-def graph_of(nodes, inputs, arrays, outputs=("y",)):
-    return helper.make_model(
-        helper.make_graph(
-            nodes, "g", [helper.make_tensor_value_info(n, 1, s) for n, s in inputs.items()],
-            [helper.make_tensor_value_info(n, 1, None) for n in outputs],
-            [numpy_helper.from_array(np.asarray(a), n) for n, a in arrays.items()],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
-    )  # fmt: skip
-
-
 def rounding(x, y, scale="s", zero="z"):
     return [
         helper.make_node("QuantizeLinear", [x, scale, zero], [f"{y}/q"]),
@@ -138,7 +128,7 @@ CONV = [
 def test_who_reads_a_result_before_it_is_rounded_has_it_so(rng):
     """Bytes of a convolution are for those behind the rounding alone."""
     nodes = [*CONV, *rounding("c", "c/r"), helper.make_node("Sub", ["c", "c/r"], ["y"])]
-    proto = graph_of(nodes, {"x": ["N", 4, 3, 3]}, weights(rng))
+    proto = file_of(nodes, {"x": ["N", 4, 3, 3]}, ["y"], weights(rng))
     x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
     (expected,) = of_runtime(proto, x)
     result = from_proto(proto, "g").eval().predict(x)
@@ -153,7 +143,9 @@ def test_weights_from_0_to_255(rng, zero):
     """They are int8 if their zero is the middle, and floats otherwise."""
     numbers = rng.integers(70, 190, (4, 4, 1, 1)).astype(np.uint8)
     nodes = [*CONV, *rounding("c", "y")]
-    proto = graph_of(nodes, {"x": ["N", 4, 3, 3]}, weights(rng, **{"w/q": numbers, "w/z": zero}))
+    proto = file_of(
+        nodes, {"x": ["N", 4, 3, 3]}, ["y"], weights(rng, **{"w/q": numbers, "w/z": zero})
+    )
     x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
     (expected,) = of_runtime(proto, x)
     graph = from_proto(proto, "g").eval()
@@ -168,7 +160,7 @@ def test_integers_that_others_read_stay_integers(rng):
         helper.make_node("DequantizeLinear", ["q", "w/s", "z"], ["y"]),
         helper.make_node("Cast", ["q"], ["n"], to=1),
     ]
-    proto = graph_of(nodes, {"x": ["N", 4]}, weights(rng), ["y", "n"])
+    proto = file_of(nodes, {"x": ["N", 4]}, ["y", "n"], weights(rng))
     x = rng.normal(size=(3, 4)).astype(np.float32)
     for result, expected in zip(
         from_proto(proto, "g").eval().predict(x), of_runtime(proto, x), strict=True
@@ -184,7 +176,7 @@ def test_weights_that_the_file_rounds_itself():
         helper.make_node("MatMul", ["x/r", "v/r"], ["y"]),
     ]  # fmt: skip
     arrays = weights(rng, v=rng.uniform(-0.5, 0.5, (6, 70)).astype(np.float32))
-    proto = graph_of(nodes, {"x": ["N", 5, 6]}, arrays)
+    proto = file_of(nodes, {"x": ["N", 5, 6]}, ["y"], arrays)
     graph = from_proto(proto, "g").eval()
     assert operators(graph) == ["int8:Round", "int8:Linear"]
     x = rng.normal(size=(3, 5, 6)).astype(np.float32)

@@ -19,7 +19,7 @@ from daskdl.interop.onnx.reader import from_proto
 from daskdl.optim import SGD
 from daskdl.tensor import no_grad
 from tests.daskdl.gradients import normal
-from tests.daskdl.interop.onnx.models import picture_model
+from tests.daskdl.interop.onnx.models import file_of, picture_model
 
 
 def reference(model, x):
@@ -111,13 +111,7 @@ def test_external_data_is_read_nowhere_else(tmp_path, location):
 
 def one_node(operator, kind=TensorProto.FLOAT, opset=17, domain="", **attributes):
     node = helper.make_node(operator, ["x"], ["y"], domain=domain, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "one",
-        [helper.make_tensor_value_info("x", kind, [2, 3])],
-        [helper.make_tensor_value_info("y", kind, None)],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    return file_of([node], {"x": (kind, [2, 3])}, opset=opset)
 
 
 def test_what_is_not_supported_is_said():
@@ -149,14 +143,9 @@ def test_names_that_are_attributes_of_a_module_are_changed():
 
 def test_float16_is_computed_in_float32():
     weight = normal(3, 2).astype(np.float16)
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "half",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT16, [None, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None)],
-        [numpy_helper.from_array(weight, "w")],
-    )
-    found = from_proto(helper.make_model(graph), "m")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    proto = file_of(nodes, {"x": (TensorProto.FLOAT16, [None, 3])}, constants={"w": weight})
+    found = from_proto(proto, "m")
     x = normal(4, 3).astype(np.float16)
     y = found(x)
     assert y.dtype == found.w.dtype == np.float32
@@ -197,7 +186,7 @@ def light():
 @pytest.mark.parametrize("path", light(), ids=lambda path: path.stem)
 @pytest.mark.slow
 def test_networks_give_their_stored_outputs(path):
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
 
     graph = interop.load(path).eval()
     inputs = []
