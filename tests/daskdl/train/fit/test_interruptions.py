@@ -196,51 +196,8 @@ def test_callbacks_may_come_and_go(tmp_path):
 
 
 SCRIPT = """
-import os, signal, sys
-import numpy as np
-from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD
-from daskdl.train import Callback, Trainer
-
-# Whoever starts programs in the background has them ignore it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-class CtrlC(Callback):
-    def on_group_end(self, trainer, iteration):
-        os.kill(os.getpid(), signal.SIGINT)
-
-x = np.ones((8, 2), np.float32)
-Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
-    x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, checkpoint=sys.argv[1]
-)
-"""
-
-#: Lines of a first run, and of a batch larger than the samples.
-ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("traceback", [False, True])
-def test_ctrl_c_in_a_script_is_one_line(tmp_path, traceback):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    environment = {**os.environ, **({"DASKDL_TRACEBACK": "1"} if traceback else {})}
-    run = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "saved")],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert run.returncode == -2  # as a shell expects of Ctrl-C
-    told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
-    assert "fit interrupted after iteration" in told[-1]
-    assert f"goes on from the checkpoint in {tmp_path}/saved" in told[-1]
-    assert len(told) == 1 or traceback
-    assert ("Traceback" in run.stderr) is traceback
-
-
-OWN_CLUSTER = """
-import logging, os, signal, time
+import logging, os, signal, sys, time
+from contextlib import ExitStack
 import numpy as np
 from distributed import Client, LocalCluster
 from daskdl.nn import Linear, MSELoss
@@ -253,27 +210,43 @@ class CtrlC(Callback):
         time.sleep(1)
 
 if __name__ == "__main__":
+    # Whoever starts programs in the background has them ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with LocalCluster(2, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+    with ExitStack() as stack:
+        client = False
+        if sys.argv[2] == "on a cluster of its own":
+            options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+            cluster = stack.enter_context(LocalCluster(2, threads_per_worker=1, **options))
+            client = stack.enter_context(Client(cluster))
         x = np.ones((64, 2), np.float32)
         Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
-            x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, client=client
+            x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, client=client,
+            checkpoint=sys.argv[1],
         )
 """
 
+#: Lines of a first run, and of a batch larger than the samples.
+ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
+
 
 @pytest.mark.slow
-def test_ctrl_c_does_not_end_workers_of_ones_own_cluster(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(OWN_CLUSTER)
+@pytest.mark.parametrize("how", ["alone", "on a cluster of its own", "with the traceback"])
+def test_ctrl_c_in_a_script_is_one_line_and_ends_no_workers(tmp_path, how):
+    script, traceback = tmp_path / "script.py", how == "with the traceback"
+    script.write_text(SCRIPT)
     run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, start_new_session=True
+        [sys.executable, str(script), str(tmp_path / "saved"), how],
+        capture_output=True,
+        text=True,
+        env=os.environ | ({"DASKDL_TRACEBACK": "1"} if traceback else {}),
+        start_new_session=True,
     )
-    assert run.returncode == -2
+    assert run.returncode == -2  # as a shell expects of Ctrl-C
     told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
-    assert len(told) == 1, run.stderr
-    assert told[0].startswith("fit interrupted after iteration")
+    assert "fit interrupted after iteration" in told[-1]
+    assert f"goes on from the checkpoint in {tmp_path}/saved" in told[-1]
+    assert len(told) == 1 or traceback, run.stderr
+    assert ("Traceback" in run.stderr) is traceback
 
 
 class Broken(Module):
