@@ -1,4 +1,4 @@
-"""Dask's plumbing: connect, queues, plugins, a client with deadlines; no samples, no models."""
+"""Dask clusters: connections, queues, plugins, a client with deadlines; no samples or models."""
 
 from daskdl.cluster.connection import connect
 

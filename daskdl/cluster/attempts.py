@@ -1,4 +1,4 @@
-"""Attempts: work on a cluster is begun again when data were lost with their workers."""
+"""Attempts: restart work on a cluster when data are lost with their workers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def until_done(
     after_loss: Callable[[], None],
     functions: Sequence[str] = (),
 ) -> T:
-    """Return the result of an attempt; there are up to ``daskdl.attempts``.
+    """Return the result of the first successful attempt of up to ``daskdl.attempts``.
 
-    Before another one ``after_loss`` lets go of what may be lost. ``functions`` are the names of
-    the user's that the tasks call, which may end their processes. Raises TrainingError for an
-    exception in a task, with where it happened, and ClusterError when the scheduler is gone, or
-    data were lost in each attempt.
+    Before another attempt ``after_loss`` releases data that may be lost. ``functions`` are the
+    names of user functions in the tasks, which may have ended the processes. Raises TrainingError
+    for an exception in a task, with its place, and ClusterError when the scheduler is gone, or each
+    attempt lost data.
     """
     tries = int(setting("attempts"))
     for left in reversed(range(tries)):

@@ -1,4 +1,4 @@
-"""Running many calls on a Dask cluster: results in order, a bounded number under way."""
+"""Run many calls on a Dask cluster: results in order, a bounded number of pending calls."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from daskdl.kernels.runtime.threads import available_cores, granted_cores, threa
 if TYPE_CHECKING:
     from distributed import Client
 
-# Calls under way for each thread: enough to keep all busy while one waits for its turn.
+# Pending calls per thread: enough to keep all busy while the first result is awaited.
 IN_FLIGHT = 4
-# From this many bytes on it pays to start processes of one's own.
+# Least number of bytes for which starting processes pays off.
 BYTES_FOR_PROCESSES = 32_000_000
 
 
 @dataclass(frozen=True)
 class Died:
-    """Stands for the result of a call whose workers died, time and again."""
+    """Result of a call whose workers died again and again."""
 
     reason: str
 
@@ -35,10 +35,10 @@ def in_order(
     arguments: Iterable[tuple[Any, ...]],
     name: str,
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Give arguments and result of each call in their order, with a bounded number under way.
+    """Yield arguments and result of each call in order, with a bounded number of pending calls.
 
-    A call of which the workers die gives :class:`Died`, and the others go on. Without a client the
-    calls are made here, one after the other.
+    A call whose workers die gives :class:`Died`, and the others continue. Without a client the
+    calls run in this process, one after the other.
     """
     if client is None:
         for call in arguments:
@@ -74,7 +74,7 @@ def in_order(
 
 
 def in_task(client: Client | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that computes, and reads Dask's collections, with its worker's threads."""
+    """Return a function that computes with its worker's threads, also Dask collections."""
     return function if client is None else partial(_in_task, function)
 
 
@@ -87,11 +87,11 @@ def _in_task(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @contextmanager
 def connected(client: Client | None, size: int) -> Iterator[Client | None]:
-    """Give the client, or one of processes of this machine when there are many bytes to read."""
+    """Yield the client; if None, one of local processes when there are many bytes to read."""
     cores = available_cores()
     if client is not None or cores == 1 or size <= BYTES_FOR_PROCESSES:
         yield client
         return
-    # One thread a process: HDF5 lets one thread in at a time.
+    # One thread per process: HDF5 runs one thread at a time.
     with connect("local", workers=cores, threads_per_worker=1, dashboard=False) as local:
         yield local

@@ -1,4 +1,4 @@
-"""Cluster: a Dask client whose every request has a deadline."""
+"""Cluster: a Dask client with a deadline for every request."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two questions for workers that send no heartbeats.
+#: Seconds between two checks for workers that send no heartbeats.
 HEARD_EVERY = 1.5
-#: How often workers are told of a plugin while one of them is lost meanwhile.
+#: Attempts to install a plugin if workers are lost meanwhile.
 ATTEMPTS = 5
-#: Exceptions of a request to a scheduler or worker whose connection is broken.
+#: Exceptions of a request over a broken connection to the scheduler or a worker.
 UNREACHABLE = OSError, TimeoutError, AttributeError, RuntimeError, ValueError
 
 
 @cache
 def lost() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that tell that data went with their workers.
+    """Return the exceptions that mean that data were lost with their workers.
 
-    A function, as distributed is slow to import and a fit in one process does without it.
+    This is a function, as the import of distributed is slow, and a fit in one process needs none.
     """
     from distributed import KilledWorker
 
@@ -51,7 +51,7 @@ def lost() -> tuple[type[BaseException], ...]:
 
 @contextmanager
 def _leaving(what: str) -> Iterator[None]:
-    """Take a scheduler's error about a worker that has just left for the loss that it is."""
+    """Turn a scheduler's KeyError about a worker that has just left into a ConnectionError."""
     try:
         with daskdl_there(what):
             yield
@@ -64,25 +64,25 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
-        #: Whether workers can be reached from here; behind a gateway they cannot.
+        self._address = str(client.scheduler.address)  # not available once the scheduler is gone
+        #: Whether this process can connect to workers; behind a gateway it cannot.
         self.direct = not self._address.startswith("gateway:")
         self._heartbeats = Heartbeats()
-        self._seen: set[str] = set()  # addresses of workers that were there
-        # Of all tasks from here. Without, Dask begins another span with every graph that finds the
-        # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
+        self._seen: set[str] = set()  # addresses of all workers so far
+        # One span for all tasks from here. Otherwise Dask begins a span with every graph on an idle
+        # cluster, and scheduler and workers keep some kilobytes of each forever.
         self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
 
     @property
     def connected(self) -> bool:
-        """Whether the client has its connection to the scheduler."""
+        """Whether the client is connected to the scheduler."""
         return str(self._client.status) == "running"
 
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
-        """Return address and threads of the workers that take tasks, waiting for the first.
+        """Return address and threads of the workers that take tasks; wait for the first.
 
-        Those ``without`` are not counted, nor the :meth:`silent`. Raises ClusterError when none
-        comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
+        Workers in ``without`` and :meth:`silent` ones do not count. Raises ClusterError when no
+        worker arrives within ``daskdl.no-workers-timeout``, or the scheduler is gone.
         """
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         asking = None
@@ -107,12 +107,12 @@ class Cluster:
                 logger.warning(
                     "%s: no worker at %s, waiting up to %g s for one", what, self._address, limit
                 )
-                # An adaptive cluster starts workers for tasks that wait, and for nothing else.
+                # An adaptive cluster starts workers only for waiting tasks.
                 asking = self._client.submit(int, pure=False)
             time.sleep(0.2)
 
     def losses(self) -> str:
-        """Return a part of a sentence on the workers that were there and have ended."""
+        """Return a part of a sentence about workers whose processes have ended."""
         return told_losses(self._client, self._seen)
 
     def submit(
@@ -122,10 +122,10 @@ class Cluster:
         place: Place,
         behind: Mapping[Key, Any] | None = None,
     ) -> list[Future]:
-        """Hand a graph to the scheduler.
+        """Submit a graph to the scheduler.
 
-        A task goes to the place its key names; when that worker is gone, to any. Those ``behind``
-        the graph go where Dask likes.
+        A task runs on the worker that its key names, or on any worker if that one is gone. Dask
+        chooses the workers for tasks in ``behind``, which the graph depends on.
         """
         there = {"workers": place, "allow_other_workers": True, "span": self._span}
         layers = {"daskdl": MaterializedLayer(graph, annotations=there)}
@@ -140,22 +140,22 @@ class Cluster:
     def compute(
         self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place, what: str
     ) -> list[Any]:
-        """Hand a graph to the scheduler, wait for it, and return the results of ``keys``."""
+        """Submit a graph to the scheduler, wait for it, and return the results of ``keys``."""
         futures = self.submit(graph, keys, place)
         try:
             self.wait(futures, what, place.addresses)
             return self.fetch(futures)
         finally:
-            for future in futures:  # an exception's traceback would keep them, and their tasks
+            for future in futures:  # otherwise an exception's traceback keeps them and their tasks
                 future.release()
 
     def wait(
         self, futures: Sequence[Future], what: str, addresses: Sequence[str] | None = None
     ) -> None:
-        """Wait until all are done, and raise what the first failed one raised.
+        """Wait until all futures are done, and raise the exception of the first failed one.
 
-        Raise a ConnectionError when a worker at one of the ``addresses``, by default one that has
-        tasks of the same run, has sent no heartbeat for ``daskdl.heartbeat-timeout``.
+        Raise a ConnectionError when a worker at one of the ``addresses``, by default any with tasks
+        of the same run, has sent no heartbeat for ``daskdl.heartbeat-timeout``.
         """
         limit, began = seconds("stall-timeout"), time.monotonic()
         heard = began
@@ -165,7 +165,7 @@ class Cluster:
             if time.monotonic() - heard > HEARD_EVERY:
                 self._check_heard(futures[0].key, what, addresses)
                 heard = time.monotonic()
-            # Asking now and then also tells, on the log, that everybody waits for workers.
+            # This also logs a warning while there are no workers.
             self.workers(what)
             if time.monotonic() - began > limit:
                 raise ClusterError(
@@ -178,7 +178,7 @@ class Cluster:
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
     def _check_heard(self, key: Key, what: str, addresses: Sequence[str] | None) -> None:
-        """Raise a ConnectionError if a worker that is needed is silent."""
+        """Raise a ConnectionError if a required worker is silent."""
         silent = self.silent(what)
         if silent and addresses is None:
             at_work = self._asked(what, "processing")
@@ -189,18 +189,18 @@ class Cluster:
             )
 
     def done(self, futures: Sequence[Future], timeout: float) -> bool:
-        """Wait for so many seconds, and return whether all are done; see :func:`waiting.done`."""
+        """Wait for up to ``timeout`` s, and return whether all are done; see :func:`tasks.done`."""
         return done(self._client, futures, timeout)
 
     def ended(self, futures: Sequence[Future], timeout: float) -> bool:
-        """Wait for so many seconds, and return whether all are done, cancelled ones too."""
+        """Wait for up to ``timeout`` s, and return whether all are done or cancelled."""
         try:
             return self.done(futures, timeout)
-        except CancelledError:  # with what a lost worker was to get
+        except CancelledError:  # cancelled with a lost worker
             return True
 
     def ask(self, address: str, message: Mapping[str, Any]) -> ConcurrentFuture[Any]:
-        """Have a worker handle a message, and return the future of its answer."""
+        """Send a message to a worker, and return the future of its answer."""
 
         async def asked() -> Any:
             words = {name: value for name, value in message.items() if name != "op"}
@@ -210,7 +210,7 @@ class Cluster:
         return asyncio.run_coroutine_threadsafe(asked(), loop)
 
     def fetch(self, futures: Sequence[Future]) -> list[Any]:
-        """Return results, from the workers themselves."""
+        """Return results, directly from the workers if possible."""
 
         async def gather() -> Any:
             return await self._client.gather(list(futures), direct=self.direct, asynchronous=True)
@@ -219,17 +219,17 @@ class Cluster:
         return results
 
     def send(self, name: str, value: Any, address: str) -> Future:
-        """Put a value on a worker, not through the scheduler."""
+        """Send a value to a worker, if possible without the scheduler."""
         return self._scatter([({name: value}, [address])])[0]
 
     def broadcast(self, name: str, value: Any, what: str) -> Future:
-        """Put a value on every worker that takes tasks: on one, and from worker to worker."""
-        there = list(self.workers(what))  # or wait for the first
+        """Send a value to every worker that takes tasks; workers pass it on to each other."""
+        there = list(self.workers(what))  # waits for the first
         chosen = there if self._heartbeats.silent else None
         return self._scatter([({name: value}, chosen)], what, broadcast=True)[0]
 
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
-        """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
+        """Send one value to each worker in parallel, under ``name-<number>``."""
         pairs = enumerate(zip(values, addresses, strict=True))
         return self._scatter([({f"{name}-{i}": value}, [at]) for i, (value, at) in pairs])
 
@@ -239,10 +239,10 @@ class Cluster:
         what: str = "sending to workers",
         broadcast: bool = False,
     ) -> list[Future]:
-        """Put values by their names on these workers, None for all, at the same time."""
+        """Send named values to workers in parallel, None for all workers."""
 
         async def scatter() -> list[dict[str, Future]]:
-            # scatter's own timeout is how long it waits for a worker that has gone to come back.
+            # scatter's own timeout limits its wait for a lost worker to return.
             scattering = (
                 self._client.scatter(
                     named, workers=workers, broadcast=broadcast, direct=self.direct, timeout=1,
@@ -260,7 +260,7 @@ class Cluster:
     def holders(
         self, futures: Sequence[Future | None], workers: Mapping[str, int]
     ) -> list[str | None]:
-        """Return for each future a worker that holds its result, None when there is none."""
+        """Return for each future a worker that holds its result, or None."""
         keys = [f.key for f in futures if f is not None]
         where: Mapping[Key, Sequence[str]] = {}
         if keys:
@@ -280,18 +280,18 @@ class Cluster:
             raise gone from error
 
     def error(self, future: Future) -> BaseException:
-        """Return why a future has failed or was lost."""
+        """Return the exception of a future that has failed or was lost."""
         error = future.exception(timeout=seconds("transfer-timeout"))
         return CancelledError(future.status) if error is None else error
 
     def alive(self, what: str) -> set[str]:
-        """Return the workers that the scheduler knows, also those that take no tasks now."""
+        """Return the workers that the scheduler knows, also ones that take no tasks now."""
         return set(self._asked(what, "ncores"))
 
     def silent(self, what: str) -> dict[str, float]:
-        """Return the workers that seem to be stopped or cut off, and the seconds since when.
+        """Return the workers that seem to be stopped or disconnected, and the seconds of silence.
 
-        It has to be asked every few seconds; see :class:`daskdl.cluster.heartbeats.Heartbeats`.
+        It must be called every few seconds; see :class:`daskdl.cluster.heartbeats.Heartbeats`.
         """
         workers = self._asked(what, "identity")["workers"]
         last_seen = {address: float(it["last_seen"]) for address, it in workers.items()}
@@ -299,9 +299,9 @@ class Cluster:
         return self._heartbeats.silent
 
     def tell(self, message: Mapping[str, Any], timeout: float = 2) -> dict[str, Any]:
-        """Have all workers handle a message and return the answers.
+        """Send a message to all workers and return the answers.
 
-        Nobody who does not answer is waited for, beyond ``timeout`` (s).
+        Wait up to ``timeout`` s; without an answer from all by then return an empty dict.
         """
         try:
             answers: dict[str, Any] = self._client.sync(
@@ -316,12 +316,11 @@ class Cluster:
         return answers
 
     def install(self, plugin: WorkerPlugin, what: str) -> None:
-        """Have all workers, also those that come later, set up a plugin.
+        """Install a plugin on all workers, also on those that arrive later.
 
-        The scheduler tells all workers, and hands on the broken connection of one that is lost
-        meanwhile. Those that are left are then told again, so that a plugin may be taken away and
-        set up again. Raises ClusterError when the scheduler is gone, a worker lacks daskdl, or
-        workers are lost again and again.
+        If a worker is lost meanwhile, the scheduler's call fails, and the installation is repeated;
+        so a plugin may be removed and set up again. Raises ClusterError when the scheduler is gone,
+        a worker lacks daskdl, or workers are lost again and again.
         """
         with daskdl_there(what):
             for _ in range(ATTEMPTS):
@@ -331,7 +330,7 @@ class Cluster:
                 except Exception as error:
                     if isinstance(error, UNREACHABLE):
                         self.check_scheduler(what, error)
-                    with suppress(Exception):  # the scheduler would keep it, and not send it again
+                    with suppress(Exception):  # or the scheduler would not send it again
                         self._client.unregister_worker_plugin(plugin.name)
                     if not isinstance(error, UNREACHABLE):
                         raise
@@ -342,38 +341,38 @@ class Cluster:
             ) from last
 
     def lock(self, name: str) -> Any:
-        """Return a lock that the scheduler keeps, and gives back when its holder is lost.
+        """Return a lock of the scheduler, which releases it when its holder is lost.
 
-        It reports to the scheduler now and then, until it is handed to :meth:`drop`.
+        The lock renews its lease at the scheduler until :meth:`drop`.
         """
         from distributed import Lock
 
         return Lock(name, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
 
     def drop(self, lock: Any) -> None:
-        """Let go of a lock for good; Dask's own goes on reporting for as long as the client is."""
+        """Stop the renewals of a lock; Dask itself continues them while the client lives."""
         stop_renewing(self._client, lock)
 
     def _at_work(self, key: Key, what: str) -> str:
-        """Say which worker is at what, of the run that this key belongs to."""
+        """Return a text on a worker that still computes for the run of a key, and its task."""
         at_work = self._asked(what, "processing")
         for worker, keys in sorted(at_work.items()):
             keys_of_run = list(filter(same_run(key), keys))
-            if keys_of_run:  # in the order in which they are done
+            if keys_of_run:  # in the order of execution
                 name, _, *place, shard = keys_of_run[0]
                 iteration = f"iteration {place[0]}, " if place else ""
                 return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
         return "no worker at work"
 
     def running(self, what: str) -> dict[str, int]:
-        """Return address and threads of the workers that take tasks, none if there are none."""
+        """Return address and threads of the workers that take tasks, possibly none."""
         return self._asked(what, "ncores_running")
 
     def _asked(self, what: str, operation: str) -> dict[str, Any]:
         try:
             ask = scheduler_operation(self._client, operation)
-            # One that is gone is told by its connection. One that is there may be long about the
-            # first graph, which needs what this package imports, read from a slow file system.
+            # A lost scheduler breaks its connection. A live one may take long for the first graph,
+            # as it imports this package's dependencies, perhaps from a slow file system.
             limit = seconds("transfer-timeout")
             answers: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
         except UNREACHABLE as error:

@@ -1,4 +1,4 @@
-"""connect: from "local", an address, a file, or a cluster that is there, to a Dask client."""
+"""connect: from "local", an address, a file, or an existing cluster to a Dask client."""
 
 from __future__ import annotations
 
@@ -45,48 +45,48 @@ def connect(
 ) -> Connection:
     """Connect to a cluster, or start one, for a `with` block or for the cells of a notebook.
 
-    What was started is ended with the block, or by `close`, at the latest with the program.
+    A cluster that it starts ends with the block, by `close`, or at the latest with the program.
 
     Parameters
     ----------
     cluster : str, path, Client or Cluster, optional
         - ``"local"``, the default: worker processes on this machine;
-        - the address of a scheduler, such as ``"tcp://node1:8786"``, over which weights, samples
-          and pickles travel in clear, or ``"tls://node1:8786"``: docs/daskdl.md has the five lines
-          that make certificates;
-        - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
+        - the address of a scheduler: ``"tcp://node1:8786"``, where weights, samples and pickles
+          travel without encryption, or ``"tls://node1:8786"``; docs/daskdl.md shows how to make
+          certificates;
+        - a scheduler file (``.json``), written by ``dask scheduler --scheduler-file``;
         - a job queue (``.yaml``): ``system`` (one of
-          :data:`daskdl.cluster.starting.queue.QUEUES`), ``jobs`` (how many), and the arguments
+          :data:`daskdl.cluster.starting.queue.QUEUES`), ``jobs`` (their number), and the arguments
           of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
           job that ends before the run, by its walltime or otherwise, is replaced by a new one;
-        - a gateway (``.yaml``): ``system: gateway``, ``jobs`` (how many workers), ``address`` and
-          what else :func:`daskdl.cluster.starting.queue.gateway_client` takes;
-        - any class of Dask clusters (``.yaml``): ``system: "module:Class"``, ``jobs`` (to how many
-          workers it is scaled, if given) and its keyword arguments;
-        - a cluster object that is there, such as ``LocalCluster``, ``SSHCluster``, ``KubeCluster``
-          or ``coiled.Cluster``, or a Dask client. Neither is ended on leaving.
+        - a gateway (``.yaml``): ``system: gateway``, ``jobs`` (number of workers), ``address`` and
+          other options of :func:`daskdl.cluster.starting.queue.gateway_client`;
+        - any class of Dask clusters (``.yaml``): ``system: "module:Class"``, ``jobs`` (number of
+          workers to scale to, if given) and its keyword arguments;
+        - an existing cluster object, such as ``LocalCluster``, ``SSHCluster``, ``KubeCluster``
+          or ``coiled.Cluster``, or a Dask client. Neither is closed at the end.
     workers : int, optional
-        Worker processes of "local", by default as many as its cores give the threads of; jobs of a
-        job queue, or workers of a gateway, or of a cluster object, which is scaled.
+        Number of worker processes of "local", by default cores / ``threads_per_worker``; of jobs of
+        a job queue; or of workers to which a gateway or cluster object is scaled.
     threads_per_worker : int or "numa"
-        Of "local". With "numa" there is a process for each NUMA node, by default, which keeps to
-        its cores and has as many threads.
+        Threads of workers of "local". With "numa" there is by default one process for each NUMA
+        node, bound to its cores, with as many threads.
     dashboard : bool
         Whether "local" serves Dask's dashboard; its address is ``client.dashboard_link``.
     timeout : float
-        Seconds until a scheduler that does not answer is an error.
+        Seconds to wait for the scheduler's answer.
 
     Returns
     -------
     Connection
-        Gives a distributed.Client to a `with` block, and may be used as one without.
+        It returns a distributed.Client to a `with` block, and also works as a client itself.
 
     Raises
     ------
     ClusterError
         When the cluster cannot be reached or started.
     SettingsError
-        When ``cluster`` is none of the above.
+        When ``cluster`` is not one of the above.
     MissingExtraError
         For a job queue without the ``hpc`` extra.
 
@@ -108,7 +108,7 @@ def _opened(
     dashboard: bool,
     timeout: float,
 ) -> Iterator[Client]:
-    """Give the client of `connect`, whose arguments these are."""
+    """Yield the client of `connect`; arguments are the same."""
     spec = "local" if cluster is None else cluster
     if not is_cluster(spec):
         if not isinstance(spec, str | os.PathLike):
@@ -116,7 +116,7 @@ def _opened(
         spec = os.fspath(spec)
     with ExitStack() as stack:
         stack.enter_context(_environment_as_it_was())
-        # Checked first: Dask's own complaint would come from a coroutine.
+        # Check these first: Dask's own error would come from a coroutine.
         for name, value in {"workers": workers, "threads_per_worker": threads_per_worker}.items():
             if not (value is None or value == "numa" or (isinstance(value, int) and value > 0)):
                 raise SettingsError(
@@ -125,7 +125,7 @@ def _opened(
         if not isinstance(spec, str):
             client = client_of_other(stack, spec, workers, timeout)
         elif spec == "local":
-            with interrupts_later():  # not to a cluster that is not quite there
+            with interrupts_later():  # do not interrupt a cluster that is starting
                 client = _local(stack, workers, threads_per_worker, dashboard)
         elif "://" in spec:
             client = _remote(stack, spec, spec, timeout)
@@ -147,9 +147,10 @@ def _no_cluster(found: object) -> SettingsError:
 
 
 def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE) -> None:
-    """Wait until so many workers are there, and say so if they are not.
+    """Wait until ``workers`` have arrived; log a warning if they have not yet.
 
-    Raises ClusterError when they are not there after ``patience`` seconds; it begins with ``what``.
+    Raises ClusterError when they have not arrived after ``patience`` seconds; it begins with
+    ``what``.
     """
     there, address = len(client.nthreads()), client.scheduler.address
     if there >= workers:
@@ -189,7 +190,7 @@ def _local(
                 n_workers=workers,
                 threads_per_worker=threads,
                 processes=True,
-                # Any free port: several runs on one machine must not fight for 8787.
+                # Any free port: several runs on one machine must not compete for 8787.
                 dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": dashboard},
                 worker_dashboard_address=None,
@@ -230,8 +231,8 @@ def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client
 
 @contextmanager
 def _environment_as_it_was() -> Iterator[None]:
-    # A Nanny writes OMP_NUM_THREADS=1 and its like into this process, where they would then rule
-    # over the settings of the next cluster.
+    # A Nanny writes OMP_NUM_THREADS=1 and similar variables into this process, where they would
+    # override the settings of the next cluster.
     import dask
     import distributed  # noqa: F401  for its configuration
 
@@ -249,7 +250,7 @@ def _environment_as_it_was() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what connections say when workers are ended, for instance by Ctrl-C, off the screen."""
+    """Suppress messages of connections when workers end, for instance by Ctrl-C."""
     names = "scheduler", "nanny", "comm", "core", "batched"
     loggers = [logging.getLogger(f"distributed.{name}") for name in names]
     before = [logger.level for logger in loggers]
@@ -268,16 +269,16 @@ def quiet() -> Iterator[None]:
 def _settings() -> Iterator[None]:
     import dask
 
-    # A client that is closed puts the scheduler back to what it was before that client.
+    # A closed client resets the scheduler to its value before that client: keep the current value.
     scheduler = {"scheduler": dask.config.get("scheduler", None)}
     with dask.config.set(CONFIG | patience() | scheduler), quiet():
         yield
 
 
-#: What this process has set while it has local clusters.
+#: Settings of this process while it has local clusters.
 _LOCAL = Counted(_settings)
 
 
 def _not_of_dask(record: logging.LogRecord) -> bool:
-    """Whether asyncio speaks of another task than Dask's, for which nothing waits any more."""
+    """Whether a message of asyncio is not about a task of Dask that nobody awaits any more."""
     return "distributed" not in record.getMessage()

@@ -1,4 +1,4 @@
-"""The current Dask client, and calls that are awaited while an event loop goes on."""
+"""The current Dask client, and methods that run in a thread while an event loop continues."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, ParamSpec, TypeVar
 from daskdl.cluster.lasting import Connection
 from daskdl.errors import SettingsError
 
-#: Whether no client was asked for, whichever there is.
+#: Whether the caller asked for no client, even if there is one.
 _without: ContextVar[bool] = ContextVar("daskdl_without_client", default=False)
 
 
 def is_future(value: Any) -> bool:
-    """Return whether something is what a cluster computes or has computed."""
+    """Return whether a value is a Future of a Dask cluster."""
     if "distributed" not in sys.modules:
         return False
     from distributed import Future
@@ -28,14 +28,14 @@ def is_future(value: Any) -> bool:
 
 
 def current_client(asynchronous: bool = False) -> Any:
-    """Return the current Dask client, or None; ``asynchronous`` ones only if they are asked for.
+    """Return the current Dask client, or None; an asynchronous one only if ``asynchronous``.
 
-    There is none inside a task: what it hands to the cluster would wait for the thread that it has.
-    A task that wants one, and gives its thread back meanwhile, gives it as ``client=``.
+    Inside a task it is None: work that a task submits would wait for the task's own thread. A task
+    that secedes from its thread may pass a client as ``client=``.
     """
     if (
         _without.get() or "distributed" not in sys.modules
-    ):  # then nobody has made one, and the import is slow
+    ):  # then there is no client, and the import is slow
         return None
     from distributed import default_client, get_worker
 
@@ -51,7 +51,7 @@ def current_client(asynchronous: bool = False) -> Any:
 
 @contextmanager
 def using(client: Any) -> Iterator[None]:
-    """Make a client the current one for a while; with False there is none, None changes nothing.
+    """Make a client the current one inside; False means no client, None changes nothing.
 
     Raises SettingsError when it is no client, is closed, or is asynchronous.
     """
@@ -69,9 +69,9 @@ def using(client: Any) -> Iterator[None]:
 
 
 def check_client(client: Any, asynchronous: bool = False) -> Any:
-    """Return a client that is connected.
+    """Return a client after a check that it is connected.
 
-    Raises SettingsError for anything else, and for an asynchronous client unless it is asked for.
+    Raises SettingsError otherwise, and for an asynchronous client unless ``asynchronous``.
     """
     from distributed import Client
 
@@ -106,16 +106,16 @@ _stop: ContextVar[threading.Event | None] = ContextVar("daskdl_stop", default=No
 
 
 def stop_if_asked() -> None:
-    """Raise a KeyboardInterrupt if whoever awaited this work has been cancelled."""
+    """Raise a KeyboardInterrupt if the task that awaits this work was cancelled."""
     asked = _stop.get()
     if asked is not None and asked.is_set():
         raise KeyboardInterrupt
 
 
 def awaitable(method: Callable[P, R]) -> Callable[P, R]:
-    """Let a method with a ``client`` return an awaitable when that client is asynchronous.
+    """Make a method with a ``client`` return an awaitable when that client is asynchronous.
 
-    Without a client it gets the current one, if there is one, and with False none.
+    By default it gets the current client, if there is one; with False it gets none.
     """
 
     @functools.wraps(method)
@@ -134,11 +134,11 @@ def awaitable(method: Callable[P, R]) -> Callable[P, R]:
 async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **options: Any) -> R:
     """Call a method in a thread, with a synchronous client of the same scheduler, and await it.
 
-    The event loop is never blocked, neither by computations nor by what comes from the scheduler.
-    When the task that awaits is cancelled, the work ends where it asks :func:`stop_if_asked`, and
-    only then does this raise the CancelledError: nothing is left at work.
+    Neither computations nor messages of the scheduler block the event loop. If the awaiting task
+    is cancelled, the work ends at its next :func:`stop_if_asked`; only then this raises the
+    CancelledError, so that no work is left running.
     """
-    other = client is not None and client.asynchronous  # which it is not in another thread
+    other = client is not None and client.asynchronous  # it cannot be used in another thread
 
     def work() -> R:
         if not other:
@@ -151,7 +151,7 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
 
     asked, context = threading.Event(), copy_context()
     context.run(_stop.set, asked)
-    # Not a Task, from which an interruption would escape into the loop.
+    # Not a Task: a KeyboardInterrupt would escape from it into the loop.
     working = asyncio.get_running_loop().run_in_executor(None, context.run, work)
     try:
         return await asyncio.shield(working)
@@ -159,5 +159,5 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
         asked.set()
         await asyncio.wait([working])
         if not working.cancelled():
-            working.exception()  # the interruption itself
+            working.exception()  # retrieve the KeyboardInterrupt
         raise

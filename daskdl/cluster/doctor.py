@@ -1,4 +1,4 @@
-"""Doctor: versions, libraries, memory, disk and network of this machine, or of a cluster's."""
+"""Doctor: versions, libraries, memory, disk and network of this machine or of a cluster."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from daskdl.version import __version__
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Packages whose versions decide speed or results.
+#: Packages whose versions affect speed or results.
 PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
-#: Beginnings of the names of environment variables that decide speed or results.
+#: Prefixes of environment variables that affect speed or results.
 DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
 
-#: Seconds to wait for workers of a scheduler that runs.
+#: Seconds to wait for workers of a running scheduler.
 WORKERS_WITHIN = 30
 
-#: Bytes that one worker fetches from another, so often, to time the network.
+#: To time the network: bytes that one worker fetches from another, and number of fetches.
 FETCHED, FETCHES = 64 << 20, 5
 
 
 def diagnosis(folder: str | None = None) -> dict[str, Any]:
-    """Return the facts that decide speed and results on this machine, as plain data.
+    """Return the facts that affect speed and results on this machine, as plain data.
 
     Parameters
     ----------
     folder : path, optional
-        Whose disk is asked for its room; the system's temporary folder without it.
+        Folder on the disk whose free space is reported; by default the temporary folder.
     """
     import psutil
     import threadpoolctl
@@ -68,20 +68,20 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
 
 
 def diagnosis_of(client: Client) -> dict[str, Any]:
-    """Return the facts that decide speed and results on all machines of a cluster.
+    """Return the facts that affect speed and results on all machines of a cluster.
 
     Returns
     -------
     dict
-        Of "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`, or "failed",
-        a sentence, where it could not be made; of "differences", sentences about versions that are
-        not the client's, and about packages that are missing; and of "network", the rate at which
-        one worker fetches from another, if there are two.
+        "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`, or "failed" with
+        a sentence if that was not possible; "differences", sentences about versions that are not
+        the client's and about missing packages; and "network", the rate at which one worker fetches
+        from another, if there are two.
     """
     here = diagnosis()
     try:
         there = client.run_on_scheduler(diagnosis)
-    except Exception as error:  # whatever it takes for its own when it cannot load the function
+    except Exception as error:  # a scheduler that cannot load the function may raise any kind
         there = error
     workers = client.run(_diagnosis_of_worker, on_error="return")
     everyone = {"scheduler": there, **{f"worker {address}": w for address, w in workers.items()}}
@@ -97,7 +97,7 @@ def diagnosis_of(client: Client) -> dict[str, Any]:
 
 
 def _facts(name: str, found: Any) -> dict[str, Any]:
-    """Return a diagnosis, or why there is none."""
+    """Return a diagnosis, or a sentence why there is none."""
     if not isinstance(found, BaseException):
         return dict(found)
     if lacks_daskdl(found):
@@ -118,7 +118,7 @@ def _diagnosis_of_worker(dask_worker: Any) -> dict[str, Any]:
 
 
 def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """Return a sentence for each version that is not the client's."""
+    """Return a sentence for each version that differs from the client's."""
     if "failed" in it:
         return [it["failed"]]
     pairs = {"python": (it["python"], here["python"])}
@@ -132,22 +132,22 @@ def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
 
 
 def _computes_here(library: Path) -> bool:
-    """Whether it is not one that the wheel of another package, such as OpenCV's, brings along."""
+    """Whether a library is not bundled with the wheel of another package, such as OpenCV's."""
     wheel, ending, _ = library.parent.name.partition(".libs")
     return not ending or wheel == "numpy"
 
 
 def _kind(library: dict[str, Any]) -> str:
-    """Return kind and version, and of OpenBLAS for which processors the kernels are that it took.
+    """Return kind and version; for OpenBLAS also the kind of processor of its kernels.
 
-    It takes them by itself, or as ``OPENBLAS_CORETYPE`` says, whatever the processor could do.
+    OpenBLAS chooses these itself or by ``OPENBLAS_CORETYPE``, which may not be the best ones.
     """
     chosen = library.get("architecture")
     return f"{library['internal_api']} {library['version']}{f' {chosen}' if chosen else ''}"
 
 
 def _libraries(it: dict[str, Any]) -> str:
-    """Return the names of all BLAS libraries; other ones, or other kernels, give other bits."""
+    """Return the names of all BLAS libraries; different libraries or kernels give other bits."""
     libraries = {text.partition(",")[0] for text in it["libraries"].values()}
     return " and ".join(sorted(name for name in libraries if not name.startswith("openmp")))
 
@@ -177,7 +177,7 @@ def _version(package: str) -> str:
 
 
 def _decides_speed(variable: str) -> bool:
-    # By DASK_INTERNAL_ Dask hands its whole configuration, with any secrets, to what it starts.
+    # DASK_INTERNAL_ variables have Dask's whole configuration, with any secrets, for its children.
     internal = variable.startswith("DASK_INTERNAL_")
     return variable.endswith("_NUM_THREADS") or (variable.startswith(DECIDING) and not internal)
 

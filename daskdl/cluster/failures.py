@@ -1,4 +1,4 @@
-"""Failures: exceptions in tasks, on their way to the caller with where they happened."""
+"""Failures: exceptions in tasks, passed to the caller with the place where they happened."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from daskdl.version import __version__
 
 
 def users_line(error: BaseException) -> str:
-    """Return the innermost line that is no library's, as in `` (net.py, line 7, in forward: ...)``.
+    """Return the innermost line of user code, as in `` (net.py, line 7, in forward: ...)``.
 
-    Nothing if there is none among the frames that the exception has come through.
+    It is "" if the exception's traceback has only frames of libraries.
     """
     described = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
@@ -48,17 +48,17 @@ def _roots() -> tuple[str, ...]:
 
 def _is_librarys(code: CodeType) -> bool:
     name = code.co_filename
-    notebook = "ipykernel" in name  # where a cell's code lies in a file of its own
+    notebook = "ipykernel" in name  # the code of a cell is in a temporary file
     return not notebook and (name.startswith("<frozen") or name.startswith(_roots()))
 
 
 class TaskError(Exception):
-    """An exception in a task, on its way to the driver with where it happened."""
+    """An exception in a task, sent to the driver with the place where it happened."""
 
     def __init__(self, where: str, cause: BaseException, line: str = "") -> None:
         try:
             pickle.loads(cloudpickle.dumps(cause))
-        except Exception:  # whatever a user's exception does when it is pickled
+        except Exception:  # pickling a user's exception may raise anything
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
         super().__init__(where, cause, line)
 
@@ -71,7 +71,7 @@ class TaskError(Exception):
 
 @contextmanager
 def naming(where: str, what: str = "") -> Iterator[None]:
-    """Say of an exception where it happened."""
+    """Add the place to an exception, as a :class:`TaskError`."""
     try:
         yield
     except Exception as error:
@@ -80,7 +80,7 @@ def naming(where: str, what: str = "") -> Iterator[None]:
 
 @contextmanager
 def for_caller() -> Iterator[None]:
-    """Raise a task's exception as its caller is to see it."""
+    """Raise a task's exception as a TrainingError for the caller."""
     try:
         yield
     except TaskError as error:
@@ -90,7 +90,7 @@ def for_caller() -> Iterator[None]:
 
 @contextmanager
 def daskdl_there(what: str) -> Iterator[None]:
-    """Say of an import that has failed on a machine without daskdl what to do."""
+    """Turn a failed import on a machine without daskdl into a ClusterError with advice."""
     try:
         yield
     except Exception as error:
@@ -104,17 +104,17 @@ def daskdl_there(what: str) -> Iterator[None]:
 
 
 def lacks_daskdl(error: BaseException) -> bool:
-    """Return whether an error says that a worker or scheduler has no daskdl."""
-    # Dask hands on what a plugin raises as an Exception of its repr.
+    """Return whether an error shows that a worker or scheduler has no daskdl."""
+    # Dask wraps an exception of a plugin as an Exception with its repr.
     text = repr(error) if isinstance(error, ImportError) or type(error) is Exception else ""
     return re.search(r"ModuleNotFoundError\(.*\bdaskdl\b", text) is not None
 
 
 def at_worker() -> str:
-    """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
+    """Return " at worker <address>" in a task of a cluster, otherwise ""."""
     from distributed import get_worker
 
     try:
         return f" at worker {get_worker().address}"
-    except ValueError:  # there is none
+    except ValueError:  # not in a task
         return ""

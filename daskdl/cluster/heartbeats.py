@@ -1,4 +1,4 @@
-"""Heartbeats: which workers the scheduler has not heard of for a while."""
+"""Heartbeats: find workers that have sent none to the scheduler for a while."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Mapping
 
 from daskdl.cluster.settings import seconds
 
-#: How many heartbeats at the least a worker has to miss.
+#: Least number of heartbeats that a silent worker has missed.
 MISSED = 5
-#: Seconds that pass between two looks at the most, as they are counted. More is the fault of who
-#: looks, or of a scheduler that was busy and has not yet read what workers have sent.
+#: Longest time between two looks that counts, in seconds. A longer one means that this process was
+#: late, or that a busy scheduler has not yet read the workers' messages.
 COUNTED = 4.0
 
 
 class Heartbeats:
     """Heartbeats of each worker, from one look at the scheduler to the next.
 
-    Only that one comes after another is of interest, so that no clocks are compared.
+    It only checks whether the time of the last heartbeat changes, so that clocks need not agree.
 
-    A worker is silent when it has sent none for ``daskdl.heartbeat-timeout`` while another has. One
-    that is heard of again was slow, not dead, and is not taken for silent any more.
+    A worker is silent when it has sent none for ``daskdl.heartbeat-timeout`` while another has. If
+    it sends one again, it was slow, not dead, and never counts as silent again.
 
     Attributes
     ----------
     silent : dict of str to float
-        Workers, and for how many seconds they have been silent.
+        Silent workers, and the seconds of their silence.
     """
 
     def __init__(self) -> None:
@@ -35,12 +35,12 @@ class Heartbeats:
         self._looked = time.monotonic()
 
     def look(self, last_seen: Mapping[str, float], now: float) -> None:
-        """Take in when the scheduler heard of each worker last.
+        """Update by the times of the last heartbeat of each worker.
 
         Parameters
         ----------
         last_seen : mapping of address to seconds
-            By the scheduler's clock.
+            Times by the scheduler's clock.
         now : float
             ``time.monotonic()``.
         """
@@ -52,11 +52,11 @@ class Heartbeats:
         limit = max(seconds("heartbeat-timeout"), MISSED * interval(len(last_seen)))
         quiet_ones = {a: quiet for a, (_, quiet) in self._heard.items() if quiet >= limit}
         self._slow |= self.silent.keys() & self._heard.keys() - quiet_ones.keys()
-        if len(quiet_ones) == len(self._heard):  # then it is the scheduler, or the network
+        if len(quiet_ones) == len(self._heard):  # caused by the scheduler or the network
             quiet_ones = {}
         self.silent = {a: quiet for a, quiet in quiet_ones.items() if a not in self._slow}
 
 
 def interval(workers: int) -> float:
-    """Return the seconds between two heartbeats of a worker, of so many, or a little more."""
+    """Return the seconds between two heartbeats of each of ``workers``, rounded up."""
     return 1 + workers / 200

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Connection(AbstractContextManager["Client"]):
-    """A client that is there from now on; what was started for it is ended once.
+    """A connected client; the cluster that was started for it ends with the connection.
 
-    That is at the end of a `with` block, by `close`, when nobody has this any more, or at the end
-    of the program. Whatever else is asked of it the client answers.
+    It ends once: at the end of a `with` block, by `close`, when the object is no longer referenced,
+    or at the end of the program. Other attributes are those of the client.
     """
 
     def __init__(self, opened: AbstractContextManager[Client]) -> None:
@@ -25,19 +25,19 @@ class Connection(AbstractContextManager["Client"]):
         self._end = weakref.finalize(self, self._stack.close)
 
     def __enter__(self) -> Client:
-        # The client's own block is not entered: Dask puts back the current client of before at its
-        # end, so that such blocks have to end in turn.
+        # Do not enter the client's own context: on exit Dask restores the previous current client,
+        # so that such blocks would have to be nested.
         return self.client
 
     def __exit__(self, *error: Any) -> bool | None:
         return self._stack.__exit__(*error) if self._end.detach() else None
 
     def close(self) -> None:
-        """End what was started."""
+        """Close the client, and end the cluster if it was started here."""
         self._end()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # such as what copying asks for
+        if name.startswith("_"):  # such as names that copy looks up
             raise AttributeError(name)
         return getattr(self.client, name)
 
@@ -49,9 +49,9 @@ class Connection(AbstractContextManager["Client"]):
 
 
 class Counted(AbstractContextManager[None]):
-    """A context that begins with the first who enters it and ends with the last who leaves.
+    """A context that begins with the first entry and ends with the last exit.
 
-    Connections need not end in the order in which they began. ``made`` returns the context.
+    So connections may end in any order. ``made`` returns the context.
     """
 
     def __init__(self, made: Callable[[], AbstractContextManager[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Losses: workers whose processes have ended, as the scheduler's and the nannies' events tell."""
+"""Losses: workers whose processes have ended, from the events of scheduler and nannies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Topic of what a nanny tells when it ends a process near its memory limit.
+#: Topic of a nanny's events when it ends a process near its memory limit.
 FOR_MEMORY = "worker-restart-memory"
-#: What to do where no worker came, and where those that were there have ended.
+#: Advice if no worker arrived, and if workers have ended.
 IF_NONE = "start workers and run again, from the checkpoint if there is one"
 IF_LOST = (
     "what they computed, such as a function of the samples, may have ended them: try it without a "
@@ -19,12 +19,12 @@ IF_LOST = (
 
 
 def told_losses(client: Client, addresses: Collection[str]) -> str:
-    """Return a part of a sentence on those of these workers that have ended unasked.
+    """Return a part of a sentence about the workers at ``addresses`` that ended unexpectedly.
 
-    It is empty if none ended, or if the scheduler cannot be asked.
+    It is empty if none ended, or if the scheduler does not answer.
     """
     try:
-        # Each worker's own topic, since that of all may hold what the scheduler cannot send.
+        # One topic per worker, since the common one may hold events that cannot be sent.
         events = sorted(
             (time, address)
             for address in addresses
@@ -34,7 +34,7 @@ def told_losses(client: Client, addresses: Collection[str]) -> str:
             and not event.get("expected")
         )
         restarts = client.get_events(FOR_MEMORY)
-    except Exception:  # another error is being told, which a second one must not hide
+    except Exception:  # must not hide the error that is being reported
         return ""
     lost = [address for _, address in events]
     memory = [e.get("rss", 0) for _, e in restarts or () if e.get("worker") in addresses]

@@ -1,4 +1,4 @@
-"""Processors of a cluster: their abilities, and the arithmetic threads of a task."""
+"""Processors of a cluster: their features, and the threads of a task."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def precision_on(name: str, client: Client | None) -> str:
-    """Return a precision with its order of sums: that of tiles if all workers have AMX.
+    """Return the precision for a cluster; "bf16" sums in the order of AMX tiles if all have AMX.
 
-    See :data:`daskdl.kernels.runtime.precision.PRECISIONS`; all but "bf16" stay as they are.
+    See :data:`daskdl.kernels.runtime.precision.PRECISIONS`; precisions other than "bf16" stay.
     """
     if name != "bf16" or not client:
         return resolved(name)
@@ -27,9 +27,9 @@ def precision_on(name: str, client: Client | None) -> str:
 
 
 def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
-    """Return ``daskdl.threads``, or those of a worker, or the cores shared out to so many tasks.
+    """Return ``daskdl.threads`` if set, otherwise the threads of a worker.
 
-    Without a client that many tasks are at work at a time in this process.
+    Without a client, return this process's cores divided by ``tasks``, which run in parallel.
     """
     asked = setting("threads")
     if asked is not None:
@@ -41,14 +41,14 @@ def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
     return min(Cluster(client).workers(what).values())
 
 
-#: Packages whose code computes, or makes code that does.
+#: Packages that compute, or compile code that does.
 PACKAGES = ("daskdl", "llvmlite", "numba", "numpy")
 
 
 def bits() -> str:
-    """Return a sentence that is the same wherever results are the same bits.
+    """Return a sentence that is equal on all machines whose results have the same bits.
 
-    It names no processor where all with AVX2 and FMA compute the same.
+    It names no processor if all with AVX2 and FMA give the same bits.
     """
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     kind = f"any {SAME}" if has_same() else f"{processor()} alone, which lacks AVX2 or FMA"

@@ -1,4 +1,4 @@
-"""Runtime knobs of training: ``dask.config`` under ``daskdl``, described in daskdl.yaml."""
+"""Runtime settings: ``dask.config`` under ``daskdl``, described in daskdl.yaml."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seconds(name: str) -> float:
     value = dask.config.get(f"daskdl.{name}")
     try:
         return float(parse_timedelta(value, default="s"))
-    except Exception as error:  # parse_timedelta has many ways to say that it is none
+    except Exception as error:  # parse_timedelta raises many kinds
         raise _wrong(name, "a duration such as '5 minutes'", value) from error
 
 

@@ -1,4 +1,4 @@
-"""Tasks: the worker of each shard, whether results are there, which tasks are of one run."""
+"""Tasks: the worker of each shard, waiting for results, and the run of a task."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def assign(holders: Sequence[str | None], workers: Mapping[str, int]) -> list[str]:
-    """Give every shard a worker; a shard stays where it lies unless that overloads the worker.
+    """Return a worker for every shard; a shard stays on its worker unless that overloads it.
 
     ``holders`` are the addresses of the workers that hold each shard, None for one that is not
-    loaded; ``workers`` those that take part, and their threads. No worker gets more than its share
-    by threads, rounded up. New shards go to the worker of the shard before them while it has room,
-    so that the lower sums are local.
+    loaded; ``workers`` are the participating workers and their threads. No worker gets more than
+    its share by threads, rounded up. A new shard goes to the worker of the previous shard while
+    that has room, so that the lower sums are local.
     """
     threads = sum(workers.values())
     room = {w: -(-len(holders) * n // threads) for w, n in sorted(workers.items())}
@@ -58,22 +58,22 @@ class Place:
 
 
 def done(client: Client, futures: Sequence[Future], timeout: float) -> bool:
-    """Wait for so many seconds, and return whether all are done, well or not.
+    """Wait for up to ``timeout`` s, and return whether all are done, with success or error.
 
     Raises FuturesCancelledError when all are done and one was cancelled.
     """
 
     async def ended() -> None:
-        # One after the other: to wait for all at once costs as much for each of them, at every
-        # call. And not by wait(), which asks the default client; within client.as_current()
-        # two fits in two threads would leave Dask's default scheduler changed.
+        # Wait one by one: waiting for all together costs time for each future at every call. Do
+        # not use wait(), which needs the default client: with client.as_current() two fits in two
+        # threads would leave Dask's default scheduler changed.
         for future in futures:
             if future.status == "pending":
                 with suppress(CancelledError):  # FuturesCancelledError's base
                     await wait_for([future])
 
     async def ended_in_time() -> bool:
-        # Dask keeps an exception that leaves this, and with it the futures, until Python
+        # Do not let an exception escape: Dask keeps it, and with it the futures, until Python
         # collects garbage.
         try:
             await asyncio.wait_for(ended(), timeout)
@@ -84,12 +84,12 @@ def done(client: Client, futures: Sequence[Future], timeout: float) -> bool:
     if not client.sync(ended_in_time):
         return False
     if any(future.cancelled() for future in futures):
-        client.sync(wait_for, futures)  # which raises
+        client.sync(wait_for, futures)  # raises FuturesCancelledError
     return True
 
 
 def same_run(key: Key) -> Callable[[Key], bool]:
-    """Return the function that tells tasks of a run: their keys begin with <task>-<run>."""
+    """Return a test for keys of the same run; keys begin with <task>-<run>."""
 
     def run_of(other: Key) -> str | None:
         return str(other[0]).rpartition("-")[2] if isinstance(other, tuple) else None

@@ -1,1 +1,1 @@
-"""Starting a cluster, or finding one: addresses, queues, NUMA nodes, Ctrl-C."""
+"""Start or find a cluster: addresses, queues, NUMA nodes, Ctrl-C."""

@@ -1,4 +1,4 @@
-"""Addresses of schedulers: read from a file, checked, and asked who answers there."""
+"""Addresses of schedulers: read them from files, check them, and find the server there."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 
 from daskdl.errors import ClusterError
 
-#: Seconds to wait for the rest of a scheduler file, which may just be being written.
+#: Seconds to wait for the rest of a scheduler file that may be incomplete.
 WRITING = 2.0
 
 
 def who_answers(address: str, timeout: float) -> str:
-    """Return the type of the Dask server at an address, or a sentence that there is none.
+    """Return the type of the Dask server at an address, or "none" with the reason.
 
-    Raises OSError or TimeoutError when nobody answers in time.
+    Raises OSError or TimeoutError without an answer in time.
     """
-    # A Client would wait for ever on a port that is open and silent, and one that fails to start
-    # leaves itself behind as the default of this process.
+    # A Client would wait forever at an open port that does not answer, and a Client that fails to
+    # start remains the default of this process.
     from distributed.core import rpc
     from distributed.security import Security
 
@@ -32,18 +32,18 @@ def who_answers(address: str, timeout: float) -> str:
     async def ask_in_time() -> str:
         return await asyncio.wait_for(ask(), timeout)
 
-    # In a thread, since a notebook has a running loop already.
+    # In a thread, since a notebook already has a running event loop.
     with ThreadPoolExecutor(1) as pool:
         try:
             return pool.submit(asyncio.run, ask_in_time()).result()
         except OSError:
             raise
-        except Exception as error:  # of whatever kind another program's answer leads to
+        except Exception as error:  # the answer of another program may raise any kind
             return f"none ({type(error).__name__}: {one_line(error)})"
 
 
 def check_address(spec: str, address: str) -> None:
-    """Raise a ClusterError unless this reads like a scheduler's address."""
+    """Raise a ClusterError unless ``address`` has the form of a scheduler's address."""
     from distributed.comm.addressing import get_address_host_port, parse_address
     from distributed.comm.registry import get_backend
 
@@ -60,7 +60,7 @@ def check_address(spec: str, address: str) -> None:
 
 
 def address_in(path: Path) -> str:
-    """Return the address in a scheduler file, which may just be being written."""
+    """Return the address in a scheduler file; wait a little if the file is incomplete."""
     if not path.is_file():
         raise ClusterError(
             f"{path}: expected a scheduler file, found none; start the scheduler with "

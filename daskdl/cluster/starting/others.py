@@ -1,4 +1,4 @@
-"""Clusters that others make: Dask's cluster objects, clients, and classes named in a YAML."""
+"""Other clusters: Dask's cluster objects, clients, and classes named in a YAML file."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ logger = logging.getLogger(__name__)
 
 
 def is_cluster(thing: Any) -> bool:
-    """Return whether something is a client, or a cluster as distributed's ``Cluster`` is one."""
+    """Return whether an object is a client, or has the interface of distributed's ``Cluster``."""
     return is_client(thing) or hasattr(thing, "scheduler_address")
 
 
 def is_client(thing: Any) -> bool:
-    """Return whether something is a client of a Dask cluster."""
+    """Return whether an object is a client of a Dask cluster."""
     return all(hasattr(thing, name) for name in ("scheduler", "submit", "scheduler_info"))
 
 
 def client_of_other(
     stack: ExitStack, cluster: Any, workers: int | None, timeout: float, name: str = "cluster"
 ) -> Client:
-    """Return a client of a cluster object, or the client that is given.
+    """Return a client of a cluster object, or the given client.
 
-    What was given stays as it is when the stack ends: who made it ends it. A cluster object is
-    scaled to so many workers; its ``name`` is for errors. Raises SettingsError for an asynchronous
-    client or cluster, and ClusterError when the cluster is closed, does not answer or cannot be
-    scaled.
+    The given object is not closed when the stack ends. A cluster object is scaled to ``workers``;
+    ``name`` is for errors. Raises SettingsError for an asynchronous client or cluster, and
+    ClusterError when the cluster is closed, does not answer or cannot be scaled.
     """
     from distributed import Client
 
@@ -60,7 +59,7 @@ def client_of_other(
     try:
         if workers is not None:
             cluster.scale(workers)
-        # By its arguments: one with TLS brings what speaks to its scheduler.
+        # The object, not its address: with TLS it has the security settings.
         return stack.enter_context(closing(Client(cluster, timeout=timeout)))
     except (OSError, TimeoutError, AttributeError, ValueError, RuntimeError) as error:
         raise ClusterError(
@@ -73,12 +72,12 @@ def client_of_named(
     stack: ExitStack, path: Path, system: str, options: Mapping[str, Any], jobs: int | None,
     timeout: float,
 ) -> Client:  # fmt: skip
-    """Make the cluster that ``module:Class`` names, and return a client of it.
+    """Start the cluster that ``module:Class`` names, and return a client of it.
 
-    ``system`` is a class, or a function that makes a cluster, as
-    ``"dask_kubernetes.operator:KubeCluster"``; it is scaled to so many ``jobs``, and ends with the
-    stack. ``path`` is the YAML's, for errors. Raises MissingExtraError when the module is not
-    installed, and SettingsError when it has no such name, or that makes no cluster, and
+    ``system`` is a class, or a function that returns a cluster, such as
+    ``"dask_kubernetes.operator:KubeCluster"``; the cluster is scaled to ``jobs``, and closed with
+    the stack. ``path`` is the YAML file, for errors. Raises MissingExtraError when the module is
+    not installed, SettingsError when it has no such name or the result is no cluster, and
     ClusterError when the cluster does not start.
     """
     module, _, name = system.partition(":")
@@ -97,7 +96,7 @@ def client_of_named(
         )
     try:
         cluster = make(**options)
-    except Exception as error:  # whatever a stranger's class raises
+    except Exception as error:  # an unknown class may raise any kind
         raise ClusterError(
             f"{path}: expected settings from which {system} starts, found {one_line(error)}; "
             f"{_what_to_do(error)}"
@@ -114,7 +113,7 @@ def client_of_named(
 
 
 def _what_to_do(error: BaseException | None) -> str:
-    """Return a remedy for a class that did not start, by the kind of its exception."""
+    """Return advice for a class that did not start, by its exception."""
     if isinstance(error, TypeError):
         return "give the keyword arguments that it takes"
     while error is not None:

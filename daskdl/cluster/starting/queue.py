@@ -1,4 +1,4 @@
-"""Job queues and gateways: a YAML file to workers that a site's system starts."""
+"""Job queues and gateways: from a YAML file to workers that the site's system starts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
 def gateway_client(
     stack: ExitStack, path: Path, options: Mapping[str, Any], workers: int
 ) -> Client:
-    """Have a gateway start a cluster, and return a client of it.
+    """Start a cluster by a gateway, and return a client of it.
 
-    The cluster ends with the stack. A worker that is lost is replaced by the gateway. Clients reach
-    the scheduler only, through the gateway's proxy, so that the engines of training hand weights
-    through it.
+    The cluster ends with the stack. The gateway replaces lost workers. Clients reach only the
+    scheduler, through the gateway's proxy, so that training sends weights through the scheduler.
 
-    ``options`` are the YAML's: ``address`` and, where they differ, ``proxy_address`` and
-    ``public_address`` of the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; options of the
-    cluster, such as ``worker_cores``. What is left out is taken from Dask's configuration, under
-    ``gateway``. Raises MissingExtraError without dask-gateway, and ClusterError when the gateway
-    does not answer or does not start a cluster.
+    ``options`` of the YAML file are ``address`` and, if different, ``proxy_address`` and
+    ``public_address`` of the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; and options of
+    the cluster, such as ``worker_cores``. Defaults are in Dask's configuration under ``gateway``.
+    Raises MissingExtraError without dask-gateway, and ClusterError when the gateway does not answer
+    or does not start a cluster.
     """
     try:
         from dask_gateway import GatewayCluster, GatewayClusterError, GatewayServerError
@@ -58,7 +57,7 @@ def gateway_client(
 
 logger = logging.getLogger(__name__)
 
-#: Job queues, and the class of dask-jobqueue for each.
+#: Job queues, and their classes in dask-jobqueue.
 QUEUES = {
     "slurm": "SLURMCluster",
     "pbs": "PBSCluster",
@@ -71,10 +70,10 @@ QUEUES = {
 
 
 def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
-    """Start the jobs that a YAML describes, and return a client of them.
+    """Start the jobs that a YAML file describes, and return a client of them.
 
-    The scheduler runs in this process. Its dashboard takes any free port, whose address is logged:
-    on a login node 8787 is often taken.
+    The scheduler runs in this process. Its dashboard uses any free port, since on a login node 8787
+    is often taken; its address is logged.
     """
     import dask
     from distributed import Client
@@ -93,7 +92,7 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
             f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
             "installed; pip install daskdl[hpc]"
         ) from error
-    # Here, since the scheduler runs in this process.
+    # Set these here, since the scheduler runs in this process.
     overrides = configuration.QUEUE_CONFIG | configuration.patience()
     stack.enter_context(dask.config.set(overrides))
     try:
@@ -113,7 +112,7 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
 
 
 def queue_options(path: Path) -> dict[str, Any]:
-    """Return the settings of a YAML, checked: ``system``, ``jobs``, dask-jobqueue's arguments."""
+    """Return a YAML file's checked settings: ``system``, ``jobs``, dask-jobqueue's arguments."""
     import yaml
 
     try:
@@ -142,17 +141,17 @@ def queue_options(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"{path}: expected jobs: at least 1, found {jobs!r}; set how many jobs to start"
         )
-    if named:  # whose arguments are the class's own
+    if named:  # other settings are the class's own arguments
         return options
     if "walltime" in options:
-        # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
+        # Keep the text: YAML reads 12:00:00 as 43200, and Slurm takes that for minutes, 30 days.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
     # LSF leaves out the seconds.
     seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
     form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"
     walltime = re.fullmatch(form, str(options.get("walltime", "")))
     if walltime and "worker_extra_args" not in options:
-        # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
+        # A worker that ends itself before its job does passes its data on (dask-jobqueue #122).
         times = {name: int(number) for name, number in walltime.groupdict("0").items()}
         days, hours, minutes, rest = (
             times.get(name, 0) for name in ("days", "hours", "minutes", "seconds")

@@ -1,4 +1,4 @@
-"""Workers of a cluster that is started: their configuration, cores, and Ctrl-C."""
+"""Workers of a new cluster: their configuration, cores, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ import dask
 if TYPE_CHECKING:
     from distributed import Client
 
-# Compression costs time and float32 does not compress. A shard stays where its partition lies.
+# Compression costs time, and float32 hardly compresses. A shard stays with its partition.
 CONFIG = {
     "distributed.comm.compression": False,
     "distributed.scheduler.work-stealing": False,
     "distributed.worker.connections.incoming": 1000,
-    # Dask gives up a worker for good that is just starting again 15 s after it was lost before.
+    # Otherwise Dask gives up a worker that is still restarting 15 s after it was lost.
     "distributed.deploy.lost-worker-timeout": "1 day",
 }
 
-# A job that is lost has left the queue: after this time another is put there in its place.
+# A lost job has left the queue: after this time a new job replaces it.
 QUEUE_CONFIG = {**CONFIG, "distributed.deploy.lost-worker-timeout": "60 s"}
 
-#: The setting by which Dask takes a worker that is silent for dead, and what it is by itself.
+#: Dask's setting for the silence after which a worker counts as dead, and its default.
 TTL, DASKS_TTL = "distributed.scheduler.worker-ttl", "5 minutes"
 
 
 def patience() -> dict[str, Any]:
-    """Return the setting of Dask's worker-ttl: its own tasks wait that long for a silent worker.
+    """Return the setting of Dask's worker-ttl: how long plain tasks wait for a silent worker.
 
-    Lazy predictions are such tasks; engines of a fit find such a worker sooner themselves. A
-    setting of the user's own is kept.
+    Lazy predictions are such tasks; engines of a fit find a silent worker sooner. A setting of the
+    user is kept.
     """
     return {TTL: "1 minute"} if dask.config.get(TTL, DASKS_TTL) == DASKS_TTL else {}
 
 
-#: Milliseconds between two looks of Dask's profiler at what a worker's threads are at. By itself it
-#: looks a hundred times a second, each time with Python's lock: it takes the core from one part of
-#: a kernel, and the others wait for that.
+#: Milliseconds between two samples of Dask's profiler. By default it samples a worker's threads a
+#: hundred times a second, each time with Python's lock. This takes the core of one thread of a
+#: kernel, and the others wait for it.
 PROFILED = 1000.0
 
 
 def undisturbed() -> Any:
-    """Return a plugin of workers with which tasks have the cores, and keep their memory.
+    """Return a worker plugin for undisturbed tasks: a slow profiler, and memory that is kept.
 
-    The profiler looks once a second, and malloc is told to keep what is freed before there are
-    threads for tasks, see :func:`daskdl.kernels.runtime.memory.keep_freed`.
+    The profiler samples once a second. malloc is set to keep freed memory before there are threads
+    for tasks, see :func:`daskdl.kernels.runtime.memory.keep_freed`.
     """
     from distributed import WorkerPlugin
 
@@ -60,8 +60,8 @@ def undisturbed() -> Any:
         name = "daskdl-undisturbed"
 
         def setup(self, worker: Any) -> None:
-            with suppress(ImportError):  # a worker that has no daskdl says so in its first task
-                import daskdl.kernels  # noqa: F401  which tells malloc
+            with suppress(ImportError):  # without daskdl, the worker's first task raises the error
+                import daskdl.kernels  # noqa: F401  it configures malloc
             profiler = worker.periodic_callbacks.get("profile")
             if profiler is not None:
                 profiler.callback_time = max(profiler.callback_time, PROFILED)
@@ -69,14 +69,14 @@ def undisturbed() -> Any:
     return Undisturbed()
 
 
-#: Folder in which Linux lists the nodes.
+#: Folder in which Linux lists the NUMA nodes.
 NODES = Path("/sys/devices/system/node")
 
 
 def nodes(folder: Path = NODES) -> list[list[int]]:
-    """Return for each node those of its cores that this process may run on.
+    """Return for each NUMA node the cores that this process may use.
 
-    Nodes without any are left out. Where the system does not tell, all cores are one node.
+    Nodes without such cores are left out. If the system lists no nodes, all cores are one node.
     """
     allowed = _allowed()
     cores_of_nodes = []
@@ -88,14 +88,14 @@ def nodes(folder: Path = NODES) -> list[list[int]]:
 
 
 def keeping(cores: list[list[int]]) -> Any:
-    """Return a plugin that keeps each worker of "local" to a node, by its number."""
+    """Return a plugin that binds each worker of "local" to the cores of a node, by its number."""
     from distributed import WorkerPlugin
 
     class KeepToNode(WorkerPlugin):
         name = "daskdl-numa"
 
         def setup(self, worker: Any) -> None:
-            for thread in os.listdir("/proc/self/task"):  # and so those to come
+            for thread in os.listdir("/proc/self/task"):  # later threads inherit it
                 os.sched_setaffinity(int(thread), cores[int(worker.name) % len(cores)])
 
     return KeepToNode()
@@ -119,15 +119,15 @@ def _cores(text: str) -> list[int]:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Let Ctrl-C come at the end of this, and not to threads and processes that start here.
+    """Delay Ctrl-C until the end, and block it in threads and processes that start meanwhile.
 
-    These would end in the middle of their imports, with a traceback each, and leave a cluster that
-    is not quite there.
+    These would end in the middle of their imports, with a traceback each, and leave an incomplete
+    cluster.
     """
-    # Of multiprocessing: it is started with the first process, and leaves SIGINT let through.
+    # multiprocessing starts its tracker with the first process, and then unblocks SIGINT.
     resource_tracker.ensure_running()
     handler, came = signal.getsignal(signal.SIGINT), []
-    # What this thread has blocked goes to another thread, and Python raises it here all the same.
+    # A signal that this thread blocks goes to another thread, and Python still raises it here.
     delayed = handler is not None and threading.current_thread() is threading.main_thread()
     if delayed:
         signal.signal(signal.SIGINT, lambda *_: came.append(True))
@@ -143,10 +143,10 @@ def interrupts_later() -> Iterator[None]:
 
 
 def interrupts_are_the_drivers() -> Any:
-    """Return a plugin of workers with which they ignore Ctrl-C, also those that start later.
+    """Return a worker plugin that ignores Ctrl-C, also on workers that start later.
 
-    That goes for processes which Ctrl-C in the driver's terminal reaches, as those of a
-    LocalCluster: on its machine, in its group of processes.
+    It acts in processes that Ctrl-C in the driver's terminal reaches, such as those of a
+    LocalCluster: on the driver's machine, in its process group.
     """
     from distributed import WorkerPlugin
 
