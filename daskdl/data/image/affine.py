@@ -20,23 +20,23 @@ Array = NDArray[Any]
 class Affine(Transform):
     """Rotate, shear and scale each image around its middle, then shift it.
 
-    Every argument is a number, or (low, high) to draw from. Pixels are interpolated linearly. Boxes
-    become those around what their corners become; masks take the nearest value.
+    Every argument is a number, or (low, high) to draw from. Pixels are interpolated linearly. A box
+    becomes the box around its moved corners; masks take the nearest value.
 
     Parameters
     ----------
     degrees : float or (low, high)
-        Counter-clockwise.
+        Angle, counter-clockwise.
     scale : float or (low, high)
-        Above 1 enlarges.
+        Factor; above 1 enlarges.
     shear : float or (low, high)
         Degrees by which vertical lines lean to the left.
     shift_x, shift_y : float or (low, high)
         Fractions of the image's width and height, to the right and down.
     fill : float or (C,)
-        What lies outside of the image, in fractions of white; 0 in masks.
+        Colour outside of the image, in fractions of white; in masks 0.
     expand : bool
-        Whether the result is as large as it takes to show all of the image.
+        Whether the result grows to show the whole image.
     """
 
     degrees: Range = 0.0
@@ -63,7 +63,7 @@ class Affine(Transform):
         return any(low < high for low, high in self._spans().values())
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Map them."""
+        """Map the images."""
         n = len(images)
         drawn = {
             key: rng.uniform(low, high, n) if low < high else np.full(n, low)
@@ -101,7 +101,7 @@ def Rotate(  # noqa: N802  (stands where transforms stand)
 
 
 def _linear(degrees: Array, shear: Array, scale: Array) -> Array:
-    """Return (N, 2, 2) of columns and rows; rows count downwards."""
+    """Return matrices (N, 2, 2) of columns and rows; rows count downwards."""
     angle, lean = np.deg2rad(degrees), np.deg2rad(shear)
     cos, sin = np.cos(angle), np.sin(angle)
     rotation = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
@@ -118,7 +118,7 @@ class HorizontalFlip(Transform):
     Parameters
     ----------
     probability : float
-        Of each image; 1 mirrors all and draws nothing.
+        Probability for each image; 1 mirrors all without drawing.
     """
 
     probability: float = 0.5
@@ -129,11 +129,11 @@ class HorizontalFlip(Transform):
 
     @property
     def needs_rng(self) -> bool:
-        """Whether it is left to chance."""
+        """Whether it draws at random."""
         return 0 < self.probability < 1
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Mirror them."""
+        """Mirror the images."""
         which = np.full(len(images), self.probability == 1)
         if self.needs_rng:
             which = rng.random(len(images)) < self.probability
@@ -142,6 +142,6 @@ class HorizontalFlip(Transform):
 
 @dataclass(frozen=True)
 class VerticalFlip(HorizontalFlip):
-    """Turn upside down, by mirroring; the parameter is as :class:`HorizontalFlip` has it."""
+    """Mirror upside down; the parameter is :class:`HorizontalFlip`'s."""
 
     axis: ClassVar[int] = 0

@@ -1,4 +1,4 @@
-"""Arguments of transforms: checks of them, and whole numbers drawn from ranges."""
+"""Checks of transforms' arguments, and whole numbers drawn from ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = float | tuple[float, float]
 
 
 def pair(where: str, value: int | tuple[int, int]) -> tuple[int, int]:
-    """Return (rows, columns) of one number for both, or two."""
+    """Return (rows, columns) from one number for both, or from two."""
     numbers = (value, value) if isinstance(value, int | np.integer) else value
     if not (
         isinstance(numbers, tuple | list)
@@ -64,6 +64,6 @@ def one_of(where: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 
 def below(rng: np.random.Generator, limits: Any) -> NDArray[np.int64]:
-    """Draw a whole number from 0 up to, and with, each limit."""
+    """Draw a whole number from 0 to each limit, inclusive."""
     limits = np.asarray(limits, np.int64)
     return rng.integers(0, limits, endpoint=True)

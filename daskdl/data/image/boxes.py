@@ -23,9 +23,9 @@ class Boxes:
         Left, top, right and bottom edge of each image's boxes, in pixels; a box around the whole
         image is (0, 0, width, height). Also sequences of N arrays.
     columns : mapping of str to Ragged (N) of (k, ...)
-        What else there is of each box, such as labels; boxes that go take theirs along.
+        Further columns of the boxes, such as labels; dropped boxes drop theirs.
     name : str
-        Of who asks, in errors.
+        Name for errors.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Boxes:
         return self.edges[self.owners == image]
 
     def ragged(self) -> dict[str, Ragged]:
-        """Return all as columns of a batch, the boxes as ``boxes``."""
+        """Return all columns of a batch; the boxes are ``boxes``."""
         counts = np.bincount(self.owners, minlength=self.images)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return {
@@ -87,7 +87,7 @@ class Boxes:
         return Boxes(edges, {key: column[which] for key, column in every.items()})
 
     def put(self, which: Array, others: Boxes) -> None:
-        """Put others in the place of the boxes of some images, (n,) numbers."""
+        """Replace the boxes of some images, (n,) numbers."""
         rest = ~np.isin(self.owners, which)
         owners = np.concatenate([self.owners[rest], np.asarray(which)[others.owners]])
         order = np.argsort(owners, kind="stable")
@@ -107,7 +107,7 @@ class Boxes:
         self.edges *= np.tile(by[:, ::-1], 2)[self.owners]
 
     def mirror(self, which: NDArray[np.bool_], lengths: Array, axis: int) -> None:
-        """Mirror those of (N,) images along an axis of (N,) pixels; 0 are rows."""
+        """Mirror the boxes of (N,) images along an axis of (N,) pixels; 0 are rows."""
         near, far = (1, 3) if axis == 0 else (0, 2)
         mine, length = which[self.owners], lengths[self.owners]
         a, b = length - self.edges[:, far], length - self.edges[:, near]
@@ -122,20 +122,20 @@ class Boxes:
         self.edges = np.concatenate([moved.min(1), moved.max(1)], 1).astype(np.float32)
 
     def clip(self, windows: Array) -> None:
-        """Clip the boxes to windows (N, 4), edges like theirs, and drop empty ones."""
+        """Clip the boxes to windows (N, 4), edges as of boxes, and drop empty boxes."""
         low, high = np.split(np.asarray(windows)[self.owners], 2, axis=1)
         self.edges = np.clip(self.edges, np.tile(low, 2), np.tile(high, 2)).astype(np.float32)
         self.keep(np.all(self.edges[:, 2:] > self.edges[:, :2], axis=1))
 
     def cut(self, windows: Array, keep: Callable[[Boxes, Array], Array] | None = None) -> None:
-        """Keep the boxes that ``keep(self, windows)`` selects, seen from the windows' corners."""
+        """Keep the boxes that ``keep(self, windows)`` selects, relative to the windows' corners."""
         if keep is not None:
             self.keep(keep(self, windows))
         self.clip(windows)
         self.shift(-np.asarray(windows)[:, :2])
 
     def keep(self, which: Array) -> None:
-        """Keep those of (K,) bool."""
+        """Keep the boxes where ``which`` (K,) is true."""
         if not which.all():
             self.edges, self.owners = self.edges[which], self.owners[which]
             self.columns = {key: values[which] for key, values in self.columns.items()}

@@ -1,4 +1,4 @@
-"""Choices: transforms that only some images go through, and functions of one image."""
+"""Choices: transforms for some images only, and functions of one image."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from daskdl.errors import SettingsError, ShapeError
 
 @dataclass(frozen=True)
 class RandomChoice(Transform):
-    """Let each image go through one of several transforms.
+    """Apply one of several transforms to each image.
 
     Parameters
     ----------
     transforms : sequence of Transform
-        ``Pipeline([])`` leaves an image as it is.
+        ``Pipeline([])`` leaves an image unchanged.
     weights : sequence of float, optional
-        How likely each is, up to a common factor; by default all equally.
+        Probability of each, up to a common factor; by default equal.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class RandomChoice(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Let them go through."""
+        """Apply the transforms."""
         weights = np.ones(len(self.transforms)) if self.weights is None else self.weights
         chances = np.asarray(weights, float) / np.sum(weights)
         chosen = rng.choice(len(self.transforms), len(images), p=chances)
@@ -83,7 +83,7 @@ def RandomApply(transform: Transform, probability: float = 0.5) -> RandomChoice:
 class PerImage(Transform):
     """Make a transform of a function of one image, such as those of scikit-image.
 
-    Boxes and masks stay, so that the function may move nothing where there are any.
+    Boxes and masks do not change. So if a batch has some, the function must not move pixels.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class PerImage(Transform):
             return False
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Call the function on each."""
+        """Call the function with each image."""
         more = {"rng": rng} if self.needs_rng else {}
         before = images.sizes
         images.replace([np.asarray(self.function(image, **more)) for image in images.pixels])

@@ -1,8 +1,8 @@
 """Colours: jitter of brightness, contrast, saturation and hue, lighting, order of channels.
 
-Each is an affine map of a pixel's channels, so that a jitter of all four costs one pass, in which
-colours are clipped at the end and not after every change. Without clipping in between the order of
-the four does not matter, which is why there is none to draw.
+Each is an affine map of a pixel's channels, so that a jitter of all four takes one pass; colours
+are clipped at its end. Without clipping in between the order of the four does not matter, so no
+order is drawn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STEPS = ("brightness", "contrast", "saturation", "hue")
 class ColorJitter(Transform):
     """Change brightness, contrast, saturation and hue of each image at random.
 
-    Every number x stands for a range around what changes nothing; (low, high) is the range itself.
+    A number x is a range around the neutral value; (low, high) is the range itself.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class ColorJitter(Transform):
         Turns, -1/2 to 1/2, of the chroma around the axis of grays in YIQ, as CSS's hue-rotate has
         it (W3C Filter Effects): luma stays, which HSV's hue would change.
     offset : float or (low, high)
-        Added to all channels with the brightness, in fractions of white.
+        Number added to all channels, in fractions of white.
     probability : float
-        Of each of the four on an image.
+        Probability of each of the four for an image.
     """
 
     brightness: Range = 0.0
@@ -87,7 +87,7 @@ class ColorJitter(Transform):
         return spans
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Change them."""
+        """Change the images."""
         n, channels, spans = len(images), images.channels, self._spans()
         luma = _luma(images, spans["saturation"] != (1, 1) or spans["hue"] != (0, 0))
         drawn = {name: rng.uniform(*bounds, n) for name, bounds in spans.items()}
@@ -112,12 +112,12 @@ class ColorJitter(Transform):
 
 @dataclass(frozen=True)
 class Lighting(Transform):
-    """Add noise along the principal axes of colours to each image, as AlexNet was trained with.
+    """Add noise along the principal axes of colours to each image, as for AlexNet.
 
     Parameters
     ----------
     std : float
-        Of the normal draws by which the axes are multiplied.
+        Standard deviation of the normal factors of the axes.
     variation : (3,)
         Length of each axis, in fractions of white.
     axes : (3, 3)
@@ -139,7 +139,7 @@ class Lighting(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Add to them."""
+        """Add the noise."""
         channels = len(self.variation)
         if images.channels != channels:
             raise ShapeError(
@@ -154,13 +154,12 @@ class Lighting(Transform):
 
 @dataclass(frozen=True)
 class ChannelOrder(Transform):
-    """Put the channels into another order.
+    """Reorder the channels.
 
     Parameters
     ----------
     order : tuple of int, or "random"
-        Which channel comes first, second ...: (2, 1, 0) makes BGR of RGB. "random" draws an order
-        for each image.
+        The channels' new order: (2, 1, 0) makes BGR of RGB. "random" draws an order for each image.
     """
 
     order: tuple[int, ...] | str
@@ -180,7 +179,7 @@ class ChannelOrder(Transform):
         return self.order == "random"
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Reorder them."""
+        """Reorder the channels."""
         n, channels = len(images), images.channels
         if self.needs_rng:
             orders = rng.permuted(np.tile(np.arange(channels), (n, 1)), axis=1)
@@ -195,21 +194,21 @@ class ChannelOrder(Transform):
 
 
 def contiguous(pixels: Sequence[Array] | Array) -> Sequence[Array] | Array:
-    """Return images, or one array of them, C-contiguous, which most are."""
+    """Return images, or one array of them, C-contiguous; a copy only if needed."""
     if isinstance(pixels, np.ndarray):
         return np.ascontiguousarray(pixels)
     return [np.ascontiguousarray(image) for image in pixels]
 
 
 def recolour(images: Images, pixels: Sequence[Array] | Array, matrices: Array) -> None:
-    """Replace images by their channels mixed by matrices (N, C, C + 1)."""
+    """Mix the channels of images by matrices (N, C, C + 1)."""
     results = room(images.sizes, images.channels, images.dtype)
     mix(pixels, matrices, results, images.white)
     images.replace(results)
 
 
 def _luma(images: Images, colours: bool) -> Array:
-    """Return the weights of channels in the luma."""
+    """Return the channels' weights in the luma."""
     if images.channels == len(LUMA):
         return LUMA
     if colours:

@@ -27,13 +27,13 @@ class CenterCrop(Sized):
     """
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cut them."""
+        """Cut the windows out."""
         images.crop(_windows((images.sizes - self.shape) // 2, self.shape))
 
 
 @dataclass(frozen=True)
 class RandomCrop(Sized):
-    """Cut a window out at a place drawn at random.
+    """Cut a window out at a random place.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RandomCrop(Sized):
     random: ClassVar[bool] = True
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cut them."""
+        """Cut the windows out."""
         room = images.sizes - self.shape
         corners = np.where(room < 0, room, below(rng, np.maximum(room, 0)))
         images.crop(_windows(corners, self.shape))
@@ -51,12 +51,12 @@ class RandomCrop(Sized):
 
 @dataclass(frozen=True)
 class FixedCrop(Transform):
-    """Cut the same window out of each.
+    """Cut the same window out of each image.
 
     Parameters
     ----------
     left, top, right, bottom : float
-        Edges as those of boxes: in pixels, or as fractions of the image's width and height.
+        Edges in pixels, or as fractions of the image's width and height.
     fractions : bool
 
     Examples
@@ -81,7 +81,7 @@ class FixedCrop(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cut them."""
+        """Cut the windows out."""
         unit = images.sizes if self.fractions else 1
         first = np.rint(np.multiply([self.top, self.left], unit))
         last = np.rint(np.multiply([self.bottom, self.right], unit))
@@ -93,8 +93,8 @@ class RandomResizedCrop(Sized):
     """Cut a window of random area, aspect ratio and place, and resize it.
 
     C. Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842. A window that does not fit
-    is drawn again; after ten times the largest one with an allowed aspect ratio is cut out of the
-    middle.
+    is drawn again. After ten draws the largest window with an allowed aspect ratio is cut out of
+    the middle.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class RandomResizedCrop(Sized):
     area : (low, high)
         Fractions of the image's area.
     aspect : (low, high)
-        Width over height; the logarithm is drawn evenly.
+        Width over height, uniform in the logarithm.
     filter, antialias :
         See :class:`~daskdl.data.image.Resize`.
     """
@@ -123,7 +123,7 @@ class RandomResizedCrop(Sized):
                 )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cut and resize them."""
+        """Cut the windows out and resize them."""
         images.crop(self.windows(images.sizes, rng))
         images.resize(self.shape, self.filter, self.antialias)
 

@@ -37,12 +37,12 @@ def decode(
         A file's content.
     mode : "RGB", "L" (gray) or "RGBA"
     at_least : int, optional
-        Where a JPEG's shorter side is at least twice this, it is decoded at 1/2, 1/4 or 1/8 of its
-        size, still no less than this: several times faster, and good for what is resized anyway.
+        A JPEG whose shorter side is at least twice this is decoded at 1/2, 1/4 or 1/8 of its size,
+        but not below this. That is several times faster; use it if images are resized anyway.
     upright : bool
         Turn and mirror the image as a camera's EXIF orientation says.
     name : str
-        Of the record, in errors.
+        Name of the record in errors.
 
     Returns
     -------
@@ -51,8 +51,8 @@ def decode(
     Raises
     ------
     DataError
-        When the record is no image, is truncated, has more than 8 bits in a channel, or claims so
-        many pixels that Pillow takes it for an attack.
+        When the record is not an image, is truncated, has more than 8 bits in a channel, or claims
+        so many pixels that Pillow suspects an attack.
 
     Examples
     --------
@@ -71,15 +71,14 @@ def decode(
 class Decode(Transform):
     """Decode the bytes of each record; the first step of a pipeline.
 
-    Boxes are taken in pixels of the whole image, and follow where it is decoded smaller.
+    Boxes are in pixels of the whole image; they shrink if it is decoded smaller.
 
     Parameters
     ----------
     mode, at_least, upright :
         See :func:`decode`. With masks ``at_least`` changes nothing.
     names : str, optional
-        The column of the batch that has the records' names, for errors; by default they are
-        numbered.
+        Column of the batch with the records' names for errors; by default their numbers.
     """
 
     mode: str = "RGB"
@@ -94,7 +93,7 @@ class Decode(Transform):
             raise SettingsError(f"Decode: at_least: expected at least 1, found {self.at_least!r}")
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Decode them."""
+        """Decode the records."""
         if images.records is None:
             raise ShapeError("Decode: expected bytes, found images; leave it out")
         at_least = None if images.has_masks else self.at_least
@@ -162,7 +161,7 @@ def _decode(
 
 
 def need_pillow(what: str) -> None:
-    """Raise a MissingExtraError, which begins with ``what``, unless Pillow is installed."""
+    """Raise a MissingExtraError that begins with ``what`` unless Pillow is installed."""
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:

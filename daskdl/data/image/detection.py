@@ -18,26 +18,26 @@ from daskdl.errors import SettingsError, ShapeError
 
 @dataclass(frozen=True)
 class RandomIoUCrop(Transform):
-    """Cut a window that overlaps some object at least so much, as SSD is trained with.
+    """Cut a window that overlaps some object by a drawn amount, as for SSD.
 
-    W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2. For each image
-    one of ``overlaps`` is drawn, or to leave it whole. Of the windows that are drawn then, that is
-    cut out which is the first in which some box has its centre and overlaps the window so much
-    (intersection over union); without one the image stays whole. Boxes with their centres outside
-    of the window go.
+    W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2. One of
+    ``overlaps`` is drawn for each image, or the choice to leave it whole. Then windows are drawn.
+    The first one that contains a box's centre, and overlaps the box by that much (intersection over
+    union), is cut out; if there is none, the image stays whole. Boxes with their centres outside of
+    the window are dropped.
 
     Parameters
     ----------
     overlaps : sequence of float
-        0 takes any window in which a box has its centre.
+        Least intersections over unions; 0 takes any window with a box's centre.
     whole : bool
-        Whether leaving the image whole is one of the choices.
+        Whether the image may also stay whole.
     scale : (low, high)
         A window's sides, as fractions of the image's.
     aspect : (low, high)
         Width over height of a window.
     attempts : int
-        Windows drawn for an image.
+        Number of windows drawn for an image.
     """
 
     overlaps: Sequence[float] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
@@ -63,7 +63,7 @@ class RandomIoUCrop(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cut them."""
+        """Cut the windows out."""
         if images.boxes is None:
             raise ShapeError(
                 "RandomIoUCrop: expected images with boxes, found none"
@@ -83,7 +83,7 @@ class RandomIoUCrop(Transform):
         self, size: NDArray[np.int64], boxes: NDArray[np.float32], overlap: float,
         rng: np.random.Generator,
     ) -> NDArray[np.int64] | None:  # fmt: skip
-        """Draw all windows at once, and return the first that fits, top, left, height, width."""
+        """Draw all windows at once; return the first that fits: top, left, height, width."""
         drawn = np.rint(size * rng.uniform(*self.scale, (self.attempts, 2))).astype(np.int64)
         drawn = np.maximum(drawn, 1)
         corners = rng.integers(0, size - drawn, endpoint=True)
@@ -101,7 +101,7 @@ class RandomIoUCrop(Transform):
 
 @dataclass(frozen=True)
 class NormalizeBoxes(Transform):
-    """Make boxes fractions of their image's width and height, after all that moves them.
+    """Make boxes fractions of their image's width and height; use it after all that moves them.
 
     Examples
     --------
@@ -111,6 +111,6 @@ class NormalizeBoxes(Transform):
     """
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Divide them."""
+        """Divide the boxes."""
         if images.boxes is not None:
             images.boxes.scale(1 / images.sizes)

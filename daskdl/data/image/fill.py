@@ -1,4 +1,4 @@
-"""Fills: canvases around images, at a side or at random, and parts of images that are covered."""
+"""Fills: canvases around images, at a side or at random, and covered parts of images."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Colour = float | Sequence[float]
 
 @dataclass(frozen=True)
 class Pad(Sized):
-    """Lay each image into the middle of a canvas of a given size at least.
+    """Lay each image into the middle of a canvas of at least a given size.
 
     Parameters
     ----------
     size : int or (rows, columns)
-        Of the canvas; an image that is longer along a side keeps that side.
+        Size of the canvas; an image that is longer along a side keeps that side.
     fill : float or (C,)
-        In fractions of white.
+        Colour in fractions of white.
     centre : bool
-        Otherwise the image lies in the canvas's first rows and columns.
+        Else the image lies in the canvas's first rows and columns.
     """
 
     fill: Colour = 0.0
     centre: bool = True
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Lay them."""
+        """Lay the images onto canvases."""
         sizes = np.maximum(images.sizes, self.shape)
         if (sizes == images.sizes).all():
             return
@@ -50,18 +50,18 @@ class Pad(Sized):
 
 @dataclass(frozen=True)
 class Expand(Transform):
-    """Lay each image somewhere on a larger canvas, so that objects become smaller.
+    """Lay each image on a larger canvas at a random place, so that objects become smaller.
 
     W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 3.6.
 
     Parameters
     ----------
     most : float
-        The canvas's sides are up to so many times the image's.
+        Largest ratio of the canvas's sides to the image's.
     fill : float or (C,)
-        In fractions of white; by default ImageNet's mean.
+        Colour in fractions of white; by default ImageNet's mean.
     probability : float
-        Of each image; others stay as they are.
+        Probability for each image; the others do not change.
     """
 
     most: float = 4.0
@@ -74,7 +74,7 @@ class Expand(Transform):
         share("Expand: probability", self.probability)
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Lay them."""
+        """Lay the images onto canvases."""
         n, before = len(images), images.sizes
         ratios = np.where(rng.random(n) < self.probability, rng.uniform(1, self.most, n), 1)
         sizes = (before * ratios[:, None]).astype(np.int64)
@@ -95,7 +95,7 @@ class Fill(Transform):
     left, top, right, bottom : float
         The part's edges, as fractions of the image's width and height.
     fill : float or (C,)
-        In fractions of white.
+        Colour in fractions of white.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Fill(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cover them."""
+        """Cover the parts."""
         sizes = images.sizes
         first = np.rint(sizes * (self.top, self.left)).astype(np.int64)
         last = np.rint(sizes * (self.bottom, self.right)).astype(np.int64)
@@ -134,14 +134,14 @@ class RandomErasing(Transform):
     Parameters
     ----------
     probability : float
-        Of each image.
+        Probability for each image.
     area : (low, high)
         Fractions of the image's area.
     aspect : (low, high)
-        Width over height; the logarithm is drawn evenly.
+        Width over height, uniform in the logarithm.
     fill : float, (C,) or "noise"
-        In fractions of white; before :class:`Normalize` its mean becomes 0. "noise" draws every
-        number from 0 to white.
+        Colour in fractions of white; before :class:`Normalize` its mean becomes 0. "noise" draws
+        every number from 0 to white.
     """
 
     probability: float = 0.5
@@ -159,7 +159,7 @@ class RandomErasing(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Cover some of them."""
+        """Cover windows of some images."""
         done = np.flatnonzero(rng.random(len(images)) < self.probability)
         windows = RandomResizedCrop(1, self.area, self.aspect).windows(images.sizes, rng)[done]
         fills: list[Any]

@@ -1,4 +1,4 @@
-"""Images: those of a batch on their way through transforms, with their boxes and masks."""
+"""Images: a batch on its way through transforms, with boxes and masks."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ from daskdl.kernels.pixels.warp import warp
 class Images:
     """Images of one dtype and number of channels, each of its own size.
 
-    Cutting, resizing and mirroring only write down what is to be done; :attr:`pixels` does it, in
-    one pass over what the result needs. The result is what the steps would give one by one, bit by
-    bit.
+    Cutting, resizing and mirroring are only noted; :attr:`pixels` does them, in one pass over the
+    pixels that the result needs. The result has the bits of the single steps.
 
     Parameters
     ----------
     pixels : sequence of images (H, W, C), uint8 or float32
-        At least one. Or an array (N, H, W, C), or bytes to be decoded first. Never changed.
+        At least one. Or an array (N, H, W, C), or bytes to decode first. They are not changed.
     boxes : Boxes, optional
         Move with the images.
     masks : sequence of arrays (H, W) or (H, W, K), optional
         Move with the images, too; no values are mixed.
     name : str
-        Of who asks, in errors.
+        Name for errors.
     columns : mapping of str to column, optional
-        All of the batch that they are of, to be looked at.
+        All columns of the batch, for transforms that read them.
 
     Examples
     --------
@@ -102,7 +101,7 @@ class Images:
 
     @property
     def white(self) -> float:
-        """Value of white, of which colours are fractions: 255 for uint8, 1 for float32."""
+        """Value of white, the unit of colours: 255 for uint8, 1 for float32."""
         return 255.0 if self.dtype == np.uint8 else 1.0
 
     @property
@@ -112,13 +111,13 @@ class Images:
 
     @property
     def pixels(self) -> Sequence[Array] | Array:
-        """The images as they are now; one array if all have one size. Not to be written into."""
+        """The images now; one array if all have one size. Do not write into them."""
         self._settle()
         return self._pixels
 
     @property
     def masks(self) -> list[Array] | None:
-        """The masks as they are now."""
+        """The masks now."""
         self._settle()
         return self._masks
 
@@ -132,8 +131,8 @@ class Images:
     def crop(self, windows: Ints, keep: Callable[[Boxes, Array], Array] | None = None) -> None:
         """Cut a window out of each: (N, 4) of top, left, height, width.
 
-        Boxes are cut as well; without ``keep(boxes, edges of the windows)``, which says which
-        stay, those go of which nothing is left.
+        Boxes are cut as well. ``keep(boxes, edges of the windows)`` says which boxes stay; by
+        default those with a part in the window.
         """
         height, width = self.sizes.T
         top, left, rows, columns = np.asarray(windows, np.int64).T
@@ -157,7 +156,7 @@ class Images:
             self.boxes.cut(edges, keep)
 
     def resize(self, sizes: Ints, filter: str = "bilinear", antialias: bool = True) -> None:
-        """Resize each to (height, width) of (N, 2)."""
+        """Resize each image to (height, width), (N, 2)."""
         if filter not in FILTERS:
             raise SettingsError(
                 f"{self.name}: filter: expected {', '.join(FILTERS)}, found {filter!r}"
@@ -180,23 +179,23 @@ class Images:
             self.boxes.scale(sizes / before)
 
     def flip(self, which: NDArray[np.bool_], axis: int) -> None:
-        """Mirror those of (N,) bool along rows (axis 0: upside down) or columns (axis 1)."""
+        """Mirror images where ``which`` (N,) is true, upside down (axis 0) or left to right (1)."""
         self._geometry[:, UPSIDE_DOWN + axis] ^= np.asarray(which, bool)
         if self.boxes is not None:
             self.boxes.mirror(np.asarray(which, bool), self.sizes[:, axis], axis)
 
     def paste(self, sizes: Ints, corners: Ints, fill: Any) -> None:
-        """Lay each onto a canvas of one colour.
+        """Lay each image onto a canvas of one colour.
 
         Parameters
         ----------
         sizes : int (N, 2)
-            Of the canvases.
+            Sizes of the canvases.
         corners : int (N, 2)
-            Row and column of the canvas where the image's first pixel lies; may be negative, what
-            lies outside of the canvas is lost.
+            Row and column of the canvas for the image's first pixel. They may be negative; pixels
+            outside of the canvas are lost.
         fill : (C,) or a single number
-            In fractions of white.
+            Colour in fractions of white.
         """
         colour = self.colour(fill)
         sizes = np.broadcast_to(np.asarray(sizes, np.int64), (len(self), 2))
@@ -216,7 +215,7 @@ class Images:
             self.boxes.clip(edges)
 
     def map_affinely(self, forward: Array, sizes: Ints, colour: Array) -> None:
-        """Map each by (N, 2, 3) from its own edges' columns and rows to those of the result.
+        """Map images by (N, 2, 3), from an image's columns and rows to those of the result.
 
         Parameters
         ----------
@@ -224,7 +223,7 @@ class Images:
         sizes : int (N, 2)
             Heights and widths of the results.
         colour : (C,)
-            Outside, in the images' own dtype.
+            Colour outside of the image, in the images' dtype.
         """
         self._settle()
         square = np.concatenate([forward, np.broadcast_to([[[0.0, 0, 1]]], (len(self), 1, 3))], 1)
@@ -242,14 +241,14 @@ class Images:
     # --- some of them
 
     def take(self, which: Ints) -> Images:
-        """Return some of them, (n,) numbers, with their boxes and masks."""
+        """Return some images, (n,) numbers, with their boxes and masks."""
         pixels, masks = self.pixels, self.masks
         boxes = None if self.boxes is None else self.boxes.take(which)
         some = None if masks is None else [masks[i] for i in which]
         return Images([pixels[i] for i in which], boxes, some, self.name)
 
     def put(self, which: Ints, others: Images) -> None:
-        """Put others in the place of those that :meth:`take` returned."""
+        """Replace the images that :meth:`take` returned."""
         pixels, masks = list(self.pixels), self.masks
         for i, image in zip(which, others.pixels, strict=True):
             pixels[i] = image
@@ -263,7 +262,7 @@ class Images:
     # --- what changes pixels
 
     def replace(self, pixels: Sequence[Array] | Array) -> None:
-        """Put other pixels in the place of these; sizes may differ if there are no boxes or masks.
+        """Replace the pixels; sizes may differ if there are no boxes or masks.
 
         Raises
         ------
@@ -285,11 +284,11 @@ class Images:
         self._filter = "bilinear", True
 
     def scale(self, scale: Array, shift: Array) -> None:
-        """Scale the values, as float32: each times ``scale`` (C,) plus ``shift`` (C,)."""
+        """Make values float32: value times ``scale`` (C,) plus ``shift`` (C,)."""
         self._settle(np.asarray(scale, np.float32), np.asarray(shift, np.float32))
 
     def colour(self, fractions: Any) -> Array:
-        """Return a colour (C,), given in fractions of white, in the images' own dtype."""
+        """Return a colour (C,), given in fractions of white, in the images' dtype."""
         values = np.asarray(fractions, float)
         if values.shape not in ((), (1,), (self.channels,)):
             raise SettingsError(
@@ -306,7 +305,7 @@ class Images:
         return np.broadcast_to(values.astype(self.dtype), (self.channels,))
 
     def _settle(self, scale: Array | None = None, shift: Array | None = None) -> None:
-        """Apply the geometry that was written down, and scale the values, in one pass."""
+        """Apply the noted geometry and scale the values, in one pass."""
         g = self._geometry
         moved = (
             (g[:, [HEIGHT, WIDTH]] != g[:, [H, W]]).any()

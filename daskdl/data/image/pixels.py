@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 def stacked_images(images: Sequence[Array] | Array) -> Array:
-    """Return (N, H, W, C) of images of one size, and an object array (N,) of others."""
+    """Return an array (N, H, W, C) of images of one size, an object array (N,) of others."""
     if isinstance(images, np.ndarray):
         return images
     if len(images) and len({image.shape for image in images}) == 1:
@@ -65,14 +65,14 @@ def lay(canvas: Array, image: Array, corner: Ints, colour: Array) -> None:
 
 
 def paint(canvas: Array, colour: Array) -> None:
-    """Fill a canvas with a colour; a whole row at a time, which NumPy copies much faster."""
+    """Fill a canvas with a colour, a whole row at a time, since NumPy copies rows much faster."""
     row = np.empty(canvas.shape[1:], canvas.dtype)
     row[...] = colour
     canvas[...] = row
 
 
 def rows_contiguous(image: Array) -> Array:
-    """Return an image, or (N, H, W, C), whose rows are contiguous each, a copy if it is not one."""
+    """Return an image, or (N, H, W, C), with contiguous rows; a copy if needed."""
     *_, of_rows, of_pixels, of_channels = image.strides
     whole = of_channels == image.itemsize and of_pixels == image.itemsize * image.shape[-1]
     whole = whole and of_rows % image.itemsize == 0
@@ -87,7 +87,7 @@ def room(sizes: Ints, channels: int, dtype: np.dtype[Any]) -> Sequence[Array] | 
 
 
 def warped(mask: Array, inverse: Array, size: Ints) -> Array:
-    """Return a mask sampled at the pixels nearest to where a map leads, 0 outside."""
+    """Return a mask sampled at the pixels nearest to the mapped places; 0 outside."""
     rows, columns = np.indices(tuple(map(int, size)))
     points = np.stack([columns, rows, np.ones_like(rows)], -1)
     x, y = np.moveaxis(np.floor(points @ inverse.T + 0.5 + 1e-6).astype(np.int64), -1, 0)
@@ -98,7 +98,7 @@ def warped(mask: Array, inverse: Array, size: Ints) -> Array:
 
 
 def nearest(mask: Array, g: Ints) -> Array:
-    """Return a mask resized by its nearest pixels, as a row ``g`` of the geometry has it."""
+    """Return a mask resized by nearest pixels, by a row ``g`` of the geometry."""
     axes = (
         (at.TOP, at.HEIGHT, at.ROWS, at.Y, at.H, at.UPSIDE_DOWN),
         (at.LEFT, at.WIDTH, at.COLUMNS, at.X, at.W, at.MIRRORED),

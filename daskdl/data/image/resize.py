@@ -1,4 +1,4 @@
-"""Sizes and levels: images resized, and their levels centred and scaled as float32."""
+"""Sizes and levels: resizing images, and centring and scaling their levels as float32."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from daskdl.kernels.pixels.resample import FILTERS
 
 @dataclass(frozen=True)
 class Resize(Sized):
-    """Resize to one size, whatever the aspect ratio was.
+    """Resize to one size; the aspect ratio may change.
 
     Parameters
     ----------
     size : int or (rows, columns)
     filter : "bilinear", "bicubic" (R. Keys, a = -1/2) or "nearest"
     antialias : bool
-        Whether every pixel counts when an image shrinks, as in Pillow and scikit-image; without it
-        the result is that of OpenCV's INTER_LINEAR and depends on few pixels.
+        Whether every pixel counts when an image shrinks, as in Pillow and scikit-image. Without it
+        the result is OpenCV's INTER_LINEAR, which reads few pixels.
     """
 
     filter: str = "bilinear"
@@ -37,22 +37,22 @@ class Resize(Sized):
         one_of("Resize: filter", self.filter, tuple(FILTERS))
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Resize them."""
+        """Resize the images."""
         images.resize(self.shape, self.filter, self.antialias)
 
 
 @dataclass(frozen=True)
 class ShortestSide(Transform):
-    """Resize so that the shorter side has a given length and the aspect ratio stays.
+    """Resize the shorter side to a given length, and keep the aspect ratio.
 
     Parameters
     ----------
     size : int
         Pixels of the shorter side.
     longest : int, optional
-        The longer side does not become longer than this; the shorter one is then shorter.
+        Largest length of the longer side; the shorter side may then be shorter.
     multiple_of : int
-        Both sides are rounded to multiples of it, as networks with strides want them.
+        Both sides are rounded to multiples of it, for networks with strides.
     filter, antialias :
         See :class:`Resize`.
 
@@ -79,7 +79,7 @@ class ShortestSide(Transform):
         one_of("ShortestSide: filter", self.filter, tuple(FILTERS))
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Resize them."""
+        """Resize the images."""
         shortest = np.full(len(images), self.size)
         sizes = _by_shortest(images.sizes, shortest, self.longest, self.multiple_of)
         images.resize(sizes, self.filter, self.antialias)
@@ -87,12 +87,12 @@ class ShortestSide(Transform):
 
 @dataclass(frozen=True)
 class RandomShortestSide(Transform):
-    """Resize each image by a shorter side drawn from several, all equally likely.
+    """Resize each image; its shorter side is drawn from several, all equally likely.
 
     Parameters
     ----------
     sizes : sequence of int
-        Such as ``range(256, 481)`` or ``(400, 500, 600)``.
+        Lengths such as ``range(256, 481)`` or ``(400, 500, 600)``.
     longest, multiple_of, filter, antialias :
         See :class:`ShortestSide`.
     """
@@ -113,7 +113,7 @@ class RandomShortestSide(Transform):
             ShortestSide(size, self.longest, self.multiple_of, self.filter)
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Resize them."""
+        """Resize the images."""
         shortest = rng.choice(np.asarray(self.sizes), len(images))
         sizes = _by_shortest(images.sizes, shortest, self.longest, self.multiple_of)
         images.resize(sizes, self.filter, self.antialias)
@@ -144,8 +144,8 @@ class Normalize(Transform):
     Parameters
     ----------
     mean, std : float or (C,)
-        Of all images, or of each channel, in fractions of white (255 in uint8 images, 1 in float32
-        ones). ``mean`` may also be a mean image (H, W, C).
+        One number, or one for each channel, in fractions of white (255 in uint8 images, 1 in
+        float32 ones). ``mean`` may also be a mean image (H, W, C).
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Normalize(Transform):
             )
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Normalise them."""
+        """Normalise the images."""
         mean, std, channels = (
             np.asarray(self.mean, float),
             np.asarray(self.std, float),
@@ -202,7 +202,7 @@ class Normalize(Transform):
 
 
 def ToFloat() -> Normalize:  # noqa: N802  (stands where transforms stand)
-    """Return the transform that makes float32 images from 0 to 1 of uint8 images.
+    """Return the transform from uint8 images to float32 images from 0 to 1.
 
     Examples
     --------

@@ -21,7 +21,7 @@ Rng = np.random.Generator | None
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a batch that are images, and boxes and masks that move with them.
+    """Names of a batch's columns for images, and for boxes and masks that move with them.
 
     Examples
     --------
@@ -41,9 +41,9 @@ class Columns:
 class Transform(ABC):
     """A step that images go through, alone or in a batch, with their boxes and masks.
 
-    Steps are put together by ``|`` or in a list given to :class:`Pipeline`, and serve as functions
-    for :meth:`daskdl.data.SampleSet.map`. A subclass says in :meth:`apply` what happens to
-    :class:`~daskdl.data.image.images.Images`.
+    Join steps by ``|`` or in a list for :class:`Pipeline`, and pass them to
+    :meth:`daskdl.data.SampleSet.map`. A subclass changes :class:`~daskdl.data.image.images.Images`
+    in :meth:`apply`.
 
     Examples
     --------
@@ -75,11 +75,11 @@ class Transform(ABC):
 
     @property
     def needs_rng(self) -> bool:
-        """Whether it cannot go without a Generator."""
+        """Whether it needs a Generator."""
         return self.random
 
     def run(self, images: Images, rng: np.random.Generator) -> None:
-        """Apply it under its name, to images that it can take."""
+        """Check the images, and apply it; errors have its name."""
         images.name = self.name
         if images.records is not None and not self.decodes:
             raise ShapeError(f"{self.name}: expected images, found bytes; put Decode() before it")
@@ -96,25 +96,25 @@ class Transform(ABC):
         Parameters
         ----------
         batch : dict, array (N, H, W, C), sequence of (H, W, C), or array (H, W, C)
-            Of a dict, the column ``x`` are the images; ``boxes`` (k, 4) of each, with ``labels``
-            and ``ignore`` (k,), and ``masks`` (H, W) or (H, W, K) of each move along where they
-            are there, and all others stay as they are. Images are uint8 or float32, or bytes for
+            In a dict the column ``x`` has the images. For each image ``boxes`` (k, 4) with
+            ``labels`` and ``ignore`` (k,), and ``masks`` (H, W) or (H, W, K), move along if they
+            exist; other columns do not change. Images are uint8 or float32, or bytes for
             :class:`~daskdl.data.image.Decode`.
         rng : numpy.random.Generator
-            Of transforms that draw at random; the same Generator gives the same images.
+            For random transforms; the same Generator gives the same images.
         columns : Columns, optional
             Other names of the columns.
 
         Returns
         -------
         like ``batch``
-            One array of images that have one size, otherwise an object array (N,) of images. What
-            was given is never changed; results may be views of it where there was nothing to do.
+            One array if all images have one size, else an object array (N,) of images. The argument
+            is not changed; results may be views of it if nothing was done.
 
         Raises
         ------
         ShapeError
-            For images that are no such arrays.
+            For images that are not such arrays.
         SettingsError
             For a missing ``rng``.
         DataError
@@ -174,7 +174,7 @@ class Transform(ABC):
     def _nothing(
         self, batch: dict[str, Any], rng: np.random.Generator, columns: Columns
     ) -> dict[str, Any]:
-        """Return a batch without images, in the shape that they would have."""
+        """Return a batch without images, in their shape."""
         pixels = np.asarray(batch[columns.images])
         if pixels.ndim != 4:
             return dict(batch)
@@ -198,7 +198,7 @@ class Sized(Transform):
 
 
 class Pipeline(Transform):
-    """Steps one after the other.
+    """Several steps in a row.
 
     Parameters
     ----------
@@ -242,6 +242,6 @@ class Pipeline(Transform):
         return any(step.needs_rng for step in self.steps)
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
-        """Let the images go through all steps."""
+        """Apply all steps to the images."""
         for step in self.steps:
             step.run(images, rng)

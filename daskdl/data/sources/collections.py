@@ -1,4 +1,4 @@
-"""Arrays and Dask's collections as samples; a partition is used where it is or will be."""
+"""Arrays and Dask's collections as samples; a partition is used where it is computed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
     """Return the key of each partition of a Dask collection, with the tasks that it needs.
 
-    Frames, arrays, bags, delayed objects and xarray's objects all say by ``to_delayed`` or
-    ``dask.optimize`` which task makes a partition. A frame's expression does so only after it was
-    optimized: its own keys, and those of the graph that :func:`dask.optimize` makes, are others.
+    ``to_delayed`` or ``dask.optimize`` gives the task of a partition of frames, arrays, bags,
+    delayed objects and xarray's objects. A frame's expression must be optimized first: its own keys
+    differ from those of the optimized graph.
 
-    Shuffles are made of tasks: peer-to-peer shuffles need a barrier on a cluster, which a partition
-    that is loaded by itself, or again after its worker died, cannot wait for.
+    Shuffles use tasks: a peer-to-peer shuffle needs a barrier on the cluster. A partition that is
+    loaded alone, or again after its worker died, cannot wait for one.
     """
     import dask
     from dask.delayed import Delayed
@@ -56,7 +56,7 @@ def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
 
 
 def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:
-    """Return the tasks that a key stands on, its own among them."""
+    """Return the tasks that a key needs, with its own."""
     from dask.core import get_dependencies
 
     needed: dict[Key, Any] = {}
@@ -79,7 +79,7 @@ def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:
 def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recipe]:
     """Return recipes of arrays; see :meth:`SampleSet.from_arrays`.
 
-    Those in memory are one recipe, whatever ``partitions`` says.
+    Arrays in memory are one recipe, for any ``partitions``.
     """
     arrays = {name: _bare(name, array) for name, array in flat(arrays).items()}
     values = arrays.values()
@@ -93,7 +93,7 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
 
 
 def _bare(name: str, array: Any) -> Any:
-    """Return the array that one of xarray's holds, and any other as it is."""
+    """Return the array inside an xarray object; any other array unchanged."""
     if hasattr(array, "dims") and hasattr(array, "coords"):
         array = array.data
     if np.ma.is_masked(array):
@@ -139,7 +139,7 @@ def from_delayed(
 def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
     """Return a recipe for each chunk along the first axis of Dask arrays.
 
-    Others that are given beside them, and those with other chunks, are cut as the first one is.
+    Other arrays, and those with other chunks, are cut like the first one.
     """
     import dask.array as da
 
@@ -190,7 +190,7 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
 
 
 def arrays_of(names: Sequence[str], *arrays: Any) -> Arrays:
-    """Return the partition of arrays, under these names."""
+    """Return the partition of arrays with these names."""
     by_name = {
         name: np.asarray(unmasked(f"SampleSet, {name}", array))
         for name, array in zip(names, arrays, strict=True)
@@ -205,7 +205,7 @@ def arrays_of(names: Sequence[str], *arrays: Any) -> Arrays:
 
 
 def partition_of(function: Callable[[Any], Any] | None, name: str, value: Any) -> Partition:
-    """Return the partition of a delayed dict of columns; a partition stays as it is."""
+    """Return the partition of a delayed dict of columns; a partition unchanged."""
     if function is not None:
         value = function(value)
     if isinstance(value, dict):

@@ -33,7 +33,7 @@ class Columns:
     """Make a partition of a pandas DataFrame, which errors call ``name``.
 
     ``decode`` makes an array of each value of a column, such as the bytes of an image; ``on_error``
-    is about those of which it cannot.
+    is for values that it cannot decode.
     """
 
     fields: Mapping[str, Field]
@@ -59,7 +59,7 @@ class Columns:
         return columns_of(self.fields)
 
     def check(self, names: Iterable[Any]) -> None:
-        """Raise a DataError for columns that are not there, or there more than once."""
+        """Raise a DataError for columns that are missing, or that occur more than once."""
         missing = sorted(set(self.needed) - set(names))
         if missing:
             raise DataError(
@@ -133,7 +133,7 @@ def _column(series: Any) -> Any:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Make a partition of a pandas DataFrame by an encoder, with more columns as they are."""
+    """Make a partition of a pandas DataFrame by an encoder, with further columns unchanged."""
 
     encoder: TableEncoder
     columns: Columns | None
@@ -147,7 +147,7 @@ class Encoded:
 
 
 def fitted(frame: Any, target: str, fields: Mapping[str, Field]) -> TableEncoder:
-    """Return the encoder of a table, of which the columns of other fields are no inputs."""
+    """Fit an encoder to a table; the columns of other fields are not inputs."""
     return TableEncoder.fit(frame, target=target, leave_out=columns_of(fields))
 
 

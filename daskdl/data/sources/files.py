@@ -23,10 +23,10 @@ from daskdl.errors import DataError
 
 @dataclass(frozen=True)
 class FilesRecipe(Recipe):
-    """Recipe of samples that are a file each; see :meth:`SampleSet.from_files`.
+    """Recipe of samples in a file each; see :meth:`SampleSet.from_files`.
 
-    ``sample_bytes`` of one are a measure of all. ``versions`` has one for each file, "" where it is
-    not known (:mod:`daskdl.data.sources.urls`).
+    ``sample_bytes`` of the first sample are an estimate for all. ``versions`` has one for each
+    file; "" if it is not known (:mod:`daskdl.data.sources.urls`).
     """
 
     urls: tuple[str, ...] = field(repr=False)
@@ -39,7 +39,7 @@ class FilesRecipe(Recipe):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the samples, at a guess from one."""
+        """Bytes of the samples, estimated from one."""
         return self.sample_bytes * len(self.urls)
 
     @property
@@ -115,7 +115,7 @@ def from_files(
 
 
 def takes_url(read: Callable[..., Any]) -> bool:
-    """Return whether a function wants the URL beside the file."""
+    """Return whether a function also takes the URL."""
     try:
         parameters = list(inspect.signature(read).parameters.values())
     except (TypeError, ValueError):

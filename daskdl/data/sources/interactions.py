@@ -1,4 +1,4 @@
-"""Interactions of users with items: the last of each user held back, and items they have not met.
+"""Interactions of users with items: held-out last ones, and items that users have not met.
 
 X. He et al., Neural Collaborative Filtering, arXiv 1708.05031, section 4.1.
 """
@@ -24,11 +24,11 @@ class Interactions:
     Parameters
     ----------
     users, items : int (n,)
-        From 0 on.
+        Numbers from 0 on.
     times : numbers (n,), optional
-        When; by default in the order given.
+        Times; by default the order of the arrays.
     user_count, item_count : int
-        How many there are, interactions or not; by default up to the largest.
+        Numbers of users and items; by default up to the largest one.
 
     Raises
     ------
@@ -87,13 +87,13 @@ class Interactions:
 
     @property
     def pairs(self) -> Ids:
-        """Users and items side by side, (n, 2)."""
+        """Pairs (user, item), (n, 2)."""
         return np.stack([self.users, self.items], 1)
 
     def leave_one_out(self) -> tuple[Interactions, Interactions]:
-        """Return all but each user's last interaction, and these; ties are the last in order.
+        """Return all interactions but each user's last one, and these; of ties the later one.
 
-        A user with one interaction alone keeps it for training.
+        A user with only one interaction keeps it for training.
         """
         order = np.lexsort((self.times, self.users))
         users = self.users[order]
@@ -115,21 +115,21 @@ class Interactions:
         )  # fmt: skip
 
     def candidates(self, held: Interactions, negatives: int, seed: int = 0) -> Ids:
-        """Return, for each pair that was held back, it and items that its user has never met.
+        """Return each held-out pair with items that its user has never met.
 
-        Those are different ones, unless the user has met so many that there are too few.
+        The items differ, unless the user has met too many.
 
         Parameters
         ----------
         held : Interactions
-            Each user once; self has all interactions, these among them.
+            Held-out pairs, each user once; self has all interactions with these.
         negatives : int
         seed : int
 
         Returns
         -------
         int64 (len(held), 1 + negatives, 2)
-            Pairs; those held back stand first.
+            Pairs; the held-out pair is first.
 
         Raises
         ------
@@ -158,16 +158,16 @@ class Interactions:
 
 @dataclass(frozen=True, init=False)
 class Negatives:
-    """Adds to pairs of a batch others, of the same users and items they have not met.
+    """Adds pairs to a batch: the same users with items that they have not met.
 
-    They are drawn anew whenever a batch is, on the worker, and are the same on any.
+    They are drawn with each batch, on the worker, and are the same on any worker.
 
     Parameters
     ----------
     known : Interactions
         Pairs that are never drawn.
     negatives : int
-        For each pair.
+        Number for each pair.
     """
 
     item_count: int
@@ -188,7 +188,7 @@ class Negatives:
         object.__setattr__(self, "keys", keys)
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Map pairs ``x`` (N, 2) to ``x`` (N, 1 + negatives, 2), the given first, and ``y``.
+        """Map pairs ``x`` (N, 2) to ``x`` (N, 1 + negatives, 2), the given pair first, and ``y``.
 
         ``y`` (N, 1 + negatives), float32, is 1 for the given pairs and 0 for the others.
         """

@@ -1,4 +1,4 @@
-"""Parquet: each row group of some files is a partition, of which workers read columns."""
+"""Parquet: each row group of some files is a partition; workers read its columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daskdl.errors import DataError, MissingExtraError
 
 @dataclass(frozen=True)
 class RowGroup(Excerpt):
-    """Recipe of rows of one row group of a Parquet file, in the version that was opened first."""
+    """Recipe of rows of one row group of a Parquet file, in the version at the first opening."""
 
     url: str
     group: int
@@ -30,7 +30,7 @@ class RowGroup(Excerpt):
 
     @property
     def nbytes(self) -> int:
-        """Bytes, as the file has them before it compresses them."""
+        """Bytes before compression."""
         return int(self.row_bytes * len(self))
 
     @property
@@ -39,7 +39,7 @@ class RowGroup(Excerpt):
         return bool(self.columns.decode)
 
     def load(self) -> Arrays:
-        """Read the columns that are needed."""
+        """Read the needed columns."""
         parquet = parquet_module("SampleSet.from_parquet")
         with (
             opened(self.url, self.storage_options, self.version) as file,
@@ -97,7 +97,7 @@ def from_parquet(
 
 
 def parquet_module(where: str) -> Any:
-    """Return pyarrow.parquet, or raise a MissingExtraError that begins with ``where``."""
+    """Return pyarrow.parquet; without it raise a MissingExtraError that begins with ``where``."""
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:

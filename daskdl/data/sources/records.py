@@ -1,4 +1,4 @@
-"""Records: single samples made columns, and those that are no samples named and counted."""
+"""Records: single samples become columns; bad records are named and counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_on_error(on_error: str) -> None:
 
 
 def as_sample(value: Any) -> Sample:
-    """Return a record as values by name: a dict is that, a pair is x and y, all else is x."""
+    """Return a record as values by name: a dict unchanged, a pair as x and y, all else as x."""
     if isinstance(value, tuple) and len(value) == 2:
         value = {"x": value[0], "y": value[1]}
     return flat(value if isinstance(value, dict) else {"x": value})
@@ -38,11 +38,11 @@ def as_sample(value: Any) -> Sample:
 
 @dataclass(frozen=True)
 class Records:
-    """Make a partition of records, each made a sample by a function, see :func:`as_sample`.
+    """Make a partition of records; a function makes a sample of each, see :func:`as_sample`.
 
-    A record for which the function raises, or whose values have other names or shapes than most of
-    the partition, is an error that names it, or left out. Errors call records ``name`` and their
-    number, or what ``name`` makes of the number.
+    A record is bad if the function raises, or if its values have other names or shapes than most of
+    the partition. It is an error, or left out. Errors name records ``name`` and their number, or
+    ``name(number)``.
     """
 
     function: Callable[[Any], Any]
@@ -72,21 +72,21 @@ class Records:
 
 
 def columns(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Return the columns of samples that have the same names; none of no samples."""
+    """Return the columns of samples with the same names; none without samples."""
     if not samples:
         return {}
     return {name: stacked([sample[name] for sample in samples]) for name in samples[0]}
 
 
 def warn(bad: Sequence[str], samples: int) -> None:
-    """Log which records were left out."""
+    """Log the records that were left out."""
     if bad:
         some = "; ".join(bad[:5]) + ("; ..." if len(bad) > 5 else "")
         logger.warning("%d of %d records left out: %s", len(bad), samples + len(bad), some)
 
 
 def _refused(name: str, reason: str, on_error: str, cause: BaseException | None = None) -> str:
-    """Return the name of a bad record with the reason, or raise a DataError of both."""
+    """Return the name of a bad record and the reason; or raise a DataError with both."""
     if on_error == "raise":
         raise DataError(
             f"{name}: expected a sample, found one that cannot be used ({reason}); "
@@ -96,7 +96,7 @@ def _refused(name: str, reason: str, on_error: str, cause: BaseException | None 
 
 
 def _form(sample: Sample) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
-    """Return the form of a sample, alike in a partition: names, axes, all lengths but the first."""
+    """Return the form of a sample, equal in a partition: names, axes, lengths but the first."""
     return tuple((name, np.ndim(value), np.shape(value)[1:]) for name, value in sample.items())
 
 

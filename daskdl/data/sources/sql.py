@@ -1,4 +1,4 @@
-"""SQL: rows of a PostgreSQL table as samples, each worker reading ranges of a key."""
+"""SQL: rows of a PostgreSQL table as samples; workers read ranges of a key."""
 
 from __future__ import annotations
 
@@ -48,41 +48,41 @@ def from_table(
 ) -> SampleSet:
     """Make samples of the rows of a PostgreSQL table, in the order of a key.
 
-    The table is counted once, here; each partition is a range of the key, which whoever needs it
-    reads over a connection of its own. Needs psycopg: ``pip install 'daskdl[sql]'``.
+    The table is counted once, here. Each partition is a range of the key; each worker reads over
+    its own connection. Needs psycopg: ``pip install 'daskdl[sql]'``.
 
     Parameters
     ----------
     connection : str
-        ``postgresql://user@host/database`` or ``host=... dbname=...``, as libpq takes it; what it
-        does not say, such as a password, libpq looks for on each worker: ``PGPASSFILE``,
-        ``~/.pgpass``, a service file.
+        ``postgresql://user@host/database`` or ``host=... dbname=...``, as libpq takes it. libpq
+        looks for missing parts, such as a password, on each worker: ``PGPASSFILE``, ``~/.pgpass``,
+        a service file.
     table : str
-        Or a view, of a schema: ``"archive.images"``.
+        Table or view, maybe with a schema: ``"archive.images"``.
     key : str
-        A column of different values with an order, best with an index: its primary key.
+        A column of unique values with an order, best with an index: the primary key.
     partitions : int, optional
-        Of nearly as many rows each; by default of about 64 MB.
+        Number of partitions with nearly equal rows; by default about 64 MB each.
     where : str, optional
-        A condition in SQL on the rows to take. It is run as it stands.
+        A condition in SQL on the rows. It is run unchanged.
     password : str, optional
-        Travels with the tasks to the workers. No error, repr or log has it, and none of a password
-        inside of ``connection``.
+        Sent to the workers with their tasks. No error, repr or log shows it, nor a password inside
+        of ``connection``.
     decode : mapping of name to callable, optional
         Makes an array of each value of a column, such as an image of bytes.
     on_error : "raise" or "skip"
-        About values that cannot be decoded, see :meth:`SampleSet.from_bag`.
+        What to do with values that cannot be decoded, see :meth:`SampleSet.from_bag`.
     **fields : str or list of str
-        A column for each name, or several side by side, as in ``x="pixels", y="label"``. Numbers
-        keep their width (``numeric`` becomes float64, NULL among numbers NaN); ``bytea`` are bytes,
-        texts strings, SQL's arrays arrays or :class:`~daskdl.data.Ragged`.
+        A column for each name, or several that are stacked, as in ``x="pixels", y="label"``.
+        Numbers keep their width (``numeric`` becomes float64, NULL becomes NaN); ``bytea`` becomes
+        bytes, text strings, SQL's arrays arrays or :class:`~daskdl.data.Ragged`.
 
     Raises
     ------
     DataError
-        When the server, the table or a column cannot be had, there are no rows, the key is NULL or
-        has a value twice; and later when a range has other rows than were counted, or, of a table,
-        any that were written since (a view's are only counted).
+        When the server, the table or a column is not available, there are no rows, or the key is
+        NULL or not unique. Later when a range has other rows than were counted, or when a table's
+        rows were written since (a view's rows are only counted).
     """
     check_on_error(on_error)
     if partitions is not None and partitions < 1:
@@ -98,7 +98,7 @@ def from_table(
 
 
 class Secret:
-    """A string that shows itself to nobody who does not ask."""
+    """A string that no repr and no error shows."""
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -113,7 +113,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Connection:
-    """Address of a server, and the passwords apart from it."""
+    """Address of a server, without the passwords, and the passwords."""
 
     settings: Mapping[str, str]
     secrets: Mapping[str, Secret]
@@ -160,7 +160,7 @@ class Connection:
 
 
 class Range(NamedTuple):
-    """First and last key of a range, its rows, their bytes, and the sum of who wrote them."""
+    """First and last key of a range, its rows, their bytes, a checksum of their transactions."""
 
     low: Any
     high: Any
@@ -171,7 +171,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or the rows of it that a condition leaves, in the order of a key."""
+    """A table's rows that meet a condition, in the order of a key."""
 
     connection: Connection
     name: str
@@ -221,15 +221,15 @@ class Table:
         return parts if partitions else _together(parts)
 
     def _is_stored(self, connection: Any) -> bool:
-        """Return whether rows tell which transaction wrote them, as those of views do not."""
+        """Return whether rows have the transaction that wrote them; those of views do not."""
         query = "SELECT relkind IN ('r', 'm', 'p') FROM pg_class WHERE oid = to_regclass(%s)"
         kind = connection.execute(query, [self._table().as_string(connection)]).fetchone()
         return bool(kind and kind[0])
 
     def read(self, columns: Sequence[str], part: KeyRange, limit: int) -> tuple[Any, int | None]:
-        """Return rows of a range as a DataFrame, one more than expected if there are.
+        """Return rows of a range as a DataFrame, up to one more than expected.
 
-        And, if ``part.written`` is known, what it is after they were read.
+        Also return ``part.written`` after the reading, if it is known.
         """
         sql = _psycopg().sql
         between = sql.SQL("{} BETWEEN {} AND {}").format(
@@ -256,7 +256,7 @@ class Table:
         return _psycopg().sql.Identifier(*self.name.split("."))
 
     def _from(self, more: Any = None) -> Any:
-        """Return the part of a query after what is selected: the table, and the conditions."""
+        """Return the end of a query: the table and the conditions."""
         sql = _psycopg().sql
         conditions = [] if self.where is None else [sql.SQL("({})").format(sql.SQL(self.where))]
         conditions += [] if more is None else [more]
@@ -266,7 +266,7 @@ class Table:
 
 @dataclass(frozen=True)
 class KeyRange(Excerpt):
-    """Recipe of rows ``start`` to ``stop`` of those from one key to another, ``rows`` in all."""
+    """Recipe of rows ``start`` to ``stop`` of a range of keys with ``rows`` rows."""
 
     table: Table
     columns: Columns
@@ -280,14 +280,14 @@ class KeyRange(Excerpt):
 
     @property
     def version(self) -> str:
-        """Rows of the whole range, and the sum of the transactions that wrote them."""
+        """Rows of the whole range, and a checksum of the transactions that wrote them."""
         if self.written is None:
             return ""
         return f"{self.columns.name}: {self.rows} rows by transactions of {self.written}"
 
     @property
     def nbytes(self) -> int:
-        """Bytes, as the server stores them before it compresses them."""
+        """Bytes in the server before compression."""
         return int(self.row_bytes * len(self))
 
     @property
@@ -296,7 +296,7 @@ class KeyRange(Excerpt):
         return bool(self.columns.decode)
 
     def load(self) -> Arrays:
-        """Read the columns that are needed.
+        """Read the needed columns.
 
         Raises
         ------
@@ -321,7 +321,7 @@ class KeyRange(Excerpt):
 
 
 def _together(parts: list[Range]) -> list[Range]:
-    """Return neighbouring ranges as one until they have about PARTITION_BYTES."""
+    """Join neighbouring ranges up to about PARTITION_BYTES."""
     joined = parts[:1]
     for part in parts[1:]:
         low, _, rows, nbytes, written = joined[-1]

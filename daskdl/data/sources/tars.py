@@ -1,8 +1,8 @@
-"""Tars: archives of which each is a partition, and files of one name in it are a sample.
+"""Tars: each archive is a partition, and its files of one name are a sample.
 
-That is how WebDataset lays out what it calls shards: ``dog/0001.jpg`` and ``dog/0001.cls``, one
-behind the other, are the picture and the class of sample ``dog/0001``. The name goes up to the
-first dot behind the last slash; what follows, in small letters, is the ending.
+That is WebDataset's layout of shards: ``dog/0001.jpg`` and the following ``dog/0001.cls`` are the
+picture and the class of sample ``dog/0001``. The name ends at the first dot after the last slash;
+the rest, in small letters, is the ending.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ DECODERS: dict[str, Decode] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields of a sample: files by their endings, as in "jpg;png": the first that there is.
+    """Fields of a sample: files by their endings, as in "jpg;png": the first one found.
 
-    ``decode`` makes a value of a file's bytes, where not as :data:`DECODERS` has it.
+    ``decode`` makes a value of a file's bytes; its default is :data:`DECODERS`.
     """
 
     endings: Mapping[str, str]
@@ -68,8 +68,8 @@ File = tuple[int, int, int]
 class Tar(Recipe):
     """Recipe of the samples of an archive, in the version that was listed.
 
-    ``files``, int64 (samples, fields, 3), has a :data:`File` each, with -1 for the ending where
-    there is none. ``broken`` says why the archive could not be read to its end.
+    ``files``, int64 (samples, fields, 3), has a :data:`File` each; its ending is -1 if there is
+    none. ``broken`` says why the archive could not be read to its end.
     """
 
     url: str
@@ -99,7 +99,7 @@ class Tar(Recipe):
         return replace(self, names=self.names[start:stop], files=self.files[start:stop])
 
     def load(self) -> Arrays:
-        """Read the files that are wanted, in their order in the archive."""
+        """Read the wanted files, in the archive's order."""
         names = [f"{self.url}, {name}" for name in self.names]
         # An archive without any may not be there at all.
         to_read = opened(self.url, self.storage_options, self.version) if names else nullcontext()
@@ -134,7 +134,7 @@ def _bytes(file: Any, start: int, size: int) -> bytes:
 
 @dataclass(frozen=True)
 class Listing(Loadable):
-    """Recipe of the recipe of an archive: to read the names and places of its files."""
+    """Recipe that lists an archive: the names and places of its files make a :class:`Tar`."""
 
     url: str
     fields: Fields
@@ -142,7 +142,7 @@ class Listing(Loadable):
     storage_options: Mapping[str, Any] = field(repr=False)
 
     def load(self) -> Tar:
-        """Read them."""
+        """Read names and places."""
         names, broken, version = list[str](), "", ""
         files = list[list[File]]()
         try:

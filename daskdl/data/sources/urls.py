@@ -1,6 +1,6 @@
-"""Files by their URLs, of any store that fsspec knows: which there are, and in which version.
+"""Files by their URLs, in any store that fsspec knows: lists and versions.
 
-By its version a file that was replaced since the samples were made is noticed.
+The version shows whether a file was replaced since the samples were made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHANGED = ("ETag", "etag", "md5Hash", "Content-MD5", "Last-Modified", "LastModi
 
 @contextmanager
 def opened(url: str, options: Mapping[str, Any], version: str = "") -> Iterator[Any]:
-    """Open a file to read bytes; a DataError if it is known to be of another version."""
+    """Open a file in binary mode; raise a DataError if it has another version."""
     import fsspec
 
     with fsspec.open(url, "rb", **options) as file:
@@ -35,11 +35,10 @@ def expanded(
     ending: str = "",
     details: dict[str, Mapping[str, Any]] | None = None,
 ) -> list[str]:
-    """Return the files that one URL, with ``*`` or of a folder, or many mean.
+    """Return the files of one URL (with ``*``, or of a folder) or of several.
 
-    Each pattern's and folder's files come in the order of their names; files of folders that end
-    otherwise are passed over. ``details`` gets, by URL, what stores tell of files that are looked
-    for in them.
+    Each pattern's and folder's files are in the order of their names; files of folders with other
+    endings are left out. ``details`` gets, by URL, the store's information about listed files.
 
     Raises
     ------
@@ -77,15 +76,15 @@ def expanded(
 
 
 def located(path: str | os.PathLike[str]) -> str:
-    """Return a URL, or an absolute path: workers may have another current folder."""
+    """Return a URL, or an absolute path, since workers may have another current folder."""
     url = os.fspath(path)
     return url if "://" in url else os.path.abspath(url)
 
 
 def version_of(file: Any, url: str) -> str:
-    """Return size and time, or the store's ETag, of an open file; "" if nobody tells them.
+    """Return size and time, or the store's ETag, of an open file; "" if they are not known.
 
-    Of a copy that fsspec keeps (``filecache::``) nothing is told: each machine has its own.
+    For a copy that fsspec keeps (``filecache::``) it is "", since each machine has its own.
     """
     if "::" in url:
         return ""
@@ -100,7 +99,7 @@ def version_of(file: Any, url: str) -> str:
 def version_at(url: str, options: Mapping[str, Any]) -> str:
     """Return the version of a file as :func:`version_of` does, without opening it; "" if none.
 
-    One request where it is not a local file.
+    It takes one request unless the file is local.
     """
     if "::" in url:
         return ""
@@ -116,9 +115,9 @@ def version_at(url: str, options: Mapping[str, Any]) -> str:
 
 
 def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
-    """Return :func:`version_at` of files, of :data:`ASKED` at most that are not local.
+    """Return :func:`version_at` of files; "" if more than :data:`ASKED` are not local.
 
-    Of more of these nothing is told, since each takes a request.
+    Each of these takes a request.
     """
     far = list(filter(_is_far, urls))
     asked = far if len(far) <= ASKED else []
@@ -128,12 +127,12 @@ def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
 
 
 def version_in(details: Mapping[str, Any]) -> str:
-    """Return the version that a listing tells; times are told in ways that differ from a file's."""
+    """Return the version from a listing, whose times have another form than a file's."""
     return _told(details, _CHANGED[:3])
 
 
 def check_version(found: str, url: str, expected: str) -> None:
-    """Raise a DataError if the version of what is at a URL is another than expected."""
+    """Raise a DataError if the version at a URL is not the expected one."""
     if expected and found and found != expected:
         raise DataError(
             f"{url}: expected the file of which the samples were made, {expected}, found another "

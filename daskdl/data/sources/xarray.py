@@ -63,7 +63,7 @@ def variables(
 ) -> dict[str, xr.Variable]:
     """Return the variables that make up samples, the dimension first.
 
-    Several variables of one array stand side by side on a last axis.
+    Several variables of one array are stacked on a last axis.
     """
     import xarray as xr
 
@@ -96,13 +96,13 @@ def variables(
 
 
 def sliced(data: Any, dim: str, fields: Mapping[str, Field]) -> dict[str, Sliced]:
-    """Return arrays by name of a Dataset that xarray reads when they are sliced."""
+    """Return a Dataset's arrays by name; xarray reads them when they are sliced."""
     return {name: Sliced(data, dim, f) for name, f in fields.items()}
 
 
 @dataclass(frozen=True)
 class StoredVariables:
-    """The variables of a zarr store as xarray decodes them, opened where they are read."""
+    """The variables of a zarr store as xarray decodes them, opened on the worker that reads."""
 
     stored: ZarrArrays
     dim: str
@@ -158,10 +158,10 @@ class Sliced:
 
 
 def open_zarr(path: str) -> xr.Dataset:
-    """Open a zarr store as an xarray Dataset that is read when it is sliced, without Dask.
+    """Open a zarr store as an xarray Dataset without Dask; it is read when it is sliced.
 
-    By its consolidated metadata if it has any: who writes to a store while it is read replaces
-    these in one stroke, and not those of array after array.
+    Consolidated metadata are used if there are any: a writer replaces them at once, but the arrays'
+    own metadata one after the other.
     """
     import xarray as xr
 

@@ -1,4 +1,4 @@
-"""zarr: stretches of arrays that lie in a store, each read where it is used."""
+"""zarr: stretches of arrays in a store, read on the workers that use them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITION_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class SliceRecipe(Excerpt):
-    """Recipe of the samples ``start`` up to ``stop`` of arrays that lie elsewhere.
+    """Recipe of the samples ``start`` up to ``stop`` of arrays in a store.
 
     ``source()`` returns the arrays by name, which are sliced along their first axis.
     """
@@ -52,10 +52,10 @@ class SliceRecipe(Excerpt):
 
 @dataclass(frozen=True)
 class ZarrArrays:
-    """Arrays of a zarr group, by their paths in it, opened where they are read.
+    """Arrays of a zarr group by their paths, opened on the worker that reads.
 
-    ``versions`` are those of what each array begins with, see :func:`first_chunk`; by them a store
-    that was replaced is known, and not taken for one that has grown.
+    ``versions`` are those of each array's :func:`first_chunk`. They tell a store that was replaced
+    from one that has grown.
     """
 
     url: str
@@ -64,7 +64,7 @@ class ZarrArrays:
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def known(self) -> ZarrArrays:
-        """Return the same with the versions of its arrays, as they are now."""
+        """Return the same arrays with their current versions."""
         return replace(self, versions={name: self._version(a) for name, a in self().items()})
 
     def _version(self, array: Any) -> str:
@@ -102,9 +102,9 @@ def from_zarr(
 
 
 def first_chunk(url: str, array: Any, options: Mapping[str, Any]) -> str:
-    """Return the version of an array's first chunk, which a store that grows does not touch.
+    """Return the version of an array's first chunk, which stays when a store grows.
 
-    Of its metadata if there is no such chunk.
+    Without such a chunk it is the version of the metadata.
     """
     key = array.metadata.encode_chunk_key((0,) * array.ndim)
     names = key, "zarr.json", ".zarray"
@@ -113,9 +113,9 @@ def first_chunk(url: str, array: Any, options: Mapping[str, Any]) -> str:
 
 
 def version_of_array(array: Any) -> str:
-    """Return a digest of the names and versions of all files of a zarr array; "" of other arrays.
+    """Return a digest of the names and versions of a zarr array's files; "" for other arrays.
 
-    They are listed once, and none is opened.
+    The files are listed once, and not opened.
     """
     import fsspec
 
@@ -137,10 +137,10 @@ def version_of_array(array: Any) -> str:
 
 
 def check_plain(name: str, array: Any, codes: bool = False) -> None:
-    """Refuse an array whose attributes, as CF has them, say that its numbers are packed.
+    """Refuse an array whose CF attributes say that its numbers are packed.
 
-    With ``codes`` also one that has codes for missing values. NaN, as a number or as xarray writes
-    it into zarr, is none.
+    With ``codes`` also refuse codes for missing values. NaN, as a number or as xarray writes it
+    into zarr, is not a code.
     """
     attributes = getattr(array, "attrs", {})
     changes: dict[str, tuple[Any, ...]] = {"scale_factor": (1,), "add_offset": (0,)}
@@ -156,7 +156,7 @@ def check_plain(name: str, array: Any, codes: bool = False) -> None:
 
 
 def common_length(where: str, arrays: Mapping[str, Any]) -> int:
-    """Return the length of the arrays' first axis; a DataError unless all have the same."""
+    """Return the length of the arrays' first axis; raise a DataError if lengths differ."""
     shapes = {k: (len(a),) if isinstance(a, Ragged) else a.shape for k, a in arrays.items()}
     lengths = {k: shape[0] if shape else "no axis" for k, shape in shapes.items()}
     if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
@@ -168,9 +168,9 @@ def common_length(where: str, arrays: Mapping[str, Any]) -> int:
 
 
 def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe]:
-    """Return recipes of arrays that are sliced when they are needed.
+    """Return recipes of arrays, which are sliced when they are needed.
 
-    Without ``partitions`` each has whole chunks of the first of them.
+    By default a partition has whole chunks of the first array.
     """
     arrays = source()
     n = common_length(name, arrays)

@@ -25,7 +25,7 @@ class Vectors:
     Parameters
     ----------
     words : tuple of str
-        Each once.
+        Unique words.
     values : float32 (n, features)
 
     Examples
@@ -43,8 +43,8 @@ class Vectors:
     def table(self, vocabulary: Vocabulary, seed: int = 0) -> NDArray[np.float32]:
         """Return first weights for an embedding of a vocabulary.
 
-        Words without a vector, and the unknown word, get normal numbers of the mean and the spread
-        that each feature has over those that were found; padding gets zeros.
+        Words without a vector, and the unknown word, get normal random numbers with the mean and
+        the spread of each feature over the words with one. Padding gets zeros.
 
         Returns
         -------
@@ -75,25 +75,25 @@ class Vectors:
 def read_vectors(path: str | os.PathLike[str], vocabulary: Container[str] | None = None) -> Vectors:
     """Read a file of lines ``word number number ...``.
 
-    A word may have spaces inside it, as some of GloVe's have: the numbers of the first line say how
-    many there are in all. A first line of two whole numbers, as word2vec's text format has, is
-    skipped; of a word that occurs twice the first vector counts. Words that are not asked for are
-    passed over when the line has enough fields, without a look at what their numbers are.
+    A word may contain spaces, as some of GloVe's do: the first line tells how many numbers each
+    line has. A first line of two whole numbers, as in word2vec's text format, is skipped. If a word
+    occurs twice, its first vector counts. Lines of unwanted words with enough fields are skipped;
+    their numbers are not checked.
 
     J. Pennington, R. Socher and C. Manning, GloVe: Global Vectors for Word Representation, 2014.
 
     Parameters
     ----------
     path : path or URL
-        Of a text file in UTF-8, which may be compressed, as its suffix says (``.gz``, ``.zip``).
+        A text file in UTF-8; its suffix (``.gz``, ``.zip``) says if it is compressed.
     vocabulary : container of str, optional
-        The words to read, such as a :class:`Vocabulary`; all by default.
+        Words to read, such as a :class:`Vocabulary`; by default all.
 
     Raises
     ------
     DataError
-        With the number of the line, when it is not as the first is; and for a file that is missing
-        or has none of the words.
+        For a line unlike the first one, with its number; and for a file that is missing or has none
+        of the words.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _is_number(text: str) -> bool:
 
 
 def _split(line: str, features: int) -> tuple[str, list[str]]:
-    """Return the word, which may have spaces inside it, and the fields of its numbers."""
+    """Return the word, which may contain spaces, and the fields of its numbers."""
     fields = line.split(" ")
     at = max(1, len(fields) - features)
     return " ".join(fields[:at]), fields[at:]

@@ -1,4 +1,4 @@
-"""Vocabulary: the words that have a number, and texts as such numbers."""
+"""Vocabulary: words by number, and texts as numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Vocabulary:
     Parameters
     ----------
     words : sequence of str
-        In the order of their numbers, without the first two.
+        Words in the order of their numbers, without the first two.
     tokenizer : callable
         From a text to its tokens.
 
@@ -61,26 +61,26 @@ class Vocabulary:
         size: int | None = None,
         column: str = "x",
     ) -> Vocabulary:
-        """Count the words of texts, and number them by their count, equal ones by the alphabet.
+        """Count the words of texts; number them by count, equal ones by the alphabet.
 
         Parameters
         ----------
         texts : dask Bag, SampleSet, or iterable
-            Of texts or of sequences of tokens. They are counted where they are, see
+            Texts, or sequences of tokens. They are counted where they are, see
             :func:`daskdl.data.text.tokens.count_words`; only the counts come here.
         tokenizer : callable, optional
             A :class:`Tokenizer` by default.
         minimum : int
-            How often a word has to occur.
+            Least count of a word.
         size : int, optional
-            How many words at the most, besides padding and unknown.
+            Largest number of words, without padding and unknown.
         column : str
-            Of a SampleSet.
+            Column of a SampleSet.
 
         Raises
         ------
         DataError
-            When no word occurs so often, or something is not a text.
+            When no word occurs often enough, or a value is not a text.
         """
         if minimum < 1 or (size is not None and size < 1):
             raise SettingsError(
@@ -106,7 +106,7 @@ class Vocabulary:
         return {"words": self.words, "tokenizer": self.tokenizer}
 
     def __len__(self) -> int:
-        """Return the number of ids, which is that of an embedding's rows."""
+        """Return the number of ids, the rows of an embedding."""
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
@@ -137,7 +137,7 @@ class Vocabulary:
         Raises
         ------
         DataError
-            With its place, for what is neither a text nor a sequence of tokens.
+            For a value, with its place, that is neither a text nor a sequence of tokens.
         """
         get, ids, ends = self._ids.get, [], [0]
         for i, text in enumerate(texts):
@@ -146,7 +146,7 @@ class Vocabulary:
         return Ragged(np.array(ids, np.int32), np.array(ends, np.int64))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Return the words of numbers, without padding."""
+        """Return the words of these numbers, without padding."""
         numbers = [int(i) for i in ids]
         wrong = [i for i in numbers if not 0 <= i < len(self)]
         if wrong:
@@ -164,7 +164,7 @@ class Vocabulary:
         Raises
         ------
         DataError
-            When the tokenizer is not a :class:`Tokenizer`, which alone is plain data.
+            When the tokenizer is not a :class:`Tokenizer`; only that is plain data.
         """
         import fsspec
 
@@ -188,7 +188,7 @@ class Vocabulary:
         Raises
         ------
         DataError
-            When it is something else, or missing.
+            When the file is missing, or something else.
         """
         import fsspec
 
