@@ -66,7 +66,13 @@ class TabularNet(Module):
         seed: int = 0,
     ) -> None:
         if not isinstance(encoder, TableEncoder):
-            encoder = _read(encoder)
+            try:
+                encoder = TableEncoder.from_plain(*encoder)
+            except (KeyError, TypeError) as error:
+                raise SettingsError(
+                    "TabularNet, encoder: expected a TableEncoder, found "
+                    f"{type(encoder).__name__}; TabularNet.of(frame, target=...) fits one"
+                ) from error
         self.encoder = encoder
         # Arguments for the model file, as plain data.
         kept = (encoder.plain(), tuple(hidden), features, dropout, sparse, seed)
@@ -122,13 +128,3 @@ class TabularNet(Module):
             return y
         result: Tensor = y * self.encoder.scale + self.encoder.mean
         return result
-
-
-def _read(parts: Sequence[Any]) -> TableEncoder:
-    try:
-        return TableEncoder.from_plain(*parts)
-    except (KeyError, TypeError) as error:
-        raise SettingsError(
-            f"TabularNet, encoder: expected a TableEncoder, found {type(parts).__name__}; "
-            "TabularNet.of(frame, target=...) fits one"
-        ) from error

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,15 +154,8 @@ def queue_options(path: Path) -> dict[str, Any]:
     if walltime and "worker_extra_args" not in options:
         # A worker that ends itself before its job does passes its data on (dask-jobqueue #122).
         times = {name: int(number) for name, number in walltime.groupdict("0").items()}
-        days, hours, minutes, rest = (
-            times.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
-        )
-        total = 86400 * days + 3600 * hours + 60 * minutes + rest
+        total = int(timedelta(**times).total_seconds())
         margin = min(300, total // 10)
-        options["worker_extra_args"] = [
-            "--lifetime",
-            f"{total - margin}s",
-            "--lifetime-stagger",
-            f"{margin // 2}s",
-        ]
+        lifetime = f"--lifetime {total - margin}s --lifetime-stagger {margin // 2}s"
+        options["worker_extra_args"] = lifetime.split()
     return options

@@ -93,14 +93,7 @@ class Ownership:
         }
 
     def follows(self, session: int, partitions: Collection[Partition]) -> None:
-        """Take note that a session reads these and no others."""
+        """Take note that a session reads these and no others; none if it can commit no more."""
         for partition in [p for p, s in self.owners.items() if s == session]:
             if partition not in partitions:
                 del self.owners[partition]
-
-    def lost(self, session: int) -> list[Partition]:
-        """Take from a session all that it had, since it can commit no more; return it."""
-        had = [p for p, s in self.owners.items() if s == session]
-        for partition in had:
-            del self.owners[partition]
-        return had

@@ -163,7 +163,7 @@ class Sessions:
                 again = self._pool.submit(self._sink.fence, session.spec.slot)
                 self._fencing[number] = session, again, hand_over
                 continue
-            self._ownership.lost(number)
+            self._ownership.follows(number, ())
 
     def _close_hand_overs(self) -> None:
         reading = {p for s in self.sessions.values() if s.follows for p in s.orders.partitions}

@@ -30,10 +30,6 @@ class Status:
         self._positions: dict[Partition, tuple[int, bool]] = {}
         self._rates: list[tuple[float, int]] = []
 
-    def begin(self) -> None:
-        """Count time from now on."""
-        self.began = time.monotonic()
-
     def take(self, sessions: Sessions) -> None:
         """Take in the newest reports."""
         now = [(s.spec.address, s.report) for s in sessions.sessions.values() if s.report]

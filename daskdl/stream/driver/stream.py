@@ -175,8 +175,7 @@ class Stream:
             stack.callback(sessions.close)
             sessions.fence_all(len(partitions))
             self.source.claim(self._run)
-            began = time.monotonic()
-            self.status.begin()
+            began = self.status.began = time.monotonic()
             while not self._stopping.is_set():
                 now = time.monotonic()
                 partitions, self.status.ends = watched.at(now)

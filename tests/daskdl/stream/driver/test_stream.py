@@ -189,7 +189,7 @@ def test_no_partition_is_ever_read_by_two(data):
             there.discard(gone)
             if data.draw(st.booleans()):  # fenced at once, or later
                 reading.pop(gone)
-                ownership.lost(gone)
+                ownership.follows(gone, ())
         shares = ownership.shares(all_of, sorted(there))
         for session in sorted(there):
             if data.draw(st.booleans()):  # its report has come
