@@ -29,11 +29,9 @@ SLOW = {
     "daskdl/ops/pointwise/special.py",
     "daskdl/sklearn/classifier.py",
     "daskdl/sklearn/regressor.py",
-    "nowcast/plot/animation.py",
     "nowcast/plot/forecast.py",
     "nowcast/plot/rain.py",
-    "nowcast/plot/scores.py",
-    "nowcast/verification/report.py",
+    "nowcast/verification/verify.py",
 }
 MARKED = [pytest.param(f, marks=pytest.mark.slow) if str(f) in SLOW else f for f in FILES]
 

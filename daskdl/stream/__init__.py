@@ -1,7 +1,7 @@
 """Live streams: records that arrive on a queue, answered by a model on Dask workers.
 
-The engine is :class:`Stream`. A driver gives partitions to sessions, one on each worker; each reads
-by assignment, predicts in batches, writes and commits. ``Source`` and ``Sink`` are the protocols of
+The engine is :class:`Stream`. A driver assigns partitions to sessions, one on each worker. A
+session reads, predicts in batches, writes and commits. ``Source`` and ``Sink`` are the protocols of
 queues.
 """
 

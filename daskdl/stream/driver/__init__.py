@@ -1,1 +1,1 @@
-"""On the driver: a stream, its sessions on workers, and who reads which partition."""
+"""On the driver: a stream, its sessions on workers, and the assignment of partitions."""

@@ -1,4 +1,4 @@
-"""Partitions: which there are, where they end, and which session reads which."""
+"""Partitions: their list, their ends, and the session that reads each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSING = 2.0
 
 
 class PartitionWatch:
-    """Looks for new partitions and their ends now and then, in a thread of its own."""
+    """Looks for new partitions and ends at intervals, in another thread."""
 
     def __init__(self, source: Source, partitions: list[Partition]) -> None:
         self._source, self.partitions = source, partitions
@@ -30,7 +30,7 @@ class PartitionWatch:
         self._answer: Future[tuple[list[Partition], dict[Partition, int], str | None]] | None = None
 
     def at(self, now: float) -> tuple[list[Partition], dict[Partition, int]]:
-        """Return the partitions and their ends, by the last look."""
+        """Return the partitions and their ends at the last look."""
         if self._answer is not None and self._answer.done():
             try:
                 self.partitions, self.ends, self.owner = self._answer.result()
@@ -46,7 +46,7 @@ class PartitionWatch:
         return partitions, self._source.ends(partitions), self._source.claimed_by()
 
     def close(self) -> None:
-        """Close the source after the last look, which may wait long for a broker that is away."""
+        """Close the source after the last look, which may wait long for a lost broker."""
         closed = self._pool.submit(self._source.close)
         self._pool.shutdown(wait=False)
         with suppress(TimeoutError):
@@ -56,9 +56,9 @@ class PartitionWatch:
 def fair(
     partitions: Sequence[Partition], owners: Mapping[Partition, int], sessions: Collection[int]
 ) -> dict[Partition, int]:
-    """Give each session as many partitions as the others, one more or less; few change hands.
+    """Divide partitions evenly, to within one, and move few of them.
 
-    ``owners`` says which session has a partition now; ``sessions`` are not empty.
+    ``owners`` has the current session of a partition; ``sessions`` is not empty.
     """
     least, more = divmod(len(partitions), len(sessions))
     had = {s: [p for p in partitions if owners.get(p) == s] for s in sessions}
@@ -71,10 +71,10 @@ def fair(
 
 
 class Ownership:
-    """Who may read which partition.
+    """The sessions that may read each partition.
 
-    A partition changes hands in two steps: its session is ordered to let it go, and only when that
-    has said so, or can commit no more, another gets it.
+    A partition moves in two steps: its session is ordered to release it. When the session has
+    confirmed that, or can commit no more, another session gets the partition.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Ownership:
     def shares(
         self, partitions: Sequence[Partition], sessions: Collection[int]
     ) -> dict[int, tuple[Partition, ...]]:
-        """Return the partitions that each session is to read now, and note their owners."""
+        """Return the partitions for each session to read now, and note their owners."""
         wanted = fair(partitions, self.owners, sessions) if sessions else {}
         for partition, session in wanted.items():
             self.owners.setdefault(partition, session)
@@ -93,7 +93,7 @@ class Ownership:
         }
 
     def follows(self, session: int, partitions: Collection[Partition]) -> None:
-        """Take note that a session reads these and no others; none if it can commit no more."""
+        """Note that a session reads only these partitions; none if it can commit no more."""
         for partition in [p for p, s in self.owners.items() if s == session]:
             if partition not in partitions:
                 del self.owners[partition]

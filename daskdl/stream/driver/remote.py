@@ -1,4 +1,4 @@
-"""Remote sessions: the sessions on workers as the driver sees them, and when one counts as lost."""
+"""Remote sessions: the driver's view of sessions on workers, and when one counts as lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RemoteSession:
-    """One session on one worker; ``model`` is the sha256 of the one to begin with."""
+    """One session on one worker; ``model`` is the sha256 of its first model."""
 
     def __init__(self, cluster: Cluster, spec: Spec, model: str) -> None:
         self.spec, self._cluster = spec, cluster
@@ -43,19 +43,19 @@ class RemoteSession:
 
     @property
     def follows(self) -> bool:
-        """Whether it reads the partitions that it was ordered to, and no others."""
+        """Whether it reads exactly the ordered partitions."""
         return self.report is not None and self.report.applied == self.orders.number
 
     def order(
         self, partitions: tuple[Partition, ...], model: str, stop: bool = False, within: float = 30
     ) -> None:
-        """Change what is wanted of it."""
+        """Change its orders."""
         same = self.orders.partitions == partitions and self.orders.stop == stop
         number = self.orders.number + (not same)
         self.orders = Orders(number, partitions, model, stop, within)
 
     def ask(self) -> None:
-        """Take in an answer that has come, and ask again."""
+        """Read an answer that has come, and ask again."""
         if self._asked is not None:
             if not self._asked.done():
                 return
@@ -72,7 +72,7 @@ class RemoteSession:
         self._asked = self._cluster.ask(self.spec.address, message)
 
     def send(self, file: ModelFile) -> None:
-        """Send a model, unless it is on its way or cannot be used there."""
+        """Send a model, unless it was sent or cannot be used there."""
         sent = self._sent.get(file.sha256)
         rejected = self.report.rejected if self.report is not None else {}
         if (sent is not None and not sent.done()) or file.sha256 in rejected:
@@ -83,7 +83,7 @@ class RemoteSession:
         self._sent[file.sha256] = self._cluster.ask(self.spec.address, message)
 
     def over(self) -> bool:
-        """Return whether its task has ended, and take in its last report."""
+        """Return whether its task has ended, and read its last report."""
         status = self._future.status
         if status == "finished":
             with suppress(Exception):
@@ -93,14 +93,14 @@ class RemoteSession:
         return status != "pending"
 
     def failure(self) -> BaseException | None:
-        """Return the exception that its task has raised, None if it has raised none."""
+        """Return the exception of its task, or None."""
         if self._future.status != "error":
             return None
         error = self._cluster.error(self._future)
         return error.args[1] if isinstance(error, TaskError) else error
 
     def why(self) -> str:
-        """Return how its task has ended."""
+        """Return how its task ended."""
         if error := self.failure():
             return f"{type(error).__name__}: {error}"
         if self.report is not None and self.report.state not in ("starting", "working"):
@@ -108,7 +108,7 @@ class RemoteSession:
         return str(self._future.status)
 
     def close(self) -> None:
-        """Let go of the task and of what was asked."""
+        """Release the task and pending requests."""
         for asked in [self._asked, *self._sent.values()]:
             if asked is not None:
                 asked.cancel()

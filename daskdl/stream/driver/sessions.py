@@ -1,4 +1,4 @@
-"""Sessions: all sessions of a stream, their slots, and what happens when one is lost."""
+"""Sessions: all sessions of a stream, their slots, and the recovery from a lost one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAILURES = 20
 
 @dataclass
 class HandOver:
-    """Partitions that have lost their session."""
+    """Partitions whose session was lost."""
 
     session: int
     worker: str
@@ -47,7 +47,7 @@ class HandOver:
 class Sessions:
     """All sessions of a stream.
 
-    ``what`` begins errors, ``work`` is what a session does, and ``model`` the first that it uses.
+    ``what`` begins errors, ``work`` is the work of a session, and ``model`` its first model.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class Sessions:
         self._failures = self._done = 0
 
     def fence_all(self, slots: int) -> None:
-        """Let no writer of an earlier run commit any more; there are never more than partitions."""
+        """Stop writers of earlier runs from committing; there is at most one a partition."""
         if self._sink.exactly_once:
             list(self._pool.map(self._sink.fence, range(slots)))
 
     def use(self, model: ModelFile) -> None:
-        """Have all sessions use another model, as soon as they have it."""
+        """Make all sessions use another model, as soon as they have it."""
         self._before, self.model = self.model, model
         self.rejected.pop(model.sha256, None)
 
     def look(self, partitions: Sequence[Partition]) -> None:
-        """Ask all sessions, begin and end some, and give out the partitions."""
+        """Ask all sessions, start and end some, and assign the partitions."""
         running = self._cluster.running(self._what)
         there = self._cluster.alive(self._what)
         self._check_workers(running)
@@ -141,7 +141,7 @@ class Sessions:
         self._fencing[number] = session, fenced, hand_over
 
     def _check_failure(self, error: BaseException | None, address: str) -> None:
-        """Raise what another session would come to as well."""
+        """Raise an error that another session would have, too."""
         if error is None or isinstance(error, KilledWorker):
             return
         done = sum(r.records for r in self.past) + sum(
@@ -212,10 +212,10 @@ class Sessions:
         return reading.issuperset(partitions)
 
     def stop(self, within: float) -> None:
-        """Have all sessions finish what is under way and commit it.
+        """Make all sessions finish and commit their batches.
 
-        Raises ClusterError when one has not within so many seconds; what it has not committed, the
-        next run reads.
+        Raises ClusterError if a session has not within ``within`` seconds; the next run reads what
+        it has not committed.
         """
         limit, aborted = time.monotonic() + within, dict[str, str]()
         while self.sessions:
@@ -244,7 +244,7 @@ class Sessions:
             )
 
     def close(self) -> None:
-        """Let go of everything; sessions that are there end by themselves."""
+        """Release everything; remaining sessions end when nobody asks them."""
         for session in self.sessions.values():
             session.close()
         self._pool.shutdown(wait=False, cancel_futures=True)

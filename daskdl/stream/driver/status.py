@@ -1,4 +1,4 @@
-"""Status: what a stream has done and is doing, added up over its sessions."""
+"""Status of a stream, added up over its sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PERCENTILES = 50, 95, 99
 
 
 class Status:
-    """Counts of a stream; those of a worker that was killed are of its last answer."""
+    """Counts of a stream; a killed worker counts with its last answer."""
 
     def __init__(self, model: ModelFile) -> None:
         self.model, self.began = model, time.monotonic()
@@ -31,7 +31,7 @@ class Status:
         self._rates: list[tuple[float, int]] = []
 
     def take(self, sessions: Sessions) -> None:
-        """Take in the newest reports."""
+        """Read the newest reports."""
         now = [(s.spec.address, s.report) for s in sessions.sessions.values() if s.report]
         self.workers = dict(now)
         self.reports = [*sessions.past, *self.workers.values()]
@@ -54,19 +54,19 @@ class Status:
 
     @property
     def swaps(self) -> int:
-        """Number of times that another model took over."""
+        """Number of changes of the model."""
         return len(self.models) - 1
 
     @property
     def rate(self) -> float:
-        """Records per second, lately."""
+        """Recent records per second."""
         if len(self._rates) < 2:
             return 0.0
         (then, before), (now, after) = self._rates[0], self._rates[-1]
         return (after - before) / max(now - then, 1e-9)
 
     def lag(self) -> dict[str, int]:
-        """Return for each partition how many offsets were not read yet, by the last look."""
+        """Return for each partition how many offsets were not read yet at the last look."""
         lags = {}
         for partition, end in self.ends.items():
             offset, at_end = self._positions.get(partition, (0, False))

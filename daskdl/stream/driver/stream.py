@@ -1,4 +1,4 @@
-"""Stream: a model over records that arrive, on the workers of a Dask cluster."""
+"""Stream: a model over arriving records, on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ class Stream:
     Parameters
     ----------
     source : Source
-        Such as :class:`~daskdl.stream.KafkaSource`.
+        For instance a :class:`~daskdl.stream.KafkaSource`.
     sink : Sink
-        Such as :class:`~daskdl.stream.KafkaSink`.
+        For instance a :class:`~daskdl.stream.KafkaSink`.
     model : path, URL or ModelFile
         A file that ``daskdl.save`` wrote.
     routes : Routes
         Topics of answers and dead letters.
     schema : str or callable, optional
-        From a message's bytes to what the model takes, see
-        :func:`daskdl.stream.worker.messages.schema`; by default ``text`` or ``numbers``, as the
-        model takes them.
+        From a message's bytes to the model's input, see
+        :func:`daskdl.stream.worker.messages.schema`; by default ``text`` or ``numbers``, by the
+        model.
     echo : bool
-        Whether answers have the message.
+        Whether answers contain the message.
     limits : Limits, optional
     silence : float
         Seconds without an answer after which a worker counts as lost.
     stop_within : float
-        Seconds that workers have to finish what is under way when the stream is stopped.
+        Seconds for workers to finish their batches when the stream is stopped.
 
     Raises
     ------
@@ -110,16 +110,16 @@ class Stream:
     # --- calls from other threads
 
     def stop(self) -> None:
-        """Have the stream finish what is under way, commit it, and end."""
+        """Finish and commit the batches, and end."""
         self._stopping.set()
 
     def swap(self, model: str | os.PathLike[str] | ModelFile, name: str | None = None) -> str:
-        """Use another model from the next batches on, and return its sha256.
+        """Use another model from the next batches on; return its sha256.
 
         Raises
         ------
         ModelFileError
-            When it cannot be loaded; the old one goes on.
+            When it cannot be loaded; the old one stays.
         """
         file = model if isinstance(model, ModelFile) else ModelFile.read(model, name)
         self._checked(file)
@@ -142,23 +142,23 @@ class Stream:
         seconds: float | None = None,
         watch: Callable[[Stream], None] | None = None,
     ) -> Status:
-        """Run until :meth:`stop` is called, and return what was done.
+        """Run until :meth:`stop` is called; return the status.
 
         Parameters
         ----------
         client : distributed.Client
-            One task runs on each worker for as long as the stream does.
+            One task runs on each worker as long as the stream.
         until_end : bool
             Stop when all partitions have been read to their ends.
         seconds : float, optional
-            Stop after so many.
+            Stop after so many seconds.
         watch : callable, optional
             Called with this stream several times a second.
 
         Raises
         ------
         ClusterError
-            When another driver has taken the group over, there is no worker for
+            When another driver has taken over the group, there is no worker for
             ``daskdl.no-workers-timeout``, or a broker does not answer at the start.
         """
         name = f"stream {self.source.group}"

@@ -1,1 +1,1 @@
-"""Queues: what a stream reads its records from and writes its answers to."""
+"""Queues: sources of records and sinks of answers."""

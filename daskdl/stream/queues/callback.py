@@ -1,4 +1,4 @@
-"""Callback source and sink: records from functions, and answers handed to one."""
+"""Callback source and sink: records from functions, and answers to a function."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from daskdl.stream.queues.records import Output, Partition, Record
 
 
 class CallbackSource(Source):
-    """Records from functions, which are called on the workers and pickle.
+    """Records from functions, which workers call; they must pickle.
 
     Parameters
     ----------
     read : callable
-        ``read(partition, offset, limit)`` returns up to ``limit`` values, bytes, of a partition
-        (a number) from an offset on, none if there are none yet. The same offset gives the same
-        value each time.
+        ``read(partition, offset, limit)`` returns up to ``limit`` values, bytes, of a partition (a
+        number) from an offset on; none if there are none yet. An offset always has the same value.
     committed : callable
-        ``committed(partition)`` returns the offset that was committed, at first 0.
+        ``committed(partition)`` returns the committed offset, at first 0.
     commit : callable
-        ``commit(partition, offset)`` keeps it where other workers find it.
+        ``commit(partition, offset)`` stores it for all workers.
     partitions : int
     group : str
 
@@ -94,13 +93,13 @@ class CallbackReader(Places):
 
 
 class CallbackSink(Sink):
-    """Outputs handed to a function on the workers, batch by batch, at least once.
+    """Outputs passed to a function on the workers, batch by batch, at least once.
 
     Parameters
     ----------
     function : callable
-        Gets a list of :class:`~daskdl.stream.Output`; when it returns they are safe, and when it
-        raises they come again. It pickles.
+        Gets a list of :class:`~daskdl.stream.Output`. When it returns they are safe; when it raises
+        they come again. It must pickle.
 
     Examples
     --------
@@ -122,13 +121,13 @@ class CallbackSink(Sink):
 
 
 class CallbackWriter(Writer):
-    """Hands outputs to a function."""
+    """Passes outputs to a function."""
 
     def __init__(self, function: Callable[[list[Output]], Any]) -> None:
         self._function = function
 
     def write(self, outputs: Sequence[Output]) -> None:
-        """Hand outputs over."""
+        """Pass outputs on."""
         self._function(list(outputs))
 
     def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:

@@ -22,15 +22,15 @@ ROWS = 1024
 class DirectorySource(Source):
     """Files of a folder that all workers see.
 
-    A file is whole when it has its name: write it under a name that begins with ``.`` and rename
-    it. It is a partition, and its lines or rows are its records. What is done is kept in a file
-    beside them, ``.<group>/<file>.json``.
+    A file must be whole when it has its name: write it under a name that begins with ``.`` and
+    rename it. A file is a partition; its lines or rows are records. ``.<group>/<file>.json`` says
+    how many are done.
 
     Parameters
     ----------
     folder : path
     pattern : str
-        ``*.jsonl``, ``*.parquet`` or another whose suffix is one of these.
+        ``*.jsonl``, ``*.parquet``, or another pattern with one of these suffixes.
     group : str
 
     Examples
@@ -56,7 +56,7 @@ class DirectorySource(Source):
             raise DataError(f"{self.folder}: expected a folder, found none; make it first")
 
     def partitions(self) -> list[Partition]:
-        """Return the files that there are now and are not done."""
+        """Return the files that are not done."""
         names = sorted(p.name for p in self.folder.glob(self.pattern) if p.name[0] != ".")
         return [
             Partition(name, 0)
@@ -65,7 +65,7 @@ class DirectorySource(Source):
         ]
 
     def claim(self, run: str) -> None:
-        """Take note of the run."""
+        """Note the run."""
         place = self.folder / f".{self.group}"
         place.mkdir(exist_ok=True)
         _replace(place / "run", run)
@@ -134,7 +134,7 @@ class DirectoryReader(Places):
         return []
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
-        """Note that all lines before these are done."""
+        """Note that all lines before these positions are done."""
         for partition, offset in positions.items():
             place = self._folder / f".{self._group}"
             place.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ class DirectoryReader(Places):
                 _replace(place / f"{partition.topic}.json", json.dumps({**position, "done": True}))
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         self._open.clear()
 
 
@@ -184,13 +184,13 @@ def _replace(path: Path, content: str) -> None:
 class DirectorySink(Sink):
     """Files of JSON lines in ``<folder>/<topic>/``, one for each partition and commit.
 
-    A file is named by the place of its first record and is there as a whole or not at all; what is
-    read again after a loss begins at the same place and takes the place of that file.
+    A file is named after the place of its first record, and is whole or not there. Records that are
+    read again after a loss begin at the same place, so that their file replaces it.
 
     Parameters
     ----------
     folder : path
-        That all workers see.
+        A folder that all workers see.
 
     Examples
     --------

@@ -15,7 +15,7 @@ OURS = (
 
 
 def confluent() -> Any:
-    """Return the module confluent_kafka; a MissingExtraError where it is not installed."""
+    """Return the module confluent_kafka; raise MissingExtraError if it is not installed."""
     try:
         import confluent_kafka
     except ImportError as error:
@@ -32,15 +32,15 @@ class Brokers:
     Parameters
     ----------
     servers : str
-        ``host:port``, several with commas.
+        ``host:port``, several separated by commas.
     settings : mapping of str to value
-        Any of librdkafka's for both producers and consumers, such as ``security.protocol``,
+        Settings of librdkafka for both producers and consumers, such as ``security.protocol``,
         ``sasl.mechanism``, ``sasl.username``, ``sasl.password`` and ``ssl.ca.location``.
 
     Raises
     ------
     SettingsError
-        For a setting that is the stream's own.
+        For a setting that the stream itself makes.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Brokers:
         ----------
         kind : str
         **settings :
-            Librdkafka's, with ``_`` in the place of dots; they give way to those of the user.
+            Settings of librdkafka, with ``_`` for dots; the user's settings win.
 
         Raises
         ------

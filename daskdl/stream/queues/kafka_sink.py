@@ -1,4 +1,4 @@
-"""Kafka sink: answers by place of their record, in one transaction with the offsets if wanted."""
+"""Kafka sink: answers keyed by their record's place, maybe in one transaction with the offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class KafkaSink:
-    """Topics of a Kafka cluster, with ``topic/partition/offset`` of the record as an answer's key.
+    """Topics of a Kafka cluster; an answer's key is ``topic/partition/offset`` of its record.
 
     The answers to a partition go to one partition of each topic, in the order of their records.
 
@@ -26,15 +26,15 @@ class KafkaSink:
     ----------
     brokers : Brokers
     group : str
-        Begins the transactional ids, of which each slot has one: ``<group>-<slot>``.
+        First part of the transactional ids; a slot's is ``<group>-<slot>``.
     exactly_once : bool
-        Whether answers, dead letters and offsets are committed in one transaction. The source has
-        to be of the same brokers.
+        Whether answers, dead letters and offsets are committed in one transaction. The source must
+        have the same brokers.
     transaction_timeout : float
-        Seconds after which the broker ends a transaction whose worker was lost, if the driver,
-        which ends it at once, was lost too.
+        Seconds after which the broker ends a lost worker's transaction, if the driver was lost too;
+        the driver itself ends it at once.
     create_topics : bool
-        Whether topics that are not there are made, with as many partitions as the source has.
+        Whether to create missing topics, with as many partitions as the source has.
 
     Examples
     --------
@@ -108,12 +108,12 @@ class KafkaSink:
         )
 
     def fence(self, slot: int) -> None:
-        """End what a former writer of this slot has not committed, and let it commit no more."""
+        """End a former writer's open transaction in this slot; it can then commit no more."""
         if self.exactly_once:
             _patiently(self._producer(slot).init_transactions, PATIENCE)
 
     def writer(self, slot: int) -> KafkaWriter:
-        """Return the writer of a slot; of each slot there is one at a time."""
+        """Return the writer of a slot; a slot has one writer at a time."""
         failed: list[str] = []
 
         def delivered(error: Any, message: Any) -> None:
@@ -129,7 +129,7 @@ class KafkaSink:
 class KafkaWriter:
     """Produces outputs to Kafka.
 
-    To ``failed`` the producer adds why a message was not delivered; ``patience`` are the seconds
+    The producer adds to ``failed`` why a message was not delivered. ``patience`` is the seconds
     that a commit may take while brokers do not answer.
     """
 
@@ -177,7 +177,7 @@ class KafkaWriter:
             self._open = True
 
     def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
-        """Return when all that was produced is safe, and the offsets are committed."""
+        """Return when all outputs are safe and the offsets are committed."""
         kafka_reader = cast(KafkaReader, reader)
         if not self._exactly_once:
             self._flush()
@@ -207,7 +207,7 @@ class KafkaWriter:
             raise RolledBackError(f"{left or len(reasons) - 1} answers: {reasons[0]}")
 
     def _fail(self, error: Any) -> None:
-        """Raise what an error of the producer means, with the transaction ended."""
+        """End the transaction, and raise the meaning of a producer's error."""
         why = error.args[0]
         if why.fatal() or why.code() == self._kafka.KafkaError._FENCED:
             raise FencedError(why.str()) from error
@@ -222,7 +222,7 @@ class KafkaWriter:
         raise RolledBackError(why.str()) from error
 
     def give_up(self) -> None:
-        """Have calls of another thread that wait for the brokers end soon, with an error."""
+        """End the waits of another thread for the brokers, with an error."""
         self._given_up = True
 
     def close(self) -> None:
@@ -240,9 +240,9 @@ class KafkaWriter:
 def _patiently(
     call: Callable[[float], Any], patience: float, given_up: Callable[[], bool] = lambda: False
 ) -> Any:
-    """Call with a timeout, again while the error may pass, for so many seconds or until given up.
+    """Call with a timeout, repeatedly if the error may pass, for ``patience`` or until given up.
 
-    A timeout is a second, so that a call that is given up has soon ended.
+    The timeout is a second, so that a given-up call ends soon.
     """
     kafka, limit = confluent(), time.monotonic() + patience
     while True:

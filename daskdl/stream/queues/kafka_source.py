@@ -23,17 +23,17 @@ ATTEMPT = 5.0
 class KafkaSource(Source):
     """Topics of a Kafka cluster.
 
-    Partitions are read by ``assign``, never by ``subscribe``: the driver says who reads what, and
-    no rebalance of the group stops everybody for seconds.
+    Partitions are read by ``assign``, never by ``subscribe``: the driver assigns them, and no
+    rebalance stops all readers for seconds.
 
     Parameters
     ----------
     brokers : Brokers
     topics : sequence of str
     group : str
-        Under which offsets are committed, with the run that did so as their metadata.
+        Group of the committed offsets; their metadata is the run.
     start : "earliest" or "latest"
-        Where a partition without a committed offset begins.
+        First offset of a partition without a committed one.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class KafkaSource(Source):
         return {name: value for name, value in vars(self).items() if name not in connections}
 
     def consumer(self) -> Any:
-        """Return a consumer of this group that has nothing to read."""
+        """Return a consumer of this group without partitions."""
         return self.brokers.client(
             "Consumer",
             group_id=self.group,
@@ -82,7 +82,7 @@ class KafkaSource(Source):
         return self.brokers.client("AdminClient")
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions that there are now."""
+        """Return all current partitions."""
         kafka = confluent()
         partitions = []
         for topic in self.topics:
@@ -99,7 +99,7 @@ class KafkaSource(Source):
         return partitions
 
     def claim(self, run: str) -> None:
-        """Commit all offsets once more in the name of a run, first ones where there are none."""
+        """Commit all offsets again in the name of a run; first offsets where there are none."""
         kafka, consumer = confluent(), self._consumer
         try:
             offsets = []
@@ -116,11 +116,11 @@ class KafkaSource(Source):
             raise self.brokers.unreachable(f"group {self.group}", error.args[0].str()) from error
 
     def claimed_by(self) -> str | None:
-        """Return the latest run that has committed, of which names begin with their time."""
+        """Return the latest run that has committed; names of runs begin with their time."""
         return max((it.metadata for it in self._committed() if it.metadata), default=None)
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the offset behind the last record of each partition."""
+        """Return the offset after the last record of each partition."""
         from confluent_kafka.admin import OffsetSpec
 
         kafka = confluent()
@@ -164,7 +164,7 @@ class KafkaReader(Places):
         self.missing = 0
 
     def assign(self, partitions: Sequence[Partition]) -> None:
-        """Read these and no others; what was not read before, from its committed offset on."""
+        """Read only these; new ones from their committed offset on."""
         wanted = set(partitions)
         gone = [p for p in self._next if p not in wanted]
         if gone:
@@ -240,7 +240,7 @@ class KafkaReader(Places):
             logger.warning("%s: %s", partition, error.str())
 
     def _seek_to_resume_offset(self, partition: Partition) -> None:
-        """Go on at the first record after those that the broker has not any more."""
+        """Continue at the first record that the broker still has."""
         where, at = self._kafka.TopicPartition(*partition), self._next[partition]
         low, high = self._consumer.get_watermark_offsets(where, timeout=ATTEMPT)
         where.offset = low if at < low else high
@@ -254,7 +254,7 @@ class KafkaReader(Places):
         self._consumer.incremental_assign([where])
 
     def offsets(self, positions: Mapping[Partition, int]) -> list[Any]:
-        """Return positions as confluent-kafka has them."""
+        """Return positions in confluent-kafka's form."""
         return [
             self._kafka.TopicPartition(p.topic, p.number, offset, self._run)
             for p, offset in positions.items()

@@ -1,7 +1,7 @@
-"""Source and Sink: protocols of what a stream reads from and writes to.
+"""Source and Sink: protocols of queues that a stream reads and writes.
 
-Another queue is a file with a class of each, which inherits what it does not do itself. The driver
-makes them and workers get them pickled, so that connections are opened by ``reader`` and
+Another queue is a file with a class of each, which inherits the methods that it does not define.
+The driver makes them, and workers get them pickled; so connections are opened by ``reader`` and
 ``writer``, not before.
 """
 
@@ -14,10 +14,10 @@ from daskdl.stream.queues.records import Output, Partition, Record
 
 
 class Reader(Protocol):
-    """Protocol of what reads partitions on a worker."""
+    """Protocol of a reader of partitions on a worker."""
 
     def assign(self, partitions: Sequence[Partition]) -> None:
-        """Read these and no others; what was not read before, from its committed offset on."""
+        """Read only these; new ones from their committed offset on."""
 
     def rewind(self) -> None:
         """Read all partitions again from their committed offsets on."""
@@ -59,60 +59,60 @@ class Places(Reader):
 
 
 class Source(Protocol):
-    """Protocol of where records come from."""
+    """Protocol of a source of records."""
 
     #: Name under which offsets are committed.
     group: str
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions that there are now."""
+        """Return all current partitions."""
 
     def claim(self, run: str) -> None:
         """Take the group over for a run: commit first offsets where there are none."""
 
     def claimed_by(self) -> str | None:
-        """Return the run that has the group, None if nobody knows."""
+        """Return the run that has the group; None if it is not known."""
         return None
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the offset behind the last record of each partition, where known, for the lag."""
+        """Return the offset after the last record of each partition, if known, for the lag."""
         return {}
 
     def reader(self, run: str) -> Reader:
         """Return a reader without partitions."""
 
     def close(self) -> None:
-        """Close what the driver has open."""
+        """Close the driver's connections."""
 
 
 class Writer(Protocol):
-    """Protocol of what writes on a worker."""
+    """Protocol of a writer on a worker."""
 
     def write(self, outputs: Sequence[Output]) -> None:
         """Write outputs of a batch, in their order."""
 
     def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
-        """Return when all that was written is safe, and the offsets are committed.
+        """Return when all outputs are safe and the offsets are committed.
 
         Raises
         ------
         RolledBackError
-            When nothing of it counts, and the batches are to be read again.
+            When all of it was rolled back; the batches must be read again.
         FencedError
-            When another has taken this slot.
+            When another writer has taken this slot.
         """
 
     def give_up(self) -> None:
-        """Have calls of another thread that wait for the queue end soon, with an error."""
+        """End the waits of another thread for the queue, with an error."""
         return
 
     def close(self) -> None:
-        """Close connections; what was not committed may be lost."""
+        """Close connections; uncommitted outputs may be lost."""
         return
 
 
 class Sink(Protocol):
-    """Protocol of where answers go."""
+    """Protocol of a sink of answers."""
 
     #: Whether outputs and offsets are committed in one transaction.
     exactly_once: bool
@@ -121,18 +121,18 @@ class Sink(Protocol):
         """Raise a SettingsError when outputs of these topics cannot be written."""
 
     def fence(self, slot: int) -> None:
-        """End whatever a former writer of this slot has not committed, and let it commit no more.
+        """End the open work of a former writer of this slot, which can then commit no more.
 
-        Does nothing without ``exactly_once``.
+        It does nothing without ``exactly_once``.
         """
 
     def writer(self, slot: int) -> Writer:
-        """Return the writer of a slot; of each slot there is one at a time."""
+        """Return the writer of a slot; a slot has one writer at a time."""
 
 
 class RolledBackError(Exception):
-    """A transaction failed: all that was written since the last commit has to be read again."""
+    """A transaction failed: everything since the last commit must be read again."""
 
 
 class FencedError(Exception):
-    """Another has taken this writer's slot; nothing can be committed any more."""
+    """Another writer has taken this slot; nothing more can be committed."""

@@ -1,4 +1,4 @@
-"""Records: what a stream reads, and what it writes for each."""
+"""Records that a stream reads, and outputs that it writes for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Partition(NamedTuple):
     ----------
     topic : str
     number : int
-        From 0.
+        Number from 0.
 
     Examples
     --------
@@ -35,12 +35,12 @@ class Record(NamedTuple):
     ----------
     partition : Partition
     offset : int
-        Its place in the partition, from 0; numbers may be missing.
+        Place in the partition, from 0; numbers may be missing.
     timestamp : int
-        Milliseconds since 1970 at which the broker had it; 0 if nobody knows.
+        Time at the broker, milliseconds since 1970; 0 if not known.
     key, value : bytes or None
     damage : str
-        Why it could not be read; it is then a dead letter.
+        Why it could not be read; then it is a dead letter.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Topic, partition and offset, as the key of its answer has them: ``calls/3/17``."""
+        """Topic, partition and offset in the form of its answer's key: ``calls/3/17``."""
         return f"{self.partition.topic}/{self.partition.number}/{self.offset}"
 
 
@@ -68,7 +68,7 @@ class Output(NamedTuple):
     ----------
     record : Record
     topic : str
-        Where it goes; of a sink without topics, a name for its kind.
+        Topic; for a sink without topics, a name of its kind.
     value : bytes or None
     headers : tuple of (str, bytes)
 
@@ -86,7 +86,7 @@ class Output(NamedTuple):
 
 
 def dead_letter(record: Record, topic: str, reason: str, **more: str) -> Output:
-    """Return a record as a dead letter: its own bytes, with reason and place as headers."""
+    """Return a record as a dead letter: its bytes, with reason and place as headers."""
     headers: dict[str, Any] = {
         "reason": reason.encode(),
         "topic": record.partition.topic.encode(),
@@ -101,7 +101,7 @@ def dead_letter(record: Record, topic: str, reason: str, **more: str) -> Output:
 
 
 def as_json(output: Output) -> str:
-    """Return an output as a line of JSON, for sinks that are no brokers."""
+    """Return an output as a line of JSON, for sinks other than brokers."""
     value = None if output.value is None else output.value.decode(errors="replace")
     if not output.headers:  # an answer, which is JSON already
         return f'{{"place": {json.dumps(output.record.place)}, "answer": {value}}}'

@@ -20,7 +20,7 @@ from daskdl.stream.worker.orders import Limits
 
 
 def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
-    """Run a stream until SIGTERM, SIGINT or its end, and return what was done."""
+    """Run a stream until SIGTERM, SIGINT or its end; return its status."""
     c = configuration
     brokers = Brokers(c.brokers, c.kafka)
     topics = [topic.strip() for topic in c.topics.split(",")]
@@ -54,7 +54,7 @@ def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
 
 @contextmanager
 def stopping_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Have SIGTERM and SIGINT stop a stream; a second one ends it where it is."""
+    """Stop a stream at SIGTERM and SIGINT; a second signal ends it at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Configuration of ``daskdl stream``: options and a YAML file, the options over the file."""
+"""Configuration of ``daskdl stream``: options and a YAML file; options win."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KINDS: list[tuple[Any, str, tuple[type, ...]]] = [
 
 @dataclass
 class Configuration:
-    """All that a stream from Kafka to Kafka needs; the options of the same names explain it.
+    """Settings of a stream from Kafka to Kafka; options of the same names explain them.
 
-    In YAML alone stand ``silence`` and ``stop_within`` (s), see :class:`daskdl.stream.Stream`;
-    ``routes``, topics by label; and ``unsure``: ``below``, a probability, and ``topic``, for
-    answers below it. ``topics`` of the messages is ``in`` there.
+    Only YAML has ``silence`` and ``stop_within`` (s), see :class:`daskdl.stream.Stream`;
+    ``routes``, topics by label; and ``unsure``: a probability ``below`` and the ``topic`` for
+    answers below it. YAML calls the messages' ``topics`` ``in``.
     """
 
     brokers: str = ""
@@ -57,7 +57,7 @@ class Configuration:
     unsure: Mapping[str, Any] = field(default_factory=dict)
 
     def routing(self) -> Routes:
-        """Return the topics of answers; a SettingsError when ``unsure`` is not complete."""
+        """Return the topics of answers; raise SettingsError if ``unsure`` is not complete."""
         dead = self.dead_letter or f"{self.out}.dead-letter"
         if not self.unsure:
             return Routes(self.out, dead, self.routes)
@@ -72,7 +72,7 @@ class Configuration:
 
 
 def _check(where: str, value: Any, hint: Any) -> None:
-    """Raise a SettingsError when a value of the file is not of a hint's type."""
+    """Raise a SettingsError if a value of the file does not have the type of a hint."""
     kind = getattr(hint, "__origin__", hint)
     of_it = {kind, *getattr(hint, "__args__", ())} if kind is not Mapping else {Mapping}
     wanted, types = next((w, t) for k, w, t in KINDS if k in of_it or k is Any)
@@ -88,10 +88,9 @@ def _check(where: str, value: Any, hint: Any) -> None:
 
 
 def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
-    """Return the configuration of a YAML file and of options, those that are None left out.
+    """Return the configuration of a YAML file and of the options that are not None.
 
-    Raises SettingsError for a file that is no mapping, a name that is not known, or one that is
-    missing.
+    Raises SettingsError for a file that is not a mapping, and for an unknown or a missing name.
     """
     of_file: dict[str, Any] = {}
     if path is not None:

@@ -1,4 +1,4 @@
-"""Live view: a table on a terminal; elsewhere a line every half a minute and for a new model."""
+"""Live view: a table on a terminal; else a line every half minute and for a new model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES, TABLES = 30.0, 0.5
 
 @contextmanager
 def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
-    """Give a function that shows a stream's status on standard error, when it is time to."""
+    """Return a function that shows a stream's status on standard error at intervals."""
     told, swapped = [time.monotonic()], [0]
 
     def due(every: float, swaps: int) -> bool:
@@ -96,7 +96,7 @@ def as_table(status: Status) -> Table:
 
 
 def _model(status: Status) -> str:
-    """Return the model in use, and how often it was swapped for another."""
+    """Return the model in use and the number of swaps."""
     times = "once" if status.swaps == 1 else f"{status.swaps} times"
     swapped = f" (swapped {times})" if status.swaps else ""
     return f"model {status.model.name} {status.model.sha256[:12]}{swapped}"

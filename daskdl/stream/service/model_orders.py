@@ -1,4 +1,4 @@
-"""Model orders: another model by a control topic or by a file that is watched."""
+"""Model orders: another model by a control topic or by a watched file."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class WatchedFile:
 class ControlTopic:
     """A topic of JSON messages such as ``{"model": "s3://models/b.safetensors", "name": "b"}``.
 
-    The last of them that can be used counts, also one from before the stream was started: a driver
-    that begins again goes on with the model that was in use.
+    The last usable message counts, also one from before the stream's start: a restarted driver uses
+    the model that was in use.
     """
 
     def __init__(self, brokers: Brokers, topic: str, group: str) -> None:
@@ -74,10 +74,9 @@ class ControlTopic:
         self._consumer.assign(parts)
 
     def newest(self) -> ModelFile | None:
-        """Return the model of the last message since the last call whose model can be read.
+        """Return the model of the last message since the last call with a readable model.
 
-        Raises DaskdlError when there are messages and no model of any can be read; it is that of
-        the last one.
+        Raises the last message's DaskdlError if there are messages but no readable model.
         """
         messages = [m for m in self._consumer.consume(1000, 0.2) if m.error() is None]
         messages.sort(key=lambda m: (m.timestamp()[1], m.offset()), reverse=True)
@@ -115,7 +114,7 @@ def _ordered(value: bytes | None, topic: str) -> tuple[str, str | None]:
 def following(
     orders: Sequence[WatchedFile | ControlTopic], swap: Callable[[ModelFile], Any]
 ) -> Iterator[None]:
-    """Swap models as they are ordered, in a thread; one that cannot be used is told on the log."""
+    """Swap models as ordered, in a thread; the log names unusable ones."""
     ending = threading.Event()
 
     def follow() -> None:

@@ -1,4 +1,4 @@
-"""Host: the worker plugin through which the driver speaks to the sessions on a worker."""
+"""Host: the worker plugin that connects the driver with the sessions on a worker."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Host(WorkerPlugin):
-    """Has the sessions of a worker, and hands them orders and models.
+    """Holds the sessions of a worker, and passes them orders and models.
 
-    The driver speaks to it at the address that the worker has anyway, in the cluster's own way
-    (TCP, TLS), so that no port is opened.
+    The driver uses the worker's own address and the cluster's protocol (TCP, TLS): no port is
+    opened.
     """
 
     name = "daskdl-stream"
@@ -30,7 +30,7 @@ class Host(WorkerPlugin):
     idempotent = True
 
     def setup(self, worker: Worker) -> None:
-        """Begin on a worker."""
+        """Start on a worker."""
         self.sessions: dict[tuple[str, int], Session] = {}
         self._withdraw = served_by_dask(self._reports)
         self._threads = max(1, worker.state.nthreads)
@@ -39,14 +39,14 @@ class Host(WorkerPlugin):
         worker.handlers["daskdl_stream_end"] = self.end
 
     def teardown(self, worker: Worker) -> None:
-        """End with a worker."""
+        """End on a worker."""
         self._withdraw()
 
     def _reports(self) -> list[tuple[str, Report]]:
         return [(s.spec.work.source.group, Report(**s.report())) for s in [*self.sessions.values()]]
 
     def ask(self, run: str, number: int, orders: Mapping[str, Any]) -> dict[str, Any]:
-        """Hand orders to a session, and return its report; empty if it has not begun."""
+        """Pass orders to a session; return its report, empty if it has not begun."""
         session = self.sessions.get((run, number))
         if session is None:
             return {}
@@ -54,7 +54,7 @@ class Host(WorkerPlugin):
         return session.report()
 
     async def model(self, run: str, number: int, name: str, data: bytes) -> str:
-        """Load a model for a session, beside its work; return why not, empty if it is there."""
+        """Load a model for a session during its work; return why that failed, else empty."""
         session = self.sessions.get((run, number))
         if session is None:
             return "the session has ended"
@@ -75,7 +75,7 @@ class Host(WorkerPlugin):
         return ""
 
     def end(self, group: str, run: str) -> int:
-        """End sessions of other runs of a group; return how many there still are."""
+        """End sessions of other runs of a group; return how many remain."""
         others = [
             session
             for (of, _), session in self.sessions.items()

@@ -1,4 +1,4 @@
-"""Inference: a batch of records to answers and dead letters, in their order."""
+"""Inference: a batch of records becomes answers and dead letters, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REASON = 500
 class Inference:
     """The steps on a batch of records: read, predict, route.
 
-    With ``echo`` an answer has the message it answers, as ``message``, if that is a text in UTF-8.
+    With ``echo`` an answer contains its message as ``message``, if that is a text in UTF-8.
     """
 
     decode: Decode
@@ -26,7 +26,7 @@ class Inference:
     echo: bool = False
 
     def __call__(self, model: ServedModel, records: Sequence[Record]) -> tuple[list[Output], int]:
-        """Return an output for each record, and how many of them are dead letters."""
+        """Return an output for each record, and the number of dead letters."""
         values, reasons = self._decoded(records)
         good = [i for i in range(len(records)) if i not in reasons]
         answers: dict[int, tuple[int, float]] = {}
@@ -69,7 +69,7 @@ class Inference:
         answers: dict[int, tuple[int, float]],
         reasons: dict[int, str],
     ) -> None:
-        """Predict all at once, and by halves when one of them spoils it for the others."""
+        """Predict all at once; if that fails, by halves, to find the bad ones."""
         if not which:
             return
         try:

@@ -1,4 +1,4 @@
-"""Latency: its histogram, which adds up over workers, and the batch size that keeps it low."""
+"""Latency: a histogram that adds up over workers, and the batch size that keeps it low."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EDGES = 0.1 * 1.1 ** np.arange(int(np.ceil(np.log(864e6) / np.log(1.1))) + 1)
 
 
 class Histogram:
-    """A histogram of the time that messages took.
+    """A histogram of messages' latencies.
 
     Attributes
     ----------
@@ -26,20 +26,20 @@ class Histogram:
             self.counts[bucket] += count
 
     def add(self, milliseconds: NDArray[np.float64]) -> None:
-        """Count latencies (n,) in ms; a clock that runs behind the broker's counts as none."""
+        """Count latencies (n,) in ms; negative ones, of clocks behind the broker's, count as 0."""
         clipped = np.maximum(milliseconds, 0.0)
         buckets = np.searchsorted(EDGES, clipped)
         self.counts += np.bincount(buckets, minlength=len(self.counts))
         self.total += float(clipped.sum())
 
     def sparse(self) -> list[tuple[int, int]]:
-        """Return (bucket, count) of those that are not empty: what is sent."""
+        """Return (bucket, count) of the buckets that are not empty, to send them."""
         return [(int(i), int(self.counts[i])) for i in np.flatnonzero(self.counts)]
 
     def percentiles(self, *wanted: float) -> list[float]:
-        """Return the latencies (ms) below which so many of a hundred are; NaN of none.
+        """Return percentiles of the latencies in ms; NaN without messages.
 
-        They are the upper edges of their buckets, too high by a tenth at the most.
+        They are upper edges of buckets, at most a tenth too high.
         """
         total = int(self.counts.sum())
         if not total:
@@ -51,9 +51,9 @@ class Histogram:
 class BatchLimit:
     """The most records that the next batch may have, never more than ``largest``.
 
-    It begins small, at most doubles from batch to batch, and follows the speed that was measured,
-    so that a batch takes about so many seconds: a slow model gets small batches, so that no answer
-    waits long for others, a quick one large batches, which cost fewer calls and transactions.
+    It begins small, at most doubles from batch to batch, and follows the measured speed, so that a
+    batch takes about ``seconds``. So a slow model gets small batches, and no answer waits long for
+    others; a fast one gets large batches, with fewer calls and transactions.
     """
 
     def __init__(self, largest: int, seconds: float) -> None:
@@ -61,9 +61,9 @@ class BatchLimit:
         self.limit = min(32, largest)
 
     def worked(self, records: int, seconds: float) -> None:
-        """Take in how long a batch took.
+        """Learn from the seconds of a batch.
 
-        Small batches tell little about large ones: their fixed costs are most of them.
+        Small batches say little about large ones, since fixed costs dominate them.
         """
         if records < self.limit // 2 or not records:
             return

@@ -1,4 +1,4 @@
-"""Messages: from their bytes to what the model is asked, and each answer's topic."""
+"""Messages: from their bytes to the model's input, and the topics of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Decode = Callable[[bytes], Any]
 
 
 def field_of(name: str, value: bytes) -> Any:
-    """Return one field of a JSON object, inner ones with dots (``call.text``); or a DataError."""
+    """Return a field of a JSON object, inner ones with dots (``call.text``), or raise DataError."""
     content = json.loads(value)
     for step in name.split("."):
         if not isinstance(content, dict) or step not in content:
@@ -31,13 +31,13 @@ def schema(spec: str | Decode) -> Decode:
     Parameters
     ----------
     spec : str or callable
-        ``text``, the whole message in UTF-8; ``numbers``, a JSON list of them, nested for more
-        axes; ``json:<field>``, ``<module>:<function>``, or the function itself.
+        ``text``, the whole message in UTF-8; ``numbers``, a JSON list, nested for more axes;
+        ``json:<field>``, ``<module>:<function>``, or the function itself.
 
     Raises
     ------
     SettingsError
-        When it is none of these.
+        For anything else.
     """
     if callable(spec):
         return spec
@@ -68,9 +68,9 @@ class Routes:
     Parameters
     ----------
     topic : str
-        Of answers without a topic of their own.
+        Topic of other answers.
     dead_letters : str
-        Of messages that cannot be decoded or predicted.
+        Topic of messages that cannot be decoded or predicted.
     by_label : mapping of str to str
         Topics of classes.
     below : float

@@ -13,13 +13,13 @@ STEP = 4
 
 
 class StreamMetrics:
-    """A collector of prometheus_client; ``reports`` gives those of all sessions in this process."""
+    """A collector of prometheus_client; ``reports`` returns all sessions' in this process."""
 
     def __init__(self, reports: Callable[[], Iterable[tuple[str, Report]]]) -> None:
         self._reports = reports
 
     def collect(self) -> Iterator[Any]:
-        """Give the metrics as they are now."""
+        """Yield the current metrics."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -59,7 +59,7 @@ class StreamMetrics:
 
 
 def served_by_dask(reports: Callable[[], Iterable[tuple[str, Report]]]) -> Callable[[], None]:
-    """Register the metrics where Dask's /metrics finds them; return what takes them away again."""
+    """Register the metrics for Dask's /metrics; return a function that unregisters them."""
     try:
         from prometheus_client import REGISTRY
     except ImportError:  # and Dask serves no metrics either

@@ -1,4 +1,4 @@
-"""Served models: a model file at work on the records of a stream, with its name and sha256."""
+"""Served models: a model file that answers records of a stream, with its name and sha256."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ TOGETHER = 256
 def text_metadata(
     vocabulary: Vocabulary, labels: Sequence[str] | None = None, length: int = LENGTH
 ) -> dict[str, Any]:
-    """Return the metadata of a model file that make it a model of texts.
+    """Return metadata that make a model file a model of texts.
 
-    ``daskdl.save(model, path, text_metadata(vocabulary, labels))`` writes a file with all that
-    ``daskdl stream`` needs.
+    ``daskdl.save(model, path, text_metadata(vocabulary, labels))`` writes a file for ``daskdl
+    stream``.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def text_metadata(
     labels : sequence of str, optional
         Names of the classes, in their order.
     length : int
-        Words of a text that are read.
+        Number of words to read of a text.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def text_metadata(
 
 
 class ModelFile:
-    """The bytes of a model file, as they are sent to workers.
+    """The bytes of a model file, to send to workers.
 
     Parameters
     ----------
     name : str
-        Of the model, in its answers.
+        Name of the model in answers.
     data : bytes
 
     Examples
@@ -85,12 +85,12 @@ class ModelFile:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], name: str | None = None) -> ModelFile:
-        """Read a path or URL; the name is the file's, without its suffix, unless given.
+        """Read a path or URL; the name is by default the file's, without its suffix.
 
         Raises
         ------
         ModelFileError
-            When it is not there.
+            When it is missing.
         """
         path = os.fspath(path)
         try:
@@ -109,11 +109,11 @@ class ModelFile:
 class ServedModel:
     """A model at work: batches of decoded messages in, classes and probabilities out.
 
-    A model whose file's metadata have a ``vocabulary``, or are of a
-    :class:`~daskdl.text.TextModel`, takes texts; any other takes arrays of numbers. What its
-    results are is seen in a trial: log-probabilities (their exponentials add up to 1),
-    probabilities, scores (which a softmax makes probabilities), or with one result a value. Raises
-    ModelFileError when the file cannot be loaded.
+    A model takes texts if its file's metadata have a ``vocabulary``, or are of a
+    :class:`~daskdl.text.TextModel`; any other takes arrays of numbers. A trial shows the kind of
+    its results: log-probabilities (their exponentials add up to 1), probabilities, scores (which a
+    softmax makes probabilities), or a value if there is one result. Raises ModelFileError if the
+    file cannot be loaded.
     """
 
     def __init__(self, file: ModelFile, threads: int = 1) -> None:
@@ -138,7 +138,7 @@ class ServedModel:
         self._tail = f'"model": {json.dumps(self.name)}, "sha256": "{self.sha256}"}}'
 
     def try_on(self, value: Any) -> None:
-        """Try the model on one decoded message; if it has texts, any will do.
+        """Try the model on one decoded message; for texts, on any text.
 
         Raises ModelFileError when the model cannot be applied to it.
         """
@@ -184,8 +184,7 @@ class ServedModel:
     def __call__(self, values: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return class and probability of each message; -1 and a value when there are no classes.
 
-        Raises DataError when a message is not of the form that the model takes, or a result is not
-        finite.
+        Raises DataError if a message does not have the model's form, or a result is not finite.
         """
         x = self._inputs(values)
         if not self._kind:

@@ -1,7 +1,7 @@
-"""Orders and reports: what the driver wants of a session on a worker, and what that says of itself.
+"""Orders of the driver to a session on a worker, and the session's reports.
 
-The driver asks every session several times a second, always with all that it wants. A session that
-has not been asked for a while takes it that the driver is gone or has given it up, and ends.
+The driver asks every session several times a second, always with all its orders. A session that was
+not asked for a while assumes that the driver is lost or has dropped it, and ends.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Limits:
     Parameters
     ----------
     batch : int
-        Most records of a batch.
+        Largest number of records of a batch.
     batch_seconds : float
-        That the model shall take for a batch.
+        Seconds that a batch should take.
     under_way : int
-        Batches that may wait for the sink; with as many no more are read.
+        Batches that may wait for the sink; then no more are read.
     lease : float
         Seconds without orders after which a session ends.
     """
@@ -81,7 +81,7 @@ class Orders:
 
     @classmethod
     def of(cls, message: Mapping[str, Any]) -> Orders:
-        """Return the orders of which :meth:`message` made plain data."""
+        """Undo :meth:`message`."""
         partitions = tuple(Partition(*p) for p in message["partitions"])
         return cls(**{**message, "partitions": partitions})
 
