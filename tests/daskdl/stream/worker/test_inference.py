@@ -168,8 +168,9 @@ def test_schemas():
     assert schema("numbers")(b"[1, 2]") == [1, 2]
     assert schema(len) is len
     assert pickle.loads(pickle.dumps(schema("json:x")))(b'{"x": 7}') == 7
-    with pytest.raises(DataError, match="a JSON object with the field call"):
-        schema("json:call.text")(b'{"call": 1}')
+    for value in (b'{"call": 1}', b'{"call": {}}'):
+        with pytest.raises(DataError, match="a JSON object with the field call"):
+            schema("json:call.text")(value)
     for wrong in ("words", "json:", "no_such_module:f"):
         with pytest.raises(SettingsError, match="schema: expected"):
             schema(wrong)
