@@ -17,7 +17,7 @@ _LEADING = {3: "NT", 4: "NHW", 5: "NTHW"}
 
 
 def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """Return ``count`` numbers; one stands for all of them."""
+    """Return ``count`` numbers; one number stands for all."""
     numbers = (value,) * count if isinstance(value, int) else value
     if (
         not isinstance(numbers, (tuple, list))
@@ -38,9 +38,9 @@ def pair(name: str, value: int | Sequence[int], least: int = 1) -> tuple[int, in
 
 
 def sides(name: str, value: Any, count: int) -> tuple[int, ...]:
-    """Return 2 * count numbers, before and behind of each axis.
+    """Return 2 * count numbers, before and after each axis.
 
-    One number stands for all, one for each axis for both its sides.
+    One number stands for all; one for each axis stands for both its sides.
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 * count:
         return sizes(name, value, 2 * count, least=0)
@@ -69,10 +69,10 @@ def check_axes(layer: object, x: Any, axes: str) -> None:
 
 
 def as_inputs(x: Any) -> Any:
-    """Return floating-point numbers as float32, and all else as it is.
+    """Return floating-point numbers as float32, everything else unchanged.
 
-    Whole numbers stay what they are, such as ids, and so does what is no array, such as a Ragged
-    column for a model that reads it. Of a tuple or mapping that is done to each.
+    Whole numbers, such as ids, do not change, nor do values that are not arrays, such as a Ragged
+    column. In a tuple or mapping this holds for each member.
     """
     if isinstance(x, np.ndarray):
         return x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
@@ -80,14 +80,14 @@ def as_inputs(x: Any) -> Any:
 
 
 def each(function: Callable[[Any], Any], x: Any) -> Any:
-    """Return a function of an array, or of each in a tuple or mapping, which it stays."""
+    """Apply a function to an array, or to each member of a tuple or mapping."""
     if isinstance(x, Mapping):
         return {name: function(part) for name, part in x.items()}
     return tuple(map(function, x)) if isinstance(x, (tuple, list)) else function(x)
 
 
 def call(model: Callable[..., Any], x: Any) -> Any:
-    """Call a model with inputs: an array, a tuple one by one, a mapping by the names in it."""
+    """Call a model with inputs: an array, a tuple one by one, or a mapping by name."""
     if isinstance(x, tuple):
         return model(*x)
     named = not isinstance(x, np.ndarray) and isinstance(x, Mapping)  # which takes longer to ask
@@ -102,7 +102,7 @@ def parts_of(x: Any) -> list[Any]:
 
 
 def as_arrays(found: Any) -> Any:
-    """Return the arrays of tensors, of one, of a tuple or of a mapping of them."""
+    """Return the arrays of a tensor, or of a tuple or mapping of tensors."""
     if isinstance(found, Tensor):
         return found.data
     return each(as_arrays, found) if isinstance(found, (tuple, list, Mapping)) else found

@@ -39,35 +39,35 @@ _SHARED = {
 
 
 class Graph(Module):
-    """Operators that are computed one after the other.
+    """Operators, computed one after the other.
 
     Parameters
     ----------
     nodes : sequence of (operator, inputs, outputs, attributes)
-        In an order in which each finds its inputs, see :class:`Node`. The operators are those of
-        ONNX (:mod:`daskdl.nn.operators`).
+        Nodes in an order in which each finds its inputs, see :class:`Node`. Operators are ONNX's
+        (:mod:`daskdl.nn.operators`).
     inputs : sequence of (name, dtype, shape)
-        In the order of :meth:`forward`; None in a shape is any length.
+        Inputs in the order of :meth:`forward`; None in a shape is any length.
     outputs : sequence of str
-        Names of what :meth:`forward` returns.
+        Names of the results of :meth:`forward`.
     parameters : sequence of (name, shape)
-        Trainable arrays; zeros at first, ``load_state_dict`` or a model file fills them. They are
-        attributes by their names, which :meth:`freeze` takes.
+        Trainable arrays, zeros until ``load_state_dict`` or a model file fills them. They are
+        attributes by their names, for :meth:`freeze`.
     buffers : sequence of (name, shape)
         The running statistics of batch normalisation.
     constants : sequence of (name, dtype, shape, numbers) or (name, array)
-        What is not trained, such as shapes; see :func:`packed`.
+        Arrays that are not trained, such as shapes; see :func:`packed`.
     opset : int
-        Version of ONNX' operator set that the attributes are of.
+        Version of ONNX's operator set of the attributes.
     channels_last : bool
         Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
     batch : int, optional
-        Samples that the nodes are made for, where they say so; :meth:`predict` passes as many.
+        Fixed number of samples of the nodes, if there is one; :meth:`predict` uses such batches.
 
     Raises
     ------
     SettingsError
-        When an operator is not in the table or a name is missing or comes twice.
+        When an operator is not in the table, or a name is missing or occurs twice.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Graph(Module):
         self._last = last_uses(self._steps.nodes, self.outputs)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Compute the outputs, a tensor or a tuple of them, of inputs in their order or by name."""
+        """Compute the outputs, a tensor or a tuple, for inputs in order or by name."""
         names = [name for name, *_ in self.inputs]
         if named and not inputs and named.keys() == set(names):
             inputs = tuple(named[name] for name in names)
@@ -146,14 +146,14 @@ class Graph(Module):
         return results[0] if len(results) == 1 else results
 
     def until(self, name: str) -> Graph:
-        """Return a graph of its own that ends at a value, such as the input of the last layer.
+        """Return a new graph that ends at a value, such as the input of the last layer.
 
         A new head follows it in a :class:`~daskdl.nn.Sequential`. Parameters are copies.
 
         Parameters
         ----------
         name : str
-            A result of a node; :attr:`nodes` has their names.
+            Result of a node; :attr:`nodes` has their names.
 
         Raises
         ------
@@ -171,9 +171,9 @@ class Graph(Module):
     def with_nodes(
         self, nodes: Sequence[Node], outputs: Sequence[str], constants: Mapping[str, Array]
     ) -> Graph:
-        """Return a graph of other nodes, with copies of the weights of this one that they read.
+        """Return a graph of other nodes, with copies of the weights that they read.
 
-        Nodes that no result is made of, and constants that no node reads, are left out.
+        Nodes that no result needs, and constants that no node reads, are left out.
         """
         read, kept = set(outputs), []
         for node in reversed(nodes):
@@ -197,7 +197,7 @@ class Graph(Module):
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
-        """Whether all of its operators look at shapes alone."""
+        """Whether all its operators read only shapes, not numbers."""
         floats = all(dtype == "float32" for _, dtype, _ in self.inputs)
         return floats and all(map(is_pure, self._steps.nodes))
 
@@ -213,12 +213,12 @@ class Graph(Module):
 
     @property
     def made(self) -> Mapping[str, Array]:
-        """Arrays made of constants, which inference computes with, by their names."""
+        """Arrays that inference computes from constants, by their names."""
         return self._steps.arrays
 
     @property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
-        """Arguments that a model file keeps; as plain data only when asked for."""
+        """Constructor arguments for a model file; made plain data only when asked for."""
         arguments = [(name, getattr(self, name)) for name in self._held]
         return (
             tuple(map(plain_node, self.nodes)),
@@ -267,7 +267,7 @@ class Graph(Module):
         return [values[name] for name in body.outputs]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
-        """Return a copy with weights of its own; nodes and constants, which stay, are shared."""
+        """Return a copy with its own weights; it shares nodes and constants, which never change."""
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         for name, value in self.__dict__.items():
@@ -284,7 +284,7 @@ def _tuple(shape: Any) -> Any:
 
 
 def _given(value: Any, channels_last: bool) -> Any:
-    """Return a result as a tensor, with its channels last if that is asked for."""
+    """Return a result as a tensor, with its channels last if ``channels_last``."""
     if value is None or isinstance(value, list):
         return value
     tensor = value if isinstance(value, Tensor) else Tensor(value)
@@ -294,7 +294,7 @@ def _given(value: Any, channels_last: bool) -> Any:
 
 
 def _taken(name: str, dtype: str, shape: Any, value: Any) -> Any:
-    """Return an input as the graph computes with it; a ShapeError unless it has its axes."""
+    """Return an input in the graph's form; raise a ShapeError for other axes."""
     if value is None or isinstance(value, list):
         return value
     array = value if hasattr(value, "backward") else np.asarray(value)

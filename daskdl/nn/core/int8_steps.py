@@ -1,11 +1,10 @@
-"""Steps of whole numbers for graphs with quantised nodes, such as onnxruntime's quantizer writes.
+"""Steps of int8 for graphs with quantised nodes, such as those of onnxruntime's quantizer.
 
-Operators of integers are brought into the form of QuantizeLinear and DequantizeLinear around those
-of floats: QLinearConv is ``Q(Conv(DQ(x), DQ(w), bias))``, as ONNX defines it, and so are
-onnxruntime's own operators of the domain com.microsoft (its ContribOperators.md). Integers of 8
-bits are then kept as the numbers that they stand for, which kernels hand on as bytes; and a
-convolution or product of them with int8 weights becomes a step of int8. Weights that are left are
-computed once. What does not fit stays as the file has it.
+Operators of integers become QuantizeLinear and DequantizeLinear around operators of floats:
+QLinearConv is ``Q(Conv(DQ(x), DQ(w), bias))``, as ONNX defines it, and so are onnxruntime's own
+operators of the domain com.microsoft (its ContribOperators.md). Integers of 8 bits then stand for
+their numbers, which kernels pass on as bytes. A convolution or product with int8 weights becomes a
+step of int8. Other weights are computed once. Nodes that do not fit stay as in the file.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ def is_quantised(operator: str) -> bool:
 
 
 def in_qdq_form(node: Node, constants: dict[str, Array]) -> Iterator[Node]:
-    """Yield the nodes that compute what an operator of integers does; others as they are.
+    """Yield the nodes that replace an operator of integers; other nodes unchanged.
 
-    Constants that they take beside the node's own are put among ``constants``.
+    Their additional constants are added to ``constants``.
     """
     operator, inputs, (result, *_), attributes = node
     kept = tuple((k, v) for k, v in attributes if k != "channels_last")
@@ -71,7 +70,7 @@ def in_qdq_form(node: Node, constants: dict[str, Array]) -> Iterator[Node]:
 
 
 def _parts(operator: str, inputs: tuple[str, ...]) -> tuple[Any, Any, tuple[str, ...], str]:
-    """Return x and w, each with scale and zero, scale and zero of the result, and the bias."""
+    """Return x and w, each with scale and zero; scale and zero of the result; the bias."""
     names = (*inputs, *("",) * (9 - len(inputs)))
     if operator.endswith("QGemm"):
         return names[:3], names[3:6], names[7:9], names[6]
@@ -83,7 +82,7 @@ def _triples(names: list[str]) -> list[tuple[str, ...]]:
 
 
 def _bias(constants: dict[str, Array], name: str, x: str, w: str, alpha: float) -> Array | None:
-    """Return a bias of whole numbers, which has the scale of the sums, as float32."""
+    """Return a bias of whole numbers in the scale of the sums as float32."""
     bias, of_x, of_w = (constants.get(n) for n in (name, x, w))
     if bias is None or of_x is None or of_w is None:
         return None
@@ -116,7 +115,7 @@ _COMPUTING = {"Add", "Clip", "Gemm", "MatMul", "Relu", "int8:Conv", "int8:Linear
 
 
 class Weights(NamedTuple):
-    """Constant integers: what a DequantizeLinear of the file takes, and its settings."""
+    """Constant integers: the input of a DequantizeLinear of the file, and its settings."""
 
     numbers: Array
     scale: Array
@@ -125,7 +124,7 @@ class Weights(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Nodes, and arrays that they read beside the graph's own."""
+    """Nodes, and arrays that they read in addition to the graph's own."""
 
     nodes: tuple[Node, ...]
     arrays: dict[str, Array]
@@ -138,7 +137,7 @@ def steps_of(
     outputs: Sequence[str],
     opset: int,
 ) -> Steps:
-    """Return the steps of a graph in inference; its own nodes where none is quantised."""
+    """Return the steps of a graph in inference; its own nodes if none is quantised."""
     if not any(is_quantised(node.operator) for node in nodes):
         return Steps(tuple(nodes), {})
     return _Steps(nodes, constants, parameters, outputs, opset).made()
@@ -147,8 +146,8 @@ def steps_of(
 class _Steps:
     """Steps while they are made.
 
-    By names: in ``same`` the one that has the numbers, in ``bytes`` the (scale, zero) of the bytes
-    that hold a value, and the ``weights``.
+    By name of a value: ``same`` has the name with its numbers, ``bytes`` the (scale, zero) of its
+    bytes, ``weights`` its integers.
     """
 
     def __init__(
@@ -230,7 +229,7 @@ class _Steps:
         self.made_by.update(dict.fromkeys(node.outputs, node))
 
     def _alone(self, name: str) -> bool:
-        """Whether one node reads a value, which no other name stands for."""
+        """Whether only one node reads a value, and no other name stands for it."""
         node = self.made_by.get(name)
         if node is None or name in self.outputs or len(self.readers[name]) != 1:
             return False
@@ -240,7 +239,7 @@ class _Steps:
         return node.operator in _COMPUTING
 
     def _byte_scale(self, node: Node) -> tuple[float, int] | None:
-        """Return the scale and zero of bytes from 0 to 255; None for integers of other kinds."""
+        """Return the scale and zero of bytes from 0 to 255; None for other integers."""
         scale, zero, *_ = *(self.constants.get(name) for name in node.inputs[1:]), None
         if scale is None or scale.dtype != np.float32 or (zero is None and len(node.inputs) > 2):
             return None
@@ -257,7 +256,7 @@ class _Steps:
         return number, start + (128 if kind == np.int8 else 0)
 
     def _stays(self, name: str, of_x: tuple[float, int]) -> bool:
-        """Whether all who read integers take them for what they were rounded from."""
+        """Whether all readers of integers use them as the numbers they were rounded from."""
         if name in self.outputs:
             return False
         for node in self.readers[name]:
@@ -281,7 +280,7 @@ class _Steps:
         return np.asarray(TABLE[node.operator](call, *inputs))
 
     def _int8(self, node: Node) -> Node | None:
-        """Return the step of int8 that a node of floats is; None if it is not one."""
+        """Return a node of floats as a step of int8; None if it is none."""
         x, *more = node.inputs
         if node.operator not in ("Conv", "Gemm", "MatMul") or x not in self.bytes:
             return None
@@ -309,7 +308,7 @@ class _Steps:
         return Node(operator, (*inputs, bias), node.outputs, tuple(attributes))
 
     def _bias(self, name: str, length: int) -> str | None:
-        """Return the name of a bias as a vector of float32; None if it is none of the graph's."""
+        """Return the name of a bias as a float32 vector; None if it is not the graph's."""
         if self.parameters.get(name) == (length,):
             return name
         array = self.constants.get(name)
@@ -322,7 +321,7 @@ class _Steps:
 
 
 def _filters(weights: Weights, axis: int) -> tuple[Array, Array] | None:
-    """Return int8 weights with the axis of results first, and a scale for each; None if others."""
+    """Return int8 weights with the axis of results first, and their scales; None for others."""
     numbers, scale, zero, settings = weights
     if numbers.ndim < 2 or scale.dtype != np.float32 or numbers.dtype not in (np.int8, np.uint8):
         return None

@@ -1,4 +1,4 @@
-"""The vectors in which all numbers of a module lie, and whether they still do."""
+"""The vectors of all numbers of a module, and the check that they still are."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ _data = attrgetter("data")
 
 
 class Joined:
-    """The vectors of which the tensors of a module are views.
+    """The vectors whose views are the tensors of a module.
 
-    Each step of training asks for it several times, hence a look at what was found the last time
-    before anything is looked for.
+    Each training step asks for it several times, so the last answer is checked before a new search.
 
     Attributes
     ----------
     whole : float32 (n + m,)
-        All parameters but the tables, and behind them all buffers.
+        All parameters but the tables, then all buffers.
     grad : float32 (n,)
-        The gradients to these parameters.
+        Gradients to these parameters.
     whole_grad : float32 (n + m,)
-        The same, and behind them room for what goes with them of each buffer.
+        The same, then room for the values of each buffer that are sent with them.
     tables : dict
-        The parameters that are trained by rows, by their dotted names.
+        Parameters that are trained by rows, by their dotted names.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class Joined:
         self._views: list[NDArray[Any]] = []
 
     def update(self, module: Structure) -> Joined:
-        """Join the tensors of a module, if they are not or no longer; return this."""
+        """Join the tensors of a module, unless they are joined already; return this."""
         seen, stale = self._seen, False
         if not (seen and all(_same(now, then) for now, then in seen)):
             seen, tensors_of = _looked_at(module), dict(module.held())
@@ -77,18 +76,18 @@ class Joined:
             table.grad = None
 
     def _pairs(self) -> Iterator[tuple[Parameter | Buffer, NDArray[Any]]]:
-        """Give each tensor with its place in the vector."""
+        """Yield each tensor and its place in the vector."""
         return zip(self._tensors, self._views, strict=True)
 
     def _adopt(self) -> None:
-        """Copy what was put in the place of views into these, which others may know."""
+        """Copy arrays that replaced views back into the views, which others may hold."""
         for tensor, view in self._pairs():
             if tensor.data is not view:
                 view[...] = tensor.data
                 tensor.data = view
 
     def _join(self) -> None:
-        """Copy the tensors into a new vector, and the gradients there are into another."""
+        """Copy the tensors into a new vector, and existing gradients into another."""
         tensors = self._tensors
         parameters = [t for t in tensors if isinstance(t, Parameter)]
         self.whole, start = np.empty(sum(t.data.size for t in tensors), np.float32), 0
@@ -107,7 +106,7 @@ class Joined:
         self._views = list(map(_data, tensors))
 
     def share(self, other: Joined) -> None:
-        """Let the tensors be views of another module's vector, which has the same ones."""
+        """Make the tensors views of the vector of another module with the same tensors."""
         self.whole, start = other.whole, 0
         for tensor in self._tensors:
             stop = start + tensor.data.size
@@ -117,7 +116,7 @@ class Joined:
 
 
 def _looked_at(module: Structure) -> list[tuple[Collection[Any], list[Any]]]:
-    """Return all that says which tensors a module has, and what is in it now."""
+    """Return the objects that identify the tensors of a module and their arrays."""
     attributes = [inner.__dict__.values() for _, inner in module.modules()]
     lists = [value for values in attributes for value in values if isinstance(value, list)]
     return [(collection, list(collection)) for collection in (*attributes, *lists)]

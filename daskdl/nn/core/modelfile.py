@@ -38,7 +38,7 @@ class UnknownModuleError(ModelFileError):
 def configuration(module: Module, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return the name of the module's class and its constructor arguments as plain data.
 
-    Arrays among these go to ``arrays``, by names that the plain data has in their place.
+    Arrays among the arguments go to ``arrays``; the plain data has their names in their place.
     """
     arguments, keywords = module._arguments
     return {
@@ -69,9 +69,9 @@ def _plain(owner: Module, value: Any, arrays: dict[str, Any]) -> Any:
 def build(
     config: Any, path: str, arrays: Mapping[str, Any], given: tuple[Any, ...] = ()
 ) -> Any:  # fmt: skip
-    """Make the module that :func:`configuration` described, with fresh weights.
+    """Make the module of a :func:`configuration`, with new weights.
 
-    Arguments that no file keeps are ``given`` to the outermost module.
+    ``given`` are arguments of the outermost module that no file keeps.
     """
     if isinstance(config, list):
         return tuple(build(item, path, arrays) for item in config)
@@ -97,10 +97,10 @@ def build(
 
 
 def _class_of(name: str) -> type[Module] | None:
-    """Return the class of a name in a file, None for one that is not known.
+    """Return the class of a name in a file; None if it is not known.
 
-    A user's class that has another module now, or had none in an older file, is known by its own
-    name; of several the last that was made.
+    A user's class whose module has changed, or is missing in an older file, is found by its own
+    name; of several classes the last one counts.
     """
     short = name.rpartition(".")[2]
     users = [c for key, c in Module.registry.items() if "." in key and c.__name__ == short]
@@ -113,17 +113,17 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     Parameters
     ----------
     model : Module
-        Its class and those of all modules in it have to be importable where it will be loaded.
+        Its class and those of all its modules must be importable where it is loaded.
     path : path or URL
         By convention with the suffix ``.safetensors``; a URL is one of fsspec's, ``s3://...``.
     metadata : dict, optional
-        Anything that JSON can hold; :func:`read_metadata` returns it.
+        Any JSON data; :func:`read_metadata` returns it.
 
     Raises
     ------
     ModelFileError
-        When the folder does not exist or cannot be written, or a module was made with something
-        that is not plain data.
+        When the folder does not exist or cannot be written, or an argument of a module is not plain
+        data.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
 
 
 def checked_target(path: str | Path, example: str) -> Path:
-    """Return the path of a file to write, a ModelFileError if it cannot be there."""
+    """Return the path of a file to write; raise a ModelFileError if it cannot be written."""
     path = Path(path)
     if not path.parent.is_dir():
         raise ModelFileError(
@@ -179,14 +179,14 @@ def load(path: str | Path, module: Any = None) -> Module:
     ----------
     path : path or URL
     module : torch.nn.Module, optional
-        Of a file with the weights of a :class:`daskdl.torch.TorchModule`: the user's own module,
-        into which they are put. The file names none.
+        For a file with the weights of a :class:`daskdl.torch.TorchModule`: your module, which gets
+        the weights. The file does not contain it.
 
     Raises
     ------
     ModelFileError
-        With one sentence, when the file is missing, damaged or of an unknown module, or when a
-        torch module is given to another file, or none to such a one.
+        When the file is missing, damaged or of an unknown module; when a torch module is given for
+        another kind of file, or missing for this kind.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def load(path: str | Path, module: Any = None) -> Module:
 def _built(
     header: dict[str, Any], path: str | Path, arrays: Mapping[str, Any], given: tuple[Any, ...]
 ) -> Module:
-    """Return the module of a header; a ModelFileError if this version makes nothing of it."""
+    """Return the module of a header; raise a ModelFileError if this version does not know it."""
     try:
         model = build(header["model"], str(path), arrays, given)
         if isinstance(model, Module):
@@ -290,7 +290,7 @@ def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[st
 
 
 def is_url(path: str | Path) -> bool:
-    """Return whether this names a file by its protocol, as in ``s3://bucket/model.safetensors``."""
+    """Return whether a name has a protocol, as in ``s3://bucket/model.safetensors``."""
     return "://" in str(path)
 
 
@@ -310,7 +310,7 @@ def store_of(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def fetched(url: str) -> Iterator[Path]:
-    """Give a local copy of a file for as long as the block lasts."""
+    """Yield a local copy of a file for the duration of the block."""
     file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         copy = Path(folder) / "model.safetensors"
@@ -327,7 +327,7 @@ def fetched(url: str) -> Iterator[Path]:
 
 @contextmanager
 def sent(url: str) -> Iterator[Path]:
-    """Give the name of a local file that is sent to a URL when the block has ended well."""
+    """Yield the name of a local file; it is sent to a URL when the block succeeds."""
     file_system, name = store_of(url)
     with tempfile.TemporaryDirectory(prefix="daskdl-") as folder:
         local = Path(folder) / "model.safetensors"

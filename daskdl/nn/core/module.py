@@ -25,14 +25,14 @@ __all__ = ["Module"]
 class Module(Structure, Predicting):
     """Base of layers, containers and models.
 
-    Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The
-    parameters of the outermost module lie one after the other in :attr:`flat`, of which each
-    ``Parameter.data`` is a view, and their gradients in :attr:`flat_grad`, so that the weights of a
-    model are one array to send, slice and update. Its buffers lie in :attr:`flat_buffers`. Tables
-    that are trained by rows are arrays of their own, :attr:`tables`.
+    An attribute that is a :class:`Parameter`, a :class:`Buffer` or a Module is registered. The
+    parameters of the outermost module are views of one vector, :attr:`flat`, and their gradients of
+    :attr:`flat_grad`: the weights of a model are one array to send, slice and update. Its buffers
+    are views of :attr:`flat_buffers`. Tables that are trained by rows are separate arrays,
+    :attr:`tables`.
 
-    Subclasses define ``forward``. A subclass is known to the model file by its class name; its
-    constructor's arguments must be plain data or Modules, and are kept as they were given.
+    Subclasses define ``forward``. A model file has a subclass's name and its constructor's
+    arguments, which must be plain data or Modules.
 
     Examples
     --------
@@ -57,10 +57,10 @@ class Module(Structure, Predicting):
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, *, pure: bool | None = None, **kwargs: Any) -> None:
-        """Make the class known to model files: by its name, outside of daskdl with its module's.
+        """Register the class for model files: by its name, outside of daskdl with its module.
 
-        One that defines nothing takes nobody's place before it is used: such are made where a class
-        of a notebook is unpickled, and are dropped if the class itself is there.
+        A class that defines nothing does not replace another one before it is used: unpickling a
+        notebook's class makes such classes, and drops them if the class itself exists.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class Module(Structure, Predicting):
             cls.pure = False  # its forward may look at numbers, whatever it inherits from
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Keep the constructor's arguments, from which a model file rebuilds the module."""
+        """Keep the constructor's arguments; a model file rebuilds the module from them."""
         check_constructor(cls, kwargs)
         if Module.registry.get(cls.registered) is not cls and cls is not Module:
             Module.registry[cls.registered] = cls
@@ -96,7 +96,7 @@ class Module(Structure, Predicting):
     if not TYPE_CHECKING:  # for which it would stand for all names
 
         def __getattr__(self, name: str) -> Any:
-            """Answer methods that models of other libraries have with what does the same here."""
+            """For methods of other libraries' models, name the one that does the same here."""
             if name in DONE_BY:
                 raise AttributeError(
                     f"{type(self).__name__}: expected a method of a Module, found {name}; what "
@@ -111,22 +111,22 @@ class Module(Structure, Predicting):
 
     @property
     def tables(self) -> dict[str, Parameter]:
-        """The tables that are trained by rows, by their dotted names."""
+        """Tables that are trained by rows, by their dotted names."""
         return self._joined.update(self).tables
 
     def freeze(self, *names: str) -> Self:
-        """Let training leave parameters as they are, whatever a method's decay or momentum.
+        """Exclude parameters from training, also from a method's decay and momentum.
 
         Parameters
         ----------
         *names : str
-            Of parameters, or of modules, whose parameters all count; such as ``"layers.0"``, or
-            with the wildcards of a shell, ``"*.bias"``. All parameters without.
+            Names of parameters, or of modules for all their parameters, such as ``"layers.0"``;
+            wildcards as in a shell, ``"*.bias"``. By default all parameters.
 
         Raises
         ------
         SettingsError
-            When a name fits nothing.
+            When a name matches nothing.
         """
         set_requires_grad(self, names, False)
         return self
@@ -141,14 +141,14 @@ class Module(Structure, Predicting):
         input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]],
         dtype: str | Sequence[str] = "float32",
     ) -> Summary:
-        """Return the table of all modules: what comes out of each, and what they weigh.
+        """Return a table of all modules, with their results' shapes and their sizes.
 
         Parameters
         ----------
         input_shape : sequence of int, or a sequence or mapping of them for several inputs
-            Of one sample, without the batch's axis.
+            Shape of one sample, without the batch's axis.
         dtype : str, or one for each input
-            Of the inputs; ``"int64"`` where they are ids.
+            Dtype of the inputs; ``"int64"`` for ids.
         """
         return summarise(self, input_shape, dtype)
 
@@ -156,18 +156,18 @@ class Module(Structure, Predicting):
 
     @property
     def joined(self) -> Joined:
-        """The vectors of all numbers, after one look at whether they still are.
+        """The vectors of all numbers, checked once.
 
-        For a step, which needs several of them.
+        For a training step, which needs several vectors.
         """
         return self._joined.update(self)
 
     @property
     def vector(self) -> Vector:
-        """All parameters and behind them all buffers, float32 (n + m,): what each step changes.
+        """All parameters, then all buffers, float32 (n + m,): the numbers that a step changes.
 
-        The same array at each call, until the module's parameters change. :attr:`tables` are not in
-        it; what has them too is :meth:`snapshot`.
+        Each call returns the same array, until the module gets other parameters. It is without
+        :attr:`tables`; :meth:`snapshot` includes them.
         """
         return self._joined.update(self).whole
 
@@ -183,9 +183,9 @@ class Module(Structure, Predicting):
         return self._joined.update(self).grad
 
     def share_vector(self, other: Module) -> None:
-        """Let parameters and buffers be another model's, of the same layers: views of one vector.
+        """Share another model's vector: parameters and buffers become its views.
 
-        Tables stay what they are.
+        Tables are not shared.
         """
         self._joined.update(self).share(other._joined.update(other))
 
@@ -217,7 +217,7 @@ class Module(Structure, Predicting):
             )
 
     def snapshot(self) -> Vector:
-        """Return a copy of all that training changes: :attr:`vector`, and behind it the tables."""
+        """Return a copy of all that training changes: :attr:`vector`, then the tables."""
         tables = (table.data.reshape(-1) for table in self.tables.values())
         return np.concatenate([self.vector, *tables])
 
@@ -228,8 +228,8 @@ class Module(Structure, Predicting):
         ----------
         vector : float32 (n + m + numbers of the tables,)
         copy : bool
-            Whether tables are copied; they become views of ``vector`` without. Modules are told
-            (:meth:`numbers_changed`) of what is copied.
+            Whether to copy tables; else they become views of ``vector``. After a copy modules are
+            notified by :meth:`numbers_changed`.
         """
         joined = self._joined.update(self)
         whole, tables = joined.whole, joined.tables
@@ -245,20 +245,20 @@ class Module(Structure, Predicting):
             self._tell()
 
     def numbers_changed(self) -> None:
-        """Take notice of numbers that were put in from outside.
+        """Note that numbers were changed from outside.
 
-        For modules that have some of them elsewhere, too, such as another library's.
+        It is for modules that keep numbers elsewhere, too, such as in another library.
         """
 
     def attributes(self) -> Iterator[dict[str, Any]]:
-        """Give the attributes of this module, and of what it wraps, that decide what it computes.
+        """Yield the attributes of this module, and of a wrapped one, that decide its results.
 
-        Those of modules inside it are left out: they give their own.
+        Modules inside it yield their own.
         """
         yield vars(self)
 
     def take_over(self) -> None:
-        """Take over what was changed in what this module wraps; see :func:`take_over`."""
+        """Take over changes of a wrapped module; see :func:`take_over`."""
 
     def _tell(self) -> None:
         for _, module in self.modules():
@@ -273,7 +273,7 @@ class Module(Structure, Predicting):
     def state_dict(self, *, names: str = "own") -> dict[str, NDArray[np.float32]]:
         """Return a copy of every parameter, buffer and frozen weight by its dotted name.
 
-        With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
+        With ``names="torch"`` they have PyTorch's names and layouts, as in torchvision.
         """
         if names == "torch":
             return UPPER["torch names"]().to_torch(self)
@@ -291,14 +291,14 @@ class Module(Structure, Predicting):
         ----------
         state : mapping of dotted names to arrays
         strict : bool
-            Whether every name has to be there and known; otherwise those in both are copied.
+            Whether both must have the same names; else the common ones are copied.
         names : "own" or "torch"
-            Whether names and layouts are PyTorch's, as :func:`daskdl.interop.read` gives them.
+            Whether names and layouts are PyTorch's, as from :func:`daskdl.interop.read`.
 
         Raises
         ------
         ShapeError
-            When a name is missing or not known, or a shape differs. Nothing is changed then.
+            When a name is missing or not known, or a shape differs. Then nothing is changed.
         """
         if names == "torch":
             state = UPPER["torch names"]().from_torch(self, state, strict)
@@ -335,9 +335,9 @@ class Module(Structure, Predicting):
 
 
 def take_over(model: Module) -> None:
-    """Let all modules of a model take over what was changed outside, such as in torch's modules.
+    """Make all modules of a model take over changes from outside, such as in torch's modules.
 
-    It is called at the beginning of a fit, an evaluation, a prediction and a save.
+    A fit, an evaluation, a prediction and a save call it at their beginning.
     """
     for _, module in model.modules():
         module.take_over()

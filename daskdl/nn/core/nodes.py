@@ -29,8 +29,8 @@ PURE_OPERATORS = frozenset(_PURE.split())
 class Node(NamedTuple):
     """One step: an operator of the table, the names of its inputs and results, its settings.
 
-    An input or result without a name (``""``) is left out. Attributes are pairs of name and plain
-    data; arrays are as :func:`packed` has them.
+    An input or result with the name ``""`` is omitted. Attributes are pairs of name and plain data;
+    arrays are :func:`packed`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Node(NamedTuple):
 
 
 class Subgraph(NamedTuple):
-    """A body of control flow: it sees the names around it and, while it runs, its inputs.
+    """A body of control flow: it sees outer names and its inputs.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def packed(value: Array) -> tuple[str, tuple[int, ...], Any]:
 
 
 def unpacked(dtype: Any, shape: Sequence[int] = (), numbers: Any = ()) -> Array:
-    """Undo :func:`packed`; an array alone is returned as it is."""
+    """Undo :func:`packed`; a single array is returned unchanged."""
     if isinstance(dtype, np.ndarray):
         return dtype
     kind = np.dtype(dtype)
@@ -94,7 +94,7 @@ def node_of(parts: Any) -> Node:
 
 
 def _attribute(value: Any) -> Any:
-    """Return an attribute with arrays and bodies, which plain data has as tuples that say so."""
+    """Return an attribute with its arrays and bodies, which plain data has as marked tuples."""
     if not isinstance(value, (list, tuple)) or isinstance(value, Subgraph):
         return value
     if len(value) == 4 and value[0] == "array":
@@ -116,7 +116,7 @@ def plain_node(node: Node) -> Node:
 
 
 def names_of(node: Node) -> Iterator[str]:
-    """Yield the names that a node reads, those that its bodies read from around them among them."""
+    """Yield the names that a node reads, and the outer names that its bodies read."""
     yield from node.inputs
     for _, value in node.attributes:
         if isinstance(value, Subgraph):
@@ -148,7 +148,7 @@ def check_nodes(nodes: Sequence[Node], outputs: Sequence[str], known: set[str]) 
 
 
 def last_uses(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return for each node the results that nobody reads after it: their memory is free then."""
+    """Return for each node the results that no later node reads; their memory is then free."""
     made = {name for node in nodes for name in node.outputs if name} - set(outputs)
     last: dict[str, int] = {}
     for i, node in enumerate(nodes):
@@ -162,7 +162,7 @@ def last_uses(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[str,
 
 
 def is_pure(node: Node) -> bool:
-    """Return whether an operator looks at shapes alone."""
+    """Return whether an operator reads only shapes, not numbers."""
     if node.operator == "Cast":  # floats that become whole numbers could be shapes later
         return dict(node.attributes).get("to") in (1, 7)
     return node.operator in PURE_OPERATORS

@@ -13,11 +13,11 @@ from daskdl.tensor import Tensor
 
 @dataclass_transform(eq_default=False)
 class _OfOperation(Module, pure=True):
-    """Base of layers that are one operation; it takes what the constructor keeps as attributes.
+    """Base of layers that are one operation; the operation's settings are their attributes.
 
-    A constructor that does nothing else is written as the fields of the class. A subclass names the
-    operation, or defines ``forward``, and says the ``values`` that it gives at some numbers: they
-    become the example in its docstring.
+    Fields of the class replace a constructor that only keeps its arguments. A subclass names the
+    operation, or defines ``forward``, and gives its ``values`` at some numbers, which become the
+    example in its docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
@@ -45,7 +45,7 @@ class _OfOperation(Module, pure=True):
 
 
 def keep_fields(cls: type) -> tuple[str, ...]:
-    """Give a class of fields a constructor that keeps them; return its arguments' names."""
+    """Give a class with fields a constructor that keeps them; return its arguments' names."""
     kinds = inspect.get_annotations(cls)
     if kinds:
         made: Any = make_dataclass(cls.__name__, [(n, k, vars(cls)[n]) for n, k in kinds.items()])
@@ -54,5 +54,5 @@ def keep_fields(cls: type) -> tuple[str, ...]:
 
 
 def add_example(cls: type, example: str) -> None:
-    """Put an example at the end of the docstring of a class."""
+    """Append an example to the docstring of a class."""
     cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\nExamples\n--------\n{example}\n"

@@ -1,4 +1,4 @@
-"""Parameter, Buffer, Frozen: tensors of a module; initial weights, drawn as a caller seeds them."""
+"""Parameter, Buffer, Frozen: tensors of a module; initial weights, drawn by the caller's seed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _room = _Room()
 
 @contextmanager
 def at_most(numbers: int) -> Iterator[None]:
-    """Let no module that this thread makes hold more numbers, as of a file that holds so many."""
+    """Limit the parameters of modules that this thread builds to the count in a file."""
     _room.whole, _room.left = numbers, 2 * numbers  # some are made anew while a module is made
     try:
         yield
@@ -39,7 +39,7 @@ def at_most(numbers: int) -> Iterator[None]:
 
 
 def check_room(shape: int | tuple[int, ...]) -> None:
-    """Raise a ShapeError for a tensor larger than :func:`at_most` allows; before it is made."""
+    """Raise a ShapeError for a tensor larger than :func:`at_most` allows, before it is made."""
     if _room.whole is None:
         return
     size = math.prod(shape) if isinstance(shape, tuple) else shape
@@ -62,12 +62,12 @@ class Parameter(Tensor):
     Parameters
     ----------
     data : array_like
-        Copied, as float32.
+        Copied as float32.
     requires_grad : bool
         Whether training changes it.
     sparse : bool
-        Whether it is a table (N, C) that is trained by rows: ``grad`` is None or
-        :class:`~daskdl.rows.Rows`, and it lies outside of :attr:`Module.vector`.
+        Whether it is a table (N, C) that is trained by rows: then ``grad`` is None or
+        :class:`~daskdl.rows.Rows`, and it is not in :attr:`Module.vector`.
 
     Examples
     --------
@@ -96,10 +96,10 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that forward passes of training change in place, such as a running mean.
+    """A tensor that forward passes in training change in place, such as a running mean.
 
-    It has no gradient, but it is a part of the model: where several shards train, their buffers are
-    averaged after each iteration.
+    It has no gradient, but belongs to the model: buffers of several shards are averaged after each
+    iteration.
 
     Examples
     --------
@@ -129,11 +129,11 @@ class Buffer(Tensor):
 
 
 class Frozen(Tensor):
-    """A weight that no fit changes, such as those beside which adapters are trained.
+    """A weight that no fit changes, such as those of a model with adapters.
 
-    It is in model files, but in neither :attr:`Module.vector` nor checkpoints: a fit sends it to
-    each worker once. A :class:`Parameter` whose gradient is not wanted for a while is rather left
-    out by :meth:`Module.freeze`.
+    It is in model files, but not in :attr:`Module.vector` or checkpoints: a fit sends it to each
+    worker once. To exclude a :class:`Parameter` from training for a while, use
+    :meth:`Module.freeze`.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Frozen(Tensor):
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> Parameter:
-    """Draw from U(-b, b), b = 1 / sqrt(fan_in): what PyTorch gives linear and conv layers."""
+    """Draw from U(-b, b), b = 1 / sqrt(fan_in), as PyTorch's linear and conv layers."""
     check_room(shape)
     bound = 1 / math.sqrt(max(1, fan_in))
     return Parameter(rng.uniform(-bound, bound, shape))
@@ -178,16 +178,16 @@ def filled(shape: int | tuple[int, ...], value: float) -> NDArray[np.float32]:
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """Return the Generator of a layer; without a seed every layer differs, run by run."""
+    """Return the Generator of a layer; without a seed every layer and run differs."""
     return _unseeded(os.getpid()) if seed is None else np.random.default_rng(seed)
 
 
 @functools.cache
 def _unseeded(process: int) -> np.random.Generator:
-    """Return the Generator of all layers of a process that have no seed.
+    """Return the Generator of a process for all layers without a seed.
 
-    To make a Generator takes longer than to draw a small layer's weights; a forked process, which
-    would draw its parent's numbers again, has one of its own.
+    It is shared since making a Generator takes longer than drawing a small layer's weights. A
+    forked process has another one; it would repeat its parent's numbers.
     """
     return np.random.default_rng()
 

@@ -30,73 +30,74 @@ class Predicting:
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
-        The model works in inference and is left as it is. What Dask holds stays there: the result
-        is lazy and has the same partitions, each computed where its samples are. The weights, as
-        they are now, are sent to every worker of the current client once; graphs have their key.
+        The model runs in inference, and does not change. Results of Dask's collections are lazy,
+        with the same partitions, each computed where its samples are. The current weights are sent
+        to every worker of the current client once; graphs have their key.
 
         Parameters
         ----------
         samples : array (N, ...), or a dask Array, dask or pandas DataFrame, dask Bag, xarray \
                 DataArray or Dataset, SampleSet
-            Rows of a DataFrame have the model's inputs as columns. Elements of a Bag are arrays or
-            numbers, or dicts with such an ``x``. The first dimension of a DataArray is that of the
-            samples; of a Dataset it is the variable ``x``, or the only one.
+            A DataFrame's columns are the model's inputs. Elements of a Bag are arrays, numbers, or
+            dicts with such an ``x``. A DataArray's first dimension is that of the samples. A
+            Dataset's input is the variable ``x``, or its only one.
         batch_size : int, optional
-            Samples that pass through the model at a time; by default so many that the largest array
-            between two layers takes about 32 MB.
+            Samples that pass through the model together; by default the largest array between two
+            layers then takes about 32 MB.
         threads : int, optional
-            Arithmetic threads: of a task 1 by default, here as many as there are cores.
+            Arithmetic threads; by default 1 in a task, and all cores in this process.
         dims : sequence of str, optional
             For a DataArray or Dataset: names of the result's axes after the first. Coordinates of
             these names and lengths are kept.
         precision : "float32", "bf16" or "int8"
-            "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
-            attention to bfloat16; sums and all else stay float32. "int8" makes sure that the model
-            is one of :func:`daskdl.quantize`, which computes so without being asked.
+            "bf16" rounds the factors of products to bfloat16 in convolutions, affine maps,
+            recurrent layers and attention; sums and everything else stay float32. "int8" checks
+            that the model is one of :func:`daskdl.quantize`, which always computes so.
         client : distributed.Client, optional
-            Whose workers compute, by default the current client's for what Dask holds. Samples in
-            memory go to the workers if one is given, and their results come back; lazy results of
-            a client that is not the current one are computed by ``client.compute(result)``. With
-            False no cluster is asked: lazy results then carry the weights in their graph.
+            Client whose workers compute; by default the current client for Dask's collections. If
+            it is given, samples in memory go to the workers and their results come back. Compute
+            lazy results of another than the current client by ``client.compute(result)``. With
+            False no cluster is used: lazy results have the weights in their graph.
         tile : mapping of axes to cells, optional
-            Then ``samples`` is a scene, such as ``{"y": 512, "x": 512}`` of a DataArray, or
-            ``{0: 512, 1: 512}`` of an array of numpy, Dask or zarr, a memmap, or the path of a
-            GeoTIFF (rows, columns, bands). It passes through the model tile by tile; the result is
-            a scene with the same axes, lazy unless this one is in memory, and does not depend on
-            chunks and workers.
+            Cells of a tile, which make ``samples`` a scene: ``{"y": 512, "x": 512}`` for a
+            DataArray, ``{0: 512, 1: 512}`` for an array of numpy, Dask or zarr, a memmap, or the
+            path of a GeoTIFF (rows, columns, bands). It passes through the model tile by tile. The
+            result is a scene with the same axes, lazy unless the scene is in memory, and does not
+            depend on chunks and workers.
         overlap : "auto", "field" or int
-            Of a scene: "auto" reads as much around each tile as gives the bits of the whole scene
-            in one pass, "field" what the network sees, which gives them but for rounding and reads
-            less. A number is the cells to each side, for any network: the tiles, which start at
-            the scene's origin, then define the result.
+            For a scene. "auto" reads enough around each tile for the bits of one pass over the
+            whole scene. "field" reads the receptive field: less, and with the same result but for
+            rounding. A number of cells to each side works for any network; the result then depends
+            on the tiles, which start at the scene's origin.
         blend : "none", "linear" or "cosine"
-            Of a scene with an ``overlap`` in cells: how tiles fade into their neighbours.
+            For a scene with an ``overlap`` in cells: how tiles fade into their neighbours.
         channel : name or number of an axis, optional
-            Of a scene, where more than one axis is not tiled; those that are left are samples.
+            For a scene with several axes without tiles: the axis of the channels; the others are
+            samples.
         out : path or URL, or a mapping of names or numbers of several results to them, optional
-            Of a scene: a path or URL of a zarr array, which is written tile by tile where the tiles
-            are computed, and is returned. A call that was cut off goes on: of the same model and
-            tiles, chunks that are there are kept unless the scene's cells have changed. Memory of a
-            worker is told before, and progress while it runs. A path that ends with ``.tif`` is
-            that of a Cloud-optimised GeoTIFF, which has the scene's place on the earth.
+            For a scene: path or URL of a zarr array, which the computing workers write tile by
+            tile, and which is returned. If a call was cut off, the same call resumes: for the same
+            model and tiles it keeps chunks whose cells have not changed. It announces a worker's
+            memory, and shows progress. A path that ends with ``.tif`` gives a Cloud-optimised
+            GeoTIFF with the scene's place on the earth.
         nodata : float, optional
-            Of a scene: the number, or nan, of cells without data in all channels. They are read as
-            0, and the result is nan there, or class -1; tiles without any data are not computed.
-            By default that of a GeoTIFF.
+            For a scene: value, maybe nan, of cells without data in all channels. They are read as
+            0, and the result is nan there, or class -1; tiles without any data are not computed. By
+            default a GeoTIFF's own value.
         boundary : "reflect", "symmetric", "edge" or "wrap", optional
-            Of a scene: what lies around it, as :func:`numpy.pad` has it, as far as the network or
-            the ``overlap`` reaches; by default what the network's own layers pad with.
+            For a scene: padding around it as in :func:`numpy.pad`, as far as the network or the
+            ``overlap`` reaches; by default the network's own layers pad.
 
         Returns
         -------
-        The same kind; a tuple or dict of them where the model returns several. Of a DataFrame one
-        with columns 0, 1, ..., or a Series when there is one number a row; of a Dataset one with
-        the variable ``prediction``; of a SampleSet a dask Array with a chunk for each partition.
+        The same kind; a tuple or dict if the model returns several. For a DataFrame a DataFrame
+        with columns 0, 1, ..., or a Series if there is one number a row; for a Dataset one with the
+        variable ``prediction``; for a SampleSet a dask Array with a chunk for each partition.
 
         Raises
         ------
         DataError, SettingsError, ShapeError
-            When something does not fit together; of a lazy result before any task is started.
+            When arguments do not fit together; for a lazy result before any task is started.
         PredictionError
             For an exception in a task, with the partition and the worker.
         """
@@ -111,7 +112,7 @@ class Predicting:
         )  # fmt: skip
 
     def predict_class(self, samples: Any, **options: Any) -> Any:
-        """Return the index of the largest score of each sample, int64, as :meth:`predict` does."""
+        """Return the index of the largest score of each sample, int64; as :meth:`predict`."""
         return UPPER["predict"]().predict(self, samples, classes=True, **options)
 
     def embed(self, samples: Any, layer: str, **options: Any) -> Any:
@@ -121,10 +122,10 @@ class Predicting:
         ----------
         samples :
         layer : str
-            Its dotted name, as :meth:`summary` has it. No layer after it is computed. Of a layer
-            that is called several times it is the first result.
+            Dotted name, as in :meth:`summary`. Layers after it are not computed. If the layer is
+            called several times, the first result counts.
         **options :
-            Those of :meth:`predict`.
+            Options of :meth:`predict`.
         """
         return UPPER["predict"]().predict(self, samples, layer=layer, **options)
 
@@ -134,11 +135,11 @@ class Predicting:
         Parameters
         ----------
         samples : SampleSet, arrays (N, ...), of Dask too, or a DataFrame of pandas or Dask
-            Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same.
+            Samples of ``x`` and ``y``, and ``sample_weight`` if they count differently.
         metrics : sequence of daskdl.metrics.Metric, or mapping of names to them
         **options :
-            ``y``, the targets or the name of their column, unless samples have their own;
-            ``loss``, whose mean over the samples is returned as well; and those of
+            ``y``: targets, or the name of their column, unless samples have them. ``loss``: its
+            mean over the samples is returned, too. Further options of
             :meth:`daskdl.train.Trainer.evaluate`.
         """
         return UPPER["predict"]().evaluate(self, samples, metrics, **options)

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Sequential(Module, pure=True):
-    """Feed each layer's result to the next.
+    """Passes each layer's result to the next layer.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Sequential(Module, pure=True):
         self.layers = list(layers)
 
     def add(self, layer: Module) -> Self:
-        """Put a layer behind the last and return the model, so that calls can be chained.
+        """Append a layer; return the model, so that calls can be chained.
 
         Examples
         --------
@@ -53,7 +53,7 @@ class Sequential(Module, pure=True):
         return self
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Apply all layers, the first to all inputs."""
+        """Apply all layers; the first one gets all inputs."""
         if not self.layers:
             return inputs[0]
         x = self.layers[0](*inputs, **named)
@@ -77,7 +77,7 @@ def _check(where: str, layer: Any) -> None:
 
 
 class Identity(Module, pure=True):
-    """Hand the input on.
+    """Returns its input.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Identity(Module, pure=True):
 
 
 class Branches(Module, pure=True):
-    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...)."""
+    """Applies each layer to the input: x -> (a(x), b(x), ...)."""
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
@@ -102,13 +102,13 @@ class Branches(Module, pure=True):
 
 
 class Concat(Module, pure=True):
-    """Give the input to each layer and join their results, as an Inception module does.
+    """Applies each layer to the input and joins the results, as an Inception module does.
 
     Parameters
     ----------
     *layers : Module
     axis : int
-        By default the channels.
+        Axis to join along, by default the channels.
     """
 
     def __init__(self, *layers: Module, axis: int = -1) -> None:
@@ -130,13 +130,13 @@ class Concat(Module, pure=True):
 
 
 class Parallel(Module, pure=True):
-    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...)."""
+    """Applies a layer of its own to each input: (x, y, ...) -> (a(x), b(y), ...)."""
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        """Apply layer i to input i; the inputs may also come as one tuple."""
+        """Apply layer i to input i; inputs may also be one tuple."""
         values = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
         if len(values) != len(self.layers):
             raise ShapeError(
@@ -148,27 +148,27 @@ class Parallel(Module, pure=True):
 
 
 class Map(Module, pure=True):
-    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...)."""
+    """Applies the same layer to each input: (x, y, ...) -> (a(x), a(y), ...)."""
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        """Apply the layer to all inputs; they may also come as one tuple."""
+        """Apply the layer to all inputs; they may also be one tuple."""
         values = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
         return tuple(self.layer(x) for x in values)
 
 
 class Residual(Module, pure=True):
-    """Add the input to a layer's result: layer(x) + shortcut(x) (K. He et al., arXiv 1512.03385).
+    """Adds the input to a layer's result: layer(x) + shortcut(x) (K. He et al., arXiv 1512.03385).
 
     Parameters
     ----------
     layer : Module
     shortcut : Module, optional
-        Brings x to the shape of the layer's result; x itself without.
+        Brings x to the shape of the layer's result; by default x itself.
     activation : Module, optional
-        Behind the sum.
+        Applied to the sum.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The state of a network beside its weights: modes, frozen parameters, buffers, draws."""
+"""The state of a network besides its weights: modes, frozen parameters, buffers, random draws."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ __all__ = [
 def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) -> None:
     """Freeze or unfreeze parameters; the gradients of frozen ones are zero.
 
-    The names are those of parameters, or of modules, whose parameters all count, with the wildcards
-    of a shell; without, all parameters of the model are meant. Raises
-    SettingsError when one fits nothing, and changes nothing then.
+    Names are of parameters, or of modules for all their parameters, with wildcards as in a shell;
+    by default all parameters. Raises SettingsError, without any change, if a name matches nothing.
     """
     owned = _owned(model)
     chosen = [owned[""]] if not names else []
@@ -52,7 +51,7 @@ def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) ->
 
 
 def _owned(model: Structure) -> dict[str, list[Parameter]]:
-    """Return the parameters that each name stands for."""
+    """Return the parameters of each name."""
     owned = {prefix: list(module.parameters()) for prefix, module in model.modules()}
     return {**owned, **{name: [parameter] for name, parameter in model.named_parameters()}}
 
@@ -63,9 +62,9 @@ Watcher = Callable[[str, Any, tuple[Any, ...], Any], None]
 
 @contextmanager
 def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
-    """Call ``watcher`` whenever a module of ``model`` has computed its result, innermost first.
+    """Call ``watcher`` after each call of a module of ``model``, innermost first.
 
-    A module that has several names goes by the last of them.
+    A module with several names has the last one.
     """
 
     def watch(name: str, module: Structure) -> None:
@@ -89,7 +88,7 @@ def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
 
 
 def arrays(value: Any) -> Iterator[Any]:
-    """Yield the arrays in what a module was given or returned: tensors, arrays, several of them."""
+    """Yield the arrays of a module's input or result: tensors, arrays, or several."""
     if isinstance(value, Tensor):
         yield value.data
     elif isinstance(value, (tuple, list)):
@@ -102,7 +101,7 @@ def arrays(value: Any) -> Iterator[Any]:
 
 
 def bytes_of(value: Any) -> Iterator[int]:
-    """Yield the size of each array in what a module returned, computed or not."""
+    """Yield the size of each array of a module's result, computed or not."""
     if isinstance(value, (tuple, list)):
         for part in value:
             yield from bytes_of(part)
@@ -117,9 +116,9 @@ _pass = threading.local()
 
 @contextmanager
 def drawing(seed: int | Callable[[], int]) -> Iterator[None]:
-    """Make all that layers of this thread draw inside a function of ``seed`` and their order.
+    """Inside, random numbers of this thread's layers follow from ``seed`` and their order.
 
-    A callable gives the seed when the first layer draws; most networks have none that does.
+    A callable returns the seed at the first draw; most networks do not draw.
 
     Examples
     --------
@@ -142,7 +141,7 @@ def drawing(seed: int | Callable[[], int]) -> Iterator[None]:
 
 
 def next_draw() -> tuple[int, int]:
-    """Return (seed, counter) of the next draw; outside of :func:`drawing` the seed is the system's.
+    """Return (seed, counter) of the next draw; outside of :func:`drawing` with the system's seed.
 
     No two calls under one seed have the same counter.
     """

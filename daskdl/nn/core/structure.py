@@ -1,4 +1,4 @@
-"""The tree of a network's modules, and how they are shown."""
+"""The tree of a network's modules, and its representation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WEIGHTS = (Parameter, Frozen)
 
 
 class Structure:
-    """Base of modules: finds by attribute what a module consists of.
+    """Base of modules: finds a module's parts among its attributes.
 
-    What walks over a model, such as its summary, needs no more of it than this.
+    Code that walks over a model, such as its summary, needs only this.
     """
 
     training: bool = True
@@ -30,7 +30,7 @@ class Structure:
     pure: ClassVar[bool] = False
 
     def forward(self, *inputs: Any, **settings: Any) -> Any:
-        """Compute the module's result; subclasses say what of."""
+        """Compute the module's result; subclasses define the inputs."""
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
 
     def __call__(self, *inputs: Any, **settings: Any) -> Any:
@@ -61,22 +61,22 @@ class Structure:
                         yield f"{name}.{i}", item
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`.
+        """Yield (dotted name, parameter), in the order of :attr:`flat`.
 
-        A parameter that several modules share has the first of its names. Tables that are trained
-        by rows are among them.
+        A parameter that several modules share has its first name. Tables that are trained by rows
+        are included.
         """
         return self._named(Parameter)
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
+        """Yield (dotted name, buffer), in the order of :attr:`flat_buffers`."""
         return self._named(Buffer)
 
     def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
         return ((name, value) for name, value in self.held() if isinstance(value, kind))
 
     def held(self) -> Iterator[tuple[str, Parameter | Buffer | Frozen]]:
-        """Yield (dotted name, tensor), parameters, buffers and frozen weights; each once."""
+        """Yield (dotted name, tensor) of parameters, buffers and frozen weights, each once."""
         seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
@@ -104,7 +104,7 @@ MOST = 60
 
 
 def of_module(model: Structure) -> str:
-    """Return an HTML table: each module's name, its layer as it was made, and its parameters."""
+    """Return an HTML table of each module's name, its layer and its parameters."""
     rows, seen = [], set[int]()
     for name, module in model.modules():
         parameters = [

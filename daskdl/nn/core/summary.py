@@ -1,4 +1,4 @@
-"""The summary of a model: a table of its modules, what comes out of each, and what they weigh."""
+"""The summary of a model: a table of its modules, with results and sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = ("name", "layer", "output shape", "parameters", "bytes")
 
 @dataclass(frozen=True)
 class Row:
-    """One module: ``bytes`` are those of what comes out of it for one sample."""
+    """One module; ``bytes`` is the size of its result for one sample."""
 
     name: str
     layer: str
@@ -36,9 +36,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    """All modules in the order in which they were done, and the sums over them.
+    """All modules in the order in which they finished, and sums over them.
 
-    ``parameters`` of a row are its own, without those of the modules in it, so that they add up.
+    ``parameters`` of a row are without those of inner modules, so that they add up.
     """
 
     rows: tuple[Row, ...]
@@ -47,7 +47,7 @@ class Summary:
     buffers: int
 
     def total(self) -> str:
-        """Return the line below the table."""
+        """Return the line of totals."""
         return (
             f"{self.parameters:,} parameters ({self.trainable:,} trainable) and "
             f"{self.buffers:,} numbers in buffers, {4 * (self.parameters + self.buffers):,} bytes"
@@ -84,9 +84,9 @@ def summarise(
     input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]],
     dtype: str | Sequence[str] = "float32",
 ) -> Summary:
-    """Run one sample of zeros through a model, in inference, and return what comes out of each.
+    """Run one sample of zeros through a model in inference; return the summary.
 
-    The arguments are those of :meth:`daskdl.nn.Module.summary`; the model is left as it was.
+    Arguments are those of :meth:`daskdl.nn.Module.summary`; the model does not change.
     """
     named = input_shape if isinstance(input_shape, Mapping) else None
     several = named is None and any(not isinstance(n, int) for n in input_shape)

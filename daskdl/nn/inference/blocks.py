@@ -1,4 +1,4 @@
-"""Blocks: a pointwise convolution together with what comes before it and nobody else reads."""
+"""Blocks: a pointwise convolution joined with operations before it that nothing else reads."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from daskdl.tensor import Array
 
 
 class Source(NamedTuple):
-    """Holds the input of a convolution that waits, and prepares its weights with a norm."""
+    """Holds the input of a pending convolution, and prepares its weights with a norm."""
 
     x: Any
     prepare: Callable[[Norm | None], Convolution]
 
 
 class Parts(NamedTuple):
-    """Arrays (..., C), C-contiguous, whose channels are joined in what waits, and how.
+    """Arrays (..., C), C-contiguous, whose channels a pending result joins, and how.
 
-    ``how`` is "side by side"; of two of the same shape also "in groups", where the axis of the two
-    and that of their channels are apart, or "in turns", a channel of the one and one of the other.
+    ``how`` is "side by side". For two arrays of one shape also "in groups", with an axis for the
+    two and one for their channels, or "in turns", channels of both alternately.
     """
 
     arrays: tuple[Array, ...]
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, tuple[Array, ...]]:
-    """Return a convolution, maybe joined with those before it that x waits for, and its inputs."""
+    """Return a convolution, maybe joined with pending ones before it, and its inputs."""
     if last.way != "pointwise":
         return last, (array_of(x),)
     joined = _of_parts(run, last, x)
@@ -61,7 +61,7 @@ def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, tuple[
 def _of_parts(
     run: Pass, last: Convolution, x: Any
 ) -> tuple[JoinedConvolution, tuple[Array, ...]] | None:
-    """Return a convolution of channels that are joined for it alone, and these."""
+    """Return a convolution of channels that are joined only for it, and the channels."""
     if not isinstance(x, Pending) or x.axes is not None or not isinstance(x.source, Parts):
         return None
     arrays, how = x.source
@@ -88,7 +88,7 @@ def key_of(run: Pass, norm: Norm | None) -> Any:
 
 
 def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:
-    """Return by what a norm multiplies and what it adds then, float32 (channels,)."""
+    """Return a norm's factors and then its summands, float32 (channels,)."""
     if norm is None:
         return None, None
     _, scale, shift = batchnorm.affine(norm.variance, norm.eps, norm.weight, norm.bias)
@@ -97,7 +97,7 @@ def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:
 
 
 def _convolution(x: Any) -> Pending | None:
-    """Return the convolution whose result x is, if that waits and only x's one reader wants it."""
+    """Return the convolution with the result x, if it is pending and has one reader only."""
     waiting = x.alone() if isinstance(x, Pending) and x.axes is None else None
     if waiting is None or not isinstance(waiting.source, Source):
         return None

@@ -1,4 +1,4 @@
-"""Rules for images: pooling without what only gradients need."""
+"""Rules for images: pooling without data for gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def global_avg_pool2d(run: Pass, x: Any) -> Any:
 
 @rule(ops.mean)
 def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Take means of whole images, (N, C, H, W) that lie channels last."""
+    """Take means of whole images, (N, C, H, W) with channels last in memory."""
     if not keepdims or axis not in ((2, 3), (-2, -1)) or x.ndim != 4 or x.dtype not in FLOATS:
         return None
     images = array_of(x).transpose(0, 2, 3, 1)
@@ -39,7 +39,7 @@ def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @rule(ops.max_pool2d)
 def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
-    """Take maxima without their places, of which only gradients have use."""
+    """Take maxima without their places, which only gradients need."""
     shape = tuple(x.shape)
     if len(shape) != 4 or x.dtype not in FLOATS:
         return None
@@ -53,7 +53,7 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
 
 
 def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
-    """Let maxima wait: where they are wanted as bytes, they are those of bytes."""
+    """Return pending maxima; if bytes are wanted, they are maxima of bytes."""
     extend = extension(run)
     windows = _windows(x, **settings)
 

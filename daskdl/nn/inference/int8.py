@@ -1,7 +1,7 @@
-"""Rules for layers of int8 weights: inputs that are rounded where they are written, once.
+"""Rules for layers of int8 weights, whose inputs are rounded once, when they are written.
 
-What such a layer reads is kept as bytes, for all who read it, where a rule of this folder computes
-it; other results are rounded in a pass of their own.
+If a rule of this folder computes the input of such a layer, all readers get it as bytes. Other
+results are rounded by another pass.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def int8_conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
 ) -> Any:
-    """Let a convolution with int8 weights wait."""
+    """Return a pending convolution with int8 weights."""
     geometry = Geometry((shape[1], shape[2]), stride, pad, dilation, groups)
     if x.ndim != 4 or x.shape[3] != shape[3] * groups or min(geometry.size(*x.shape[1:3])) < 1:
         return None  # the operation says it
@@ -58,7 +58,7 @@ def int8_linear(
     shape: tuple[int, int],
     of_x: tuple[float, int] | None,
 ) -> Any:
-    """Let an affine map with int8 weights wait; compute one whose rows have scales of their own."""
+    """Return a pending affine map with int8 weights; compute one with scales by row at once."""
     if x.ndim < 2 or x.shape[-1] != shape[1]:
         return None
     window = shape[0], 1, 1, shape[1]
@@ -86,7 +86,7 @@ def _by_rows(run: Pass, x: Any, weights: Any, shape: tuple[int, ...]) -> Tensor 
 
 @rule(ops.fake_quantize)
 def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = False) -> Any:
-    """Compute x as bytes, which are kept for all who read it."""
+    """Compute x as bytes, for all its readers."""
     scale = Scale(*of_x)
     if x.dtype != np.float32:
         return None

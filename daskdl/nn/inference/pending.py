@@ -1,4 +1,4 @@
-"""Pending: a result that is computed when its numbers are read, so that what follows can join."""
+"""Pending: a result that is computed when its numbers are read, so that later steps can join."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Norm(NamedTuple):
 
 
 class Rounded(NamedTuple):
-    """A result that is kept as bytes, and what they stand for."""
+    """A result that is kept as bytes, with their scale."""
 
     bytes: Array
     scale: Scale
@@ -45,17 +45,17 @@ class Joined(NamedTuple):
 
     @property
     def limited(self) -> bool:
-        """Whether numbers are cut off, so that nothing else can be added before."""
+        """Whether numbers are limited, so that nothing else can be added before."""
         return self.low != -np.inf or self.high != np.inf
 
     @property
     def bare(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no steps."""
         parts = self.norm, self.bias, self.residual
         return all(part is None for part in parts) and not self.limited
 
     def beyond(self, before: Joined) -> Joined:
-        """Return the steps that are left where those of ``before`` are done."""
+        """Return the steps that remain after those of ``before``."""
         return Joined(
             None if self.norm is before.norm else self.norm,
             None if self.bias is before.bias else self.bias,
@@ -73,11 +73,10 @@ class Pending(Tensor):
     one kernel computes both. If another layer reads this one too, it is computed by itself, once,
     and the new tensor is made of its numbers.
 
-    Given what has ``joined``, ``compute`` returns the array of a ``shape`` in the order of the
-    memory, channels last; it is called once at most, and ``extend`` joins more to what it computed.
-    The tensor shows the axes of its memory in the order ``axes``; ``origin`` is the same result
-    with its axes in another order, computed once for both, ``before`` the one whose place this
-    takes.
+    ``compute`` returns, given the ``joined`` steps, the array of a ``shape`` in the order of the
+    memory, channels last; it is called at most once. ``extend`` adds steps to a computed array. The
+    tensor shows the axes of its memory in the order ``axes``. ``origin`` is the same result with
+    another order of axes, computed once for both; ``before`` is the result that this one replaces.
     """
 
     __slots__ = (
@@ -141,7 +140,7 @@ class Pending(Tensor):
             self._array = numbers if self.axes is None else numbers.transpose(self.axes)
 
     def _numbers(self, compute: Compute) -> Array:
-        """Return the numbers in memory's order, from those of a result before if others use it."""
+        """Return the numbers in the memory's order, from an earlier result if others use it."""
         before, self._before = self._replaced(), None
         joined, into = self.joined._replace(into=self._into), self._into
         if before is not None:
@@ -151,16 +150,16 @@ class Pending(Tensor):
         return self._extend(compute(self.joined), Joined(into=into))
 
     def round(self, scale: Scale) -> None:
-        """Have it rounded to bytes when it is computed, unless it is or others have asked."""
+        """Round it to bytes when it is computed, unless it is computed or has a scale."""
         owner = self if self._origin is None else self._origin
         if owner.waiting and owner._into is None:
             owner._into = scale
 
     @property
     def rounded(self) -> Rounded | None:
-        """The bytes in memory's order, computed when first asked for; maybe there are none.
+        """The bytes in the memory's order, computed when first needed; None without them.
 
-        As :attr:`data`, it lasts.
+        They last, as :attr:`data`.
         """
         if self._origin is not None:
             return self._origin.rounded
@@ -173,7 +172,7 @@ class Pending(Tensor):
         return self._memory() if rounded is None else rounded
 
     def _replaced(self) -> Pending | None:
-        """Return the last result that this takes the place of and that others use; maybe none."""
+        """Return the last result that this one replaces and others use; None without one."""
         before = self._before
         # One use is that by its successor. A second one means that its own numbers are needed.
         while before is not None and before.waiting and before._uses < 2:
@@ -181,18 +180,18 @@ class Pending(Tensor):
         return before
 
     def alone(self) -> Pending | None:
-        """Return the result that this shows, if it waits and has one reader at most."""
+        """Return the underlying result, if it is pending and has one reader at most."""
         origin = self if self._origin is None else self._origin
         mine = origin.waiting and origin._uses < 2 and origin._replaced() is None
         return origin if mine else None
 
     def use(self) -> Pending:
-        """Return it, and note that somebody will read it, or make something else of it."""
+        """Note one more use of this result; return it."""
         (self if self._origin is None else self._origin)._uses += 1
         return self
 
     def _memory(self) -> Array:
-        """Return the numbers as they lie in memory, computed when they are first asked for."""
+        """Return the numbers in the memory's order, computed when first needed."""
         array = self.data
         if self.axes is not None:
             array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
@@ -219,12 +218,12 @@ class Pending(Tensor):
         return self.shape[0]
 
     def with_(self, joined: Joined) -> Pending:
-        """Return a tensor that is computed with more joined to it, in place of this one."""
+        """Return a tensor with more joined steps, which replaces this one."""
         before = self if self._origin is None else self._origin
         return self._like(joined, self.axes, before=before)
 
     def turned(self, axes: tuple[int, ...]) -> Pending:
-        """Return it with its axes in another order."""
+        """Return this result with its axes in another order."""
         before = self.axes or tuple(range(self.ndim))
         order: tuple[int, ...] | None = tuple(before[i] for i in axes)
         if order == tuple(range(self.ndim)):
@@ -239,9 +238,9 @@ class Pending(Tensor):
         return like
 
     def in_memory_order(self, array: Array) -> Array | None:
-        """Return an array of this tensor's shape as the memory of this has it; None if it lies so.
+        """Return an array of this tensor's shape in its memory's order.
 
-        None where it does not lie that way without gaps.
+        None if the array is not contiguous in that order.
         """
         if array.shape != self.shape or array.dtype != self._kind:
             return None

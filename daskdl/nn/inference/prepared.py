@@ -1,4 +1,4 @@
-"""Prepared: a model's weights as kernels of inference want them, made once for all threads."""
+"""Prepared: a model's weights in the layout of inference's kernels, made once for all threads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_BYTES = 64_000_000
 
 
 class Prepared:
-    """Weights of one model, of all its ``arrays``, by what they are prepared for.
+    """Weights of one model, with all its ``arrays``, by their use.
 
-    Only what lies in the model's own memory is kept: a weight that is computed in a pass may lie
-    where another one lay before. The weights must not change while this is used.
+    Only weights in the model's own memory are kept, since the memory of a weight that a pass
+    computes may be used again for another one. Weights must not change while this is used.
     """
 
     def __init__(self, arrays: Iterable[Array]) -> None:
@@ -49,7 +49,7 @@ class Prepared:
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return the object made for a key in this thread's precision.
 
-        The first who asks makes it, and the others wait.
+        The first thread that asks makes it; others wait.
         """
         key = key, precision()
         made = self._made.get(key)
@@ -67,7 +67,7 @@ def _range(array: Array) -> tuple[int, int]:
 
 
 class Taken(NamedTuple):
-    """The rows of a table that a result is made of."""
+    """The rows of a table that make up a result."""
 
     table: Array
     ids: Array
@@ -83,13 +83,13 @@ def rows_of(table: Array, ids: Array, padding: int | None) -> Array:
 
 
 class Folded:
-    """Products of a table's rows (rows, in) with weights, the same bits however they come about.
+    """Products of a table's rows (rows, in) with weights; both ways give the same bits.
 
-    Rows are multiplied as they are taken, until as many were as the table has. Then the whole table
-    is, once, and its products are looked up from there on: a text of a few hundred words costs what
-    reading them takes. All of it together is twice the least work at most, whenever rows end to
-    come. Tables whose products would take more than :data:`MOST_BYTES` stay as they are. The row
-    ``padding`` counts as zeros.
+    Rows are multiplied as they are taken, until their number reaches the table's. Then the whole
+    table is multiplied once, and later products are looked up: a text of a few hundred words then
+    costs only reading. The work is at most twice the least possible. Tables whose products would
+    take more than :data:`MOST_BYTES` are not multiplied as a whole. The row ``padding`` counts as
+    zeros.
     """
 
     def __init__(self, table: Array, affine: Affine, padding: int | None) -> None:

@@ -1,9 +1,9 @@
-"""Program: the kernels of one pass, written down, to be run again without the model's own code.
+"""Program: the recorded kernels of one pass, which run again without the model's own code.
 
-Python takes some hundred microseconds a layer, as long as the kernels of a small network. What a
-pass computes is written down as calls of functions on arrays; every array that such a call takes
-has to be a part of the input, of an earlier result or of the model's own memory. Where one is not,
-or a setting holds an array, the model has computed something on its own, and there is no program.
+Python takes some hundred microseconds a layer, as long as the kernels of a small network. A program
+records a pass as calls of functions on arrays. Every array argument must be a part of the input, of
+an earlier result or of the model's own memory. If one is not, or if a setting holds an array, the
+model has computed something itself, and there is no program.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from daskdl.tensor import Array
 
 
 def is_pure(model: Structure) -> bool:
-    """Return whether what a model computes is decided by its input's shape alone.
+    """Return whether only its input's shape decides which operations a model computes.
 
-    Each class says so itself (:attr:`Module.pure`); a forward that was put into one object does not
-    count as its class's.
+    Each class declares it (:attr:`Module.pure`); a forward that was set on one object does not
+    count.
     """
     return all(module.pure and "forward" not in vars(module) for _, module in model.modules())
 
 
 class View(NamedTuple):
-    """An array in the memory of a result: which one, and where and how it lies there."""
+    """An array in the memory of a result: the result, the offset and the layout."""
 
     slot: int
     shape: tuple[int, ...]
@@ -40,10 +40,10 @@ class View(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One call: its function, arguments (a View or what it is), settings and results.
+    """One call: its function, arguments (Views or values), settings and results.
 
-    ``orders`` are those of the axes of each result in memory, and ``ended`` the slots of results
-    that nobody needs any more.
+    ``orders`` has the order of each result's axes in memory, ``ended`` the slots of results that
+    are no longer needed.
     """
 
     function: Callable[..., Any]
@@ -56,17 +56,17 @@ class Step(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A step whose arguments and result are the same arrays in every run, laid out once."""
+    """A step whose arguments and result are the same arrays in every run, bound once."""
 
     run: Callable[[], object]
     result: Array
 
 
 class Layout:
-    """Places of a program's arrays in one room: its first run learns them, later ones use them.
+    """Places of a program's arrays in one room; the first run learns them, later runs use them.
 
-    The room are at least the program's ``n_bytes``, uint8, that nobody else uses meanwhile; works
-    are by the steps' numbers, slots those of results that lay at their places in the room.
+    ``room`` has at least the program's ``n_bytes``, uint8; nothing else may use it during a run.
+    ``works`` are by the steps' numbers, ``slots`` those of results at their places in the room.
     """
 
     def __init__(self, room: Array) -> None:
@@ -75,7 +75,7 @@ class Layout:
         self.slots: set[int] = set()
 
     def learn(self, i: int, step: Step, place: Any, given: list[Any], held: list[Any]) -> None:
-        """Note where a step's result lies, and lay it out where all its arrays stay."""
+        """Note the place of a step's result; bind the step if all its arrays stay in place."""
         result = held[step.slot]
         if place is None or _address(result) != self.start + place[0]:
             return
@@ -88,7 +88,7 @@ class Layout:
             self.works[i] = Work(made(back, *given), result)
 
     def holds(self, step: Step, place: Any, held: list[Any]) -> bool:
-        """Return whether a result lies where it lay in the first run."""
+        """Return whether a result is at its place of the first run."""
         return step.slot not in self.slots or _address(held[step.slot]) == self.start + place[0]
 
 
@@ -96,7 +96,7 @@ class Program:
     """Steps for one shape of input, with a place for each result but the last ones.
 
     Results that are not needed at the same time share places, so that a pass writes where it has
-    just read: memory that left the caches takes twice as long. Together they take ``n_bytes``.
+    just read: memory outside of the caches takes twice as long. All places take ``n_bytes``.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Program:
         self.places, self.n_bytes = _places(steps, kept, sizes)
 
     def __call__(self, x: Array, layout: Layout) -> list[Array]:
-        """Return the results for an input (C-contiguous), with as many threads as in the layout."""
+        """Return the results for an input (C-contiguous), with the layout's number of threads."""
         slots: list[Any] = [None] * self.slots
         slots[0] = x
         fresh, works = layout.fresh, layout.works
@@ -138,7 +138,7 @@ class Program:
 def _places(
     steps: Sequence[Step], kept: set[int], sizes: Sequence[int]
 ) -> tuple[list[tuple[int, int] | None], int]:
-    """Return the offset of each step's result, the lowest that is free, and all bytes."""
+    """Return the offset of each step's result (the lowest free one) and the number of bytes."""
     live: dict[int, tuple[int, int]] = {}
     offsets: list[tuple[int, int] | None] = []
     for step in steps:
@@ -165,9 +165,9 @@ def _at(held: list[Any], view: View) -> Array:
 
 
 class Recorder:
-    """Writes a program down while a pass over x, C-contiguous, runs.
+    """Records a program during a pass over x, C-contiguous.
 
-    ``prepared`` knows what is the model's own memory.
+    ``prepared`` knows the model's own memory.
     """
 
     def __init__(self, prepared: Prepared, x: Array) -> None:
@@ -178,7 +178,7 @@ class Recorder:
         self._put(x)
 
     def call(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-        """Call a function of arrays, and write it down."""
+        """Call a function of arrays, and record it."""
         result = function(*arguments, **settings)
         several = isinstance(result, tuple)
         results = result if several else (result,)
@@ -196,7 +196,7 @@ class Recorder:
         return result
 
     def program(self, outputs: Sequence[Array]) -> Program | None:
-        """Return the program; None where there is none."""
+        """Return the program; None if there is none."""
         views = [self._place(array) for array in outputs]
         if self.failed or not all(isinstance(view, View) for view in views):
             return None
@@ -222,7 +222,7 @@ class Recorder:
         self._places.append((_address(array), array.nbytes, weakref.ref(owner)))
 
     def _find(self, array: Array) -> tuple[int, int] | None:
-        """Return the slot of the result in whose memory an array lies, and its offset in bytes."""
+        """Return the slot of the result whose memory holds an array, and its offset in bytes."""
         # All of it: the last step of a sequence is a result too, and an array turned round starts
         # there and goes on outside.
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -261,7 +261,7 @@ def _holds_array(value: Any) -> bool:
 
 
 def memory_order(array: Any) -> tuple[int, ...] | None:
-    """Return the order of axes in which an array lies without gaps; None if there is none."""
+    """Return the order of axes in which an array is contiguous; None without one."""
     if not isinstance(array, np.ndarray) or not array.size:
         return None
     if array.flags.c_contiguous:

@@ -1,9 +1,9 @@
 """Rules by which operations join: convolutions and affine maps with what follows them.
 
-A convolution or an affine map waits; a batch norm behind it is folded into its weights, and a bias,
-a residual sum and a ReLU behind it are done where its sums are written. All else is computed as
-usual, of numbers that are computed when they are read. A model's own code decides what is done, in
-every pass anew: there is no graph that could differ from it.
+A convolution or an affine map stays pending. A batch norm after it is folded into its weights; a
+bias, a residual sum and a ReLU after it are applied when its sums are written. Everything else is
+computed as usual, from numbers that are computed when they are read. A model's own code decides in
+every pass what is computed: there is no graph that could differ from it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
 ) -> Any:
-    """Let a convolution with the model's own weights wait."""
+    """Return a pending convolution with the model's own weights."""
     filters = array_of(weight)
     shift = None if bias is None else array_of(bias)
     key = run.prepared.key(filters, shift)
@@ -80,7 +80,7 @@ def conv2d(
 
 
 def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
-    """Let an affine map with the model's own weights (out, in) wait."""
+    """Return a pending affine map with the model's own weights (out, in)."""
     used(x)
 
     def compute(joined: Joined) -> Array:
@@ -97,7 +97,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
 
 @rule(ops.linear)
 def linear(run: Pass, x: Any, weight: Any, bias: Any = None) -> Any:
-    """Let an affine map wait."""
+    """Return a pending affine map."""
     matrix = array_of(weight)
     shift = None if bias is None else array_of(bias)
     key = run.prepared.key(matrix, shift)
@@ -108,7 +108,7 @@ def linear(run: Pass, x: Any, weight: Any, bias: Any = None) -> Any:
 
 @rule(ops.matmul)
 def matmul(run: Pass, a: Any, b: Any) -> Any:
-    """Let a product with a matrix of the model's own wait; a vector behind it is its bias."""
+    """Return a pending product with the model's own matrix; a vector added later is its bias."""
     matrix = None if isinstance(b, Pending) else array_of(b)
     if a.dtype not in FLOATS or a.dtype != b.dtype or min(a.ndim, b.ndim) < 2:
         return None
@@ -150,7 +150,7 @@ def batch_norm(
     eps: float,
     relu: bool,
 ) -> Any:
-    """Fold the norm into the convolution that waits, or let it wait itself."""
+    """Fold the norm into a pending convolution, or return it pending."""
     scale, shift = (None if a is None else array_of(a) for a in (weight, bias))
     norm = Norm(array_of(mean), array_of(variance), scale, shift, eps)
     if run.prepared.key(*norm[:4]) is None or x.dtype != norm.mean.dtype:
@@ -186,7 +186,7 @@ def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
 
 
 def extension(run: Pass) -> Extend:
-    """Return a function that joins steps to an array with other readers, in passes of their own."""
+    """Return a function that applies steps to an array with other readers, in new passes."""
 
     def extend(x: Array | Rounded, joined: Joined) -> Array:
         if isinstance(x, Rounded):
@@ -245,7 +245,7 @@ def _normalise(lanes: _Lanes, x: Array, residual: Array | None, low: float, high
 
 
 def _added(found: Pending, other: Any) -> Pending | None:
-    """Return a result with another array added where it is written; None where that cannot be."""
+    """Return a result that adds another array when it is written; None if that is impossible."""
     if found.joined.residual is not None or found.joined.limited or found.shape != other.shape:
         return None
     residual: Array | Rounded | None = None
@@ -271,7 +271,7 @@ def add(run: Pass, a: Any, b: Any) -> Any:
 
 
 def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
-    """Let a sum of two results wait that are kept as bytes; None of others."""
+    """Return a pending sum of two results that are kept as bytes; None for others."""
     if not isinstance(a, Pending) or not isinstance(b, Pending) or a.waiting or b.waiting:
         return None
     one, other = a.rounded, b.rounded
@@ -332,13 +332,13 @@ def clip(run: Pass, x: Any, *, low: float | None = None, high: float | None = No
 
 @rule(ops.dropout)
 def dropout(run: Pass, x: Any, *, rate: float, **draws: Any) -> Any:
-    """Hand on what waits, where nothing is dropped."""
+    """Return a pending x unchanged if nothing is dropped."""
     return x if rate == 0 and isinstance(x, Pending) else None
 
 
 @rule(ops.transpose)
 def transpose(run: Pass, x: Any, *, axes: tuple[int, ...]) -> Any:
-    """Show what waits with its axes in another order."""
+    """Return a pending x with its axes in another order."""
     if not isinstance(x, Pending) or not (x.waiting or x.rounded):
         return None
     return x.turned(tuple(a % x.ndim for a in axes))

@@ -1,4 +1,4 @@
-"""Running: passes of one model in inference, and the rules by which its operations are computed."""
+"""Running: passes of one model in inference, and the rules for its operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPES = 16
 
 
 class Pass:
-    """One pass of a model: its prepared weights, and who writes down what is called."""
+    """One pass of a model: its prepared weights, and the recorder of its calls."""
 
     def __init__(self, prepared: Prepared, recorder: Recorder | None) -> None:
         self.prepared, self.recorder = prepared, recorder
@@ -40,14 +40,14 @@ class Pass:
         return self.recorder.call(function, *arguments, **settings)
 
     def plain(self, value: Any) -> Array:
-        """Return a tensor's numbers as kernels take them, without gaps."""
+        """Return a tensor's numbers contiguous, as kernels take them."""
         array = array_of(value)
         return array if array.flags.carray else self.call(_plain, array)
 
     def evaluate(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], settings: dict[str, Any]
     ) -> Any:
-        """Return the result of an operation, maybe pending; None to have it computed as usual."""
+        """Return the result of an operation, maybe pending; None to compute it as usual."""
         rule = _RULES.get(function)
         evaluated = None if rule is None else rule(self, *inputs, **settings)
         if evaluated is not None or self.recorder is None:
@@ -68,14 +68,14 @@ def result_of(function: Callable[..., Any], *arrays: Any, **settings: Any) -> An
 def optimized(prepared: Prepared, recorder: Recorder | None = None) -> Iterator[None]:
     """Join operations of this thread, with weights of a model that are prepared.
 
-    No gradients are recorded. What is computed in here may be read later.
+    No gradients are recorded. Results may be read after the block.
     """
     with evaluated_by(Pass(prepared, recorder).evaluate):
         yield
 
 
 def rule(operation: Any) -> Callable[[Rule], Rule]:
-    """Register how an operation is computed; the function returns None to have it done as usual."""
+    """Register a rule for an operation; it returns None to compute the operation as usual."""
 
     def register(function: Rule) -> Rule:
         _RULES[operation.__wrapped__] = function
@@ -100,8 +100,8 @@ def _plain(array: Array) -> Array:
 class Inference:
     """Prepared weights and a program for each shape of input, which all passes of a model share.
 
-    Several threads may use it at a time. The weights must not change while they do. Copies of the
-    model may run, too, whose parameters and buffers are the same arrays.
+    Several threads may use it at a time; weights must not change meanwhile. Copies of the model
+    with the same arrays of parameters and buffers may run, too.
     """
 
     def __init__(self, model: Structure) -> None:
@@ -114,7 +114,7 @@ class Inference:
     def run(self, model: Any, x: Array) -> Any:
         """Return the results of ``model(x)``, a tuple of arrays; the model is in inference.
 
-        A mapping is returned as it is.
+        A mapping is returned unchanged.
         """
         key = x.shape, x.dtype, precision()
         program = self._programs.get(key)
@@ -133,7 +133,7 @@ class Inference:
         return results
 
     def _layout(self, key: Any, n_bytes: int) -> Layout:
-        """Return a program's arrays in this thread's memory for results, which it keeps."""
+        """Return a program's layout in this thread's memory for results."""
         local, full_key = self._local, (key, threads())
         room: Array | None = getattr(local, "room", None)
         if room is None or room.size < n_bytes:

@@ -1,4 +1,4 @@
-"""Rules for sequences: rows of tables, recurrent layers with weights that are prepared once."""
+"""Rules for sequences: rows of tables, and recurrent layers with weights prepared once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from daskdl.tensor import Array, Tensor
 
 @rule(ops.embedding)
 def embedding(run: Pass, table: Any, ids: Any, *, padding: int | None = None) -> Any:
-    """Let rows of the model's own table wait: who multiplies them may have their products."""
+    """Return pending rows of the model's own table; a product may use those of the whole table."""
     matrix, numbers = array_of(table), array_of(ids)
     if run.prepared.key(matrix) is None or matrix.ndim != 2 or matrix.dtype not in FLOATS:
         return None
@@ -79,7 +79,7 @@ def lstm(
 
 
 def _taken(x: Any) -> Taken | None:
-    """Return the rows of a table (T, N) that wait as a sequence (N, T, C); None if it is not so."""
+    """Return pending rows of a table (T, N) for a sequence (N, T, C); None for another x."""
     if not (isinstance(x, Pending) and x.waiting and x.joined.bare):
         return None
     if not isinstance(x.source, Taken):
