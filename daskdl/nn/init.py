@@ -1,8 +1,8 @@
 """Initial weights by the standard recipes, filled into parameters in place.
 
-Weights are (out, ..., in), as all layers here have them: the fan-in is the product of all axes but
-the first, the fan-out that of all but the last. Each function returns the parameter; ``seed`` is a
-whole number, or None for other numbers in each run.
+Weights are (out, ..., in), as in all layers here: the fan-in is the product of all axes but the
+first, the fan-out of all but the last. Each function returns the parameter. ``seed`` is a whole
+number, or None for other numbers in each run.
 
 Examples
 --------
@@ -38,7 +38,7 @@ def gain(nonlinearity: str, slope: float = 0.01) -> float:
     ----------
     nonlinearity : "linear", "conv", "sigmoid", "tanh", "relu", "leaky_relu" or "selu"
     slope : float
-        Of the leaky ReLU.
+        Slope of the leaky ReLU.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def truncated_normal(
     high: float = 2.0,
     seed: int | None = None,
 ) -> Parameter:
-    """Draw from N(mean, deviation**2), again and again until all lie from ``low`` to ``high``.
+    """Draw from N(mean, deviation**2), repeatedly until all are from ``low`` to ``high``.
 
     As PyTorch's, the bounds are numbers, not deviations.
     """
@@ -164,9 +164,9 @@ def kaiming_uniform(
     ----------
     parameter : Parameter
     slope : float
-        Of the leaky ReLU that follows; 0 for a ReLU.
+        Slope of the following leaky ReLU; 0 for a ReLU.
     mode : "fan_in" or "fan_out"
-        Which one keeps its variance: what goes forward, or what comes back.
+        Whether activations ("fan_in") or gradients ("fan_out") keep their variance.
     nonlinearity : str
         See :func:`gain`.
     seed : int, optional

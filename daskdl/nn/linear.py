@@ -28,7 +28,7 @@ class Linear(Module, pure=True):
     in_features, out_features : int
     bias : bool
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Bilinear(Module, pure=True):
     in1_features, in2_features, out_features : int
     bias : bool
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Euclidean(Module, pure=True):
     ----------
     in_features, out_features : int
     eps : float
-        Is added to the squared distance, so that the slope at a centre is finite.
+        Added to the squared distance, so that the slope at a centre is finite.
     seed : int, optional
-        Of the centres.
+        Seed of the centres.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class Cosine(Module, pure=True):
     ----------
     in_features, out_features : int
     eps : float
-        The least length that is divided by.
+        Least length in a division.
     seed : int, optional
-        Of the vectors.
+        Seed of the vectors.
     """
 
     def __init__(

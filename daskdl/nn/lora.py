@@ -1,4 +1,4 @@
-"""LoRA: trained maps of low rank beside affine maps that stay as they are (arXiv 2106.09685)."""
+"""LoRA: trained maps of low rank that are added to fixed affine maps (arXiv 2106.09685)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["Adapted", "LoRA"]
 
 
 class LoRA(Module, pure=True):
-    """An affine map that stays as it is, and a trained one of low rank: (..., in) -> (..., out).
+    """A fixed affine map plus a trained map of low rank: (..., in) -> (..., out).
 
-    ``y = layer(x) + alpha / rank * x @ down.T @ up.T``. It begins as the layer itself: ``up`` is
-    zeros. E. Hu et al., arXiv 2106.09685.
+    ``y = layer(x) + alpha / rank * x @ down.T @ up.T``. It starts as the layer itself, since ``up``
+    is zeros. E. Hu et al., arXiv 2106.09685.
 
     Parameters
     ----------
     layer : Linear
-        Taken over: its weights become :class:`Frozen`.
+        Layer to use; its weights become :class:`Frozen`.
     rank : int
     alpha : float
     seed : int, optional
-        Of ``down``.
+        Seed of ``down``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class LoRA(Module, pure=True):
         )
 
     def merge(self) -> Linear:
-        """Return the layer with this map in its weights, which are trained again."""
+        """Return the layer with this map in its weights, which can be trained again."""
         weight = self.layer.weight.data + self.scale * matmul(self.up.data, self.down.data)
         self.layer.weight.data = weight.astype(weight.dtype, copy=False)
         _thaw(self.layer, {})
@@ -71,25 +71,25 @@ class LoRA(Module, pure=True):
 
 
 class Adapted(Module, pure=True):
-    """A model of which LoRA adapters alone are trained, sent to workers in fits and checkpointed.
+    """A model whose LoRA adapters alone are trained, sent in fits and saved in checkpoints.
 
     Parameters
     ----------
     model : Module
-        Taken over: its layers are replaced, and all other parameters become :class:`Frozen`.
+        Model to use; its layers are replaced, and all other parameters become :class:`Frozen`.
     rank, alpha
-        Of each :class:`LoRA`.
+        Settings of each :class:`LoRA`.
     targets : sequence of str
-        Names of :class:`Linear` layers in it, or the ends of names, such as ``"query"``.
+        Names, or ends of names, of :class:`Linear` layers, such as ``"query"``.
     trained : sequence of str
-        Names of modules in it that are trained whole, such as a new head.
+        Names of modules that are trained as a whole, such as a new head.
     seed : int
-        Of the adapters.
+        Seed of the adapters.
 
     Raises
     ------
     SettingsError
-        When a name fits no such layer.
+        When a name matches no such layer.
 
     Examples
     --------
@@ -139,9 +139,9 @@ class Adapted(Module, pure=True):
         return ((n, m) for n, m in self.model.modules() if isinstance(m, LoRA))
 
     def merge(self) -> Module:
-        """Return the model with the adapters in its weights, all of which are trained again.
+        """Return the model with the adapters in its weights, which can all be trained again.
 
-        This module is of no use afterwards.
+        Do not use this module afterwards.
         """
         inside, merged = dict(self.model.modules()), dict[int, Linear]()
         for name, adapter in list(self.adapters()):
@@ -171,7 +171,7 @@ def _under(name: str, module: str) -> bool:
 
 
 def _replace(inside: dict[str, Module], name: str, new: Module) -> None:
-    """Put a module in the place of the one that a model has by a dotted name."""
+    """Replace the module of a model with a dotted name."""
     parent, _, last = name.rpartition(".")
     if parent in inside:
         setattr(inside[parent], last, new)
@@ -181,14 +181,14 @@ def _replace(inside: dict[str, Module], name: str, new: Module) -> None:
 
 
 def _freeze(module: Module, seen: dict[int, Frozen]) -> None:
-    """Let a module's own parameters be frozen; one that several modules share stays shared."""
+    """Freeze a module's own parameters; shared ones stay shared."""
     for name, value in list(vars(module).items()):
         if isinstance(value, Parameter):
             setattr(module, name, seen.setdefault(id(value), Frozen(value.data)))
 
 
 def _thaw(module: Module, seen: dict[int, Parameter]) -> None:
-    """Let a module's own frozen weights be parameters again."""
+    """Make a module's own frozen weights parameters again."""
     for name, value in list(vars(module).items()):
         if isinstance(value, Frozen):
             setattr(module, name, seen.setdefault(id(value), Parameter(value.data)))

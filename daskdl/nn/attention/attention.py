@@ -1,4 +1,4 @@
-"""Attention, the positions that are added before it, and blocks of a Transformer."""
+"""Attention, positional encodings, and blocks of a Transformer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MultiHeadAttention(Module, pure=True):
     ----------
     features : int
     heads : int
-        They share the features out.
+        Number of heads; each has an equal share of the features.
     dropout : float
-        Of the weights of attention.
+        Rate for the weights of attention.
     bias : bool
     seed : int, optional
     """
@@ -81,13 +81,13 @@ class MultiHeadAttention(Module, pure=True):
         ----------
         query : (N, T, features)
         key, value : (N, S, features), optional
-            The queries without a key, which makes it self-attention; the keys without a value.
+            Keys are by default the queries (self-attention), values the keys.
         mask : bool array (T, S) or (N, heads or 1, T, S), optional
-            True where a query may look.
+            True where a query may attend.
         key_mask : bool array (N, S), optional
-            True where a key is no padding.
+            True where a key is not padding.
         causal : bool
-            Whether query t sees no key behind t.
+            Whether query t sees no key after t.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class FeedForward(Module, pure=True):
     ----------
     features, hidden : int
     dropout : float
-        Behind the activation.
+        Rate after the activation.
     activation : "relu" or "gelu"
     seed : int, optional
     """
@@ -214,24 +214,24 @@ class FeedForward(Module, pure=True):
 
 
 class TransformerBlock(Module, pure=True):
-    """Self-attention, attention to a memory if there is one, and a network at each step.
+    """Self-attention, maybe attention to a memory, and a feed-forward network at each step.
 
-    A. Vaswani et al., arXiv 1706.03762. Each part has a shortcut and a layer norm: behind the sum,
-    or before the part (R. Xiong et al., arXiv 2002.04745).
+    A. Vaswani et al., arXiv 1706.03762. Each part has a shortcut and a layer norm, after the sum or
+    before the part (R. Xiong et al., arXiv 2002.04745).
 
     Parameters
     ----------
     features, heads, hidden : int
-        Of the attention, and of the network's middle.
+        Sizes of the attention, and of the network's hidden layer.
     dropout : float
-        Of attention's weights, and behind each part.
+        Rate for attention's weights, and after each part.
     activation : "relu" or "gelu"
     norm_first : bool
-        Whether the norms stand before the parts.
+        Whether norms come before the parts.
     causal : bool
         Whether no step sees a later one, as in a language model or a decoder.
     cross : bool
-        Whether there is a part that looks at a memory.
+        Whether there is a part that attends to a memory.
     eps : float
         Of the norms.
     seed : int, optional
@@ -276,11 +276,11 @@ class TransformerBlock(Module, pure=True):
         ----------
         x : (N, T, features)
         memory : (N, S, features)
-            What a block with ``cross`` looks at, such as an encoder's result.
+            Memory of a block with ``cross``, such as an encoder's result.
         mask, key_mask
-            Of the self-attention, see :class:`~daskdl.nn.MultiHeadAttention`.
+            Masks of the self-attention, see :class:`~daskdl.nn.MultiHeadAttention`.
         memory_mask : bool array (N, S), optional
-            True where the memory is no padding.
+            True where the memory is not padding.
         """
         check_last_axis(self, x, 3, self.features)
         if (memory is None) != (self.cross is None):

@@ -23,21 +23,20 @@ class Embedding(Module):
     rows, features : int
         The table starts with normal numbers.
     padding_index : int, optional
-        An id that stands for nothing: zeros come out, and no gradient goes in.
+        Id of padding: its row is zeros and gets no gradient.
     max_norm : float, optional
-        Rows longer than this are shortened to it when they are read; the table itself stays as it
-        is, and the gradient is that of what is computed.
+        Rows longer than this are shortened to it when they are read; the table does not change. The
+        gradient is that of the shortened rows.
     seed : int, optional
-        Of the table.
+        Seed of the table.
     sparse : bool
         Whether the table is trained by rows: its gradient is the :class:`~daskdl.rows.Rows` of the
-        batch, and a step, and what workers send each other, cost what the batch touches and not
-        what the table holds. For tables of which a batch touches a small part; where it touches
-        most rows the dense gradient is the faster one. SGD and Adagrad without momentum and weight
-        decay come to the same weights either way. Methods with moments do not, and that is why it
-        has to be asked for: moments and weight decay of rows that a batch does not touch wait until
-        one does (as PyTorch's SparseAdam has it). Methods that have no such step are refused: LAMB,
-        LARS, LBFGS, EMA and Accumulate.
+        batch. Then a step and the messages of workers cost what a batch touches, not the size of
+        the table. Use it if a batch touches a small part of the table; else the dense gradient is
+        faster. SGD and Adagrad without momentum and weight decay give the same weights either way.
+        Methods with moments do not, which is why it is off by default: moments and weight decay of
+        a row wait until a batch touches it, as in PyTorch's SparseAdam. Methods without such a step
+        are refused: LAMB, LARS, LBFGS, EMA and Accumulate.
     """
 
     def __init__(
@@ -82,14 +81,14 @@ class Embedding(Module):
 class EmbeddingBag(Embedding):
     """The sum or the mean of a bag's rows, ids (N, L) -> (N, features).
 
-    Bags of fewer than L ids are filled up with ``padding_index``.
+    Bags of fewer than L ids are padded with ``padding_index``.
 
     Parameters
     ----------
     rows, features, padding_index, max_norm, seed, sparse
         As :class:`Embedding`'s.
     mode : "sum", "mean" or "sqrtn"
-        The sum of the rows, each times its weight; that divided by the sum of the weights, or by
+        The sum of the rows times their weights; or the sum divided by the sum of the weights, or by
         the root of the sum of their squares.
     """
 

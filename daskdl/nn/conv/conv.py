@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Windows:
-    """Base of layers of so many axes, which see what lies in windows of their input."""
+    """Base of layers over windows of an input with one, two or three axes."""
 
     axes: ClassVar[int]
 
@@ -33,7 +33,7 @@ class Windows:
         self, in_channels: int, kernel_size: Sizes, stride: Sizes,
         padding: int | Sequence[int] | str, dilation: Sizes, groups: int,
     ) -> None:  # fmt: skip
-        """Set where the windows lie, and which channels each sees."""
+        """Set the windows' places, and the channels of each."""
         name, axes = type(self).__name__, self.axes
         self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
         self.stride = sizes(f"{name}.stride", stride, axes)
@@ -43,7 +43,7 @@ class Windows:
 
 
 class _Conv(Windows, Module, pure=True):
-    """Base of convolutions: weights and settings for so many axes."""
+    """Base of convolutions: weights and settings for one, two or three axes."""
 
     _operation: ClassVar[str]
 
@@ -79,8 +79,8 @@ class _Conv(Windows, Module, pure=True):
 class Conv1d(_Conv, pure=True):
     """Convolution of sequences, (N, T, in) -> (N, steps, out).
 
-    Arguments as :class:`Conv2d`'s, of one axis; a padding may also be "causal": all zeros come
-    before, so that no result sees a later step.
+    Arguments as :class:`Conv2d`'s, of one axis. Padding may also be "causal": all zeros come first,
+    so that no result sees a later step.
     """
 
     axes, _operation = 1, "conv1d"
@@ -95,15 +95,14 @@ class Conv2d(_Conv, pure=True):
     kernel_size, stride : int or (down, across)
     padding : int, (down, across), (above, below, left, right) or "same"
         Zeros on either side. "same" gives an image of the input's size, divided by the stride and
-        rounded up; where that takes an odd number of zeros, the odd one goes below and to the
-        right, as TensorFlow's.
+        rounded up; an odd zero goes below and to the right, as in TensorFlow.
     bias : bool
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     dilation : int or (down, across)
         Pixels from one tap of the kernel to the next.
     groups : int
-        Each has its share of the channels; ``in_channels`` of them make it depthwise.
+        Number of groups of channels; ``in_channels`` groups make it depthwise.
     """
 
     axes, _operation = 2, "conv2d"
@@ -127,11 +126,11 @@ class SeparableConv2d(Module, pure=True):
     ----------
     in_channels, out_channels : int
     kernel_size, stride, padding, dilation
-        Of the first, as :class:`~daskdl.nn.Conv2d`'s.
+        Of the first convolution, as :class:`~daskdl.nn.Conv2d`'s.
     multiplier : int
-        Filters of each channel.
+        Number of filters of each channel.
     bias : bool
-        Of the second.
+        Whether the second convolution has a bias.
     seed : int, optional
     """
 
@@ -162,7 +161,7 @@ class SeparableConv2d(Module, pure=True):
 
 
 class _ConvTranspose(Module, pure=True):
-    """Base of transposed convolutions: weights and settings for so many axes."""
+    """Base of transposed convolutions: weights and settings for one, two or three axes."""
 
     axes: ClassVar[int]
     _operation: ClassVar[str]
@@ -237,12 +236,12 @@ class ConvTranspose2d(_ConvTranspose):
     in_channels, out_channels : int
     kernel_size, stride : int or (down, across)
     padding : int, (down, across) or (above, below, left, right)
-        Rows and columns that are cut off the result.
+        Rows and columns to cut off the result.
     output_padding : int or (below, right)
-        Rows and columns more, each fewer than the stride.
+        Additional rows and columns, fewer than the stride.
     bias : bool
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     dilation : int or (down, across)
     groups : int
     """

@@ -18,13 +18,13 @@ __all__ = [
 
 
 class Padding:
-    """Zeros before and behind each axis of a layer's input, whose name is for errors.
+    """Zeros before and after each axis of a layer's input; errors have the layer's name.
 
     Parameters
     ----------
     padding : numbers, "same" or "causal"
-        "same": an axis of length n has ``ceil(n / stride)`` results, the odd zero behind.
-        "causal": all zeros before, so that a result sees nothing behind itself.
+        "same": an axis of length n has ``ceil(n / stride)`` results, with the odd zero at the end.
+        "causal": all zeros come first, so that a result sees nothing after itself.
     kernel, stride, dilation : sequences of int
         One number for each axis.
     """
@@ -51,9 +51,9 @@ class Padding:
         )
 
     def of(self, lengths: Sequence[int]) -> tuple[int, ...]:
-        """Return the zeros before and behind each axis, for an input of these lengths.
+        """Return the zeros before and after each axis, for an input of these lengths.
 
-        A ShapeError if the kernel does not fit into the padded input.
+        Raises ShapeError if the kernel does not fit into the padded input.
         """
         pads: tuple[int, ...]
         if self.mode == "causal":
@@ -80,7 +80,7 @@ class Padding:
         return pads
 
     def share(self, in_channels: int, out_channels: int, groups: int) -> int:
-        """Return the input channels of a group, which have to divide both kinds of channels."""
+        """Return the input channels of a group; groups must divide both kinds of channels."""
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{self.layer}.groups: expected a divisor of the {in_channels} channels in and "
@@ -91,16 +91,16 @@ class Padding:
 
 
 class Pad(Module, pure=True):
-    """Put elements around the axes between the first and the last, (N, ..., C) -> (N, ..., C).
+    """Add elements around the axes between the first and the last, (N, ..., C) -> (N, ..., C).
 
     Parameters
     ----------
     widths : sequence of int
-        One number for each of these axes, or two, before and behind.
+        One number for each of these axes, or two: before and after.
     value : float
     mode : "constant", "reflect" or "edge"
     axes : int
-        How many axes there are: 1 for sequences, 2 for images, 3 for volumes.
+        Number of these axes: 1 for sequences, 2 for images, 3 for volumes.
     """
 
     def __init__(

@@ -28,9 +28,9 @@ class CrossEntropyLoss(OperationLoss, operation=ops.cross_entropy, value=2.2832)
     Parameters
     ----------
     weight : numbers (C,), optional
-        Of each class.
+        Weight of each class.
     smoothing : float
-        The share of each target that is spread over all classes.
+        Share of each target that is spread over all classes.
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean.
     """
@@ -41,7 +41,7 @@ class CrossEntropyLoss(OperationLoss, operation=ops.cross_entropy, value=2.2832)
 
 
 class FocalLoss(OperationLoss, operation=ops.focal):
-    """Cross entropy in which what is told well already counts little (T.-Y. Lin et al., 2017).
+    """Cross entropy in which well classified samples count little (T.-Y. Lin et al., 2017).
 
     Compares logits (..., C) with labels (...) from 0.
 
@@ -50,7 +50,7 @@ class FocalLoss(OperationLoss, operation=ops.focal):
     gamma : float
         0 gives the cross entropy.
     weight : numbers (C,), optional
-        Of each class.
+        Weight of each class.
 
     Examples
     --------
@@ -64,14 +64,14 @@ class FocalLoss(OperationLoss, operation=ops.focal):
 
 
 class NLLLoss(OperationLoss, operation=ops.nll):
-    """Minus the label's logarithm of a probability.
+    """Negative logarithm of the label's probability.
 
     Compares logarithms of probabilities (..., C) with labels (...) from 0.
 
     Parameters
     ----------
     weight : numbers (C,), optional
-        Of each class.
+        Weight of each class.
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean.
 
@@ -92,9 +92,9 @@ class CTCLoss(Loss):
     Parameters
     ----------
     blank : int
-        The class that stands for no label.
+        Class of no label.
     zero_infinity : bool
-        Whether a sample with too few steps for its labels adds 0 and not infinity.
+        Whether a sample with too few steps for its labels counts 0 instead of infinity.
 
     Examples
     --------
@@ -110,9 +110,9 @@ class CTCLoss(Loss):
     def forward(
         self, logits: Any, labels: Any, sample_weight: Any = None, *, lengths: Any = None
     ) -> Tensor:
-        """Compare logits (N, T, C) with labels (N, S), rows filled up with -1.
+        """Compare logits (N, T, C) with labels (N, S), rows padded with -1.
 
-        ``lengths`` (N,) says how many of the T steps count, by default all.
+        ``lengths`` (N,) is the number of steps that count, by default T.
         """
         return ops.ctc(
             logits,
@@ -130,7 +130,7 @@ class BCELoss(OperationLoss, operation=ops.binary_cross_entropy):
     Parameters
     ----------
     weight : numbers (C,), optional
-        Of each class along the last axis.
+        Weight of each class along the last axis.
 
     Examples
     --------
@@ -151,9 +151,9 @@ class BCEWithLogitsLoss(
     Parameters
     ----------
     weight : numbers (C,), optional
-        Of each class along the last axis.
+        Weight of each class along the last axis.
     pos_weight : numbers (C,), optional
-        Of what is true: above 1 it raises recall, below 1 precision.
+        Weight of positives: above 1 it raises recall, below 1 precision.
     """
 
     weight: Sequence[float] | None = None
@@ -163,12 +163,12 @@ class BCEWithLogitsLoss(
 class MultiLabelSoftMarginLoss(
     OperationLoss, operation=ops.binary_cross_entropy_with_logits, value=-0.0299
 ):
-    """Binary cross entropy of logits, under the name it has for several labels.
+    """Binary cross entropy of logits, under its name for several labels.
 
     Parameters
     ----------
     weight : numbers (C,), optional
-        Of each class.
+        Weight of each class.
     """
 
     weight: Sequence[float] | None = None

@@ -1,4 +1,4 @@
-"""Losses of images: borders, overlap, similarity, and rain that counts by its rate."""
+"""Losses of images: borders, overlap, similarity, and rain weighted by its rate."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["BoundaryLoss", "DiceLoss", "PrecipitationLoss", "SSIMLoss"]
 
 
 class BoundaryLoss(OperationLoss, operation=ops.boundary):
-    """Probability on the wrong side of a class's border, by how far (H. Kervadec et al., 2019).
+    """Probability on the wrong side of a class's border, times its distance (H. Kervadec, 2019).
 
-    Compares logits (N, ..., C) with labels (N, ...) from 0; add it to another loss, since it says
-    nothing of a class that is missing. Needs SciPy.
+    Compares logits (N, ..., C) with labels (N, ...) from 0; add it to another loss, since it
+    ignores a class that is missing. Needs SciPy.
 
     Examples
     --------
@@ -36,9 +36,9 @@ class DiceLoss(OperationLoss, operation=ops.dice):
     Parameters
     ----------
     smooth : float
-        What makes the loss of an empty target finite.
+        Makes the loss of an empty target finite.
     squared : bool
-        Whether the sum is that of squares, as in F. Milletari et al., arXiv 1606.04797.
+        Whether the sum is of squares, as in F. Milletari et al., arXiv 1606.04797.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class DiceLoss(OperationLoss, operation=ops.dice):
 
 
 class PrecipitationLoss(OperationLoss, operation=ops.precipitation, value=1.375):
-    """Squared plus absolute error, heavier where it rains harder; missing targets count nothing.
+    """Squared plus absolute error, weighted by the rain rate; missing targets do not count.
 
     Compares two arrays of one shape; NaN in the target means missing.
 
@@ -97,7 +97,7 @@ class SSIMLoss(OperationLoss, operation=ops.ssim):
     window : int
         Odd number of pixels across.
     sigma : float
-        Of the Gaussian, in pixels.
+        Width of the Gaussian, in pixels.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loss, the base of losses and of a user's own, and MultiLoss, the weighted sum of several."""
+"""Loss, the base of all losses, and MultiLoss, the weighted sum of several."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Loss", "MultiLoss"]
 
 
 class Loss(Module):
-    """Called as ``loss(prediction, target, sample_weight=None)``, it returns a scalar.
+    """Base of losses: ``loss(prediction, target, sample_weight=None)`` returns a scalar.
 
-    The scalar is the mean over the samples of the batch, the first axis of all arrays, each with
-    its weight; :mod:`daskdl.ops.losses.reduction` says how, and why shards then add up.
+    The scalar is the weighted mean over the samples of the batch, the first axis of all arrays;
+    :mod:`daskdl.ops.losses.reduction` says how, and why shards add up.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Loss(Module):
         prediction : Tensor or array (N, ...)
         target : array (N, ...)
         sample_weight : array (N,), optional
-            What each sample counts; 1 by default.
+            Weight of each sample; 1 by default.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
 
@@ -51,9 +51,9 @@ class OperationLoss(Loss):
     """Base of the losses that are one operation of :mod:`daskdl.ops.losses`.
 
     Prediction and target have one shape, unless a loss says something else. Subclasses name the
-    operation, whose settings are the constructor's arguments, kept as attributes (or fields of the
-    class, which become such), and say how many predictions it compares, which come as a tuple; 0 is
-    one alone. The ``value`` of the loss of two small arrays becomes the example in the docstring.
+    operation; its settings are the constructor's arguments, kept as attributes, or fields of the
+    class. They also give the number of predictions in a tuple; 0 is a single one. The ``value`` of
+    the loss of two small arrays becomes the example in the docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
@@ -88,7 +88,7 @@ class OperationLoss(Loss):
 
 
 def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
-    """Return the predictions of a loss that compares several; a ShapeError if there are others."""
+    """Return the predictions of a loss that compares several; raise ShapeError for others."""
     if not isinstance(prediction, (tuple, list)) or len(prediction) != n:
         described = (
             f"{len(prediction)} of them"
@@ -103,22 +103,22 @@ def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
 
 
 class MultiLoss(Loss):
-    """The weighted sum of several losses, of one prediction or of one each.
+    """The weighted sum of several losses, of one prediction or of one for each.
 
     Parameters
     ----------
     losses : sequence of Loss, or mapping of names to them
-        With names prediction and target are mappings too, and each loss compares those of its name.
+        With names, prediction and target are mappings too; each loss compares those of its name.
     weights : a number for each, in the same form, optional
-        All 1 by default; in a mapping also of those that are left out.
+        By default 1, also for names that a mapping leaves out.
     paired : bool
-        Whether prediction and target are tuples with an item for each loss; otherwise all compare
+        Whether prediction and target are tuples with an item for each loss; else all losses compare
         the same two.
 
     Raises
     ------
     SettingsError
-        When there is no loss, or not a weight for each.
+        When there is no loss, or the weights do not fit.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class MultiLoss(Loss):
         self.paired = paired
 
     def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Add up what the losses find."""
+        """Return the weighted sum of the losses."""
         n = len(self.losses)
         predictions, targets = (prediction,) * n, (target,) * n
         if self._names is not None:

@@ -29,17 +29,17 @@ __all__ = [
 
 
 class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
-    """Hinge of several classes: scores of wrong ones above the right one's less a margin.
+    """Hinge of several classes: scores of wrong classes above the right one's minus a margin.
 
     Compares scores (N, C) with labels (N,).
 
     Parameters
     ----------
     p : 1 or 2
-        Power of what is above.
+        Power of the excess.
     margin : float
     weight : numbers (C,), optional
-        Of each label.
+        Weight of each label.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
 
 
 class MultiLabelMarginLoss(OperationLoss, operation=ops.multilabel_margin):
-    """Hinge of several labels: scores of wrong classes above each right one's less 1.
+    """Hinge of several labels: scores of wrong classes above each right one's minus 1.
 
     Compares scores (N, C) with labels (N, K), each row ended by -1.
 
@@ -91,7 +91,7 @@ class SoftMarginLoss(OperationLoss, operation=ops.soft_margin):
 
 
 class HingeEmbeddingLoss(OperationLoss, operation=ops.hinge_embedding):
-    """A distance where t is 1; what it is short of the margin where t is -1.
+    """A distance where t is 1; its shortfall below the margin where t is -1.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class HingeEmbeddingLoss(OperationLoss, operation=ops.hinge_embedding):
 
 
 class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
-    """Ranking of two scores: the shortfall of the larger one to the other plus a margin.
+    """Ranking of two scores: the shortfall of the larger one below the other plus a margin.
 
     Compares (first, second) with a target of 1 and -1, three arrays of one shape.
 
@@ -119,7 +119,7 @@ class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
 
 
 class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several=2):
-    """1 - cos where t is 1; what the cosine is above a margin where it is -1.
+    """1 - cos where t is 1; the cosine's excess over a margin where t is -1.
 
     Compares (first, second), arrays (N, D), with a target (N,) of 1 and -1.
 
@@ -136,15 +136,15 @@ class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several
 
 
 class TripletMarginLoss(Loss):
-    """Triplets: the anchor's distance to the positive less that to the negative, plus a margin.
+    """Triplets: the anchor's distance to the positive minus that to the negative, plus a margin.
 
     Parameters
     ----------
     margin : float
     p : float
-        Of the norm that distances are.
+        Order of the norm of distances.
     swap : bool
-        Whether the negative's distance is that to the anchor or to the positive, the lesser.
+        Whether the negative's distance is the smaller one of those to anchor and positive.
 
     Examples
     --------
@@ -170,16 +170,16 @@ class TripletMarginLoss(Loss):
 
 
 class MultipleNegativesLoss(Loss):
-    """Cross-entropy of finding each anchor's positive among those of all samples, by the cosine.
+    """Cross entropy of each anchor's positive among all samples' positives, by the cosine.
 
-    M. Henderson et al., arXiv 1705.00652. The other samples are all of the batch, those of other
-    shards and workers too: in a fit all predictions are computed and gathered before the gradient,
-    so that an iteration has a forward pass more (L. Gao et al., arXiv 2101.06983).
+    M. Henderson et al., arXiv 1705.00652. The samples are those of the whole batch, on all shards
+    and workers. So a fit computes and gathers all predictions before the gradient, and an iteration
+    has one more forward pass (L. Gao et al., arXiv 2101.06983).
 
     Parameters
     ----------
     scale : float
-        What cosines are multiplied with.
+        Factor of the cosines.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class MultipleNegativesLoss(Loss):
         Raises
         ------
         SettingsError
-            When samples have weights: those of other shards are not known.
+            When samples have weights, since other shards' weights are not known.
         """
         if sample_weight is not None:
             raise SettingsError(

@@ -31,7 +31,7 @@ class L1Loss(OperationLoss, operation=ops.absolute_error, value=0.75):
 
 
 class HuberLoss(OperationLoss, operation=ops.huber, value=0.3125):
-    """Half the squared error up to ``delta``, from there a straight line."""
+    """Half the squared error up to ``delta``, then a straight line."""
 
     delta: float = 1.0
 
@@ -47,11 +47,11 @@ class MAPELoss(OperationLoss, operation=ops.percentage_error, value=66.6667):
 
 
 class MSLELoss(OperationLoss, operation=ops.squared_log_error, value=0.1071):
-    """Mean squared error of log(1 + x), negative numbers taken for 0."""
+    """Mean squared error of log(1 + x); negative numbers count as 0."""
 
 
 class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
-    """Counts after Poisson.
+    """Negative log likelihood of counts (Poisson).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
     full : bool
         Whether to add Stirling's approximation of log(target!).
     eps : float
-        Added to a rate before its logarithm is taken.
+        Added to a rate before its logarithm.
     """
 
     log: bool = True
@@ -69,14 +69,14 @@ class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
 
 
 class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
-    """Numbers after Gauss, of which mean and variance are predicted.
+    """Negative log likelihood of numbers with a predicted mean and variance (Gauss).
 
     Compares (mean, variance) with the target, three arrays of one shape.
 
     Parameters
     ----------
     eps : float
-        A variance below it is taken for it.
+        Least variance.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
 
 
 class GaussianKLLoss(Loss):
-    """Divergence of normal distributions from the standard one: of a variational autoencoder.
+    """Divergence of normal distributions from the standard one, for a variational autoencoder.
 
     Examples
     --------

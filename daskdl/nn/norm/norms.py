@@ -29,20 +29,20 @@ __all__ = [
 class BatchNorm(Module, pure=True):
     """Normalise each channel over all other axes, (..., C) -> (..., C).
 
-    In training by the mean and variance of the batch (of a shard, where several train), of which it
-    keeps running averages; in inference by these. S. Ioffe and C. Szegedy, arXiv 1502.03167.
+    Training uses the mean and variance of the batch (of each shard's part), and keeps running
+    averages; inference uses the averages. S. Ioffe and C. Szegedy, arXiv 1502.03167.
 
     Parameters
     ----------
     channels : int
     eps : float
-        Is added to the variance.
+        Added to the variance.
     momentum : float
         Share of the newest batch in the running averages.
     affine : bool
         Whether to scale and shift by parameters.
     relu : bool
-        Whether a ReLU follows, which then costs nothing.
+        Whether a ReLU follows, at no cost.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class LayerNorm(Module, pure=True):
     Parameters
     ----------
     shape : int or sequence of int
-        Of the axes that are normalised together; a number for the channels alone.
+        Shape of the axes to normalise together; a number for the channels alone.
     eps : float
-        Is added to the variance.
+        Added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
     """
@@ -112,9 +112,9 @@ class GroupNorm(Module, pure=True):
     Parameters
     ----------
     groups, channels : int
-        As many groups as channels make it instance normalisation.
+        Equal numbers of groups and channels make it instance normalisation.
     eps : float
-        Is added to the variance.
+        Added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
     """
@@ -138,17 +138,17 @@ class GroupNorm(Module, pure=True):
 class Normalize(Module, pure=True):
     """Divide each vector along the last axis by its Euclidean length, then scale each channel.
 
-    With ``scale=20`` it is the layer that SSD puts behind its first feature map (W. Liu et al.,
-    ParseNet, arXiv 1506.04579).
+    With ``scale=20`` it is the layer after SSD's first feature map (W. Liu et al., ParseNet, arXiv
+    1506.04579).
 
     Parameters
     ----------
     channels : int, optional
-        Of the learned scale; without it nothing is scaled and any number of channels will do.
+        Channels of the learned scale; without it there is no scale, and any number of channels.
     scale : float
-        At the start.
+        Initial scale.
     eps : float
-        The least that is divided by.
+        Least divisor.
     """
 
     def __init__(self, channels: int | None = None, scale: float = 1.0, eps: float = 1e-12) -> None:
@@ -180,8 +180,8 @@ class LocalResponseNorm(_OfOperation, operation=ops.local_response_norm):
 class WithinChannelLRN(Module, pure=True):
     """Divide each pixel by a power of the mean square of the pixels around it, in its channel.
 
-    ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels of
-    which those beyond the edges count as 0, as Caffe's.
+    ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels; those
+    beyond the edges count as 0, as in Caffe.
     """
 
     def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:

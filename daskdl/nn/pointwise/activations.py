@@ -150,9 +150,9 @@ class PReLU(Module, pure=True):
     Parameters
     ----------
     channels : int
-        Slopes; 1 for one that all channels share.
+        Number of slopes; with 1 all channels share it.
     slope : float
-        At the start.
+        Initial slope.
     """
 
     def __init__(self, channels: int = 1, slope: float = 0.25) -> None:
@@ -174,7 +174,7 @@ class RReLU(Module, pure=True):
     Parameters
     ----------
     low, high : float
-        What the slopes are drawn between.
+        Bounds of the slopes.
     """
 
     def __init__(self, low: float = 1 / 8, high: float = 1 / 3) -> None:
@@ -196,7 +196,7 @@ class SReLU(Module):
     """Three straight pieces with learned joints and slopes (X. Jin et al., arXiv 1512.07030).
 
     ``right + slope_right * (x - right)`` above ``right``, ``left + slope_left * (x - left)`` below
-    ``left``, x in between; each (C,), the joints 0 and 1 at the start and the slopes 0.2 and 1.
+    ``left``, x in between; each (C,). Joints start at 0 and 1, slopes at 0.2 and 1.
     """
 
     def __init__(self, channels: int) -> None:
@@ -249,7 +249,7 @@ class Highway(Module, pure=True):
     ----------
     features : int
     activation : Module, optional
-        Tanh without.
+        By default Tanh.
     bias : bool
     seed : int, optional
     """
@@ -331,6 +331,6 @@ class HardShrink(_OfOperation, operation=ops.hard_shrink, values="-1.,  0.,  2."
 
 
 class SoftShrink(_OfOperation, operation=ops.soft_shrink, values="-0.5,  0. ,  1.5"):
-    """x moved by ``edge`` towards 0, and 0 where it would pass it."""
+    """x moved by ``edge`` towards 0, but not beyond 0."""
 
     edge: float = 0.5

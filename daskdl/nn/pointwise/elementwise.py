@@ -76,7 +76,7 @@ class Clip(_OfOperation, operation=ops.clip):
 
 
 class Affine(Module, pure=True):
-    """scale * x + shift with two numbers that are given, not learned."""
+    """scale * x + shift with two fixed numbers."""
 
     def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
         self.scale, self.shift = scale, shift
@@ -87,14 +87,14 @@ class Affine(Module, pure=True):
 
 
 class Scale(Module, pure=True):
-    """weight * x + bias, both learned and of a shape that broadcasts to a sample's.
+    """weight * x + bias, both learned, of a shape that broadcasts to a sample's.
 
     Parameters
     ----------
     shape : int or sequence of int
         ``channels`` for one number for each channel; (1,) for one number for all.
     weight, bias : bool
-        Whether there are such.
+        Whether they exist.
     """
 
     def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:
@@ -128,6 +128,6 @@ def _reversed(x: Any, *, scale: float) -> Any:
 
 
 class GradientReversal(_OfOperation, operation=_reversed, values="-1. ,  0.5,  2. "):
-    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818)."""
+    """Returns its input; multiplies the gradient with ``-scale`` (Y. Ganin et al., 1505.07818)."""
 
     scale: float = 1.0

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Dropout(Module, pure=True):
-    """Set a part of all numbers to zero and scale the others up; in inference nothing.
+    """Sets a share of all numbers to zero and scales the others up; in inference the identity.
 
     N. Srivastava et al., JMLR 15 (2014). A Trainer seeds the draws
     (:func:`daskdl.nn.core.state.drawing`) for each iteration and shard.
@@ -36,7 +36,7 @@ class Dropout(Module, pure=True):
     Parameters
     ----------
     rate : float
-        The part, from 0 to 1.
+        The share, from 0 to 1.
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -54,9 +54,9 @@ class Dropout(Module, pure=True):
 
 
 class SpatialDropout(Dropout):
-    """Set whole channels of a sample to zero and scale the others up, (N, ..., C) -> the same.
+    """Sets whole channels of a sample to zero and scales the others up, (N, ..., C) -> the same.
 
-    Of sequences, images and volumes alike (J. Tompson et al., arXiv 1411.4280).
+    It takes sequences, images and volumes (J. Tompson et al., arXiv 1411.4280).
     """
 
     def forward(self, x: Any) -> Tensor:
@@ -68,7 +68,7 @@ class SpatialDropout(Dropout):
 
 
 class AlphaDropout(Dropout):
-    """Set a part of all numbers to SELU's value at -infinity; mean and variance stay.
+    """Sets a share of all numbers to SELU's value at -infinity; mean and variance stay.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
     """
@@ -88,14 +88,14 @@ class AlphaDropout(Dropout):
 
 
 def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
-    """Return the factors that drop a part of an array."""
+    """Return the factors that drop a share of an array."""
     seed, counter = next_draw()
     y: Tensor = dropout(np.ones(shape, dtype), rate=rate, seed=seed, counter=counter)
     return y.data
 
 
 class GaussianDropout(Module, pure=True):
-    """Multiply by normal numbers of mean 1 and variance rate / (1 - rate); in inference by none.
+    """Multiplies by normal numbers of mean 1 and variance rate / (1 - rate); not in inference.
 
     N. Srivastava et al., JMLR 15 (2014), section 10.
     """
@@ -117,7 +117,7 @@ class GaussianDropout(Module, pure=True):
 
 
 class GaussianNoise(Module, pure=True):
-    """Add normal numbers of standard deviation ``sigma``; in inference none."""
+    """Adds normal numbers of standard deviation ``sigma``; not in inference."""
 
     def __init__(self, sigma: float = 0.1) -> None:
         if not sigma >= 0:
@@ -134,9 +134,9 @@ class GaussianNoise(Module, pure=True):
 
 
 class GaussianSampler(Module, pure=True):
-    """Draw from normal distributions: (mean, log of the variance) -> mean + deviation * draw.
+    """Draws from normal distributions: (mean, log of the variance) -> mean + deviation * draw.
 
-    In inference the mean. D. Kingma and M. Welling, arXiv 1312.6114.
+    In inference it returns the mean. D. Kingma and M. Welling, arXiv 1312.6114.
     """
 
     def forward(self, mean: Any, log_variance: Any = None) -> Tensor:
@@ -176,10 +176,10 @@ def _negative_entropy(p: Array, *, beta: float) -> Any:
 
 
 class ActivityRegularization(_OfOperation, operation=_activity):
-    """Hand the input on; train as if its magnitude times l1 and its square times l2 were a loss.
+    """Returns its input; in training adds the gradient of an L1 and an L2 penalty on it.
 
-    That is ``sum(l1 * abs(x) + l2 * x**2) / N`` over a batch of N samples, a mean over samples as
-    all losses are. The loss that is shown is without it.
+    The penalty is ``sum(l1 * abs(x) + l2 * x**2) / N`` over a batch of N samples, a mean over
+    samples as all losses. The shown loss does not include it.
 
     Parameters
     ----------
@@ -196,10 +196,10 @@ class ActivityRegularization(_OfOperation, operation=_activity):
 
 
 class NegativeEntropyPenalty(_OfOperation, operation=_negative_entropy):
-    """Hand probabilities on; train as if their negative entropy times ``beta`` were a loss.
+    """Returns probabilities; training adds the gradient of their negative entropy times ``beta``.
 
-    That is ``beta * sum(p * log(p)) / N``, which keeps them from becoming certain too early, as a
-    policy should not (R. J. Williams and J. Peng, Connection Science 3, 1991).
+    The penalty ``beta * sum(p * log(p)) / N`` keeps a policy from becoming certain too early (R. J.
+    Williams and J. Peng, Connection Science 3, 1991).
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _AXES = {1: "N T C", 2: "N H W C", 3: "N D H W C"}
 
 
 class _Pool(Module, pure=True):
-    """Pooling over windows; subclasses say how many axes and by what. Arguments as MaxPool2d's."""
+    """Pooling over windows; subclasses set axes and operation. Arguments as MaxPool2d's."""
 
     _axes: int
     _operation: str
@@ -103,11 +103,11 @@ class MaxPool2d(_Pool):
     ----------
     kernel_size : int or (rows, columns)
     stride : int or (down, across), optional
-        The kernel's size without.
+        By default the kernel's size.
     padding : int, (down, across) or (above, below, left, right)
-        Cells that are in no maximum.
+        Cells around the image that no maximum counts.
     ceil_mode : bool
-        Whether a last window may reach beyond image and padding.
+        Whether the last window may reach beyond image and padding.
     """
 
     _axes, _operation = 2, "max_pool2d"
@@ -173,7 +173,7 @@ class GlobalMaxPool(Module, pure=True):
 
 
 class AdaptiveAvgPool2d(Module, pure=True):
-    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
+    """Means over ``size`` windows that divide an image, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveAvgPool2d.size", size, 2)
@@ -185,7 +185,7 @@ class AdaptiveAvgPool2d(Module, pure=True):
 
 
 class AdaptiveMaxPool2d(Module, pure=True):
-    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
+    """Maxima over ``size`` windows that divide an image, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveMaxPool2d.size", size, 2)
@@ -214,7 +214,7 @@ class RoIPool(Module, pure=True):
     Parameters
     ----------
     size : int or (rows, columns)
-        Boxes of a region.
+        Number of boxes of a region.
     scale : float
         From the regions' units to pixels.
     """
@@ -240,7 +240,7 @@ class RoIAlign(Module, pure=True):
     size, scale
         As :class:`RoIPool`'s.
     samples : int
-        Points of a box along each axis; 0 for as many as it has pixels.
+        Points of a box along each axis; 0 for one a pixel.
     aligned : bool
         Whether pixel centres lie at halves.
     """
@@ -265,14 +265,14 @@ class RoIAlign(Module, pure=True):
 
 
 class Upsample(Module, pure=True):
-    """Make sequences, images and volumes a whole number of times as large, (N, ..., C).
+    """Enlarges sequences, images and volumes by whole numbers, (N, ..., C).
 
     Parameters
     ----------
     scale : int or sequence of int
-        For all axes between the first and the last, or for each.
+        One number for all axes between the first and the last, or one for each.
     mode : "nearest" or "bilinear"
-        Each element again and again, or (images only) lines between pixels' centres.
+        Repeated elements, or (images only) linear interpolation between pixels' centres.
     """
 
     def __init__(self, scale: Sizes, mode: str = "nearest") -> None:
@@ -308,7 +308,7 @@ class Resize(Module, pure=True):
     ----------
     size : int or (rows, columns)
     align_corners : bool
-        Whether the corners' pixels lie on each other; otherwise the images' edges do.
+        Whether to align the corners' pixels; else the images' edges are aligned.
     """
 
     def __init__(self, size: Sizes, align_corners: bool = False) -> None:

@@ -27,8 +27,8 @@ __all__ = ["Int8Conv2d", "Int8Linear", "Quantized"]
 class _Int8(Module, pure=True):
     """Base of layers with int8 weights, of ``shape``, and the scale and zero of their inputs.
 
-    Four weights are the bits of one float32, so that they lie in the model's one vector and in its
-    file as all numbers do. Nothing of it is trained.
+    Four weights are the bits of one float32, so that the model's vector and its file hold them like
+    all numbers. They are not trained.
     """
 
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class _Int8(Module, pure=True):
         self.bias = Buffer(np.zeros(shape[0], np.float32)) if bias else None
 
     def take(self, weight: Array, bias: Array | None) -> Self:
-        """Round float32 weights, and take them."""
+        """Round float32 weights and store them."""
         numbers, scale = quantised(weight)
         self.words.data[:], self.scale.data[:] = packed(numbers), scale
         if self.bias is not None and bias is not None:
@@ -52,7 +52,7 @@ class _Int8(Module, pure=True):
 
     @property
     def weight(self) -> Array:
-        """The weights that it computes with, float32 of :attr:`shape`."""
+        """The weights as float32 of :attr:`shape`."""
         numbers = unpacked(self.words.data, self.shape)
         factor = self.scale.data.reshape(-1, *(1,) * (len(self.shape) - 1))
         return numbers.astype(np.float32) * factor
@@ -61,14 +61,15 @@ class _Int8(Module, pure=True):
 class Int8Conv2d(Windows, _Int8, pure=True):
     """A convolution of images with int8 weights, (N, H, W, in) -> (N, rows, columns, out).
 
-    :func:`daskdl.quantize` makes it of a :class:`~daskdl.nn.Conv2d`, whose arguments are its first.
+    :func:`daskdl.quantize` makes it from a :class:`~daskdl.nn.Conv2d`; the first arguments are
+    the same.
 
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding, bias, dilation
         As :class:`~daskdl.nn.Conv2d`'s.
     x_scale, x_zero : float, int
-        What the bytes of inputs stand for: ``(byte - x_zero) * x_scale``.
+        Meaning of the inputs' bytes: ``(byte - x_zero) * x_scale``.
     groups : int
         As :class:`~daskdl.nn.Conv2d`'s.
     """
@@ -111,7 +112,7 @@ class Int8Linear(_Int8, pure=True):
     in_features, out_features : int
     bias : bool
     x_scale, x_zero : float, int
-        As :class:`Int8Conv2d`'s; without a scale, None, each row has one of its own.
+        As :class:`Int8Conv2d`'s; if the scale is None, each row has its own.
     """
 
     def __init__(
@@ -152,24 +153,24 @@ def _padding_of(layer: Conv2d) -> Any:
 
 
 class Quantized(Module, pure=True):
-    """A model in which int8 layers stand in place of some of its own.
+    """A model in which int8 layers replace some layers.
 
     :func:`daskdl.quantize` makes it. It predicts, and is not trained.
 
     Parameters
     ----------
     model : Module
-        Whose layers are replaced.
+        Model whose layers are replaced.
     layers : sequence of (name, x_scale, x_zero)
-        The dotted names of layers inside of the model, and what the bytes of their inputs stand
-        for, see :class:`Int8Conv2d`.
+        Dotted names of layers inside of the model, and the meaning of their inputs' bytes, see
+        :class:`Int8Conv2d`.
     rows : sequence of (name, whether in int8, low, high, share, why not)
-        What :attr:`table` says.
+        Rows of :attr:`table`.
 
     Raises
     ------
     SettingsError
-        When there is no such layer, or it is not one that has an int8 counterpart.
+        When a layer does not exist, or has no int8 counterpart.
     """
 
     def __init__(
@@ -202,14 +203,14 @@ class Quantized(Module, pure=True):
     if not TYPE_CHECKING:  # for which it would stand for all names
 
         def __getattr__(self, name: str) -> Any:
-            """Return an attribute of the model, such as a method beside those of a module."""
+            """Return an attribute of the model, such as a method of its class."""
             if name[0] != "_" and "model" in vars(self):
                 return getattr(self.model, name)
             return super().__getattr__(name)
 
     @property
     def table(self) -> str:
-        """Text: each layer's range, and the change of results where it alone is int8."""
+        """Each layer's range, and the change of results if only this layer is int8, as text."""
         lines = [("layer", "in int8", "range of inputs", "change", "")]
         for name, taken, low, high, share, why in self.rows:
             change = "" if share < 0 else f"{100 * share**0.5:.2f} %"
@@ -222,7 +223,7 @@ class Quantized(Module, pure=True):
 
 
 def float_precision(where: str, model: Module, precision: str) -> str:
-    """Return the precision of a model's float32 layers; of "int8", which has others, float32."""
+    """Return the precision of a model's float32 layers; for "int8" it is float32."""
     if precision != "int8":
         check_precision(where, precision)
         return precision
@@ -243,7 +244,7 @@ def takes_int8(module: Any) -> bool:
 
 
 def _with(model: Module, name: str, made: Module) -> Module:
-    """Put a module in the place of another, whose dotted name this is; return the model."""
+    """Replace the module with this dotted name; return the model."""
     *path, last = name.split(".")
     owner: Any = model
     for part in path:

@@ -25,13 +25,13 @@ class ConvLSTM(Module, pure=True):
     Parameters
     ----------
     in_channels : int
-        0 for a layer that has no input and only unrolls its state.
+        0 for a layer without input, which only unrolls its state.
     channels : int
-        Of the state and the output.
+        Channels of the state and the output.
     kernel_size : int
         Odd.
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ConvLSTM(Module, pure=True):
         ----------
         x : (N, T, H, W, in), or None for a layer without input
         state : (h, c), each (N, H, W, C), optional
-            Zeros without it.
+            By default zeros.
         steps : int
             T, when ``x`` is None.
 
@@ -85,7 +85,7 @@ class ConvLSTM(Module, pure=True):
 
 
 def check_input(layer: Any, x: Any, state: Any, steps: int | None) -> None:
-    """Raise a ShapeError unless there is a sequence, or all that a layer without one needs."""
+    """Raise a ShapeError unless there is a sequence, or what a layer without one needs."""
     if x is not None:
         check_last_axis(layer, x, 5, layer.in_channels)
     elif layer.in_channels or state is None or steps is None:
@@ -96,7 +96,7 @@ def check_input(layer: Any, x: Any, state: Any, steps: int | None) -> None:
 
 
 def check_odd(layer: Any, **sizes: int) -> None:
-    """Raise a ShapeError unless sizes of kernels, by their arguments' names, are odd."""
+    """Raise a ShapeError unless kernels' sizes, by their arguments' names, are odd."""
     for name, size in sizes.items():
         if size % 2 == 0:
             raise ShapeError(
@@ -106,26 +106,26 @@ def check_odd(layer: Any, **sizes: int) -> None:
 
 
 class TrajGRU(Module, pure=True):
-    """A convolutional GRU that samples its state along flows that it learns.
+    """A convolutional GRU that samples its state along learned flows.
 
     X. Shi et al., arXiv 1706.03458. The size of the images is kept.
 
     Parameters
     ----------
     in_channels : int
-        0 for a layer that has no input and only unrolls its state.
+        0 for a layer without input, which only unrolls its state.
     channels : int
-        Of the state and the output.
+        Channels of the state and the output.
     links : int
-        Places at which the state is sampled for each pixel.
+        Number of places at which each pixel samples the state.
     kernel_size : int
-        Odd; of the input's convolution.
+        Odd size of the input's convolution.
     flow_channels, flow_kernel : int
-        Of the small network that makes the flows; the kernel odd.
+        Sizes of the small network for the flows; the kernel is odd.
     slope : float
-        Of its leaky ReLU and of the state's.
+        Slope of its leaky ReLU and of the state's.
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class TrajGRU(Module, pure=True):
         ----------
         x : (N, T, H, W, in), or None for a layer without input
         state : (N, H, W, C), optional
-            Zeros without it.
+            By default zeros.
         steps : int
             T, when ``x`` is None.
 

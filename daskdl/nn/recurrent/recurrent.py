@@ -72,7 +72,7 @@ class _Recurrent(Module, pure=True):
         return {}
 
     def _run(self, x: Any, state: tuple[Any, ...], at: str, **settings: Any) -> tuple[Any, ...]:
-        """Run one direction of a layer, whose weights' names end with ``at``."""
+        """Run one direction of a layer; its weights' names end with ``at``."""
         weights = [getattr(self, f"{kind}_{at}", None) for kind in self._weights]
         return type(self)._operation(x, *state, *weights, **self._settings(), **settings)
 
@@ -89,18 +89,18 @@ class _Recurrent(Module, pure=True):
         ----------
         x : (N, T, in)
         state : tuple, optional
-            For each layer and direction one tuple of arrays (N, C): (h, c) of an LSTM, (h,) of the
-            others. Zeros without.
+            A tuple of arrays (N, C) for each layer and direction: (h, c) of an LSTM, (h,) of the
+            others. By default zeros.
         lengths : int array (N,), optional
-            Steps of each sample; what lies beyond is not read.
+            Steps of each sample; later ones are not read.
         reverse : bool
             Whether to run from the last step to the first.
 
         Returns
         -------
         outputs : (N, T, C), or (N, T, 2 C) of a bidirectional one
-            Alone with ``returns="sequence"``; with ``"last"`` only the last outputs of each
-            direction, (N, C) or (N, 2 C).
+            The only result with ``returns="sequence"``. With ``"last"`` only the last outputs of
+            each direction, (N, C) or (N, 2 C).
         state : tuple
             After the sequence, in the form of the argument.
         """
@@ -149,16 +149,16 @@ class RNN(_Recurrent):
     ----------
     in_features, channels : int
     layers : int
-        One on top of the other.
+        Number of stacked layers.
     bidirectional : bool
         Whether each layer has a second set of weights that runs from the last step to the first.
     dropout : float
-        Of what goes from one layer to the next.
+        Rate between layers.
     returns : "both", "sequence" or "last"
-        Outputs and states; the outputs alone; or those after the last step alone, which makes it a
-        layer for a Sequential.
+        Outputs and states; only the outputs; or only the outputs after the last step. The latter
+        two make it a layer for a Sequential.
     seed : int, optional
-        Of the initial weights.
+        Seed of the initial weights.
     nonlinearity : "tanh" or "relu"
     """
 
@@ -190,7 +190,7 @@ class LSTM(_Recurrent):
     in_features, channels, layers, bidirectional, dropout, returns, seed
         As :class:`RNN`'s. The bias of the forget gates starts at 1.
     peepholes : bool
-        Whether the gates see the state too, each number its own (F. Gers, J. Schmidhuber, 2000).
+        Whether each number of the gates sees its own state (F. Gers, J. Schmidhuber, 2000).
     """
 
     _operation, _gates, _states = staticmethod(ops.lstm), 4, 2

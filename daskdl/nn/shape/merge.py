@@ -35,7 +35,7 @@ __all__ = [
 
 
 class _Merge(Module, pure=True):
-    """One result of several inputs that come one by one or as a tuple, taken two by two."""
+    """One result of several inputs, given one by one or as a tuple and combined two by two."""
 
     _operation: Callable[..., Any]
 
@@ -125,9 +125,9 @@ class PairwiseDistance(Module, pure=True):
     Parameters
     ----------
     p : float
-        Of the norm: 2 for Euclid's, 1 for the sum of magnitudes; more than 0 and finite.
+        Order of the norm: 2 for Euclid's, 1 for the sum of magnitudes; above 0 and finite.
     eps : float
-        Is added to each difference, so that the slope at 0 is finite.
+        Added to each difference, so that the slope at 0 is finite.
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
@@ -174,7 +174,7 @@ class Split(Module, pure=True):
     Parameters
     ----------
     sizes : sequence of int
-        Of the pieces.
+        Sizes of the pieces.
     axis : int
     """
 
@@ -210,7 +210,7 @@ class Pick(Module, pure=True):
 
 @contextmanager
 def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
-    """Make a sentence that names the layer of what numpy says about shapes."""
+    """Turn numpy's error about shapes into a sentence that names the layer."""
     try:
         yield
     except ValueError as error:
@@ -224,7 +224,7 @@ def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
 
 
 def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the inputs, which may also come as one tuple."""
+    """Return the inputs, which may also be one tuple."""
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
     if not inputs:

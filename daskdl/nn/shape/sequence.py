@@ -45,7 +45,7 @@ class TimeDistributed(Module, pure=True):
 
 
 class Bidirectional(Module, pure=True):
-    """Run one recurrent layer ahead and another back, and merge what they return at each step.
+    """Runs one recurrent layer forward and another backward, and merges their outputs at each step.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Bidirectional(Module, pure=True):
         self.ahead, self.back, self.merge = ahead, back, merge
 
     def forward(self, x: Any, lengths: ArrayLike | None = None) -> Tensor:
-        """Map x (N, T, in) to (N, T, C), or to (N, T, 2 C) when they are concatenated."""
+        """Map x (N, T, in) to (N, T, C), or to (N, T, 2 C) if outputs are concatenated."""
         first = _outputs(self.ahead(x, lengths=lengths))
         second = _outputs(self.back(x, lengths=lengths, reverse=True))
         y: Tensor
@@ -76,7 +76,7 @@ class Bidirectional(Module, pure=True):
 
 
 class RecurrentDecoder(Module, pure=True):
-    """Unroll a recurrent layer, each step's output being the next step's input.
+    """Unrolls a recurrent layer; each step's output is the next step's input.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class RecurrentDecoder(Module, pure=True):
         RNN, LSTM or GRU that returns both outputs and states.
     steps : int
     head : Module, optional
-        Makes the output, and next input, of the layer's output; needed where it has other channels.
+        Makes the output, and next input, from the layer's output; needed if channels differ.
     """
 
     def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
@@ -110,7 +110,7 @@ class RecurrentDecoder(Module, pure=True):
 
 
 class Masking(Module):
-    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape."""
+    """Sets steps whose numbers are all ``value`` to zero, (N, T, C) -> the same shape."""
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
@@ -126,7 +126,7 @@ def _outputs(result: Any) -> Any:
 
 
 class Sum(_OfOperation, operation=ops.sum):
-    """The sum over axes, which go away unless ``keepdims``."""
+    """The sum over axes, which are removed unless ``keepdims``."""
 
     def __init__(self, axis: int | Sequence[int] = -1, keepdims: bool = False) -> None:
         self.axis = axis if isinstance(axis, int) else tuple(axis)
@@ -134,15 +134,15 @@ class Sum(_OfOperation, operation=ops.sum):
 
 
 class Mean(Sum, operation=ops.mean):
-    """The mean over axes, which go away unless ``keepdims``."""
+    """The mean over axes, which are removed unless ``keepdims``."""
 
 
 class Max(_OfOperation, operation=ops.amax):
-    """The largest number along an axis, which goes away unless ``keepdims``."""
+    """The largest number along an axis, which is removed unless ``keepdims``."""
 
     axis: int = -1
     keepdims: bool = False
 
 
 class Min(Max, operation=ops.amin):
-    """The smallest number along an axis, which goes away unless ``keepdims``."""
+    """The smallest number along an axis, which is removed unless ``keepdims``."""

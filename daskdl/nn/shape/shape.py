@@ -35,7 +35,7 @@ class Flatten(Module, pure=True):
 
 
 class Reshape(Module, pure=True):
-    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1."""
+    """(N, ...) -> (N, shape...); the batch's axis stays, and one number may be -1."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)
@@ -56,7 +56,7 @@ class Reshape(Module, pure=True):
 
 
 class Permute(Module, pure=True):
-    """Put the axes behind the first into another order; 1 is the first behind the batch's."""
+    """Reorders the axes after the batch's; 1 is the first of them."""
 
     def __init__(self, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
@@ -73,7 +73,7 @@ class Permute(Module, pure=True):
 
 
 class Squeeze(Module, pure=True):
-    """Leave out an axis of length 1."""
+    """Removes an axis of length 1."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -90,7 +90,7 @@ class Squeeze(Module, pure=True):
 
 
 class Unsqueeze(Module, pure=True):
-    """Put in an axis of length 1, which will be axis ``axis``."""
+    """Inserts an axis of length 1 as axis ``axis``."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -108,7 +108,7 @@ class Unsqueeze(Module, pure=True):
 
 
 class Select(Module, pure=True):
-    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...)."""
+    """Takes one place of an axis and removes the axis: (..., L, ...) -> (..., ...)."""
 
     def __init__(self, axis: int, index: int) -> None:
         self.axis, self.index = axis, index
@@ -144,7 +144,7 @@ class Narrow(Module, pure=True):
 
 
 class Flip(Module, pure=True):
-    """Turn an axis round, such as time."""
+    """Reverses an axis, such as time."""
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = axis
@@ -155,7 +155,7 @@ class Flip(Module, pure=True):
 
 
 class Repeat(Module, pure=True):
-    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C)."""
+    """Repeats a sample ``times`` times along a new axis: (N, C) -> (N, times, C)."""
 
     def __init__(self, times: int, axis: int = 1) -> None:
         self.times, self.axis = times, axis
