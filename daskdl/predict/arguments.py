@@ -1,4 +1,4 @@
-"""Arguments of predictions and evaluations: their checks, and inputs of any kind as samples."""
+"""Arguments of predictions and evaluations: checks, and conversion of any input to samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from daskdl.nn.core.graph import Graph
 
 
 def whole(where: str, value: Any, least: int = 1) -> int:
-    """Return a whole number of at least ``least`` as Python's own, which a checkpoint can hold."""
+    """Return a whole number of at least ``least`` as Python's int, for checkpoints."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -37,10 +37,10 @@ def check_samples(where: str, samples: Any) -> None:
 
 
 def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[str, Metric]:
-    """Return metrics by name: the given one, or the class's as in ``mean_absolute_error``.
+    """Return metrics by name: a given one, or the class's, as in ``mean_absolute_error``.
 
-    A sequence of sequences has those of each of several results, in a tuple. Names that are
-    ``taken`` stand for something else; ``where`` begins errors.
+    A sequence of sequences has the metrics of each of several results. Names in ``taken`` are not
+    allowed; ``where`` begins errors.
     """
     if isinstance(metrics, (tuple, list)) and metrics and _are_lists(metrics):
         metrics = dict(enumerate(metrics))
@@ -74,7 +74,7 @@ def _are_lists(values: Sequence[Any]) -> bool:
 
 
 def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:
-    """Return a metric by its name; of a list those of an output, by its name and theirs."""
+    """Return a metric by name; for a list those of an output, by its name and theirs."""
     if not isinstance(metric, (list, tuple)):
         return [(str(name), metric)]
     return [
@@ -97,10 +97,9 @@ def _snake(name: str) -> str:
 def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> SampleSet:
     """Return samples of x and y.
 
-    They are a SampleSet's own, arrays, of Dask or not, or columns of a DataFrame of pandas or Dask,
-    where ``y`` may be a name; by default it is the target of the model's encoder, which is applied
-    to DataFrames on the workers. Raises SettingsError, which begins with ``where``,
-    for anything else.
+    ``given`` is a SampleSet, an array (maybe of Dask), or a DataFrame of pandas or Dask. For a
+    DataFrame ``y`` may be a column's name, by default the target of the model's encoder, which
+    workers apply. Raises SettingsError, which begins with ``where``, for anything else.
     """
     if isinstance(given, SampleSet):
         if y is not None:
@@ -131,7 +130,7 @@ def pair(where: str, given: Any, model: Any, y: Any = None) -> SampleSet:
 
 
 def encoder_of(model: Any) -> TableEncoder | None:
-    """Return the encoder of a model that has one, such as a TabularNet."""
+    """Return the encoder of a model such as a TabularNet; None without one."""
     encoder = getattr(model, "encoder", None)
     return encoder if isinstance(encoder, TableEncoder) else None
 
@@ -140,12 +139,12 @@ def encoder_of(model: Any) -> TableEncoder | None:
 
 
 def takes_float64(model: Any) -> bool:
-    """Whether a model is a Graph with an input of float64, so that samples are not rounded."""
+    """Whether a model is a Graph with a float64 input, so that samples are not rounded."""
     return isinstance(model, Graph) and any(dtype == "float64" for _, dtype, _ in model.inputs)
 
 
 def fixed_batch(model: Any) -> int | None:
-    """Return how many samples a Graph is made for; None for any."""
+    """Return the fixed number of samples of a Graph; None for any."""
     return model._batch if isinstance(model, Graph) else None
 
 
@@ -182,7 +181,7 @@ def _of_frame(where: str, frame: Any, y: str, encoder: TableEncoder | None) -> S
 
 
 def _bare(value: Any) -> Any:
-    """Return the array of a DataFrame or a Series, and any other as it is."""
+    """Return the array of a DataFrame or a Series; any other value unchanged."""
     if hasattr(value, "to_dask_array"):
         return value.to_dask_array()
     return value.to_numpy() if hasattr(value, "to_numpy") and hasattr(value, "iloc") else value

@@ -61,8 +61,8 @@ def evaluate_partition(
 ) -> Evaluation:
     """Return the evaluation of one partition by a model in inference.
 
-    No gradients are recorded where this is called. The functions are those of
-    :meth:`SampleSet.map`; the seeds of their Generators are a seed and the number of the partition.
+    No gradients are recorded. The functions are those of :meth:`SampleSet.map`; ``seeds`` for their
+    Generators are a seed and the partition's number.
     """
     seed, number = seeds
     loss, measured = 0.0, list[Measured]()
@@ -76,9 +76,9 @@ def evaluate_partition(
 
 
 def combined(measures: Measures, parts: Sequence[Evaluation]) -> list[float]:
-    """Return the mean loss over the samples of all partitions, added in their order, and metrics.
+    """Return the mean loss over the samples of all partitions, added in order, and metrics.
 
-    Metrics are those of all samples together, not means of those of each partition.
+    Metrics are of all samples together, not means over partitions.
     """
     parts = [part for part in parts if part.samples]
     loss = sum(part.loss for part in parts) / sum(part.samples for part in parts)
@@ -87,9 +87,9 @@ def combined(measures: Measures, parts: Sequence[Evaluation]) -> list[float]:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A model, its measures and the functions of samples: all that a task of an evaluation needs.
+    """A model, its measures and the functions of samples, for a task of an evaluation.
 
-    The predictor lends each thread a copy of the model.
+    The predictor gives each thread a copy of the model.
     """
 
     predictor: Predictor
@@ -113,7 +113,7 @@ class Evaluator:
             )
 
     def for_sending(self, where: str) -> Evaluator:
-        """Return an evaluator that can be sent to workers; a SettingsError names what cannot."""
+        """Return an evaluator for sending; raise SettingsError for parts that cannot be sent."""
         parts = {
             "loss": self.measures.loss,
             "metrics": self.measures.metrics,
@@ -169,7 +169,7 @@ def evaluate(
 
 
 def no_loss(prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-    """Return 0 where nobody asks for a loss."""
+    """Return 0, if there is no loss."""
     return Tensor(np.zeros((), np.float32))
 
 
@@ -187,11 +187,10 @@ def evaluate_samples(
 ) -> list[float]:
     """Return the mean loss over samples, and each metric of them.
 
-    One task loads a partition and evaluates it, so that never more of them are in memory than there
-    are threads at work; what Dask holds already is used where it lies. ``batch_size`` samples pass
-    through the model at a time, with so many arithmetic ``threads`` of a task; without a client it
-    is done in this process. The seed is that of the Generators of the samples' functions; ``where``
-    begins errors.
+    One task loads a partition and evaluates it, so that at most one partition a thread is in
+    memory; data on workers are used there. ``batch_size`` samples pass through the model at a time,
+    with ``threads`` arithmetic threads of a task. Without a client this process does it. ``seed``
+    is for the Generators of the samples' functions; ``where`` begins errors.
     """
     check_samples(where, samples)
     if client is not None:
@@ -215,7 +214,7 @@ def evaluate_samples(
 
 
 def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> list[Evaluation]:
-    """Evaluate partitions where they lie; begin again when data were lost with their workers."""
+    """Evaluate partitions on their workers; begin again if data were lost with workers."""
     cluster, name, purpose = Cluster(client), uuid.uuid4().hex[:12], "evaluation"
 
     def attempt() -> list[Evaluation]:

@@ -1,10 +1,9 @@
-"""Predictors that are kept: with their models while these stay the same, and on the workers.
+"""Kept predictors: with their models while these do not change, and on the workers.
 
-What a predictor has made ready (weights in the order of the kernels, programs, copies for threads)
-costs more than a pass of a few samples. Whoever asks a model again and again should not pay it each
-time, and should not have to know. So before each use the model is compared with what it was: which
-modules it has, their attributes, and a digest of all numbers. To a cluster it is sent once, and
-graphs have its key.
+A predictor's preparation (weights in the order of the kernels, programs, copies for threads) costs
+more than a pass of a few samples. Repeated calls of a model should not pay it each time. So before
+each use the model is compared with its earlier state: its modules, their attributes, and a digest
+of all numbers. A cluster gets the predictor once, and graphs have its key.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ _lock = Lock()
 
 
 class _Look(NamedTuple):
-    """A module's attributes at some time, and what its lists held."""
+    """A module's attributes at some time, with the contents of its lists."""
 
     module: weakref.ref[Module]
     attributes: list[dict[str, Any]]
     lists: list[tuple[list[Any], list[Any]]]
 
     def lasts(self) -> bool:
-        """Return whether the module still has them."""
+        """Return whether the module still has these attributes."""
         module = self.module()
         if module is None:
             return False
@@ -63,8 +62,8 @@ class _Look(NamedTuple):
 class _Kept:
     """The state of a model at some time, and its predictors since then.
 
-    They work on a copy with the model's own weights: one that knew the model itself would keep it
-    in memory.
+    They work on a copy with the model's own weights, since a reference would keep the model in
+    memory.
     """
 
     looks: list[_Look]
@@ -88,7 +87,7 @@ def predictor_of(
     threads: int | None,
     precision: str,
 ) -> Predictor:
-    """Return a predictor of a model as it is now: the one of before where nothing has changed.
+    """Return a predictor of the current model: the kept one if nothing has changed.
 
     Arguments are those of `Predictor`.
 
@@ -160,10 +159,10 @@ _sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
 def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
     """Return a reference to a predictor for graphs: a Future, or a Delayed without a client.
 
-    With a client that is a Future: the weights lie on every worker, and the graph has their key.
-    Copies for which no task waits Dask takes back after a while; workers that need them again, or
-    come later, fetch them from each other. Predictions of one model share it while one of them
-    lives. Without a client it is a Delayed: the graph of a prediction holds the weights once.
+    With a client it is a Future: every worker has the weights, and the graph has their key. Dask
+    removes unused copies after a while; workers that need them again, or join later, fetch them
+    from each other. Predictions of one model share it while one of them exists. Without a client it
+    is a Delayed: the graph of a prediction has the weights once.
     """
     client = current_client() if client is None else client
     if client is None:

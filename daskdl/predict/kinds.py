@@ -1,4 +1,4 @@
-"""Kinds of samples: how a model predicts each, and gives the same kind back."""
+"""Kinds of samples: prediction of each kind, with results of the same kind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def predict(
 ) -> Any:
     """Return a model's results for samples of any kind; see :meth:`daskdl.nn.Module.predict`.
 
-    ``layer`` is that of :meth:`daskdl.nn.Module.embed`, ``classes`` stands for
+    ``layer`` is for :meth:`daskdl.nn.Module.embed`, ``classes`` for
     :meth:`daskdl.nn.Module.predict_class`.
 
     Examples
@@ -119,13 +119,13 @@ def _predict(predictor: Predictor, samples: Any, dims: Sequence[str] | None) -> 
 
 
 def _is(samples: Any, module: str, *classes: str) -> bool:
-    """Return whether samples are of these classes; a module that nobody has imported stays so."""
+    """Return whether samples are of these classes, without importing their module."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(samples, tuple(getattr(loaded, c) for c in classes))
 
 
 def _lazily(predictor: Predictor) -> Predictor:
-    """Return a predictor as tasks need it: of the model as it is now, one thread for each task."""
+    """Return a predictor for tasks: of the current model, with one thread for each task."""
     return replace(predictor, threads=predictor.threads or 1).snapshot()
 
 
@@ -155,7 +155,7 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
 
 
 def _tried(predictor: Predictor, shape: tuple[int, ...], dtype: Any) -> tuple[Predictor, Any]:
-    """Return a predictor with a batch size, and a result (n, ...) of samples of this shape."""
+    """Return a predictor with a batch size, and a result (n, ...) for samples of this shape."""
     few = (predictor.few, *shape)
     if np.prod(shape) * dtype.itemsize >= LARGE:
         result = result_of_large(lambda x: partitions.only(predictor.tried(x)[1]), few, dtype)
@@ -166,7 +166,7 @@ def _tried(predictor: Predictor, shape: tuple[int, ...], dtype: Any) -> tuple[Pr
 
 
 def of_bag(predictor: Predictor, bag: db.Bag) -> db.Bag:
-    """Return the results of the elements of a Bag, which are arrays, numbers, or dicts with x."""
+    """Return the results of the elements of a Bag: arrays, numbers, or dicts with x."""
     import dask.bag as db
 
     numbers = db.from_sequence(range(bag.npartitions), npartitions=bag.npartitions)
@@ -201,7 +201,7 @@ def _check_numbers(frame: Any, model: Module) -> None:
 def of_dataarray(
     predictor: Predictor, data: xr.DataArray, dims: Sequence[str] | None
 ) -> xr.DataArray:
-    """Return the results of a DataArray, of which the first dimension is that of the samples."""
+    """Return the results of a DataArray; its first dimension is that of the samples."""
     import xarray as xr
 
     if not data.ndim:
@@ -227,7 +227,7 @@ def of_dataarray(
 
 
 def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | None) -> xr.Dataset:
-    """Return the results of a Dataset's variable x, or of its only one, as ``prediction``."""
+    """Return the results of a Dataset's variable x, or its only variable, as ``prediction``."""
     names = list(data.data_vars)
     if "x" not in names and len(names) != 1:
         raise DataError(
@@ -238,12 +238,12 @@ def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | Non
 
 
 def result_of_large(passed: Callable[[Array], Array], shape: Shape, dtype: Any) -> Array | None:
-    """Return an empty result (0, ...) of samples too large to be tried, None if it is not certain.
+    """Return an empty result (0, ...) for samples too large to try; None if it is not certain.
 
-    Strips of a few lengths pass through the model, each as long as the whole modulo ``PERIOD``.
-    When the result grows evenly with them, along each axis for itself, it is known for any length.
-    ``passed`` gives the results of samples (n, ...) of this dtype; ``shape`` is that of those that
-    would be tried, whose last axis is that of channels.
+    Strips of a few lengths, equal to the whole modulo ``PERIOD``, pass through the model. If the
+    result grows linearly with them along each axis, it is known for any length. ``passed`` returns
+    the results of samples (n, ...) of this dtype; ``shape`` is the samples' shape, with channels
+    last.
     """
     thin, long = list(shape), {}
     for axis, n in list(enumerate(shape))[1:-1]:

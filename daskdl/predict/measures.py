@@ -1,4 +1,4 @@
-"""Measures: the loss and the metrics by which predictions are compared with targets."""
+"""Measures: the loss and the metrics that compare predictions with targets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Plain = list[list[tuple[str, str, tuple[int, ...], bytes]]]
 
 
 def plain(measured: Measured) -> Plain:
-    """Return statistics as plain data, which nobody has to unpickle."""
+    """Return statistics as plain data, without pickles."""
     return [
         [(name, a.dtype.str, a.shape, a.tobytes()) for name, a in _arrays(statistics)]
         for statistics in measured
@@ -66,11 +66,10 @@ class Measures:
         positions: Indices | None = None,
         others: Any = None,
     ) -> Any:
-        """Return the loss of a prediction, with the weights of the samples if they have any.
+        """Return the loss of a prediction, with the samples' weights if they have some.
 
-        ``positions`` (n,) are those of the samples in their partition, by which an error calls one
-        with a wrong label; ``others`` are the other shards' predictions, for a loss of whole
-        batches.
+        ``positions`` (n,) of the samples in their partition are for errors about labels. ``others``
+        are the other shards' predictions, for a loss of whole batches.
         """
         y = nested(batch, "y")
         try:
@@ -92,19 +91,19 @@ class Measures:
         return tuple(m.statistics(arrays, y, **_weight(batch)) for m in self.metrics)
 
     def merged(self, parts: Sequence[Measured]) -> Measured:
-        """Return each metric's statistics of all parts together; nothing of no parts."""
+        """Return each metric's statistics of all parts together; empty without parts."""
         columns = zip(*parts, strict=True)
         return tuple(
             m.merge(*column) for m, column in zip(self.metrics, columns, strict=bool(parts))
         )
 
     def values(self, parts: Sequence[Measured]) -> tuple[float, ...]:
-        """Return each metric of all parts together; nothing of no parts."""
+        """Return each metric of all parts together; empty without parts."""
         merged = self.merged(parts)
         return tuple(float(m.value(s)) for m, s in zip(self.metrics, merged, strict=bool(parts)))
 
     def check_weight(self, where: str, batch: Mapping[str, Any]) -> None:
-        """Raise a SettingsError for weights that the loss or a metric does not know."""
+        """Raise a SettingsError for weights that the loss or a metric does not take."""
         if "sample_weight" not in batch:
             return
         for function in (self.loss, *(metric.statistics for metric in self.metrics)):
@@ -125,9 +124,9 @@ class LossAndMetrics(Measures):
 
 
 def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) -> Indices:
-    """Return the positions of samples with a label that is no class, if the loss is of classes.
+    """Return the positions of samples with an invalid label, if the loss is of classes.
 
-    The prediction's shape is (n, ..., classes); of targets (m, ...) there need not be as many.
+    The prediction has the shape (n, ..., classes), the targets (m, ...); m may differ from n.
     """
     if not isinstance(loss, CrossEntropyLoss | NLLLoss) or len(prediction) < 2:
         return np.zeros(0, np.int64)

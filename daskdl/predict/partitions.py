@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 @contextmanager
 def naming(partition: int) -> Iterator[None]:
-    """Say of an exception in which partition it came up, and at which worker."""
+    """Add the partition and the worker to an exception."""
     where = f"prediction, partition {partition}{at_worker()}"
     try:
         yield
@@ -87,7 +87,7 @@ def of_samples(
 ) -> Any:
     """Return the results of a partition of a SampleSet.
 
-    ``nothing`` are those of no samples: a partition without any may not know its columns either.
+    ``nothing`` is the result without samples, since an empty partition may not know its columns.
     """
     warn(partition.bad, len(partition))  # nobody may have counted them
     if nothing is not None and not len(partition):
@@ -100,7 +100,7 @@ def of_samples(
 def inputs_of(
     partition: Partition, functions: Sequence[Callable[..., Any]], number: int
 ) -> Callable[[int, int], Any]:
-    """Return the function that gives ``x`` of the samples from one position to another."""
+    """Return a function that returns ``x`` of the samples between two positions."""
 
     def inputs(start: int, stop: int) -> Any:
         draw = (0, "predict", start, number)
@@ -116,7 +116,7 @@ def inputs_of(
 
 
 def stacked(elements: Sequence[Any]) -> Any:
-    """Return elements of a Bag as inputs: arrays or numbers, or dicts of which they are ``x``."""
+    """Return elements of a Bag as inputs: arrays or numbers, or dicts with these as ``x``."""
     by_name = [flat(e) if isinstance(e, dict) else {"x": np.asarray(e)} for e in elements]
     try:
         inputs = [name for name in by_name[0] if name.split(".")[0] == "x"] or ["x"]
@@ -154,7 +154,7 @@ def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Seri
 
 
 def _named(result: Array, encoder: TableEncoder, index: Any) -> pd.DataFrame | pd.Series[Any]:
-    """Return results as the table has its target: scores by label, labels, or numbers."""
+    """Return results in the form of the table's target: scores by label, labels, or numbers."""
     import pandas as pd
 
     if not encoder.classes:
@@ -166,7 +166,7 @@ def _named(result: Array, encoder: TableEncoder, index: Any) -> pd.DataFrame | p
 
 
 def only(result: Any) -> Array:
-    """Return a result that is one array, for kinds of samples that can hold no more."""
+    """Return a result that must be one array, for kinds of samples that cannot hold more."""
     if isinstance(result, tuple | dict):
         raise DataError(
             f"predict: expected one array from the model, found {len(result)} of shapes "

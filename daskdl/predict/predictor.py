@@ -1,4 +1,4 @@
-"""Predictor: a model at work on batches, in inference, without a change to the model itself."""
+"""Predictor: a model that predicts batches in inference, without being changed."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ LARGEST_BATCH = 8192
 
 
 class _Reached(BaseException):
-    """Ends a forward pass at the layer that was asked for."""
+    """Ends a forward pass at the wanted layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
     """A model that turns inputs into results, batch by batch.
 
-    Each thread works on a copy of the model's structure, in inference; the weights are the same
-    arrays in all copies, so that a worker holds them once, and so are those that
-    :mod:`daskdl.nn.inference` has prepared for its kernels. The model itself is never changed.
-    Where its weights change, a new predictor has to be made.
+    Each thread works on a copy of the model's structure, in inference. All copies share the
+    weights, and those that :mod:`daskdl.nn.inference` has prepared for its kernels, so that a
+    worker holds them once. The model itself is not changed. If its weights change, make a new
+    predictor.
 
     Parameters
     ----------
     model : Module
     layer : str, optional
-        Give what this layer inside of the model returns, instead of the model's own result.
+        Return the result of this inner layer instead of the model's own result.
     classes : bool
-        Give the index of the largest score.
+        Return the index of the largest score.
     batch_size : int, optional
-        Samples that pass through the model at a time, by default as many as :meth:`tried` finds.
+        Samples that pass through the model together; by default :meth:`tried` chooses.
     threads : int, optional
         Arithmetic threads, by default those of the caller.
     precision : str
-        Of products, see :mod:`daskdl.kernels.runtime.precision`.
+        Precision of products, see :mod:`daskdl.kernels.runtime.precision`.
     part : str or int, optional
-        Give one of several results alone, by its name or number.
+        Return only one of several results, by its name or number.
     token : str
-        What tells this from other predictors, for Dask's keys; see :meth:`snapshot`.
+        Identity of this predictor in Dask's keys; see :meth:`snapshot`.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Predictor:
         return sum(tensor.data.nbytes for tensor in _tensors(self.model))
 
     def snapshot(self) -> Predictor:
-        """Return a predictor for sending, with a model that later changes do not reach."""
+        """Return a predictor for sending, whose model later changes do not affect."""
         try:
             payload = cloudpickle.dumps(self.model)
         except Exception as error:
@@ -130,7 +130,7 @@ class Predictor:
     def __call__(self, x: Any) -> Any:
         """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them.
 
-        Inputs of a Graph that cannot be cut, such as a flag beside samples, pass through it whole.
+        Inputs of a Graph that cannot be cut, such as a flag, are passed whole.
         """
         if is_whole(self.model, x):
             with self.at_work() as model:
@@ -142,7 +142,7 @@ class Predictor:
         return self.over(lambda start, stop: each(lambda a: a[start:stop], x), rows(x))
 
     def over(self, batch: Callable[[int, int], Any], n: int) -> Any:
-        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
+        """Return the results of ``n`` samples; ``batch(a, b)`` returns the samples from a to b."""
         results = dict[Any, Array]()
         with self.at_work() as model:
             size, stop = self.batch_size or fixed_batch(self.model), 0
@@ -160,22 +160,21 @@ class Predictor:
         return _one(results)
 
     def tried(self, some: Any) -> tuple[Predictor, Any]:
-        """Return this with a batch size, and the results of some samples, :attr:`few` at least.
+        """Return this predictor with a batch size, and results of at least :attr:`few` samples.
 
-        By default batches are of so many samples that the largest array between two layers takes
-        about 32 MB: small models want large batches, which cost fewer calls, and large models small
-        ones, which stay near the cores.
+        By default the largest array between two layers takes about 32 MB: small models get large
+        batches, with fewer calls, and large models small ones, which stay in the caches.
         """
         with self.at_work() as model:
             parts, fitting = self._try(model, some)
         return self.in_batches(self.batch_size or fitting), _one(parts)
 
     def in_batches(self, size: int) -> Predictor:
-        """Return this with so many samples to a batch."""
+        """Return this predictor with batches of ``size`` samples."""
         return replace(self, batch_size=size, token=f"{self.token}-{size}")
 
     def _fitting(self, model: Module, some: Any) -> int:
-        """Return the batch size for samples such as these, which are tried once."""
+        """Return the batch size for such samples, after trying them once."""
         like = tuple((part.shape[1:], part.dtype) for part in parts_of(some))
         if like not in self._sizes:
             self._sizes[like] = self._try(model, some)[1]
@@ -193,10 +192,10 @@ class Predictor:
 
     @contextmanager
     def at_work(self, joined: bool = True) -> Iterator[Module]:
-        """Lend a copy of the model, in inference, that nobody else works on.
+        """Yield a copy of the model, in inference, for the caller alone.
 
-        Unless operations are ``joined`` for speed, each is computed as a training computes it, and
-        an evaluation has the bits of a fit's validation.
+        Unless operations are ``joined`` for speed, each is computed as in training, so that an
+        evaluation has the bits of a fit's validation.
         """
         try:
             model = self._idle.pop()
@@ -212,15 +211,15 @@ class Predictor:
             self._idle.append(model)  # unless something went wrong in the middle of a pass
 
     def _shared(self) -> Inference:
-        """Return the weights, in the order of the kernels, and programs that all threads share."""
+        """Return the prepared weights and programs, which all threads share."""
         if not self._inference:
             self._inference.append(Inference(self.model))
         return self._inference[0]
 
     def _pass(self, model: Module, x: Any, watching: bool = False) -> dict[Any, Array]:
-        """Return the results of a batch (n, ...); of no samples, empty arrays of the same shape.
+        """Return the results of a batch (n, ...); empty arrays of the same shape without samples.
 
-        They are by name where the model returns a mapping, and else by number.
+        They are by name if the model returns a mapping, else by number.
         """
         x = prepared(x, takes_float64(self.model))
         n = rows(x)
@@ -280,7 +279,7 @@ def _one(results: dict[Any, Array]) -> Any:
 
 
 def rows(x: Any) -> int:
-    """Return the number of samples of inputs, a DataError if several differ in it."""
+    """Return the number of samples of inputs; raise a DataError if they differ."""
     lengths = [len(part) for part in parts_of(x)]
     if len(set(lengths)) != 1:
         raise DataError(
@@ -291,7 +290,7 @@ def rows(x: Any) -> int:
 
 
 def prepared(x: Any, wide: bool = False) -> Any:
-    """Return inputs as models take them: an array, or a tuple or dict of several.
+    """Return inputs in the form of models: an array, or a tuple or dict of several.
 
     Floats become float32 unless the model is ``wide`` and takes float64.
     """

@@ -1,4 +1,4 @@
-"""SampleSets, and samples in memory that the workers of a client predict."""
+"""Prediction of SampleSets, and of samples in memory by the workers of a client."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LARGEST_PART = 64_000_000
 def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     """Return the results of a SampleSet's x as a dask Array, a chunk for each partition.
 
-    Of a model with several results it is a tuple or dict of them. Where only loading tells how many
-    samples there are, chunks have no length before either.
+    For a model with several results it is a tuple or dict of arrays. If only loading tells the
+    number of samples, chunks have no known length.
     """
     from daskdl.compat.dask_graph import HighLevelGraph
 
@@ -106,7 +106,7 @@ def _reference(held: Any) -> TaskRef:
 
 
 def is_here(samples: Any) -> bool:
-    """Return whether samples are in memory, and not what Dask holds or loads."""
+    """Return whether samples are in memory, and not Dask's."""
     if isinstance(samples, SampleSet):
         return False
     if isinstance(samples, (tuple, list, dict)):
@@ -119,8 +119,8 @@ def is_here(samples: Any) -> bool:
 def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
     """Return the results for samples in memory, as the same kind, computed by the workers.
 
-    ``predict`` gives the lazy results for the same samples as Dask holds them. Raises ClusterError
-    when there is no worker, or workers were lost in each of several attempts.
+    ``predict`` returns lazy results for the same samples in Dask's form. Raises ClusterError if
+    there is no worker, or if workers were lost in each of several attempts.
     """
     if hasattr(samples, "shape") and 0 in samples.shape[:1]:  # nothing to send
         return predict(samples)
@@ -139,7 +139,7 @@ def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
 
 
 def _parted(samples: Any, threads: int) -> Any:
-    """Return samples as Dask holds them, in a part for each thread, or more of many bytes."""
+    """Return samples as a Dask collection with a part for each thread, or more if large."""
     if hasattr(samples, "chunk"):  # xarray's
         variables = list(getattr(samples, "data_vars", {}).values())
         first = next(iter((variables or [samples])[0].dims), None)

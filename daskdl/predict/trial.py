@@ -1,4 +1,4 @@
-"""Trial: one sample through a model and its measures, so that a mistake shows before it costs."""
+"""Trial: one sample runs through a model and its measures, so that mistakes show early."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def check_evaluation(
 ) -> None:
     """Pass one sample through a model in inference, its loss and its metrics.
 
-    Samples without x or y are a DataError; weights, of which the loss or a metric does not know, a
-    SettingsError. Errors of the model itself come as they are, such as a ShapeError that names the
-    layer. A TrainingError is any other exception, and a loss that is not one number.
+    Raises DataError for samples without x or y, and SettingsError for weights that the loss or a
+    metric does not take. The model's own errors are not changed, such as a ShapeError that names
+    the layer. Any other exception, and a loss that is not one number, is a TrainingError.
     """
     check_names(where, batch)
     check_words(where, batch)
@@ -45,7 +45,7 @@ def check_names(where: str, batch: Mapping[str, Any]) -> None:
 
 
 def check_words(where: str, batch: Mapping[str, Any]) -> None:
-    """Raise a DataError for a target of words, and for arrays of which Dask has made texts."""
+    """Raise a DataError for a target of words, and for arrays that Dask has turned into texts."""
     for name in ("x", "y"):
         for part in map(np.asarray, parts_of(nested(batch, name))):
             kind, first = part.dtype.kind, part.ravel()[0] if part.size else 0
@@ -76,7 +76,7 @@ def check_loss(measures: Measures, loss: Any) -> None:
 
 
 def check_metrics(measures: Measures, prediction: Any, batch: Mapping[str, Any]) -> None:
-    """Compute each metric, which raises an error of its own if it cannot."""
+    """Compute each metric; it raises its own error if it cannot."""
     measured = measures.measure(prediction, batch)
     for metric, statistics in zip(measures.metrics, measured, strict=True):
         metric.value(statistics)
@@ -84,7 +84,7 @@ def check_metrics(measures: Measures, prediction: Any, batch: Mapping[str, Any])
 
 @contextmanager
 def naming_shapes(model: Module, batch: Mapping[str, Any]) -> Iterator[None]:
-    """Say of an exception which model was given a sample of which shapes."""
+    """Add the model and the sample's shapes to an exception."""
     shapes = {name: np.shape(array) for name, array in batch.items()}
     try:
         yield

@@ -44,7 +44,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 
 
 def placed(call: Call, a: Value, b: Value) -> Value:
-    """Return b with the axes that broadcasting before version 7 gave it: those from ``axis`` on."""
+    """Return b with its axes placed from ``axis`` on, as broadcasting before version 7 did."""
     axis = call.get("axis")
     if call.opset >= 7 or axis is None or not call.get("broadcast"):
         return b
@@ -73,7 +73,7 @@ TABLE.update({name: _logic(function) for name, function in _LOGIC.items()})
 
 @operator("Div")
 def div(call: Call, a: Value, b: Value) -> Value:
-    """Divide a by b; whole numbers are cut towards 0."""
+    """Divide a by b; whole numbers are rounded towards 0."""
     b = placed(call, a, b)
     if is_float(a):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -87,7 +87,7 @@ def div(call: Call, a: Value, b: Value) -> Value:
 
 @operator("Mod")
 def mod(call: Call, a: Value, b: Value) -> Value:
-    """Rest of a division, with b's sign or, with ``fmod``, a's."""
+    """Remainder of a division, with the sign of b or, with ``fmod``, of a."""
     x, y = array(a), array(b)
     if not is_float(a):
         return (np.fmod if call.get("fmod", 0) else np.mod)(x, y)
@@ -106,7 +106,7 @@ def power(call: Call, a: Value, b: Value) -> Value:
 
 @operator("BitShift")
 def bit_shift(call: Call, a: Value, b: Value) -> Value:
-    """Shift the bits of a by b places; what is shifted further than a has bits is 0."""
+    """Shift the bits of a by b places; shifts beyond the number of bits give 0."""
     x, y = array(a), array(b)
     bits = 8 * x.dtype.itemsize
     places = np.minimum(y, y.dtype.type(bits - 1))
@@ -132,7 +132,7 @@ def extreme(call: Call, *values: Value) -> Value:
 
 @operator("Sum", "Mean")
 def total(call: Call, *values: Value) -> Value:
-    """Add all up, broadcast; divide by how many there are."""
+    """Add all up, broadcast; a mean divides by their number."""
     first = ops.reshape(values[0], shape=array(values[0]).shape) if len(values) == 1 else values[0]
     y = functools.reduce(ops.add, values[1:], first)
     return y * (1 / len(values)) if call.name == "Mean" else y
@@ -163,7 +163,7 @@ def matmul(call: Call, a: Value, b: Value) -> Value:
 
 @operator("Gemm")
 def gemm(call: Call, a: Value, b: Value, c: Value = None) -> Value:
-    """``alpha * A @ B + beta * C``, with A and B turned round where that is asked for."""
+    """``alpha * A @ B + beta * C``, with A and B transposed if the attributes say so."""
     if not is_float(a):
         x = array(a).T if call.get("transA", 0) else array(a)
         y = array(b).T if call.get("transB", 0) else array(b)

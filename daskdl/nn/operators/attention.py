@@ -31,7 +31,7 @@ def _joined(x: Value) -> Any:
 
 
 def _allowed(call: Call, steps: int, total: int, past: int, valid: Value) -> Any:
-    """Return the keys a query may see by its place, bool (N or 1, 1, T, S); None anywhere."""
+    """Return the keys that a query may see by its place, bool (N or 1, 1, T, S); None for all."""
     causal = bool(call.get("is_causal", 0))
     left, right = call.get("left_window_size", -1), call.get("right_window_size", -1)
     offset = np.array([past]) if valid is None else array(valid) - steps
@@ -114,7 +114,7 @@ def attention(
 def rotary_embedding(
     call: Call, x: Value, cosines: Value, sines: Value, positions: Value = None
 ) -> Value:
-    """Turn pairs of features by angles of their position (arXiv 2104.09864)."""
+    """Rotate pairs of features by angles of their position (arXiv 2104.09864)."""
     joined = array(x).ndim == 3
     heads = _heads(x, call.get("num_heads"))
     width = array(heads).shape[-1]

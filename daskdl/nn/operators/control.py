@@ -28,7 +28,7 @@ def if_(call: Call, condition: Value) -> Value:
 
 @operator("Loop")
 def loop(call: Call, limit: Value, condition: Value, *carried: Value) -> Value:
-    """Run a body while a condition holds, up to a limit; stack what it gives at each step."""
+    """Run a body while a condition holds, up to a limit; stack its results of each step."""
     body, state = call.get("body"), list(carried)
     most = MOST_STEPS if limit is None else int(array(limit).reshape(-1)[0])
     going = condition is None or bool(array(condition).reshape(-1)[0])
@@ -109,7 +109,7 @@ TABLE.update({
 
 @operator("SequenceInsert")
 def sequence_insert(call: Call, values: Value, new: Value, at: Value = None) -> Value:
-    """Put a value into a sequence, at its end by default."""
+    """Insert a value into a sequence, by default at its end."""
     place = len(values) if at is None else int(array(at).reshape(-1)[0])
     place = place + len(values) if place < 0 else place
     return [*values[:place], new, *values[place:]]
@@ -117,7 +117,7 @@ def sequence_insert(call: Call, values: Value, new: Value, at: Value = None) -> 
 
 @operator("SequenceErase")
 def sequence_erase(call: Call, values: Value, at: Value = None) -> Value:
-    """Take a value out of a sequence, its last by default."""
+    """Remove a value from a sequence, by default its last."""
     place = (-1 if at is None else int(array(at).reshape(-1)[0])) % len(values)
     return [*values[:place], *values[place + 1 :]]
 
@@ -162,7 +162,7 @@ def concat_from_sequence(call: Call, values: Value) -> Value:
 
 @operator("OptionalGetElement")
 def optional_get_element(call: Call, value: Value) -> Value:
-    """Return the value that is there."""
+    """Return the value of an optional."""
     if value is None:
         raise SettingsError("OptionalGetElement: expected a value, found none")
     return value

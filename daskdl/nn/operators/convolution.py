@@ -22,7 +22,7 @@ from daskdl.nn.operators.table import (
 
 
 def sides(pads: Sequence[int]) -> tuple[int, ...]:
-    """Return (before, behind, before, behind, ...) of ONNX' (before, before, behind, behind)."""
+    """Return (before, after, before, after, ...) of ONNX's (before, before, after, after)."""
     half = len(pads) // 2
     return tuple(n for i in range(half) for n in (pads[i], pads[i + half]))
 
@@ -33,7 +33,7 @@ def padding(
     reach: Sequence[int],
     stride: Sequence[int],
 ) -> tuple[int, ...]:
-    """Return the padding before and behind each axis, ``auto_pad`` worked out."""
+    """Return the padding before and after each axis, with ``auto_pad`` resolved."""
     auto = call.get("auto_pad", "NOTSET")
     if auto == "NOTSET":
         return sides(call.get("pads", (0,) * 2 * len(reach)))
@@ -86,7 +86,7 @@ def windows(call: Call, x: Value, kernel: Sequence[int]) -> tuple[Value, dict[st
 
 
 def _cut(x: Value, pad: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
-    """Cut off what a negative padding takes away."""
+    """Cut off the elements of a negative padding."""
     if min(pad) >= 0:
         return x, pad
     widths = [(0, 0), *((min(0, a), min(0, b)) for a, b in zip(pad[::2], pad[1::2], strict=True))]
@@ -95,7 +95,7 @@ def _cut(x: Value, pad: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
 
 @operator("ConvTranspose")
 def conv_transpose(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
-    """Let each element add its kernel to the result; weight (C, M / groups, ...)."""
+    """Add each element's kernel to the result; weight (C, M / groups, ...)."""
     lengths, kernel = shape_of(x)[2:], shape_of(weight)[2:]
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(lengths) != axes:
@@ -151,7 +151,7 @@ def _transposed_padding(
 
 
 def _adjusted(y: Value, widths: list[tuple[int, int]], bias: Value) -> Value:
-    """Cut the result, or fill it up with the bias, which is what no kernel reaches has."""
+    """Cut the result, or pad it with the bias, the value of elements that no kernel reaches."""
     if not any(n for pair in widths for n in pair):
         return y
     around = [(0, 0), *widths, (0, 0)]
@@ -164,7 +164,7 @@ def _adjusted(y: Value, widths: list[tuple[int, int]], bias: Value) -> Value:
 def causal_conv(
     call: Call, x: Value, weight: Value, bias: Value = None, past: Value = None
 ) -> Value:
-    """Convolve (N, C, T) depthwise with what came before; give also what the next call needs."""
+    """Convolve (N, C, T) depthwise with earlier steps; also return those for the next call."""
     n, channels, steps = shape_of(x)
     k = shape_of(weight)[-1]
     before = np.zeros((n, channels, k - 1), dtype_of(x)) if past is None else past

@@ -73,7 +73,7 @@ TABLE.update({name: _step(function) for name, function in _STEPS.items()})
 
 @operator("Relu")
 def relu(call: Call, x: Value) -> Value:
-    """max(x, 0), of whole numbers too."""
+    """max(x, 0), also of whole numbers."""
     return elementwise(ops.relu, x) if is_float(x) else np.maximum(array(x), 0)
 
 
@@ -91,7 +91,7 @@ def reciprocal(call: Call, x: Value) -> Value:
 
 @operator("IsInf")
 def is_inf(call: Call, x: Value) -> Value:
-    """Return whether x is infinite, of the signs that are asked for."""
+    """Return whether x is infinite, with one of the wanted signs."""
     numbers = array(x)
     up = bool(call.get("detect_positive", 1)) & np.isposinf(numbers)
     return up | (bool(call.get("detect_negative", 1)) & np.isneginf(numbers))
@@ -157,7 +157,7 @@ def hard_sigmoid(call: Call, x: Value) -> Value:
 
 @operator("Shrink")
 def shrink(call: Call, x: Value) -> Value:
-    """Shrink: ``x`` nearer to 0 by ``bias`` where further than ``lambd`` from it, 0 elsewhere."""
+    """Shrink: ``x`` moved towards 0 by ``bias`` if beyond ``lambd``, else 0."""
     edge, bias = call.get("lambd", 0.5), call.get("bias", 0.0)
     numbers = array(x)
     if numbers.dtype.kind != "f":
@@ -198,7 +198,7 @@ def clip(call: Call, x: Value, low: Value = None, high: Value = None) -> Value:
 
 @operator("Dropout")
 def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -> Value:
-    """Set a share of x to 0 in training; give x and a mask of ones in inference."""
+    """Set a share of x to 0 in training; return x and a mask of ones in inference."""
     from daskdl.nn.core.state import next_draw
 
     rate = call.get("ratio", 0.5) if ratio is None else float(array(ratio).reshape(-1)[0])

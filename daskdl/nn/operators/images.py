@@ -85,7 +85,7 @@ def resize(
 def places(
     how: str, count: int, length: int, scale: float, region: tuple[float, float] = (0.0, 1.0)
 ) -> Array:
-    """Return the places of the result's ``count`` elements along an axis of ``length``."""
+    """Return the places of ``count`` results along an axis of ``length``."""
     at = np.arange(count, dtype=np.float64)
     if how == "asymmetric":
         return at / scale
@@ -112,7 +112,7 @@ def places(
 
 @operator("Upsample")
 def upsample(call: Call, x: Value, scales: Value = None) -> Value:
-    """Enlarge by factors: nearest or linear, each result's place divided by the factor."""
+    """Enlarge by factors, nearest or linear; a result's place is divided by the factor."""
     factors = call.get("scales") if scales is None else array(scales).tolist()
     lengths = array(x).shape
     if factors is None:  # version 1
@@ -143,7 +143,7 @@ def grid_sample(call: Call, x: Value, grid: Value) -> Value:
 
 @operator("AffineGrid")
 def affine_grid(call: Call, theta: Value, size: Value) -> Value:
-    """Return the places, from -1 to 1, to which affine maps (N, 2 or 3, 3 or 4) send a grid."""
+    """Return a grid's places, from -1 to 1, under affine maps (N, 2 or 3, 3 or 4)."""
     n, _, *lengths = integers(size)
     axes = []
     for count in lengths:
@@ -219,7 +219,7 @@ def _boxes(
 
 
 def _decoded(call: Call, offsets: Array, priors: Array) -> Array:
-    """Return the edges (P, 4) to which offsets (P, 4) lead from priors (2 or 1, P, 4)."""
+    """Return the edges (P, 4) of offsets (P, 4) from priors (2 or 1, P, 4)."""
     boxes = priors[0]
     variances = np.float32(1) if call.get("variance_encoded_in_target", 0) else priors[1]
     code = call.get("code_type", "CORNER")
@@ -244,10 +244,10 @@ def _decoded(call: Call, offsets: Array, priors: Array) -> Array:
     "share_location top_k variance_encoded_in_target",
 )
 def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -> Value:
-    """Return the objects of each image, (N, most, 6), those of the highest scores first.
+    """Return the objects of each image, (N, most, 6), the highest scores first.
 
-    Label, score, left, top, right and bottom edge as fractions of the image; rows that no object
-    takes have the label -1 and zeros. ``keep_top_k`` is the number of rows.
+    A row has label, score, left, top, right and bottom edge as fractions of the image. Rows without
+    an object have the label -1 and zeros. ``keep_top_k`` is the number of rows.
     """
     classes, share = call.get("num_classes"), call.get("share_location", 1)
     places, chances, boxes = array(offsets), array(scores), array(priors)
@@ -278,7 +278,7 @@ def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -
 
 
 def _objects(call: Call, offsets: Array, priors: Array, scores: Array) -> Array:
-    """Return label, score and edges (k, 6) of an image's objects, those of high scores first.
+    """Return label, score and edges (k, 6) of an image's objects, the highest scores first.
 
     Offsets are (kinds, P, 4), scores (classes, P).
     """

@@ -27,7 +27,7 @@ def taken(x: Value, index: tuple[Any, ...]) -> Value:
 
 
 def _ids(value: Value, length: int) -> Array:
-    """Return ids from 0; a ShapeError where one is not of an axis."""
+    """Return ids from 0; raise a ShapeError for one outside of the axis."""
     ids = array(value).astype(np.int64)
     if ids.size and not (-length <= ids.min() and ids.max() < length):
         raise ShapeError(f"expected ids of an axis of {length}, found {ids.min()} to {ids.max()}")
@@ -63,7 +63,7 @@ def gather_elements(call: Call, x: Value, ids: Value) -> Value:
 
 
 def _nd(x: Value, ids: Value, batch: int = 0) -> tuple[Any, ...]:
-    """Return numpy's index of what rows of ids, (..., depth), point at."""
+    """Return numpy's index of the elements that rows of ids, (..., depth), point at."""
     shape, rows = array(x).shape, array(ids)
     depth = rows.shape[-1]
     if batch + depth > len(shape):
@@ -75,7 +75,7 @@ def _nd(x: Value, ids: Value, batch: int = 0) -> tuple[Any, ...]:
 
 @operator("GatherND")
 def gather_nd(call: Call, x: Value, ids: Value) -> Value:
-    """Take what rows of ids point at."""
+    """Take the elements that rows of ids point at."""
     index = _nd(x, ids, call.get("batch_dims", 0))
     return taken(x, index)
 
@@ -93,7 +93,7 @@ def scatter_elements(call: Call, x: Value, ids: Value, updates: Value) -> Value:
 
 @operator("ScatterND")
 def scatter_nd(call: Call, x: Value, ids: Value, updates: Value) -> Value:
-    """Write what rows of ids point at."""
+    """Write the elements that rows of ids point at."""
     return _scattered(call, x, updates, _nd(x, ids))
 
 
@@ -146,7 +146,7 @@ def one_hot(call: Call, ids: Value, depth: Value, values: Value) -> Value:
 
 @operator("ReverseSequence")
 def reverse_sequence(call: Call, x: Value, lengths: Value) -> Value:
-    """Turn each sample's steps round, up to its length."""
+    """Reverse each sample's steps, up to its length."""
     values, sizes = array(x), array(lengths)
     time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
     steps = np.arange(values.shape[time])[:, None]
@@ -160,7 +160,7 @@ def reverse_sequence(call: Call, x: Value, lengths: Value) -> Value:
 
 @operator("TensorScatter")
 def tensor_scatter(call: Call, past: Value, update: Value, at: Value = None) -> Value:
-    """Write steps into a cache, each sample's from its own place on."""
+    """Write steps into a cache, from each sample's own place on."""
     cache, new = array(past), array(update)
     axis = call.get("axis", -2) % cache.ndim
     start = np.zeros(len(cache), np.int64) if at is None else array(at)

@@ -25,7 +25,7 @@ from daskdl.nn.operators.table import (
 def batch_norm(
     call: Call, x: Value, scale: Value, bias: Value, mean: Value, variance: Value
 ) -> Value:
-    """Normalise channels by given statistics; in training by the batch's, which it follows."""
+    """Normalise channels by given statistics; in training by the batch's, and update them."""
     eps, momentum = call.get("epsilon", 1e-5), call.get("momentum", 0.9)
     images = channels_last(x)
     dtype = dtype_of(x)
@@ -46,7 +46,7 @@ def batch_norm(
 
 @operator("InstanceNormalization")
 def instance_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
-    """Normalise each sample's channels, each by itself."""
+    """Normalise each channel of each sample alone."""
     groups = shape_of(x)[1]
     eps = call.get("epsilon", 1e-5)
     return channels_second(ops.group_norm(channels_last(x), scale, bias, groups=groups, eps=eps))
@@ -65,7 +65,7 @@ def group_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
 
 @operator("LayerNormalization")
 def layer_norm(call: Call, x: Value, scale: Value, bias: Value = None) -> Value:
-    """Normalise over the axes from ``axis`` on; give also the mean and 1 / deviation."""
+    """Normalise over the axes from ``axis`` on; also return the mean and 1 / deviation."""
     values, eps = array(x), call.get("epsilon", 1e-5)
     first = call.get("axis", -1) % values.ndim
     axes = tuple(range(first, values.ndim))
@@ -109,7 +109,7 @@ def local_response_norm(call: Call, x: Value) -> Value:
 
 @operator("LpNormalization")
 def lp_normalization(call: Call, x: Value) -> Value:
-    """Divide by the 1- or 2-norm along an axis; 0 where that is 0."""
+    """Divide by the 1- or 2-norm along an axis; 0 where the norm is 0."""
     axis, values = call.get("axis", -1), array(x)
     if call.get("p", 2) == 1:
         norm = ops.sum(ops.abs(x), axis=axis, keepdims=True)

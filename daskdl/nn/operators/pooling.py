@@ -25,7 +25,7 @@ from daskdl.tensor import Array
 
 
 def windows(call: Call, x: Value) -> WindowsND:
-    """Return a node's windows over the axes behind the channels."""
+    """Return a node's windows over the axes after the channels."""
     lengths, kernel = shape_of(x)[2:], tuple(call.get("kernel_shape"))
     stride = tuple(call.get("strides", (1,) * len(kernel)))
     dilation = tuple(call.get("dilations", (1,) * len(kernel)))
@@ -45,7 +45,7 @@ def _settings(found: WindowsND) -> dict[str, Any]:
 
 
 def _plain(found: WindowsND, x: Value) -> bool:
-    """Whether the faster pooling of images without holes serves."""
+    """Whether the faster pooling of images without dilation applies."""
     return (
         len(found.kernel) == 2
         and set(found.dilation) == {1}
@@ -76,7 +76,7 @@ def max_pool(call: Call, x: Value) -> Value:
 
 
 def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtype: Any) -> Array:
-    """Return how many cells each window's mean is over, (1, ..., 1)."""
+    """Return the number of cells of each window's mean, (1, ..., 1)."""
     sizes = lengths
     if with_padding:
         sizes = tuple(
@@ -120,13 +120,13 @@ def lp_pool(call: Call, x: Value) -> Value:
 
 @operator("GlobalAveragePool")
 def global_average_pool(call: Call, x: Value) -> Value:
-    """Take the mean of all behind the channels."""
+    """Take the mean over all axes after the channels."""
     return ops.mean(x, axis=tuple(range(2, len(shape_of(x)))), keepdims=True)
 
 
 @operator("GlobalMaxPool")
 def global_max_pool(call: Call, x: Value) -> Value:
-    """Take the largest of all behind the channels."""
+    """Take the maximum over all axes after the channels."""
     shape = shape_of(x)
     y = ops.amax(ops.reshape(x, shape=(*shape[:2], math.prod(shape[2:]))), axis=-1)
     return ops.reshape(y, shape=(*shape[:2], *(1,) * (len(shape) - 2)))
@@ -134,7 +134,7 @@ def global_max_pool(call: Call, x: Value) -> Value:
 
 @operator("GlobalLpPool")
 def global_lp_pool(call: Call, x: Value) -> Value:
-    """Take the p-norm of all behind the channels."""
+    """Take the p-norm over all axes after the channels."""
     p, axes = float(call.get("p", 2)), tuple(range(2, len(shape_of(x))))
     return ops.power(
         ops.sum(ops.power(ops.abs(x), exponent=p), axis=axes, keepdims=True), exponent=1 / p
@@ -143,7 +143,7 @@ def global_lp_pool(call: Call, x: Value) -> Value:
 
 @operator("MaxUnpool")
 def max_unpool(call: Call, x: Value, places: Value, shape: Value = None) -> Value:
-    """Put maxima back where they were, zeros elsewhere."""
+    """Put maxima back to their places, with zeros elsewhere."""
     values = array(x)
     kernel = call.get("kernel_shape")
     stride = call.get("strides", (1,) * len(kernel))
@@ -195,7 +195,7 @@ def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
 
 
 def _interpolation(at: Array, length: int) -> Array:
-    """Return the weights of pixels at places; none where one is a pixel beyond the edges."""
+    """Return the weights of pixels at places; zero for places more than a pixel outside."""
     inside = np.clip(at, 0, length - 1)
     below = np.minimum(np.floor(inside).astype(np.int64), length - 1)
     above = np.minimum(below + 1, length - 1)

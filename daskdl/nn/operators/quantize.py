@@ -50,7 +50,7 @@ def _saturated(x: Array, dtype: Any) -> Array:
 @operator("QuantizeLinear")
 @operator("com.microsoft:QuantizeLinear", keys="axis")
 def quantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
-    """``round(x / scale) + zero``, cut to the integers there are."""
+    """``round(x / scale) + zero``, limited to the integers' range."""
     values, steps = array(x), _spread(array(scale), array(x), call)
     dtype = np.uint8 if zero is None else array(zero).dtype
     dtype = dtype_of(call, dtype, "output_dtype") if call.get("output_dtype") else dtype
@@ -73,7 +73,7 @@ def dequantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) ->
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize_linear(call: Call, x: Value) -> Value:
-    """Quantize to uint8 by the range of x itself; give also the scale and the zero point."""
+    """Quantize to uint8 by the range of x itself; also return scale and zero point."""
     values = array(x)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     scale = np.float32((high - low) / 255 or 1.0)
@@ -82,7 +82,7 @@ def dynamic_quantize_linear(call: Call, x: Value) -> Value:
 
 
 def centred(x: Value, zero: Value, axis: int | None = None) -> Array:
-    """Return integers less their zero point, float64: one for all, or one for each of an axis."""
+    """Return integers minus their zero point, float64; one for all, or one along an axis."""
     integers = array(x).astype(np.float64)
     if zero is None:
         return integers
@@ -94,19 +94,19 @@ def centred(x: Value, zero: Value, axis: int | None = None) -> Array:
 
 @operator("MatMulInteger")
 def matmul_integer(call: Call, a: Value, b: Value, za: Value = None, zb: Value = None) -> Value:
-    """Multiply matrices of integers, each less its zero point; int32."""
+    """Multiply matrices of integers minus their zero points; int32."""
     rows = array(a).ndim - 2
     return matmul(centred(a, za, rows), centred(b, zb)).astype(np.int32)
 
 
 @operator("ConvInteger")
 def conv_integer(call: Call, x: Value, w: Value, zx: Value = None, zw: Value = None) -> Value:
-    """Cross-correlate integers, each less its zero point; int32."""
+    """Cross-correlate integers minus their zero points; int32."""
     return np.rint(array(conv(call, centred(x, zx), centred(w, zw, 0)))).astype(np.int32)
 
 
 def _scaled(product: Array, sx: Value, sw: Array, sy: Value, zy: Value) -> Array:
-    """Quantize a product of integers by the scales of its factors and its own."""
+    """Quantize a product of integers by its own and its factors' scales."""
     scale = array(sx).astype(np.float64) * sw / array(sy)
     return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
 
@@ -156,12 +156,12 @@ def random(call: Call, x: Value = None) -> Value:
 
 
 def _real(x: Value, scale: Value, zero: Value = None) -> Array:
-    """Return the numbers that integers stand for, float32; one scale for all of them."""
+    """Return the numbers of integers with one scale, float32."""
     return (centred(x, zero) * array(scale)).astype(np.float32)
 
 
 def _plain(call: Call, *values: Value) -> Array:
-    """Compute the operator of the standard that a quantised one is called by."""
+    """Compute the standard operator that gives a quantised one its name."""
     if call.get("channels_last"):
         raise SettingsError(f"{call.name}: expected channels on axis 1, found channels_last")
     name = call.name.removeprefix("com.microsoft:QLinear")
@@ -180,7 +180,7 @@ def _plain(call: Call, *values: Value) -> Array:
     keys="auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
 )
 def qlinear(call: Call, *values: Value) -> Value:
-    """Compute on (x, scale, zero) one after the other; the scale and zero of the result last."""
+    """Compute on several (x, scale, zero); the result's scale and zero come last."""
     *parts, scale, zero = values
     reals = [_real(*parts[i : i + 3]) for i in range(0, len(parts), 3)]
     return quantize_linear(replace(call, attributes={}), _plain(call, *reals), scale, zero)
@@ -236,7 +236,7 @@ def dynamic_matmul(
 
 
 def int8_round(call: Call, x: Value) -> Value:
-    """Round x to what bytes stand for: QuantizeLinear, and DequantizeLinear of it."""
+    """Round x to the numbers of bytes: QuantizeLinear, then DequantizeLinear."""
     return elementwise(
         ops.fake_quantize, x, of_x=call.get("of_x"), alone=bool(call.get("alone", 0))
     )

@@ -1,4 +1,4 @@
-"""RNN, LSTM and GRU as ONNX has them: both directions, initial states, other activations."""
+"""ONNX's RNN, LSTM and GRU: both directions, initial states, other activations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def recurrent(
     call: Call, x: Value, weight: Value, state_weight: Value, bias: Value = None,
     lengths: Value = None, h: Value = None, c: Value = None, peepholes: Value = None,
 ) -> Value:  # fmt: skip
-    """Run each direction over time and put the results together as ONNX has them."""
+    """Run each direction over time and join the results in ONNX's form."""
     order, default = _KINDS[call.name]
     count, channels = array(weight).shape[0], array(state_weight).shape[-1]
     functions = _activations(call, default, count)
@@ -119,7 +119,7 @@ def recurrent(
 def _stepwise(
     x: Value, states: list[Any], step: Any, reverse: bool, lengths: Any, channels: int
 ) -> tuple[Any, ...]:
-    """Run ``step`` over time: the plain way, for settings that the fast operations lack."""
+    """Run ``step`` over time, for settings that the fast operations lack."""
     n, steps, _ = array(x).shape
     states = [np.zeros((n, channels), array(x).dtype) if s is None else s for s in states]
     outputs: list[Any] = [None] * steps

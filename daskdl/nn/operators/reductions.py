@@ -13,7 +13,7 @@ from daskdl.nn.operators.table import Call, Value, array, axes_of, is_float, ope
 
 
 def _axes(call: Call, x: Value, given: Value) -> tuple[int, ...] | None:
-    """Return the axes, all if none are given; None where nothing is to be reduced."""
+    """Return the axes, by default all; None if there is nothing to reduce."""
     ndim = array(x).ndim
     axes = axes_of(call, ndim, given)
     if not axes and given is not None and array(given).size:
@@ -46,7 +46,7 @@ _SUMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 @operator(*_SUMS)
 def reduce_sum(call: Call, x: Value, axes: Value = None) -> Value:
-    """Sum elements, their squares or magnitudes; of ReduceL2 the root, of ReduceLogSum the log."""
+    """Sum elements, squares or magnitudes; ReduceL2 takes the root, ReduceLogSum the logarithm."""
     inside, outside = _SUMS[call.name]
     chosen, x = _axes(call, x, axes), inside(x)
     return outside(x if chosen is None else _sum(x, chosen, bool(call.get("keepdims", 1))))
@@ -93,7 +93,7 @@ def reduce_prod(call: Call, x: Value, axes: Value = None) -> Value:
 
 @operator("ReduceMax", "ReduceMin")
 def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
-    """Return the largest or the smallest element; of none -inf or inf."""
+    """Return the largest or the smallest element; without elements -inf or inf."""
     chosen, keep, found = _axes(call, x, axes), bool(call.get("keepdims", 1)), array(x)
     if chosen is None:
         return x
@@ -151,7 +151,7 @@ def softmax(call: Call, x: Value) -> Value:
 
 @operator("TopK")
 def topk(call: Call, x: Value, k: Value = None) -> Value:
-    """Return the k largest elements along an axis and where they are."""
+    """Return the k largest elements along an axis and their indices."""
     count = call.get("k") if k is None else int(array(k).reshape(-1)[0])
     values, places = ops.topk(
         x, k=int(count), axis=call.get("axis", -1), largest=bool(call.get("largest", 1))
@@ -161,14 +161,14 @@ def topk(call: Call, x: Value, k: Value = None) -> Value:
 
 @operator("NonZero")
 def non_zero(call: Call, x: Value) -> Value:
-    """Return the indices of what is not 0, (axes, how many)."""
+    """Return the indices of elements other than 0, (axes, n)."""
     values = array(x)
     return np.array(np.nonzero(np.atleast_1d(values)), np.int64)[: max(values.ndim, 1)]
 
 
 @operator("Unique")
 def unique(call: Call, x: Value) -> Value:
-    """Return the distinct elements, where each comes first, where each went, and how often."""
+    """Return distinct elements, their first indices, each element's index among them, counts."""
     found, axis = array(x), call.get("axis")
     values, first, inverse, counts = np.unique(
         found, return_index=True, return_inverse=True, return_counts=True, axis=axis
@@ -208,6 +208,6 @@ def nll_loss(call: Call, scores: Value, labels: Value, weight: Value = None) -> 
 def softmax_cross_entropy_loss(
     call: Call, scores: Value, labels: Value, weight: Value = None
 ) -> Value:
-    """Return the same of scores that a softmax over axis 1 makes probabilities; and these' logs."""
+    """Return the same for scores, with softmax over axis 1; also the log probabilities."""
     logs = ops.log_softmax(scores, axis=1)
     return nll_loss(call, logs, labels, weight), logs

@@ -1,4 +1,4 @@
-"""Operators that say, change or make shapes."""
+"""Operators that return, change or make shapes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def size(call: Call, x: Value) -> Value:
 
 @operator("Reshape")
 def reshape(call: Call, x: Value, target: Value = None) -> Value:
-    """Give x another shape; 0 keeps a length, -1 is what is left."""
+    """Give x another shape; 0 keeps a length, -1 is the rest."""
     wanted = call.get("shape") if target is None else integers(target)
     lengths = shape_of(x)
     if not call.get("allowzero", 0):
@@ -56,7 +56,7 @@ def flatten(call: Call, x: Value) -> Value:
 
 @operator("Squeeze")
 def squeeze(call: Call, x: Value, axes: Value = None) -> Value:
-    """Leave out axes of one element."""
+    """Remove axes of length 1."""
     lengths = shape_of(x)
     gone = axes_of(call, len(lengths), axes)
     if not gone and axes is None and call.get("axes") is None:
@@ -68,7 +68,7 @@ def squeeze(call: Call, x: Value, axes: Value = None) -> Value:
 
 @operator("Unsqueeze")
 def unsqueeze(call: Call, x: Value, axes: Value = None) -> Value:
-    """Put in axes of one element."""
+    """Insert axes of length 1."""
     new_axes = call.get("axes", ()) if axes is None else integers(axes)
     lengths = list(shape_of(x))
     places = axes_of(call, len(lengths) + len(new_axes), axes)
@@ -79,7 +79,7 @@ def unsqueeze(call: Call, x: Value, axes: Value = None) -> Value:
 
 @operator("Transpose")
 def transpose(call: Call, x: Value) -> Value:
-    """Put the axes into another order, turned round by default; a view."""
+    """Reorder the axes, by default reversed; a view."""
     ndim = len(shape_of(x))
     return ops.transpose(x, axes=tuple(call.get("perm", range(ndim)[::-1]))) if ndim else x
 
@@ -95,7 +95,7 @@ def concat(call: Call, *values: Value) -> Value:
 
 @operator("Split")
 def split(call: Call, x: Value, sizes: Value = None) -> Value:
-    """Cut along an axis, into given sizes or parts that are alike."""
+    """Cut along an axis, into given sizes or equal parts."""
     axis = call.get("axis", 0)
     length = shape_of(x)[axis]
     parts = call.get("split") if sizes is None else integers(sizes)
@@ -108,7 +108,7 @@ def split(call: Call, x: Value, sizes: Value = None) -> Value:
 
 @operator("Expand")
 def expand(call: Call, x: Value, target: Value) -> Value:
-    """Broadcast to a shape, or x's where that is longer."""
+    """Broadcast to a shape, or to x's lengths where they are larger."""
     wanted = np.broadcast_shapes(shape_of(x), integers(target))
     if not is_float(x):
         return np.broadcast_to(array(x), wanted)
@@ -137,7 +137,7 @@ def tile(call: Call, x: Value, repeats: Value, tiles: Value = None) -> Value:
 
 @operator("Pad")
 def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Value = None) -> Value:
-    """Put elements around x, or cut them off."""
+    """Add elements around x, or cut them off."""
     values = array(x)
     widths = call.get("pads", call.get("paddings")) if pads is None else integers(pads)
     fill = call.get("value", 0.0) if value is None else array(value).reshape(-1)[0]
@@ -166,7 +166,7 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
 
 @operator("CenterCropPad")
 def center_crop_pad(call: Call, x: Value, target: Value) -> Value:
-    """Cut or fill up with zeros, about the middle, to a shape."""
+    """Cut or pad with zeros, around the middle, to a shape."""
     lengths, wanted = array(x).shape, integers(target)
     axes = axes_of(call, len(lengths)) or tuple(range(len(lengths)))
     around = [(0, 0)] * len(lengths)
@@ -216,7 +216,7 @@ def eye_like(call: Call, x: Value) -> Value:
 
 @operator("Trilu")
 def trilu(call: Call, x: Value, k: Value = None) -> Value:
-    """Zero what is below a diagonal, or with ``upper=0`` above it."""
+    """Set elements below a diagonal, or with ``upper=0`` above it, to 0."""
     shift = 0 if k is None else int(array(k).reshape(-1)[0])
     values = array(x)
     rows, columns = np.arange(values.shape[-2])[:, None], np.arange(values.shape[-1])
@@ -259,7 +259,7 @@ REFUSED = {
 
 
 def dtype_of(call: Call, default: Any = np.float32, name: str = "dtype") -> Any:
-    """Return the dtype that an attribute names by ONNX's number; float32 for float16."""
+    """Return the dtype of an attribute, ONNX's number; float32 for float16."""
     number = call.get(name)
     if number is None:
         return default
@@ -273,7 +273,7 @@ def dtype_of(call: Call, default: Any = np.float32, name: str = "dtype") -> Any:
 
 @operator("Cast", "CastLike")
 def cast(call: Call, x: Value, like: Value = None) -> Value:
-    """Return x in another dtype; what is made float16 is rounded to it and kept as float32."""
+    """Return x in another dtype; float16 is rounded and kept as float32."""
     values = array(x)
     dtype = dtype_of(call, name="to") if like is None else array(like).dtype
     with np.errstate(over="ignore", invalid="ignore"):

@@ -22,7 +22,7 @@ _WINDOWS = {
 
 @operator(*_WINDOWS)
 def window(call: Call, size: Value) -> Value:
-    """Return a sum of cosines: a raised one, one on a pedestal, or three."""
+    """Return a window of cosines: Hann, Hamming or Blackman."""
     count = int(array(size).reshape(-1)[0])
     span = max(1, count if call.get("periodic", 1) else count - 1)
     angle = 2 * np.pi * np.arange(count) / span
@@ -90,7 +90,7 @@ def non_max_suppression(
     overlap: Value = None,
     least: Value = None,
 ) -> Value:
-    """Choose boxes by their scores, leaving out those that overlap a better one; no gradient."""
+    """Choose boxes by score, without those that overlap a better one; no gradient."""
     limit, worst, lowest = (
         default if v is None else array(v).reshape(-1)[0].item()
         for v, default in ((most, 0), (overlap, 0.0), (least, -np.inf))
@@ -127,7 +127,7 @@ def _overlaps(box: Array, others: Array) -> Any:
 def deform_conv(
     call: Call, x: Value, weight: Value, offset: Value, bias: Value = None, mask: Value = None
 ) -> Value:
-    """Convolve images whose kernels' taps are moved by offsets (arXiv 1811.11168)."""
+    """Convolve images with kernels whose taps are moved by offsets (arXiv 1811.11168)."""
     images, filters = array(x), array(weight)
     if images.ndim != 4:
         raise SettingsError(f"DeformConv: expected images (N, C, H, W), found {images.shape}")

@@ -1,4 +1,4 @@
-"""The table that an operator's name is looked up in, and what an operator knows of its node."""
+"""The table of operators by name, and the record of a node for its operator."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Value = Any
 class Call:
     """One node, as its operator sees it.
 
-    ``attributes`` are plain data by name, ``opset`` is the version of the operator set (some
-    operators changed), ``results`` counts those that the node names; control flow calls ``run``
-    with a :class:`daskdl.nn.core.graph.Subgraph` and values by name.
+    ``attributes`` are plain data by name. ``opset`` is the version of the operator set, since some
+    operators changed. ``results`` is the number of named results. Control flow calls ``run`` with a
+    :class:`daskdl.nn.core.graph.Subgraph` and values by name.
     """
 
     name: str
@@ -46,9 +46,9 @@ KEYS: dict[str, frozenset[str]] = {}
 
 
 def operator(*names: str, keys: str | None = None) -> Callable[[Operator], Operator]:
-    """Put a function of (call, inputs ...) into the table, under these names.
+    """Register a function of (call, inputs ...) under these names.
 
-    ``keys`` are the attributes, in one text, of an operator that is not of the standard.
+    ``keys`` are the attributes, in one text, of an operator outside of the standard.
     """
 
     def register(function: Operator) -> Operator:
@@ -62,22 +62,22 @@ def operator(*names: str, keys: str | None = None) -> Callable[[Operator], Opera
 
 
 def array(value: Value) -> Array:
-    """Return the array that a value holds."""
+    """Return the array of a value."""
     return value.data if isinstance(value, Tensor) else np.asarray(value)
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
-    """Return a value's shape, of a tensor without computing it."""
+    """Return a value's shape without computing a tensor."""
     return value.shape if isinstance(value, Tensor) else np.shape(value)
 
 
 def dtype_of(value: Value) -> np.dtype[Any]:
-    """Return a value's dtype, of a tensor without computing it."""
+    """Return a value's dtype without computing a tensor."""
     return value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
 
 
 def is_float(value: Value) -> bool:
-    """Whether a value's numbers are floats, which gradients go to."""
+    """Whether a value's numbers are floats, which have gradients."""
     return dtype_of(value).kind == "f"
 
 
@@ -90,7 +90,7 @@ def integers(value: Value) -> tuple[int, ...]:
 
 
 def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> tuple[int, ...]:
-    """Return the axes that an attribute or, since later versions, an input names; from 0."""
+    """Return the axes of an attribute or, in later versions, of an input; from 0."""
     axes = call.get(name) if given is None else integers(given)
     if axes is None:
         return ()
@@ -101,10 +101,10 @@ def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> t
 
 
 def memory_order(found: Array) -> tuple[int, ...] | None:
-    """Return the order of axes in which an array lies without gaps; None if that is its own.
+    """Return the order of axes in which an array is contiguous; None if it is its own.
 
-    Images stay channels last in memory: what a node calls (N, C, H, W) is then a view. Whoever
-    computes element by element does it in this order, and no copy is made.
+    Images have channels last in memory: a node's (N, C, H, W) is a view. Elementwise operations use
+    this order, without a copy.
     """
     if found.ndim < 3 or found.flags.c_contiguous:
         return None
@@ -113,7 +113,7 @@ def memory_order(found: Array) -> tuple[int, ...] | None:
 
 
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
-    """Call an operation on arrays of one shape in the order in which they lie in memory."""
+    """Call an operation on arrays of one shape in their memory's order."""
     pending = [value for value in values if isinstance(value, Pending)]
     of_bytes = function is ops.add and len(pending) == 2
     if any(value.waiting for value in pending) or of_bytes:

@@ -1,4 +1,4 @@
-"""Boxes: objects that a detector finds in windows of a scene, each of them once."""
+"""Boxes: objects that a detector finds in windows of a scene, each once."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def detect_scene(
     margin: int,
     overlap: float = 0.45,
 ) -> dict[str, Array]:
-    """Find the objects of a scene in windows that overlap, each once.
+    """Find the objects of a scene, each once, in overlapping windows.
 
     Parameters
     ----------
     detect : callable
-        From images (1, rows, columns, C) to a dict for each, as :meth:`daskdl.models.SSD.detect`.
+        From images (1, rows, columns, C) to a dict for each, like :meth:`daskdl.models.SSD.detect`.
     scene : array (rows, columns, C) of Dask, zarr or numpy
     window : mapping
         ``{0: rows, 1: columns}`` of a window; the last ones are moved inside of the scene.
     margin : int
-        Cells that windows share. An object of no more is whole in one of them; a box that ends at
-        the border of its window, but not of the scene, is left to the other.
+        Cells that windows share. An object of at most this size is whole in one of them; a box that
+        ends at the border of its window, but not of the scene, is left to the other window.
     overlap : float
-        Of two boxes of a class that overlap by more the one with the lower score is left out.
+        If two boxes of a class overlap by more, the one with the lower score is dropped.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def detect_scene(
     Raises
     ------
     DataError, SettingsError
-        When the scene has other axes, or the window none of its two.
+        When the scene has other axes, or the window does not name its two axes.
 
     Examples
     --------

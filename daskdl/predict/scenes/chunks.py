@@ -1,4 +1,4 @@
-"""Chunks of a scene: kept decoded from tile to tile, and the order of tiles that needs few."""
+"""Chunks of a scene: kept decoded from tile to tile, and an order of tiles that needs few."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Place = tuple[int, ...]
 
 
 class Chunked:
-    """A scene on disk, such as a zarr Array, of which a process keeps the chunks it used last.
+    """A scene on disk, such as a zarr Array; a process keeps the chunks that it used last.
 
-    ``most`` is how many bytes of them.
+    ``most`` is the number of bytes to keep.
     """
 
     def __init__(self, cells: Any, most: int) -> None:
@@ -60,7 +60,7 @@ class Chunked:
         return result
 
     def _read(self, box: list[range]) -> None:
-        """Read chunks side by side in one call, which a store may answer in parallel."""
+        """Read adjacent chunks in one call, which a store may answer in parallel."""
         sizes = self._cells.chunks
         ends = [(r.start * n, r.stop * n) for r, n in zip(box, sizes, strict=True)]
         read = self._cells[tuple(slice(*end) for end in ends)]
@@ -71,11 +71,11 @@ class Chunked:
 
 
 def strips(tiling: Tiling) -> tuple[int, list[int]]:
-    """Return the bytes of chunks to keep, and how many tiles wide a strip is along each axis.
+    """Return the bytes of chunks to keep, and the width of a strip in tiles along each axis.
 
     Tiles are computed strip by strip, from the first to the last along the first axis. So each
-    chunk is read once, and those at the border of two strips twice. 0 if there is no room for a
-    strip one tile wide, or nothing to keep.
+    chunk is read once, and chunks at the border of two strips twice. The bytes are 0 if there is no
+    room for a strip one tile wide, or nothing to keep.
     """
     cells, layout, axes = tiling.cells, tiling.layout, tiling.axes
     wide = [1, *(len(axis.windows) for axis in axes[1:])]
@@ -87,7 +87,7 @@ def strips(tiling: Tiling) -> tuple[int, list[int]]:
     row *= 1 if layout.channel is None else counts[layout.channel]
 
     def most(i: int, many: int) -> int:
-        """Return the chunks along an axis that so many tiles touch at the most."""
+        """Return the most chunks along an axis that ``many`` tiles touch."""
         spans, size = [window.cells for window in axes[i].windows], sizes[layout.image[i]]
         ends = [(spans[k][0], spans[k : k + many][-1][1]) for k in range(0, len(spans), many)]
         return max(-(-stop // size) - start // size for start, stop in ends)
@@ -108,7 +108,7 @@ def strips(tiling: Tiling) -> tuple[int, list[int]]:
 
 
 def in_strips(tiling: Tiling, sample: Place, number: Place) -> tuple[int, ...]:
-    """Return by what tiles are sorted; samples of one chunk follow each other."""
+    """Return the sort key of a tile; samples of one chunk follow each other."""
     kept, wide = tiling.strips
     each = [tiling.cells.chunks[axis] if kept else 1 for axis in tiling.layout.samples]
     strip = [i // n for i, n in zip((*sample, *number[1:]), (*each, *wide[1:]), strict=True)]

@@ -1,4 +1,4 @@
-"""GeoJSON: outlines of a scene's objects, and labels that polygons and points give its cells."""
+"""GeoJSON: outlines of a scene's objects, and labels of its cells from polygons and points."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ CHUNK = 1024
 
 
 def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
-    """Return the outlines of objects as a GeoJSON FeatureCollection, the same for any chunks.
+    """Return the outlines of objects as a GeoJSON FeatureCollection; chunks do not change it.
 
-    Cells that touch at a corner only are parts of a MultiPolygon. Coordinates are those of the
-    reference system of the scene, or columns and rows where it has none.
+    Cells that touch only at a corner are parts of a MultiPolygon. Coordinates are in the scene's
+    reference system, or columns and rows without one.
 
     Parameters
     ----------
     labels : array (rows, columns) of ints, of Dask, zarr, numpy or xarray
-        As :func:`daskdl.predict.label_scene` returns them, or classes; 0 is of no object.
+        Labels of :func:`daskdl.predict.label_scene`, or classes; 0 is no object.
     like : DataArray or path of a GeoTIFF, optional
-        Scene that says where the cells lie; by default the labels' own coordinates.
+        Scene with the cells' coordinates; by default the labels' own.
 
     Returns
     -------
     dict
-        Of each object, in the order of their numbers, its geometry and as properties ``label`` and
+        For each object, in the order of numbers, its geometry and the properties ``label`` and
         ``cells``; ``json.dump`` writes it.
 
     Raises
     ------
     DataError
-        When labels are others.
+        When labels have another form.
     MissingExtraError
         Without rasterio and shapely.
 
@@ -86,9 +86,9 @@ def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
 
 
 def _pieces(block: Array, row: int, column: int) -> list[tuple[int, Any]]:
-    """Return each label of a block with the outline of a piece, in cells of the scene, and 1 more.
+    """Return each label of a block with the outline of a piece, in cells of the scene plus 1.
 
-    So the place of a block is never the identity, of which rasterio warns.
+    With the 1 a block's transform is never the identity, about which rasterio warns.
     """
     affine, features, _ = _packages()
     numbers, codes = np.unique(block, return_inverse=True)
@@ -101,23 +101,22 @@ def _pieces(block: Array, row: int, column: int) -> list[tuple[int, Any]]:
 def rasterized(
     features: Any, like: Any, value: str | int = 1, fill: int = 0, dtype: Any = "uint8"
 ) -> Any:
-    """Return labels that polygons, lines and points give cells, lazily, as targets of a training.
+    """Return cells' labels from polygons, lines and points, lazily, as targets of a training.
 
-    A cell whose centre lies in a polygon has its value, that of the last of several; so has the
-    cell in which a point lies.
+    A cell whose centre lies in a polygon gets the polygon's value, of several the last one's. The
+    cell of a point gets the point's value.
 
     Parameters
     ----------
     features : mapping, or path of a GeoJSON file
-        A FeatureCollection in the coordinates of ``like``, or in columns and rows where it has
-        none.
+        A FeatureCollection in the coordinates of ``like``, or in columns and rows without them.
     like : DataArray, path of a GeoTIFF, or (rows, columns)
         The scene.
     value : str or int
         Name of the property with the class, or the class of all.
     fill : int
-        Of all other cells: 0 for a background, or the ``ignore_index`` of a loss where little is
-        labelled, as by points.
+        Value of all other cells: 0 for a background, or the ``ignore_index`` of a loss if little is
+        labelled, for instance by points.
     dtype : numpy.dtype
 
     Returns
@@ -127,7 +126,7 @@ def rasterized(
     Raises
     ------
     DataError
-        When the features are none, or have no such property that ``dtype`` can hold.
+        When there are no features, or they have no such property that ``dtype`` can hold.
     MissingExtraError
         Without rasterio and shapely.
 
@@ -193,7 +192,7 @@ def rasterized(
 
 
 def _transform(like: Any) -> Any:
-    """Return the transform from (column, row) to coordinates, which may be these."""
+    """Return the transform from (column, row) to coordinates; maybe the identity."""
     if not hasattr(like, "shape") and not isinstance(like, tuple):
         like = Raster.of(like)
     place = place_of(like, (Fraction(1), Fraction(1)))

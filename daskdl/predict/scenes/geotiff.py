@@ -1,4 +1,4 @@
-"""GeoTIFF: a scene that is read window by window, and a result with its place on the earth."""
+"""GeoTIFF: a scene read window by window, and a result with its place on the earth."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Georeference(NamedTuple):
 
 @dataclass(frozen=True)
 class Raster:
-    """A GeoTIFF as an array (rows, columns, bands), of which slices are read from the file."""
+    """A GeoTIFF as an array (rows, columns, bands); slices are read from the file."""
 
     #: Of a file, or a URL as GDAL takes it.
     path: str
@@ -49,7 +49,7 @@ class Raster:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Raster:
-        """Open a file for what there is to know of it."""
+        """Read a file's shape, dtype and place."""
         rasterio = _rasterio()
         try:
             with rasterio.open(path) as file:
@@ -73,11 +73,11 @@ class Raster:
 
 
 def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
-    """Return the place of a scene's result, of so many cells each, None if it is not known.
+    """Return the place of a scene's result, whose cells have ``scales`` cells each; maybe None.
 
-    That of a DataArray with even coordinates y and x, or xc and yc (y, x) as rioxarray has them
-    where the grid is turned or sheared, and a crs as an attribute or as rioxarray has it. Other
-    coordinates, or a reference of none, raise a SettingsError.
+    A DataArray needs even coordinates y and x, or rioxarray's xc and yc (y, x) of a turned or
+    sheared grid, and a crs as an attribute or in rioxarray's form. Other coordinates, or a crs
+    without coordinates, raise a SettingsError.
     """
     coords = {*getattr(scene, "coords", ())}
     if isinstance(scene, Raster):
@@ -113,10 +113,10 @@ def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
 def written(
     tiling: Tiling, out: str, token: str, place: Georeference | None, client: Any
 ) -> Raster:
-    """Write a result as a Cloud-optimised GeoTIFF, and return it.
+    """Write a result as a Cloud-optimised GeoTIFF; return it.
 
-    Its tiles are kept in a zarr array beside it, ``<out>.zarr``, until all are there: a call that
-    was cut off goes on with them.
+    Its tiles are kept in a zarr array, ``<out>.zarr``, until all are there: the same call resumes
+    with them after an interruption.
     """
     layout, rasterio = tiling.layout, _rasterio()
     order = layout.order(tiling.common.channels)

@@ -1,4 +1,4 @@
-"""Labels: connected objects of a scene by numbers, joined where its chunks meet, in two passes."""
+"""Labels: numbers of a scene's connected objects, joined where chunks meet, in two passes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Objects(NamedTuple):
     Attributes
     ----------
     labels : dask Array or DataArray, int64
-        Number of the object at each cell, from 1; 0 where there is none. Lazy.
+        Number of each cell's object, from 1; 0 without one. Lazy.
     sizes : int64 (n,)
-        Cells of each object; that of object 1 comes first.
+        Number of cells of each object, from object 1 on.
 
     Examples
     --------
@@ -46,21 +46,21 @@ class _Part(NamedTuple):
 
 
 def label_scene(scene: Any, background: int = 0, connectivity: int | None = None) -> Objects:
-    """Return the connected objects of a scene, those of ``skimage.measure.label`` of the whole.
+    """Return the connected objects of a scene, as ``skimage.measure.label`` of the whole.
 
-    They are numbered by their first cells, row by row: neither chunks nor workers change a number.
-    The scene is read twice: here, for the objects of each chunk and those that meet at its borders,
-    and when the labels are computed.
+    Numbers follow the objects' first cells, row by row: chunks and workers do not change them. The
+    scene is read twice: now, for each chunk's objects and those that meet at borders, and when the
+    labels are computed.
 
     Parameters
     ----------
     scene : array of ints or bools, of Dask, zarr, numpy or xarray
         Cells that touch and have one value are one object, such as classes or a mask.
     background : int
-        Value that is of no object.
+        Value without objects.
     connectivity : int, optional
-        Steps along how many axes at once still touch: 1 in four directions of an image, 2 in eight;
-        by default along all.
+        Most axes of a step between touching cells: 1 is four directions of an image, 2 is eight; by
+        default all axes.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _meeting(
     ends: list[Ints],
     connectivity: int,
 ) -> Ints:
-    """Return pairs of objects of two chunks that touch, (2, n), numbered through all chunks."""
+    """Return touching pairs of objects of two chunks, (2, n), numbered through all chunks."""
     pairs = [np.empty((2, 0), np.int64)]
     for axis, ends_of in enumerate(ends):
         shape = [n for i, n in enumerate(cells.shape) if i != axis]
@@ -184,7 +184,7 @@ def _touching(one: tuple[Ints, Array], other: tuple[Ints, Array], step: tuple[in
 
 
 def _joined(parts: dict[Any, _Part], offsets: dict[Any, int], pairs: Ints) -> tuple[Ints, Ints]:
-    """Return the number of each chunk's object in the scene, in the order of first cells; sizes."""
+    """Return the scene's number of each chunk's object, by first cells; and sizes."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

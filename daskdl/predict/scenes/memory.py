@@ -1,4 +1,4 @@
-"""Memory of a worker that predicts tiles of a scene: projected and told before anything runs."""
+"""Memory of a worker that predicts tiles of a scene, projected before anything runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Projection(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Bytes at the most."""
+        """Largest number of bytes."""
         return self.before + self.threads * self.task
 
 
@@ -52,7 +52,7 @@ def room_for_chunks(client: Any) -> float:
 
 
 def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
-    """Tell the memory of a worker, and return the tiles with chunks kept; or raise an error."""
+    """Announce a worker's memory; return the tiling with kept chunks, or raise an error."""
     windows = [max(w.cells[1] - w.cells[0] for w in axis.windows) for axis in tiling.axes]
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
     place = _places(client)
@@ -96,7 +96,7 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
 
 
 def _places(client: Any) -> tuple[str, int, int, int]:
-    """Return address, threads, limit of the worker with the least for a thread, and how many."""
+    """Return address, threads, limit of the worker with the least memory a thread; their number."""
     workers = client.scheduler_info(n_workers=-1)["workers"] if client else {}
     if not workers:  # none yet
         return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available, 1
@@ -141,7 +141,7 @@ def _projected(
 def _measured(
     predictor: Predictor, windows: list[int], channels: int, dtype: Any
 ) -> tuple[float, float, int]:
-    """Return the bytes of a pass, of any window and of each of its cells, and of the process."""
+    """Return the bytes of a pass: for any window and for each of its cells; and of the process."""
     side = round(MEASURED ** (1 / len(windows)))
     step = 64 if len(windows) < 3 else 16
     points = []

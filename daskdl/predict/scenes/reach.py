@@ -1,9 +1,9 @@
-"""Reach: which cells of an image a network's results see, and the steps at which bits repeat.
+"""Reach: the cells of an image that a network's results see, and the steps of equal bits.
 
-Each operation says which of its inputs' places one of its results looks at, and in which blocks
-its kernel computes: Winograd's tiles are four wide, and rounding differs with the place in a tile.
-So a window that starts at a multiple of all steps, and is cut where nothing outside is seen, gives
-the bits that the whole image gives.
+Each operation says which places of its inputs a result sees, and the blocks of its kernel:
+Winograd's tiles are four wide, and rounding depends on the place in a tile. So a window that starts
+at a multiple of all steps, cut where results see nothing outside, gives the bits of the whole
+image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Reach(NamedTuple):
 
     @property
     def margin(self) -> int:
-        """Cells that results see outside of their places, as many as a window may start at."""
+        """Cells that results see outside of their places, rounded up to a window's start."""
         seen = max(-self.low, self.high + 1 - self.scale, Fraction(0))
         return math.ceil(seen / self.step) * self.step
 
@@ -45,14 +45,14 @@ class Reach(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Axes of an array that are those of the image, with the reach along each."""
+    """The image's axes among an array's axes, with the reach along each."""
 
     axes: tuple[int, ...]
     reaches: tuple[Reach, ...]
 
 
 class UnknownError(Exception):
-    """An operation that sees more than a window, or of which nothing is known."""
+    """An operation that sees more than a window, or is not known."""
 
 
 class Operation(NamedTuple):
@@ -74,7 +74,7 @@ class Operation(NamedTuple):
     def along(self, i: int, reach: Reach, of: tuple[Any, ...], block: int = 1) -> Reach:
         """Return a reach after (scale, low, high, length): a step's own, in cells of its input.
 
-        ``block`` results are computed as one, and all of what any sees counts.
+        ``block`` results are computed together; the cells that any of them sees count.
         """
         scale, low, high, length = of
         scale, more = reach.scale * scale, 0
@@ -107,16 +107,16 @@ class Operation(NamedTuple):
         return Field(axes, tuple(made))
 
     def single(self, axis: int) -> None:
-        """Raise unless an axis of the array is one of the image's, not several in one."""
+        """Raise an error if an axis of the array joins several of the image's."""
         if self.first.axes.count(axis) > 1:
             raise UnknownError("which joins the image's axes with each other")
 
     def keep(self, result: Array, axes: tuple[int, ...]) -> Field:
-        """Return the field where the image's axes are others."""
+        """Return the field with other axes of the image."""
         return Field(axes, self.first.reaches)
 
     def apart(self, *axes: int) -> None:
-        """Raise unless these axes are none of the image's."""
+        """Raise an error if one of these axes is the image's."""
         ndim = self.arrays[0].ndim
         if {axis % ndim for axis in axes} & set(self.first.axes):
             raise UnknownError("with sums over the image's axes")
@@ -127,7 +127,7 @@ RULES: dict[Any, Rule] = {}
 
 
 def rule(*operations: Any) -> Callable[[Rule], Rule]:
-    """Register what results of operations see."""
+    """Register a rule: the cells that results of operations see."""
 
     def register(function: Rule) -> Rule:
         RULES.update({operation.__wrapped__: function for operation in operations})

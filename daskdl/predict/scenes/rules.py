@@ -1,4 +1,4 @@
-"""Rules: what the results of each operation see, as one pass of an image of zeros asks for them."""
+"""Rules: the cells that each operation's results see, used in one pass of an image of zeros."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from daskdl.tensor import Tensor, no_grad, watched_operations
     ops.cast, ops.negative, ops.erf, ops.sin, ops.cos, batch_norm,
 )  # fmt: skip
 def _pointwise(operation: Operation, result: Array) -> Field:
-    """Let each result see the same place of every input."""
+    """Each result sees the same place of every input."""
     known = [(a, f) for a, f in zip(operation.arrays, operation.fields, strict=True) if f]
     axes = known[0][1].axes
     for array, field in zip(operation.arrays, operation.fields, strict=True):
@@ -45,7 +45,7 @@ def _pointwise(operation: Operation, result: Array) -> Field:
 
 
 def _joined(reaches: tuple[Reach, ...]) -> Reach:
-    """Return the reach of what sees all that several see."""
+    """Return the reach that covers several."""
     if len({(reach.scale, reach.length) for reach in reaches}) > 1:
         raise UnknownError("which joins images of several sizes")
     first = reaches[0]
@@ -70,7 +70,7 @@ def _conv2d(operation: Operation, result: Array) -> Field:
 
 
 def _blocks(geometry: Geometry, channels: int, filters: int, columns: int) -> tuple[Any, bool]:
-    """Return the (rows, columns) that a convolution computes as one, and if it wants many."""
+    """Return the (rows, columns) that a convolution computes together, and if it needs many."""
     columns = max(columns, few_filters.WIDE)
     chosen = way("forward", geometry, channels, filters, columns)
     if chosen == "few_filters":
@@ -79,7 +79,7 @@ def _blocks(geometry: Geometry, channels: int, filters: int, columns: int) -> tu
 
 
 def _widened(field: Field, operation: Operation, wide: bool) -> Field:
-    """Ask for windows of so many columns that a convolution of few filters does not look."""
+    """Widen windows so that a convolution of few filters always takes the same way."""
     if not wide or not operation.exact:
         return field
     i = field.axes.index(2)
@@ -115,13 +115,13 @@ def _conv_transpose2d(operation: Operation, result: Array) -> Field:
 
 
 def _spread(stride: int, before: int, seen: int) -> tuple[Fraction, Fraction, Fraction]:
-    """Return scale, low and high where each cell adds a window to the result."""
+    """Return scale, low and high if each cell adds a window to the result."""
     return Fraction(1, stride), Fraction(before - seen + 1, stride), Fraction(before, stride)
 
 
 @rule(ops.unfold)
 def _unfold(operation: Operation, result: Array) -> Field:
-    """Let windows along one axis get an axis of their own behind it."""
+    """Windows along one axis get a new axis after it."""
     settings = operation.settings
     stride, before = settings.get("stride", 1), settings["pad"][0]
     high = (settings["size"] - 1) * settings.get("dilation", 1) - before
@@ -130,7 +130,7 @@ def _unfold(operation: Operation, result: Array) -> Field:
 
 @rule(ops.fold)
 def _fold(operation: Operation, result: Array) -> Field:
-    """Let windows along one axis be added up, and their own axis behind it go."""
+    """Windows along one axis are added up; their axis after it is removed."""
     settings = operation.settings
     axis = settings["axis"]
     operation.apart(axis + 1)
@@ -142,7 +142,7 @@ def _fold(operation: Operation, result: Array) -> Field:
 def _of_one_axis(
     operation: Operation, result: Array, of: tuple[Fraction, Fraction, Fraction], more: int
 ) -> Field:
-    """Return the field after a step along one axis, behind which there are so many axes more."""
+    """Return the field after a step along one axis, with ``more`` axes after it."""
     axis, (axes, reaches) = operation.settings["axis"], operation.first
     operation.single(axis)
     made = [
@@ -174,7 +174,7 @@ def _finer(operation: Operation, result: Array) -> Field:
 
 @rule(ops.along)
 def _along(operation: Operation, result: Array) -> Field:
-    """Let each result see the places along one axis that have a weight, as in linear resizing."""
+    """Each result sees the places along one axis with a weight, as in linear resizing."""
     matrix, axis = np.asarray(operation.settings["matrix"], np.float32), operation.settings["axis"]
     scale, places = Fraction(*matrix.shape[::-1]), two_places(matrix)
     if axis not in operation.first.axes:
@@ -266,7 +266,7 @@ def _transpose(operation: Operation, result: Array) -> Field:
 
 @rule(ops.reshape)
 def _reshape(operation: Operation, result: Array) -> Field:
-    """Let axes of the image lie where their cells do, several of them in one axis, too."""
+    """Axes of the image follow their cells, also several in one axis."""
     shape, (axes, reaches) = operation.arrays[0].shape, operation.first
     placed, lengths = [], [1] * result.ndim
     for i, (axis, reach) in enumerate(zip(axes, reaches, strict=True)):
@@ -294,9 +294,9 @@ def reach_of(
 ) -> tuple[Reach, ...]:
     """Return the reach of a network's result along each axis of an image.
 
-    The axes, of these ``lengths``, are the model's between those of samples and channels. If not
-    ``exact`` it is the network's own receptive field with no regard to rounding, which is much
-    smaller. An operation that sees more than a window raises a SettingsError.
+    The axes, with these ``lengths``, are the model's between samples and channels. If not ``exact``
+    it is the receptive field, without regard to rounding, which is much smaller. An operation that
+    sees more than a window raises a SettingsError.
     """
     image = np.zeros((predictor.few, *lengths, channels), np.result_type(dtype, np.float32))
     image = image.astype(np.float32)
@@ -347,7 +347,7 @@ class _Watch:
         return field if reference is not None and reference() is array else None
 
     def field_of(self, result: Any) -> Field:
-        """Return the field of what a model returned."""
+        """Return the field of a model's result."""
         field = self._known(result)
         if field is None or len(field.axes) != len(self.lengths):
             raise UnknownError("whose result is no image, or made without operations")

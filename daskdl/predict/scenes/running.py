@@ -1,4 +1,4 @@
-"""Running: the tasks of a scene's tiles on a cluster or here, with progress and few at a time."""
+"""Running: the tasks of a scene's tiles on a cluster or here, a few at a time, with progress."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def run_tiles(
     client: Any,
     tell: Callable[[Place, Any], None],
 ) -> None:
-    """Compute tiles and tell of each, by its place, what its task returned.
+    """Compute tiles; call ``tell`` with each tile's place and its task's result.
 
-    They are written to ``targets``; without these all tiles are returned.
+    Tiles are written to ``targets``; without them all tiles are returned.
     """
     name = f"scene-{uuid.uuid4().hex}"
     sent = bool(client) and isinstance(tiling.cells, np.ndarray)
@@ -73,9 +73,10 @@ def gathered(tiling: Tiling, client: Any) -> Any:
 def _on_cluster(
     client: Any, tiles: dict[Any, Task], graph: dict[Any, Any], fed: bool, done: Any
 ) -> None:
-    """Submit tiles, all at once or ``fed``, and tell of each as it ends.
+    """Submit tiles, all at once or ``fed``; call ``done`` as each ends.
 
-    Fed is a worker with a few of its part of the scene, then with half of the largest part left.
+    Each worker is fed a few tiles of its part of the scene, then half of the largest remaining
+    part.
     """
     from distributed import as_completed
 
@@ -143,9 +144,9 @@ def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
 
 
 class Meter:
-    """Writes to standard error how many tiles are done, pixels per second and the time left.
+    """Writes the tiles done, pixels per second and the time left to standard error.
 
-    Of ``total`` tiles with so many ``cells``, numbers of the result, together.
+    ``total`` tiles have ``cells`` numbers of the result together.
     """
 
     def __init__(self, total: int, cells: float) -> None:

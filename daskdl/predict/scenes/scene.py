@@ -1,4 +1,4 @@
-"""Scene: the graph of a prediction by tiles, of arrays in memory, on disk or on a cluster."""
+"""Scene: the graph of a prediction by tiles, for arrays in memory, on disk or on a cluster."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def predict_scene(
     blend : "none", "linear" or "cosine"
     channel : name or number of an axis, optional
     out : path or URL, or a mapping of names or numbers of several results to them, optional
-        A zarr array, or a GeoTIFF, that the result is written to, and goes on where it was cut off.
+        A zarr array, or a GeoTIFF, for the result; an interrupted call resumes.
     nodata : float, optional
-        The number of cells without data, in all channels; by default that of a GeoTIFF.
+        Value of cells without data in all channels; by default a GeoTIFF's own.
     boundary : "reflect", "symmetric", "edge" or "wrap", optional
-        What lies around the scene; by default what the network pads with.
+        Padding around the scene; by default the network's own.
     client : distributed.Client, optional
-        Whose workers predict a scene in memory, too.
+        Client whose workers predict a scene in memory, too.
     """
     if isinstance(scene, str | os.PathLike):
         scene = Raster.of(scene)
@@ -163,7 +163,7 @@ def _of_several(
 ) -> Any:
     """Return each of a network's results for a scene, which may have other resolutions.
 
-    Each takes passes of its own.
+    Each needs its own passes.
     """
     if out is not None and (not isinstance(out, Mapping) or set(out) != set(names)):
         raise wrong("predict, out", f"a path for each of the results, a dict by {names}", out)
@@ -191,7 +191,7 @@ def _padded(cells: Any, layout: Layout, margins: list[int], boundary: str | None
 
 
 def _check_nodata(nodata: Any, blend: str, lengths: tuple[int, ...], axes: list[Axis]) -> None:
-    """Raise unless cells without data can be told in the result."""
+    """Raise an error unless the result can mark cells without data."""
     if isinstance(nodata, bool) or not isinstance(nodata, int | float | np.number):
         raise wrong("predict, nodata", "a number, or nan", nodata)
     if blend != "none":

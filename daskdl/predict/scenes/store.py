@@ -1,4 +1,4 @@
-"""Store: a scene's result written to a zarr array tile by tile, to be gone on with if cut off."""
+"""Store: a scene's result written to a zarr array tile by tile, which a later call can resume."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ EVERY = 10.0
 def stored(tiling: Tiling, out: str, token: str, dims: list[str] | None, client: Any) -> Any:
     """Write the tiles of a result that a zarr array does not have yet, and return the array.
 
-    A chunk of the array is a tile. Each is written whole, by the task that computes it. Of those
-    that are there the cells are read again, and are computed where they have changed.
+    A chunk of the array is a tile, written whole by the task that computes it. The cells of
+    existing chunks are read again; a chunk is computed anew if they have changed.
 
-    ``out`` is a path or a URL, and made if there is nothing; a SettingsError if it is the result of
-    something else than ``token`` says, which is of the model, the tiles and the scene's shape.
+    ``out`` is a path or a URL; it is created if it does not exist. Raises SettingsError if it is a
+    result with another ``token``, which stands for the model, the tiles and the scene's shape.
     """
     array = _array(tiling, out, token, dims)
     digests, there = dict(array.attrs.get(DIGESTS, {})), _done(array)

@@ -22,14 +22,14 @@ WINDOW = "window"
 
 
 class Layout(NamedTuple):
-    """Axes of a scene by number: those of samples, of the image in its order, and of channels."""
+    """Axes of a scene by number: of samples, of the image in its order, and of channels."""
 
     samples: tuple[int, ...]
     image: tuple[int, ...]
     channel: int | None
 
     def images(self, window: Array) -> Array:
-        """Return a window of one sample as a model takes it, (1, ..., channels)."""
+        """Return a window of one sample in a model's form, (1, ..., channels)."""
         order = (*self.samples, *self.image)
         order = order if self.channel is None else (*order, self.channel)
         turned = window.transpose(order)
@@ -69,7 +69,7 @@ class Common(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Place of a tile in a stored array, and the digest of the cells that it was made of before."""
+    """Place of a tile in a stored array, and the digest of the cells it was made of."""
 
     array: Any
     region: tuple[slice, ...]
@@ -87,8 +87,8 @@ def tile(
 ) -> Any:
     """Return the result of one window, cut, in the scene's order of axes; or write it.
 
-    Then its digest is returned, and nothing is computed where the cells have that of the target.
-    For :data:`WINDOW` the result is as the model returns it.
+    With a target the digest is returned, and nothing is computed if it is the target's. For
+    :data:`WINDOW` the result is the model's own.
     """
     if parts is None:
         source = sources[0]() if isinstance(sources[0], File) else sources[0]
@@ -112,7 +112,7 @@ def tile(
 def _predicted(
     predictor: Predictor, common: Common, images: Array, cut: tuple[slice, ...]
 ) -> Array:
-    """Return the result of images (1, ..., channels), cut; none of cells without data."""
+    """Return the cut result of images (1, ..., channels), without cells without data."""
     if common.nodata is None:
         return only(predictor(images))[:, *cut]
     empty: Array = np.isnan(images) if np.isnan(common.nodata) else images == common.nodata
@@ -146,7 +146,7 @@ def _placed(common: Common, result: Array, target: Target | None, digest: str) -
 
 
 def blended(common: Common, shares: list[Any], target: Target | None, *windows: Array) -> Any:
-    """Return a tile as the mean of the windows over it, added up in one order; or write it."""
+    """Return a tile as the mean of its windows, added in a fixed order; or write it."""
     (_, _, shape), like = shares[0], windows[0]
     lead = 1 + len(shape)
     result = np.zeros((1, *shape, *like.shape[lead:]), like.dtype)
@@ -159,7 +159,7 @@ def blended(common: Common, shares: list[Any], target: Target | None, *windows: 
 
 
 class File(NamedTuple):
-    """A numpy.memmap by its file, which a task opens instead of being sent its numbers."""
+    """A numpy.memmap by its file; a task opens it, and its numbers are not sent."""
 
     path: str
     dtype: Any

@@ -1,4 +1,4 @@
-"""Tiles: the graph of a scene's prediction, a task for each tile, or each window and then tile."""
+"""Tiles: the graph of a scene's prediction, with a task for each tile, or window and tile."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Tiling:
 
     @cached_property
     def strips(self) -> tuple[int, list[int]]:
-        """Bytes of chunks that are kept, and tiles from one side of a strip to the other."""
+        """Bytes of kept chunks, and the width of a strip in tiles."""
         return strips(self)
 
     @cached_property
     def common(self) -> Common:
-        """Properties that all tiles share, by the result of a window of zeros, the smallest."""
+        """Properties that all tiles share, from the result of the smallest window, of zeros."""
         layout = self.layout
         sizes = [min(w.cells[1] - w.cells[0] for w in axis.windows) for axis in self.axes]
         channels = 1 if layout.channel is None else self.cells.shape[layout.channel]
@@ -84,12 +84,12 @@ class Tiling:
         sent: bool = False,
         ranked: bool = False,
     ) -> tuple[dict[Any, Task], dict[Any, Any]]:
-        """Return the task of each tile by its key, and the tasks behind them.
+        """Return the task of each tile by its key, and the tasks before them.
 
-        Keys end with a tile's place among the result's chunks; ``ranked`` ones have its number in
-        the order of reading before that, and Dask, which compares them as text, keeps the order.
-        With ``to`` there are only these tiles, which are written, and of which the tasks return
-        digests. Of a scene in memory only windows travel with their tasks if it is ``sent`` so.
+        Keys end with a tile's place among the result's chunks. ``ranked`` keys have its number in
+        the order of reading before that; Dask compares keys as text, and so keeps the order. With
+        ``to`` there are only these tiles; they are written, and tasks return their digests. If
+        ``sent``, tasks carry the windows of a scene in memory.
         """
         cells, layout, axes, common = self.cells, self.layout, self.axes, self.common
         lazy = hasattr(cells, "__dask_graph__")
@@ -157,7 +157,7 @@ class Tiling:
         return da.Array(graph, name, self.chunks, dtype=self.common.like.dtype)
 
     def model(self) -> tuple[Any, list[Any]]:
-        """Return the predictor as tasks name it, and the collections that tasks stand on."""
+        """Return the tasks' reference to the predictor, and the collections that tasks need."""
         scattered = held_by_workers(self.predictor)
         sources = [self.cells] if hasattr(self.cells, "__dask_graph__") else []
         if hasattr(scattered, "dask"):
@@ -182,7 +182,7 @@ def _spans(cells: Any, layout: Layout, sample: tuple[int, ...], image: list[Span
 
 
 def _sources(cells: Any, spans: list[Span]) -> tuple[list[Any], list[Part]]:
-    """Return the chunks of a dask Array in which a window lies, and their parts of it."""
+    """Return the chunks of a dask Array with parts of a window, and these parts."""
     along = []
     for (start, stop), sizes in zip(spans, cells.chunks, strict=True):
         ends = np.cumsum(sizes)
@@ -201,7 +201,7 @@ def _sources(cells: Any, spans: list[Span]) -> tuple[list[Any], list[Part]]:
 
 
 def _share(axes: list[Axis], of: Place, at: Place, blend: str) -> Any:
-    """Return the cut of a window that lies in a tile, and its weights along each axis."""
+    """Return the part of a window within a tile, and its weights along each axis."""
     cuts, weights = [], []
     for axis, i, j in zip(axes, of, at, strict=True):
         window, start = axis.windows[i], axis.windows[j].results[0]
@@ -216,7 +216,7 @@ def _share(axes: list[Axis], of: Place, at: Place, blend: str) -> Any:
 
 
 def file_of(cells: Any) -> Any:
-    """Return a scene as a graph holds it: itself, or the file of a memmap."""
+    """Return a scene for a graph: itself, or the file of a memmap."""
     if not isinstance(cells, np.memmap) or cells.filename is None:
         return cells
     base = cells.base

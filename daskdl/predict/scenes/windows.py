@@ -1,4 +1,4 @@
-"""Windows: which cells of a scene are read for which tile of its result, along each axis."""
+"""Windows: the cells of a scene to read for each tile of its result, along each axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROBE = 192
 
 
 class Window(NamedTuple):
-    """One tile along one axis: its results, and the cells that are read for it, (start, stop)."""
+    """One tile along one axis: its results, and the cells to read for it, (start, stop)."""
 
     results: tuple[int, int]
     cells: tuple[int, int]
@@ -58,7 +58,7 @@ class Axis(NamedTuple):
 
 
 def tiled_results(name: Any, tile: int, scale: Fraction) -> int:
-    """Return the results of a tile; an error unless there is a whole number of them."""
+    """Return the number of results of a tile; raise an error unless it is whole."""
     number = tile / scale
     if number.denominator > 1:
         step = scale.numerator
@@ -78,11 +78,11 @@ def exact_axes(
     exact: bool,
     padded: bool = False,
 ) -> tuple[list[Axis], list[int]]:
-    """Return windows whose tiles are what the whole scene gives, as wide as the network sees.
+    """Return windows, as wide as the network sees, whose tiles equal the whole scene's result.
 
-    ``lengths`` are the scene's along the axes that are tiled, ``tiles`` cells of a tile by their
-    names; ``exact`` means to the last bit. Of a ``padded`` scene windows are of it with margins
-    around it, of which there are no results; their cells along each axis come second.
+    ``lengths`` are the scene's along the tiled axes, ``tiles`` a tile's cells by their names;
+    ``exact`` means to the last bit. Windows of a ``padded`` scene include margins around it, which
+    have no results; the second value is the margins' cells along each axis.
     """
     # Twice: the steps decide how long an image is of which the borders are those of the scene. And
     # never of the scene's own length, or what is resized to one size would not be noticed.
@@ -147,10 +147,10 @@ def fixed_axes(
     dtype: Any,
     margin: int = 0,
 ) -> list[Axis]:
-    """Return windows of one size, tiles with ``overlap`` cells more to each side.
+    """Return windows of one size: tiles with ``overlap`` more cells on each side.
 
-    At the scene's borders they are moved inside, so that a network of one size of image serves. Of
-    a ``margin`` around the scene, in cells, there are no results.
+    At the scene's borders they are moved inside, so that a network for one size of image works. A
+    ``margin`` around the scene, in cells, has no results.
     """
     lengths = tuple(n + 2 * margin for n in lengths)
     sizes = tuple(min(n, t + 2 * overlap) for n, t in zip(lengths, tiles.values(), strict=True))
