@@ -34,8 +34,8 @@ def learn(
     """Learn ground and obstacles from the lowest sweeps of a radar's files.
 
     ``sources`` are files, folders and patterns of polar scans of one radar, read on the client's
-    cluster; ``terrain`` is a model (GeoTIFF, netCDF, zarr) whose blockage joins what is learnt.
-    Raises DataError when there are no polar scans, of several radars, or, without terrain, too few.
+    cluster. ``terrain`` is a model (GeoTIFF, netCDF, zarr) whose blockage is added. Raises
+    DataError if there are no polar scans, scans of several radars, or, without terrain, too few.
     """
     files = find_files(sources)
     report = IngestReport(store="climate")

@@ -1,9 +1,9 @@
 """Radar gates on a Cartesian grid: precomputed weights that turn a sweep into a map.
 
-A cell in which gates fall is their mean, the areal mean where gates are finer than cells. A cell
-without one, far out where rays lie farther apart than cells, is interpolated between the two rays
-and two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ. How much
-of a map is missing, dry and wet is counted.
+A cell with gates gets their mean, an areal mean if gates are smaller than cells. A cell without
+gates, far away where rays are farther apart than cells, is interpolated between the two rays and
+two gates around it. Means are of rain rate (or Z), never dBZ. The shares of missing, dry and wet
+cells are counted.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class GateWeights:
     def apply(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the map (ny, nx) of a sweep's values (rays, gates), float32.
 
-        NaN among the values is left out of the means; a cell of which more than half is missing, or
-        which the radar does not see, is NaN.
+        NaN does not count in means. A cell is NaN if more than half of it is missing, or if the
+        radar does not see it.
         """
         flat = np.ascontiguousarray(values, np.float32).reshape(-1)
         cells = np.empty(self.shape, np.float32)
@@ -81,8 +81,8 @@ def _means(
 def gate_weights(geometry: Geometry, grid: Grid) -> GateWeights:
     """Return the weights that put a sweep of this geometry on the grid.
 
-    Distances beyond the last gate are not seen. Nearer than the first gate (the blind range of a
-    few kilometres at most) the first gate of the same direction stands in.
+    Cells beyond the last gate are not seen. Cells nearer than the first gate (a few kilometres at
+    most) get the first gate of their direction.
     """
     from scipy.sparse import csr_array
 
@@ -120,12 +120,12 @@ def _from_radar(
 
 @lru_cache(maxsize=16)
 def beam_quality(geometry: Geometry, grid: Grid, *, by_height: bool = True) -> NDArray[np.float32]:
-    """Return how well a sweep shows the rain at the ground in each cell, (ny, nx) float32.
+    """Return the quality of a sweep for the rain at the ground in each cell, (ny, nx) float32.
 
-    It is 1 beside the radar and falls with the distance and, unless ``by_height`` is false, with
-    the height of the beam, as the weights of MRMS's mosaic do (Qi and Zhang, 2017, J. Hydrometeor.
-    18, 1465-1487): exp(-(d / 80 km)^2 - (h / 2 km)^2). Towards the last gate it goes to nothing,
-    so that no edge is seen in a mosaic where a radar's range ends.
+    It is 1 at the radar and falls with the distance and, unless ``by_height`` is false, with the
+    height of the beam, like the weights of MRMS's mosaic (Qi and Zhang, 2017, J. Hydrometeor. 18,
+    1465-1487): exp(-(d / 80 km)^2 - (h / 2 km)^2). It falls to 0 towards the last gate, so that a
+    mosaic has no edge at the end of a radar's range.
     """
     x, y = _from_radar(geometry.site, grid, np.arange(grid.nx * grid.ny))
     ground = np.hypot(x, y)
@@ -140,7 +140,7 @@ def beam_quality(geometry: Geometry, grid: Grid, *, by_height: bool = True) -> N
 def _gates_in_cells(
     geometry: Geometry, grid: Grid, azimuth: NDArray[np.float64], ground: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cell that each gate lies in and the gate's index, for gates inside of the grid."""
+    """Return the cell and the index of each gate inside of the grid."""
     angle = np.radians(azimuth)[:, np.newaxis]
     x, y = ground * np.sin(angle), ground * np.cos(angle)
     plane = _radar_plane(geometry.site)
@@ -194,7 +194,7 @@ WET = 0.1
 
 @dataclass(frozen=True)
 class Coverage:
-    """Numbers of cells without a value, below 0.1 mm h-1 and from there on; they add up over times.
+    """Numbers of missing cells, and of cells below and from 0.1 mm h-1 on; they add up over times.
 
     Examples
     --------
@@ -218,7 +218,7 @@ class Coverage:
         return Coverage(self.missing + other.missing, self.dry + other.dry, self.wet + other.wet)
 
     def shares(self) -> tuple[float, float, float]:
-        """Return how many of a hundred cells are missing, dry and wet; zeros of no cells."""
+        """Return the percentages of missing, dry and wet cells; zeros without cells."""
         total = max(self.missing + self.dry + self.wet, 1)
         return 100.0 * self.missing / total, 100.0 * self.dry / total, 100.0 * self.wet / total
 

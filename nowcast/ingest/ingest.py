@@ -77,46 +77,46 @@ def ingest(
 ) -> IngestReport:
     """Put the rain of radar scans into a zarr store, made or appended to.
 
-    Scans are read by Dask, a few at a time, and written here in the order of time. Whenever this
-    stops, the store holds the scans committed so far and can be read; the same call goes on with
-    the rest. Scans earlier than others may come late: who has the store open meanwhile goes on
-    seeing the frames that he opened.
+    Dask reads the scans, a few at a time; this process writes them in the order of time. After an
+    interruption the store has the scans committed so far and can be read; the same call continues
+    with the rest. Scans may come late; readers that have the store open still see the frames that
+    they opened.
 
     Parameters
     ----------
     sources : iterable of path
-        Files, folders (with all below them) and patterns, of one radar or one composite, or of
-        several radars for a mosaic; addresses
-        of any store that fsspec knows, ``s3://...`` or ``https://.../``, and archives (zip, tar).
+        Files, trees of folders and patterns, of one radar or one composite, or of several radars
+        for a mosaic; addresses that fsspec knows, ``s3://...`` or ``https://.../``; and archives
+        (zip, tar).
     out : path
-        The rain store; see :func:`nowcast.rain.store.open_rain` for what is in it.
+        The rain store; :func:`nowcast.rain.store.open_rain` describes it.
     settings : IngestSettings, optional
         Grid, sweeps and Z-R relation.
     client : distributed.Client, optional
-        Cluster to read on, whose workers see the files by the same names. Without one, processes of
-        this machine are started for many bytes, and few are read in this process.
+        Cluster to read on; its workers must see the files at the same paths. Without one, many
+        bytes are read by processes of this machine, few bytes by this process.
     progress : callable of (done, total), optional
         Called after each scan.
     called : str, optional
-        Name of what is written in messages; by default its path.
+        Name of the store in messages; by default its path.
     access : Access, optional
-        Options of remote stores, and the times that are wanted of them, by the files' names.
+        Options of remote stores, and the wanted times, by the files' names.
     cache : path, optional
-        Folder that keeps the copies of remote files, seen by all workers. Without one they lie in a
-        hidden folder beside the store, some hundred at a time, until they are read.
+        Folder, seen by all workers, that keeps copies of remote files. By default some hundred
+        copies at a time are in a hidden folder beside the store until they are read.
     **given
-        Single settings, over those of ``settings``.
+        Single settings, which replace those of ``settings``.
 
     Returns
     -------
     IngestReport
-        With the files that could not be read; the others were ingested nevertheless.
+        Report with the files that could not be read; the others were ingested.
 
     Raises
     ------
     DataError
-        When no source can be read, when they are of several radars, or when the store has another
-        grid or was made with other settings. Nothing is written then.
+        When no source can be read, when sources are of several radars, or when the store has
+        another grid or other settings. Then nothing is written.
     """
     settings = IngestSettings.of(**((dict(settings) if settings else {}) | given))
     path = Path(out)
@@ -161,7 +161,7 @@ class _Run:
     def ingest_remote(
         self, files: Sequence[RemoteFile], folder: Path, access: Access, *, keep: bool
     ) -> None:
-        """Fetch and ingest remote files, batch by batch; those the store has are passed over."""
+        """Fetch and ingest remote files, batch by batch, except those in the store."""
         read = ReadList(self.path)
         unread = read.without_read(files)
         new = {file.url for file in unread}
@@ -255,7 +255,7 @@ class _Run:
             log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
 
     def _write(self, frames: Iterator[writer.Frame], grid: Grid, attributes: Attributes) -> None:
-        """Add frames to the store, which the first of them makes if there is none."""
+        """Add frames to the store; the first one creates it if necessary."""
         if not self.path.exists():
             first = next(frames, None)
             if first is None:
@@ -320,7 +320,7 @@ class _Run:
     def _read_scans(
         self, scans: Sequence[Scan], grid: Grid, sites: Mapping[str, Site | None]
     ) -> Iterator[tuple[Scan, RainMap | None]]:
-        """Give scans with their maps, or None for those that could not be read: reported."""
+        """Yield scans with their maps; None, and a report, for those that could not be read."""
         lowest: dict[str, float] = {}
         arguments = [(scan, grid, self.settings, sites[scan.station]) for scan in scans]
         results = in_order(self.cluster, try_scan, arguments, "scan")

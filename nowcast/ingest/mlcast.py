@@ -1,9 +1,8 @@
 """A rain store in mlcast's convention for source data, for others to train on.
 
-The convention (mlcast-dataset-validator 0.4.0, radar precipitation 0.3.0) wants what a rain store
-has, under the standard name ``rainfall_flux``, with the projection as GeoZarr names it, with the
-times that are missing listed, and with the origin and the licence of the data. It wants three years
-of them, too, which is the archive's matter.
+The convention (mlcast-dataset-validator 0.4.0, radar precipitation 0.3.0) is a rain store with the
+standard name ``rainfall_flux``, GeoZarr's names for the projection, a list of missing times, and
+the origin and licence of the data. It also asks for three years of data.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ FORMS = {
 
 
 class Origin(BaseModel):
-    """Facts of a data set that the convention asks for and its files do not tell."""
+    """Facts of a data set that the convention needs and files do not have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -89,7 +88,7 @@ def write_mlcast(
 ) -> NDArray[np.datetime64]:
     """Write a rain store in mlcast's convention, one chunk a time; return the missing times.
 
-    Numbers stay what they are: 1 mm of rain is 1 kg m-2. A store that is there is replaced.
+    Numbers do not change: 1 mm of rain is 1 kg m-2. An existing store is replaced.
     """
     with open_rain(rain) as dataset:
         dataset = dataset.drop_vars(
@@ -113,6 +112,6 @@ def write_mlcast(
 
 
 def missing_times(times: NDArray[np.datetime64], step: np.timedelta64) -> NDArray[np.datetime64]:
-    """Return the times in equal steps between the first and the last that are not there."""
+    """Return the missing times of equal steps between the first and the last one."""
     expected = np.arange(times[0], times[-1] + step, step)
     return np.setdiff1d(expected, times)

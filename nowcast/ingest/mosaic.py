@@ -1,4 +1,4 @@
-"""Frames of a mosaic: which scans of several radars make each, read in turn and merged."""
+"""Frames of a mosaic: the scans of several radars for each frame, read in turn and merged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MOST_RADARS = 1 << 30
 class Part:
     """One radar's part in a frame: the scan nearest in time, and the ``other`` for its motion.
 
-    That is the one before, or for the first the one after; none where the scan need not be moved.
+    ``other`` is the scan before, for the first scan the one after; None if no motion is needed.
     """
 
     scan: Scan
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class MosaicFrame:
-    """The time of a frame and the parts that make it."""
+    """The time and the parts of a frame."""
 
     time: np.datetime64
     parts: tuple[Part, ...]
@@ -124,9 +124,9 @@ def grid_of(sites: Sequence[Site | None], settings: IngestSettings, path: Path) 
 
 
 def near_in_time(new: Collection[str], taken: Collection[str]) -> list[str]:
-    """Return the files that were taken before and lie, by their names' times, near a new one.
+    """Return the known files whose names' times are near a new file's.
 
-    Their radars share its frames, and tell the motion.
+    Their radars share the new file's frames, and give the motion.
 
     Examples
     --------
@@ -144,9 +144,9 @@ def near_in_time(new: Collection[str], taken: Collection[str]) -> list[str]:
 
 
 def radar_counts(path: Path) -> dict[np.datetime64, int]:
-    """Return how many radars made each frame of a store, if there is one, by its time.
+    """Return the number of radars of each frame of a store, if there is one, by time.
 
-    Of stores that do not tell it is so many that none is made anew.
+    For stores without this number it is so large that no frame is made anew.
     """
     if not path.exists():
         return {}
@@ -165,7 +165,7 @@ def step_of(settings: IngestSettings) -> np.timedelta64:
 def plan_frames(
     radars: dict[str, list[Header]], settings: IngestSettings
 ) -> tuple[list[MosaicFrame], list[Scan]]:
-    """Return the frames, in the order of time, and the scans that another one's time shuts out."""
+    """Return the frames in order of time, and the scans that another one of their time replaces."""
     step = step_of(settings)
     series: dict[str, list[Scan]] = {}
     repeated: list[Scan] = []
@@ -184,7 +184,7 @@ def plan_frames(
 
 
 def _part(scans: list[Scan], time: np.datetime64, within: np.timedelta64) -> Part | None:
-    """Return the part of a radar whose scans are in the order in which they began."""
+    """Return the part of a radar; its scans are in the order of their starts."""
     began = [scan.scanned for scan in scans]
     after = bisect_left(began, time)
     near = min(
@@ -203,7 +203,7 @@ def _part(scans: list[Scan], time: np.datetime64, within: np.timedelta64) -> Par
 
 
 def in_reading_order(frames: Sequence[MosaicFrame]) -> list[Scan]:
-    """Return each scan that frames need once, in the order in which they need it."""
+    """Return each scan of the frames once, in the order of use."""
     return list({scan: None for frame in frames for part in frame.parts for scan in part.scans})
 
 
@@ -215,11 +215,11 @@ def merged_frames(
     report: IngestReport,
     made: Mapping[np.datetime64, int],
 ) -> Iterator[writer.Frame]:
-    """Give the frames, each as soon as its scans were read.
+    """Yield the frames, each as soon as its scans were read.
 
-    ``maps`` are in the order of `in_reading_order`, None for a scan that could not be read. The
-    report is told what each frame is made of, and how the radars' calibrations differ. ``made`` is
-    how many radars made the frames of the store; none is given that as few or fewer make.
+    ``maps`` are in the order of `in_reading_order`, None for a scan that could not be read.
+    ``report`` gets the radars of each frame and the differences of their calibrations. ``made`` is
+    the number of radars of the store's frames; frames with no more radars are left out.
     """
     uses = Counter(scan for frame in frames for part in frame.parts for scan in part.scans)
     known: dict[Scan, RainMap | None] = {}

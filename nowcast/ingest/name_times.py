@@ -1,4 +1,4 @@
-"""The times that names of radar files tell, and the folders that a range of times spans."""
+"""Times in names of radar files, and the folders of a range of times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIELD = re.compile(r"%(.)")
 
 
 def name_time(name: str) -> np.datetime64 | None:
-    """Return the time that a file's name tells, in seconds and UTC; None where it tells none.
+    """Return the time in a file's name, in seconds and UTC; None without one.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def name_time(name: str) -> np.datetime64 | None:
 
 
 def spanned(pattern: str, first: np.datetime64 | None, last: np.datetime64 | None) -> Iterator[str]:
-    """Give a pattern with its ``%Y``, ``%m``, ``%d``, ``%j``, ``%y`` and ``%H`` filled in.
+    """Yield a pattern with its ``%Y``, ``%m``, ``%d``, ``%j``, ``%y`` and ``%H`` filled in.
 
-    Folders between two times are given, both included; a pattern without fields as it is. Raises
-    SettingsError when it has fields and no times, or a field that is none of a folder.
+    It yields the folders between two times, inclusive; a pattern without fields unchanged. Raises
+    SettingsError if there are fields and no times, or another field.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A volume that xradar has opened, on a grid: what an ingest makes of its file."""
+"""A volume that xradar has opened, put on a grid as by an ingest of its file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NO_ECHO = -31.0
 
 
 def grid(volume: xr.DataTree | xr.Dataset, grid: Grid, **settings: Any) -> xr.Dataset:
-    """Put the rain of an opened volume on a grid, with the weights of ``nowcast ingest``.
+    """Put the rain of an open volume on a grid, with the weights of ``nowcast ingest``.
 
     Parameters
     ----------
     volume : DataTree or Dataset
-        Of xradar; a Dataset is one sweep.
+        xradar's; a Dataset is one sweep.
     grid : Grid
-        Such as ``nowcast.Grid.around(...)``.
+        For instance ``nowcast.Grid.around(...)``.
     **settings
-        Those of an ingest: ``sweeps``, ``combine``, ``clean``, ``rhohv``, ``fill``, ``site``,
+        Settings of an ingest: ``sweeps``, ``combine``, ``clean``, ``rhohv``, ``fill``, ``site``,
         ``zr`` ...
 
     Returns

@@ -26,7 +26,7 @@ from nowcast.rain.grid import Grid
 
 @dataclass(frozen=True)
 class Failure:
-    """Files that could not be read, and why: a value, so that one bad file stops no other task."""
+    """Files that could not be read, and why; a value, so that bad files stop no other task."""
 
     name: str  #: The file or files.
     reason: str  #: A sentence.
@@ -35,7 +35,7 @@ class Failure:
 
     @classmethod
     def of(cls, name: str, error: Exception, files: Sequence[str] = ()) -> Failure:
-        """Return the failure that an exception of the guard stands for."""
+        """Return the failure of an exception of the guard."""
         # The reason stands beside the name, which need not be said twice.
         reason = str(error).removeprefix(f"{name}: ")
         return cls(name, reason, isinstance(error, ReaderError), tuple(files))
@@ -61,7 +61,7 @@ class RainMap:
     flags: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def missing(self) -> RainMap:
-        """Return the map of a scan that shows nothing of the ground."""
+        """Return the map of a scan without data."""
         return replace(self, rain=np.full_like(self.rain, np.nan), coverage=Coverage())
 
 
@@ -91,10 +91,10 @@ def try_scan(
 
 
 def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None) -> RainMap:
-    """Return the rain of a scan on a grid, which for composites is their own.
+    """Return the rain of a scan on a grid; composites keep their own.
 
-    ``site`` is where the radar stands by other files of it, for files that do not know. Raises
-    DataError when a file is damaged, has no reflectivity, or is of another place than the grid.
+    ``site`` is the radar's site from other files, for files without one. Raises DataError if a file
+    is damaged, has no reflectivity, or is of another place than the grid.
     """
     if not scan.format.polar:
         header = scan.headers[0]
@@ -132,7 +132,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
 def clean_sweeps(
     sweeps: Sequence[Sweep], settings: IngestSettings, format: Format
 ) -> list[Cleaned]:
-    """Return sweeps without the echo that is no rain; gates without a number are told apart."""
+    """Return sweeps without echo that is not rain; missing and no echo are told apart."""
     weakest = -np.inf if settings.noise is None else settings.noise
     climates = [open_climate(path) for path in settings.climate]
     freezing = settings.freezing
@@ -148,7 +148,7 @@ def clean_sweeps(
 def placed(
     sweeps: Sequence[Sweep], settings: IngestSettings, site: Site | None, name: str
 ) -> list[Sweep]:
-    """Return sweeps with the site of the settings, or their own, or another file's of the radar."""
+    """Return sweeps with a site: of the settings, their own, or of another file of the radar."""
     sites = [settings.site or sweep.site or site for sweep in sweeps]
     if None in sites:
         raise DataError(missing_site(name))
@@ -158,7 +158,7 @@ def placed(
 def map_sweeps(
     sweeps: Sequence[Sweep], grid: Grid, settings: IngestSettings, name: str
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_]]:
-    """Return a map of each sweep in mm h-1, and which cells (y, x) the radar reaches."""
+    """Return a map of each sweep in mm h-1, and the cells (y, x) that the radar reaches."""
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
         weights = gate_weights(sweep.geometry, grid)
@@ -174,7 +174,7 @@ def map_sweeps(
 
 
 def _corrected(sweep: Sweep, offset: float) -> Sweep:
-    """Return a sweep with so many dB added."""
+    """Return a sweep with an offset in dB added."""
     if not offset:
         return sweep
     assert sweep.dbz is not None
@@ -186,7 +186,7 @@ def _quality(
 ) -> NDArray[np.float32]:
     """Return the quality (y, x) of the lowest sweep that sees a cell.
 
-    It is the beam's, times the share of the power that obstacles and rain let through.
+    It is the beam's quality times the share of power that obstacles and rain let through.
     """
     result = np.full(grid.shape, np.nan, np.float32)
     for one, rain in zip(cleaned, maps, strict=True):
@@ -215,7 +215,7 @@ def read_sweeps(
 ) -> tuple[list[Sweep], tuple[Failure, ...], tuple[str, ...]]:
     """Return the usable sweeps of a polar scan, files that could not be read, and repeated ones.
 
-    One damaged file does not take along the others of its scan, unless none has reflectivity then.
+    A damaged file does not affect the others of its scan, unless none has reflectivity then.
     """
     paths = [Path(header.path) for header in scan.headers]
     sweeps: list[Sweep] = []
@@ -245,15 +245,14 @@ def read_sweeps(
 
 
 def _repeats(sweep: Sweep, known: Sweep) -> bool:
-    """Tell whether two files have the reflectivity of one turn, and not its moments apart."""
+    """Return whether two files both have the reflectivity of one turn, not separate moments."""
     return sweep.dbz is not None and known.dbz is not None and sweep.same_turn(known)
 
 
 def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
     """Return one map of those of several elevations, lowest first.
 
-    ``"lowest"`` takes for each cell the lowest elevation that is not missing there, ``"max"`` the
-    strongest rain of all.
+    ``"lowest"`` takes a cell's lowest elevation that is not missing, ``"max"`` the strongest rain.
     """
     result = maps[0]
     for other in maps[1:]:
@@ -264,7 +263,7 @@ def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
 
 
 def _told_apart(sweep: Sweep, settings: IngestSettings, format: Format) -> Sweep:
-    """Return the sweep with gates without a number as no echo, where the format means that."""
+    """Return the sweep with gates without a number as no echo, if the format means that."""
     assert sweep.dbz is not None
     dbz = sweep.dbz
     silent = settings.fill == "no echo" or (settings.fill == "auto" and not np.isneginf(dbz).any())

@@ -1,8 +1,8 @@
-"""Scans behind addresses: of buckets, web servers and archives, listed and fetched as they are.
+"""Scans at addresses: files of buckets, web servers and archives are listed and fetched.
 
-Every store that fsspec knows will do. Names are listed here; bytes are read by the workers, into a
-folder that they and this process see, and a file appears there only when it is whole. So it goes in
-batches of hours, and what a store was given is listed beside it.
+Any store that fsspec knows works. Names are listed here. Workers read the bytes into a folder that
+they and this process see; a file appears there only when it is whole. This is done in batches of
+hours, and a list beside the rain store has the files that it was given.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class RemoteFile:
 
     @property
     def local_name(self) -> str:
-        """Relative path of its copy: the address without what a file system does not take."""
+        """Relative path of its copy: the address without characters that a file system refuses."""
         parts = [part.partition("://")[2] or part for part in reversed(self.url.split("::"))]
         return re.sub(r"[^\w./-]+", "_", "/".join(parts)).replace("..", "_").strip("/")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Options for fsspec, such as ``{"anon": True}``, and the range of times that is wanted.
+    """Options for fsspec, such as ``{"anon": True}``, and the range of wanted times.
 
-    Options of archives are for the store that they lie in. Files whose names tell a time before
+    Options of archives are for the archive's store. Files with a time in their names before
     ``first`` or after ``last`` are left out.
     """
 
@@ -67,14 +67,14 @@ class Access:
     last: np.datetime64 | None = None
 
     def wants(self, file: RemoteFile) -> bool:
-        """Tell whether a file's time is wanted; without one it is."""
+        """Return whether a file's time is wanted; files without a time are."""
         if file.time is None:
             return True
         early = self.first is not None and file.time < self.first
         return not early and not (self.last is not None and file.time > self.last)
 
     def system(self, url: str) -> tuple[Any, str]:
-        """Return the file system and the path that an address means."""
+        """Return the file system and the path of an address."""
         import fsspec
 
         inner = url.rpartition("::")[2].partition("://")[0] or "file"
@@ -88,7 +88,7 @@ class Access:
 
 
 def is_remote(source: str | os.PathLike[str]) -> bool:
-    """Tell whether a source is an address or an archive, and no file or folder of this machine."""
+    """Return whether a source is an address or an archive, not a file or folder of this machine."""
     name = os.fspath(source)
     return bool(ADDRESS.match(name)) or _archive(name) is not None
 
@@ -96,9 +96,9 @@ def is_remote(source: str | os.PathLike[str]) -> bool:
 def listed(sources: Iterable[str | os.PathLike[str]], access: Access) -> list[RemoteFile]:
     """Return the files of addresses, each once, by time and name.
 
-    Addresses are of files, folders (ending in ``/`` on web servers) and archives, or have ``*``;
-    fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in. Raises DataError when a store
-    cannot be listed or an address means no file.
+    Addresses are files, folders (ending in ``/`` on web servers), archives, or patterns with ``*``;
+    fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in. Raises DataError if a store
+    cannot be listed or an address has no file.
     """
     files: dict[str, RemoteFile] = {}
     for source in sources:
@@ -117,14 +117,14 @@ def listed(sources: Iterable[str | os.PathLike[str]], access: Access) -> list[Re
 
 
 def _archive(url: str) -> str | None:
-    """Return the name of an archive's reader, by its ending; None for no archive or an open one."""
+    """Return the name of an archive's reader by its ending; None for others or an open one."""
     if "::" in url:
         return None
     return next((how for end, how in ARCHIVES.items() if url.lower().endswith(end)), None)
 
 
 def _files(url: str, access: Access, *, missing: bool) -> list[RemoteFile]:
-    """Return the files of one address; of one that may be missing, none where it is."""
+    """Return the files of one address; none if it is missing and may be."""
     how = _archive(url)
     if how is not None:
         url = f"{how}://*::{url if ADDRESS.match(url) else Path(url).absolute().as_uri()}"
@@ -167,8 +167,8 @@ def _files(url: str, access: Access, *, missing: bool) -> list[RemoteFile]:
 def fetch(file: RemoteFile, folder: Path, access: Access) -> Path | Failure:
     """Return the path of a file's whole copy in a folder, or why there is none: a task.
 
-    What is there already with the right size is not read again. A store that fails is asked again,
-    after one, two and four seconds.
+    A copy with the right size is not fetched again. A store that fails is tried again after one,
+    two and four seconds.
     """
     target = folder / file.local_name
     if target.is_file() and file.size in (None, target.stat().st_size):
@@ -215,9 +215,9 @@ FILES = 256
 def batches(
     files: Sequence[RemoteFile], early: np.timedelta64 = GRACE
 ) -> Iterator[list[RemoteFile]]:
-    """Give files in batches that end with an hour, so that no volume's sweeps are parted.
+    """Yield files in batches that end with an hour, so that a volume's sweeps stay together.
 
-    Files that are so ``early`` before an hour belong to it.
+    Files within ``early`` before an hour belong to it.
     """
 
     def hour(file: RemoteFile) -> str:
@@ -234,7 +234,7 @@ def batches(
 
 
 class ReadList:
-    """The addresses of the files that a store was given, beside it; gone with the store."""
+    """The list of addresses that a store was given, in a file beside it; removed with the store."""
 
     def __init__(self, store: Path) -> None:
         self.path = store.with_name(f".{store.name}.read")
@@ -242,14 +242,14 @@ class ReadList:
             self.path.unlink(missing_ok=True)
 
     def without_read(self, files: Sequence[RemoteFile]) -> list[RemoteFile]:
-        """Return the files that are not in the list."""
+        """Return the files outside of the list."""
         if not self.path.exists():
             return list(files)
         read = set(self.path.read_text(encoding="utf-8").splitlines())
         return [file for file in files if file.url not in read]
 
     def add(self, files: Sequence[RemoteFile]) -> None:
-        """Add files, when the store has them for good."""
+        """Add files after the store has committed them."""
         if not files:
             return
         with self.path.open("a", encoding="utf-8") as lines:
@@ -260,7 +260,7 @@ class ReadList:
 def copies(
     client: Client | None, files: Sequence[RemoteFile], folder: Path, access: Access, *, keep: bool
 ) -> Iterator[tuple[dict[Path, RemoteFile], list[Failure]]]:
-    """Give the copies of files in a folder, and the failures; remove the copies unless kept."""
+    """Yield the copies of files in a folder, and failures; remove the copies unless ``keep``."""
     fetched: dict[Path, RemoteFile] = {}
     failures: list[Failure] = []
     try:
@@ -279,5 +279,5 @@ def copies(
 
 
 def whole_bytes(files: Sequence[RemoteFile]) -> int:
-    """Return about how many bytes files have; of one that the list tells no size, 5 MB."""
+    """Return the approximate bytes of files; a file without a size counts 5 MB."""
     return int(np.sum([5_000_000 if file.size is None else file.size for file in files]))

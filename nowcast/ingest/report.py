@@ -60,7 +60,7 @@ class IngestReport:
             self.removed[step] = self.removed.get(step, 0) + gates
 
     def cleaning(self) -> str:
-        """Return a sentence on what the cleaning took out, empty for nothing."""
+        """Return a sentence on the echo that cleaning took out; empty for none."""
         echo = max(self.removed.get("echo", 0), 1)
         parts = [
             f"{step} {100 * gates / echo:.2g} %{' (lowered)' if step == 'bright_band' else ''}"
@@ -69,7 +69,7 @@ class IngestReport:
         return f"of the echo were taken out: {', '.join(parts)}" if parts else ""
 
     def mosaic(self) -> list[str]:
-        """Return sentences on the radars of a mosaic: where they lack, and how they differ."""
+        """Return sentences on the radars of a mosaic: missing scans, and differences."""
         lines = [
             f"{name} is missing in {self.written + self.anew - frames} of "
             f"{self.written + self.anew} frames"
@@ -99,7 +99,7 @@ class IngestReport:
         self.mistakes += failure.ours
 
     def _addressed(self, text: str) -> str:
-        """Return a text with the addresses of files in the place of their copies' paths."""
+        """Return a text with addresses of files in place of their copies' paths."""
         if not self.addresses:
             return text
         longest_first = sorted(self.addresses, key=len, reverse=True)
@@ -110,7 +110,7 @@ class IngestReport:
         return text.replace(WHOLE, lies)
 
     def warn_of_missing(self) -> None:
-        """Log a warning when more than half of what was written is missing."""
+        """Log a warning if more than half of the written cells are missing."""
         missing = self.coverage.shares()[0]
         hint = (
             "files with one code for no echo and missing are read by --fill 'no echo'"

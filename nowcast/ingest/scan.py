@@ -1,9 +1,9 @@
 """A scan: the files that give one rain map, and the time it is valid for.
 
-Times follow one rule. A polar scan is valid at the start of its volume, a composite at the time it
-says (the end of the interval for accumulations), rounded to the whole minute; with a step, to the
-nearest multiple of it. Sweeps that stand in files of their own belong to the volume of the clock
-interval (five minutes, or the step) in which they start.
+A polar scan is valid at the start of its volume, a composite at its stated time (the end of the
+interval for accumulations), rounded to the whole minute; with a step, to its nearest multiple.
+Sweeps in separate files belong to the volume of the clock interval (five minutes, or the step) in
+which they start.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ EPOCH = np.datetime64("1970-01-01", "s")
 
 @dataclass(frozen=True)
 class Scan:
-    """Files and settings that one task reads: several for sweeps or moments in files of their own.
+    """The files that one task reads: several if sweeps or moments are in separate files.
 
-    ``time`` is valid, UTC, in seconds; ``index`` says which of the maps in a composite's file.
+    ``time`` is the valid time, UTC, in seconds; ``index`` is the map in a composite's file.
     """
 
     time: np.datetime64
@@ -35,7 +35,7 @@ class Scan:
 
     @property
     def scanned(self) -> np.datetime64:
-        """Return the time at which the scan began, of which ``time`` is rounded."""
+        """Return the start of the scan; ``time`` is rounded from it."""
         return min(header.times[self.index] for header in self.headers).astype("datetime64[s]")
 
     @property
@@ -62,7 +62,7 @@ class Scan:
 def group_scans(
     headers: Sequence[Header], step: np.timedelta64 | None = None
 ) -> tuple[list[Scan], list[Scan]]:
-    """Return the scans of files, sorted by time and unique, and the ones that came second.
+    """Return the scans of files, sorted by time and unique; and repeated ones.
 
     The files are of one radar or one composite; times are rounded to multiples of ``step``.
     """

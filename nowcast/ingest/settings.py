@@ -1,4 +1,4 @@
-"""The settings of an ingest: which sweeps, which grid, and how echo becomes rain."""
+"""The settings of an ingest: sweeps, grid, and the conversion of echo to rain."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class IngestSettings(BaseModel):
         )
 
     def describe(self, *, polar: bool) -> dict[str, Any]:
-        """Return the attributes of ``rain_rate`` that tell how it was made."""
+        """Return the attributes of ``rain_rate`` about its processing."""
         described: dict[str, Any] = {"zr_relation": str(self.relation)}
         if polar:
             tested = "correlation" in self.steps

@@ -1,4 +1,4 @@
-"""The files behind the sources that a user names: files, folders and patterns."""
+"""The files of a user's sources: files, folders and patterns."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from nowcast.rain.grid import Grid
 class Sources:
     """Files to look into.
 
-    Those ``named`` by the user, or matched by a pattern, have to be radar files; those ``found``
-    in folders are passed over if they are none, unless their ending says so.
+    Files ``named`` by the user, or matched by a pattern, must be radar files. Files ``found`` in
+    folders are ignored if they are not, unless they have a radar file's ending.
     """
 
     named: list[Path] = field(default_factory=list)
@@ -43,9 +43,9 @@ class Sources:
 def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     """Return the files of sources, each once, sorted within each folder or pattern.
 
-    A zarr store is one source. Other folders are searched with all that is below them, but not into
-    hidden ones nor into zarr stores, of which one may be what an ingest writes. Raises DataError
-    when a source does not exist or a pattern matches nothing.
+    A zarr store is one source. Other folders are searched recursively, without hidden folders and
+    zarr stores, since an ingest may write one there. Raises DataError if a source does not exist or
+    a pattern matches nothing.
     """
     result = Sources()
     seen: set[str] = set()
@@ -101,7 +101,7 @@ FEW = 0.1
 
 
 def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
-    """Return the files of the one radar; a few of others have failed, more are a DataError."""
+    """Return the files of one radar; a few of others count as failed, more raise a DataError."""
     stations = {_radar(header): header for header in reversed(headers)}
     counts = Counter(map(_radar, headers))
     if len(stations) <= 1:
@@ -140,9 +140,9 @@ def _radar(header: Header) -> tuple[str, str]:
 
 
 def typical(headers: Sequence[Header]) -> Header:
-    """Return the first file of those that agree on the site or grid that most files have.
+    """Return the first file with the site or grid that most files have.
 
-    A file that does not know its site, or of which it is damaged, decides nothing.
+    Files without a site, or with a damaged one, do not count.
     """
     places = Counter(place for header in headers if (place := header.grid or header.site))
     if not places:
@@ -152,7 +152,7 @@ def typical(headers: Sequence[Header]) -> Header:
 
 
 def target_grid(header: Header, settings: IngestSettings) -> Grid:
-    """Return the grid that a file's rain goes on: a composite's own, or one around the radar."""
+    """Return the grid of a file's rain: a composite's own, or one around the radar."""
     if header.grid is not None:
         return header.grid
     site = settings.site or header.site

@@ -13,7 +13,7 @@ from daskdl.errors import DataError
 
 
 def text_of(value: Any) -> str:
-    """Return a text that is bytes, an array with one element, or padded by zeros and blanks."""
+    """Return a text from bytes or an array with one element, without padding zeros and blanks."""
     if isinstance(value, np.ndarray | list | tuple):
         flat = np.asarray(value).reshape(-1)
         value = flat[0] if flat.size else ""
@@ -28,9 +28,9 @@ def text(node: Any, name: str, default: str = "") -> str:
 
 
 def number(node: Any, name: str, default: float | None = None) -> float:
-    """Return a number of an object's attributes; one in an array or written as text is one too.
+    """Return a number of an object's attributes, also from an array or a text.
 
-    Raises DataError when there is none and no default, or it is no single finite number.
+    Raises DataError if it is missing without a default, or not a single finite number.
     """
     value = node.attrs.get(name)
     if value is None:
@@ -48,7 +48,7 @@ def number(node: Any, name: str, default: float | None = None) -> float:
 
 
 def count(node: Any, name: str, most: int) -> int:
-    """Return a number of an object's attributes that counts something, from 1 to ``most``."""
+    """Return a count of an object's attributes, from 1 to ``most``."""
     value = number(node, name)
     if not 1 <= value <= most or value != int(value):
         raise DataError(
@@ -80,15 +80,15 @@ def quantity(data: Any, above: Any) -> str:
 
 
 def says(key: str, *groups: Any) -> bool:
-    """Tell whether ``how`` of one of the groups says ``malfunc`` or ``simulated`` of it."""
+    """Return whether ``how`` of one of the groups says ``malfunc`` or ``simulated``."""
     stated = (text(group["how"], key) for group in groups if "how" in group)
     return any(one.lower() in ("true", "1") for one in stated)
 
 
 def check_measured(file: Any) -> None:
-    """Refuse a file that says of itself, or of a dataset, that it was simulated.
+    """Refuse a file that calls itself, or a dataset, simulated.
 
-    Those of ``nowcast simulate`` are to be read: their stores say so in their titles.
+    Files of ``nowcast simulate`` are read: their stores say so in their titles.
     """
     by_us = "how" in file and text(file["how"], "software") == "nowcast"
     if not by_us and says("simulated", file, *(file[key] for key in datasets(file))):
@@ -111,10 +111,9 @@ def the_only(groups: Sequence[Any], name: str) -> Any:
 def read_data(data: Any, above: Any, most: int) -> NDArray[np.float32]:
     """Return the values of a data group, (n, m) float32: -inf is undetect, NaN is nodata.
 
-    Gain, offset and codes stand in its own ``what`` or that of the dataset ``above``; more than
-    ``most`` values are damage. Where both codes are one number, it is undetect: an area without
-    echo is what a radar sees most, and those who write so (the Bureau of Meteorology) have no
-    other code for it.
+    Gain, offset and codes are in its own ``what`` or that of the dataset ``above``; more than
+    ``most`` values are damage. If both codes are one number, it is undetect: most of a radar's area
+    has no echo, and writers of such files (the Bureau of Meteorology) have no other code for it.
     """
     raw = data["data"]
     if raw.ndim != 2 or not 0 < raw.size <= most or raw.dtype.kind not in "iuf":
@@ -160,7 +159,7 @@ def read_time(date: str, time: str) -> np.datetime64:
 def station(source: str) -> str:
     """Return the identifier of the radar or composite in an ODIM source attribute.
 
-    The WMO number first: files of one radar do not always carry its other names.
+    The WMO number comes first, since files of one radar do not always have its other names.
     """
     parts = dict(part.split(":", 1) for part in source.split(",") if ":" in part)
     for key in ("WMO", "NOD", "RAD", "WIGOS", "PLC", "ORG", "CMT"):

@@ -1,4 +1,4 @@
-"""Recognising the format of a radar file by what is in it, never by its name."""
+"""Recognising the format of a radar file by its contents, never by its name."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OTHERS = {
 def recognise(path: Path) -> Format:
     """Return the format of a file.
 
-    Raises DataError when it is of no format that is read, is empty, or breaks off too early.
+    Raises DataError if the format is not known, the file is empty, or breaks off too early.
     """
     if path.is_dir():
         if not is_zarr(path):

@@ -1,8 +1,8 @@
-"""The guard around every foreign file: its damage is one sentence, and a mistake of ours says so.
+"""The guard around foreign files: damage is one sentence, and our own mistakes are named as such.
 
-What is wrong with a file reaches us as any exception of any library. Which one does not matter, but
-where it was raised does: inside a library, or by Python's own checks of values, it is the file's
-fault; a type, a name or an attribute that does not fit, raised by a line of this program, is ours.
+A fault of a file shows as any exception of any library. Its type does not matter, but its place
+does: raised inside a library, or by Python's checks of values, it is the file's fault. A wrong
+type, name or attribute in a line of this program is our mistake.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ReaderError(DaskdlError, RuntimeError):
 
 @contextmanager
 def guarded(name: str, what: str = "radar") -> Iterator[None]:
-    """Turn whatever is raised inside into one sentence that names a file, or files, of a format.
+    """Turn any exception inside into one sentence that names a file, or files, of a format.
 
-    Raises DataError when the file is damaged or not what it has to be, ReaderError when the mistake
-    is this program's; a MissingExtraError passes.
+    Raises DataError if the file is damaged or of another kind, ReaderError if the mistake is this
+    program's; a MissingExtraError passes.
     """
     try:
         yield
@@ -53,13 +53,13 @@ def guarded(name: str, what: str = "radar") -> Iterator[None]:
 
 @contextmanager
 def foreign_file(path: Path, what: str) -> Iterator[Path]:
-    """Give the path of a file unpacked, alone in the libraries that read it, and guarded."""
+    """Yield the path of an unpacked file; reading is guarded, and one at a time."""
     with guarded(str(path), what), LIBRARY_LOCK, plain_file(path) as plain:
         yield plain
 
 
 def explained(error: Exception, name: str, what: str) -> DaskdlError:
-    """Return the error that says whose fault an exception is that reading a file has raised."""
+    """Return the error for an exception while reading a file: the file's fault, or ours."""
     lines = str(error).strip().splitlines()
     reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     place = _place_in_our_code(error)

@@ -1,4 +1,4 @@
-"""Header: facts of a radar file from its first bytes or attributes, and the site of its radar."""
+"""Header: facts from a radar file's first bytes or attributes, and the radar's site."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Site:
 
     @classmethod
     def known(cls, latitude: float, longitude: float, altitude: float) -> Site | None:
-        """Return a site, or None for what files hold that do not know theirs: 0, 0 or NaN."""
+        """Return a site; None for the numbers of files without one: 0, 0 or NaN."""
         if not (math.isfinite(latitude) and math.isfinite(longitude)):
             return None
         if abs(latitude) < 1e-6 and abs(longitude) < 1e-6:
@@ -54,7 +54,7 @@ class Site:
         return cls(latitude, longitude, altitude if math.isfinite(altitude) else 0.0)
 
     def near(self, other: Site) -> bool:
-        """Tell whether another site is within about a kilometre."""
+        """Return whether another site is within about a kilometre."""
         return math.dist((self.latitude, self.longitude), (other.latitude, other.longitude)) < 0.01
 
     def __str__(self) -> str:
@@ -66,16 +66,16 @@ APART = np.timedelta64(60, "m")
 
 
 class Format(StrEnum):
-    """The formats that are read, and facts of each.
+    """The known formats, and their properties.
 
     Attributes
     ----------
     polar : bool
-        Its files hold sweeps of one radar and not a map.
+        Whether files hold sweeps of one radar; else a map.
     endings : tuple of str
-        In a folder, a file of these endings that cannot be read is a failure.
+        A file of a folder with one of these endings is a failure if it cannot be read.
     single_code : bool
-        One code says both "no echo" and "not measured".
+        Whether one code means both "no echo" and "not measured".
     """
 
     polar: bool
@@ -83,7 +83,7 @@ class Format(StrEnum):
     single_code: bool
 
     def __new__(cls, name: str, kind: str, endings: str = "", codes: int = 2) -> Self:
-        """Make a member, whose value is its name."""
+        """Make a member; its value is its name."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.polar, member.single_code = kind == "polar", codes == 1
@@ -117,7 +117,7 @@ MOST_CELLS = 1 << 27
 
 
 def compare_times(key: str, stated: np.datetime64, first: np.datetime64) -> None:
-    """Refuse a file whose time ``stated`` by ``key`` is over ``APART`` from that of a ray."""
+    """Refuse a file whose time ``stated`` by ``key`` is over ``APART`` from a ray's."""
     if abs(stated - first) > APART:
         raise DataError(
             f"expected the first ray within {APART} of {key}, {stated}, found {first}; mend either"

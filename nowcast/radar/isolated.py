@@ -1,8 +1,8 @@
-"""Reading files in a process of its own, which a damaged file may crash or send round in circles.
+"""Read files in a child process: a damaged file can crash or hang the reading library.
 
-The C libraries behind HDF5, netCDF and GRIB do both on some damaged files, and no exception comes
-of it. So a worker keeps one process for its readers: calls go in and results come out through
-pipes; where it dies over a file, that file is damaged, and the next call starts another one.
+The C libraries behind HDF5, netCDF and GRIB do both on some damaged files, without an exception. So
+a worker keeps one child process for its readers; calls and results pass through pipes. If the child
+dies over a file, that file is damaged, and the next call starts another child.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Process:
     def call(self, request: bytes) -> tuple[bool, Any]:
         """Return whether a call succeeded and its result or exception; raise EOFError if it died.
 
-        Calls are made one at a time, as the libraries want it.
+        Calls are made one at a time, since the libraries need that.
         """
         with self.lock:
             child = self.child or self._start()
@@ -80,11 +80,11 @@ _starting = Lock()
 
 
 def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of :mod:`nowcast.radar` in a process apart, and return its result for a file.
+    """Call a function of :mod:`nowcast.radar` in a child process; return its result for a file.
 
-    The function is importable by its name and raises what it raises; arguments pickle. DataError,
-    of the file or files called ``name``, when the process died or computed longer than
-    ``SECONDS``.
+    The function must be importable by its name, and its arguments must pickle; its exceptions are
+    raised here. Raises DataError about the file or files ``name`` if the process died or took
+    longer than ``SECONDS``.
     """
     with _starting:
         process = _processes.get(os.getpid())

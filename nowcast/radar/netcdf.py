@@ -21,10 +21,10 @@ UNSIGNED_ZONE = re.compile(r"(\d:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?) +(\d{1,2}(?::?\
 
 
 def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
-    """Open a CF file or store, or its group (in files of NASA's GPM the one that has the maps).
+    """Open a CF file or store, or a group of it (in files of NASA's GPM the one with the maps).
 
-    Units of time may have a zone without a sign: UDUNITS reads "2024-06-01 15:00:06 0:00", as all
-    files of ARM have it, as UTC; xarray drops the hours before such a zone without a word.
+    Units of time may have a zone without a sign: UDUNITS reads "2024-06-01 15:00:06 0:00", the form
+    of all files of ARM, as UTC; xarray silently drops the hours before such a zone.
     """
     import xarray as xr
 
@@ -54,8 +54,8 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
 def engine_of(path: Path) -> str:
     """Return the engine of xarray that reads a CF file or store.
 
-    None is netCDF4: its library ends the process when Python's collector closes a file in one
-    thread while another thread reads. h5py has a lock of its own for that.
+    It is never netCDF4: its library ends the process when Python's collector closes a file in one
+    thread while another thread reads. h5py has a lock for that.
     """
     if path.is_dir():
         return "zarr"

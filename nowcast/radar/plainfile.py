@@ -1,4 +1,4 @@
-"""A radar file without the gzip or bzip2 that archives wrap it in, of a bounded size."""
+"""A radar file without the gzip or bzip2 of archives, with a bounded size."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _opener(path: Path) -> gzip.GzipFile | bz2.BZ2File | BufferedReader:
 
 
 def is_zarr(path: Path) -> bool:
-    """Tell whether a folder is a zarr store (format 2 or 3)."""
+    """Return whether a folder is a zarr store (format 2 or 3)."""
     return any((path / name).is_file() for name in ("zarr.json", ".zgroup", ".zmetadata"))
 
 
@@ -46,9 +46,9 @@ def read_bytes(path: Path, count: int = -1) -> bytes:
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[Path]:
-    """Give the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed.
+    """Yield the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed.
 
-    Folders (zarr stores) are given as they are. DataError as of :func:`read_bytes`.
+    Folders (zarr stores) are not changed. Raises DataError as :func:`read_bytes`.
     """
     if path.is_dir():
         yield path
@@ -70,7 +70,7 @@ def plain_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def joined_file(paths: Sequence[Path]) -> Iterator[Path]:
-    """Give the path of a temporary file with the bytes of several, one after the other."""
+    """Yield the path of a temporary file with the bytes of several files in order."""
     with tempfile.TemporaryDirectory(prefix="nowcast-") as folder:
         joined = Path(folder) / paths[0].name
         with joined.open("wb") as file:
@@ -80,7 +80,7 @@ def joined_file(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:
-    """Give the unpacked bytes of a file piece by piece."""
+    """Yield the unpacked bytes of a file piece by piece."""
     left = MOST_BYTES if count < 0 else count
     try:
         with _opener(path) as file:

@@ -1,4 +1,4 @@
-"""The one door to radar files of any format: headers, maps of rain, and sweeps of a scan."""
+"""Reading of radar files of any format: headers, maps of rain, and sweeps of a scan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST, LAST = np.datetime64("1980-01-01"), np.datetime64("2100-01-01")
 
 
 class PolarReader(Protocol):
-    """A module that reads a format of polar files: the path is of the unpacked file."""
+    """A module that reads a format of polar files; paths are of unpacked files."""
 
     def read_header(self, path: Path, name: str) -> Header:
         """Return the header of a file that is called ``name`` in it."""
@@ -38,7 +38,7 @@ class PolarReader(Protocol):
 
 
 class MapReader(Protocol):
-    """A module that reads a format of maps: the path is of the unpacked file."""
+    """A module that reads a format of maps; paths are of unpacked files."""
 
     def read_header(self, path: Path, name: str) -> Header:
         """Return the header of a file that is called ``name`` in it, with its grid."""
@@ -73,7 +73,7 @@ MAP_READERS: dict[Format, MapReader] = {
 
 
 def require_readers() -> None:
-    """Raise a sentence that names the extra when a library that reads radar files is missing."""
+    """Raise an error that names the extra if a library for radar files is missing."""
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
@@ -82,7 +82,7 @@ def require_readers() -> None:
 
 
 def read_header(path: Path) -> Header:
-    """Return the header of a file of any format that is read; DataError when it is none."""
+    """Return the header of a file of any known format; raise DataError for others."""
     format = recognise(path)
     reader = SWEEP_READERS[format] if format.polar else MAP_READERS[format]
     with foreign_file(path, format) as plain:
@@ -105,8 +105,8 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     """Return the rain rate in mm h-1 of the ``index``-th of a header's times, (ny, nx) float32.
 
     Rows run from south to north. Rain below 0, which adjustments to gauges leave in some products,
-    and above 900 mm/h (less for more than an hour) or an echo of 150 dBZ is no measurement:
-    missing. The relation is for reflectivity; rates and accumulations do not need it.
+    rain above 900 mm/h (less for more than an hour) and echo above 150 dBZ are missing. The
+    relation is for reflectivity; rates and accumulations do not need it.
     """
     with foreign_file(Path(header.path), header.format) as plain:
         values = MAP_READERS[header.format].read_values(plain, header, index)
@@ -126,9 +126,9 @@ def read_sweeps(
 ) -> list[Sweep]:
     """Return the usable sweeps of one scan for the ``cuts`` lowest elevations, lowest first.
 
-    Its files are volumes, single sweeps, or moments of the same sweeps; of NEXRAD the chunks of one
-    volume in their order. ``moment`` is the name of the reflectivity. Raises DataError when a file
-    is damaged or no sweep has reflectivity.
+    Files are volumes, single sweeps, moments of the same sweeps, or NEXRAD's chunks of one volume
+    in order. ``moment`` is the name of the reflectivity. Raises DataError if a file is damaged or
+    no sweep has reflectivity.
     """
     sweeps: list[Sweep] = []
     for part in parts(paths, format):
@@ -137,12 +137,12 @@ def read_sweeps(
 
 
 def parts(paths: Sequence[Path], format: Format) -> list[tuple[Path, ...]]:
-    """Return the files of a scan in the groups that are read together: the chunks of a volume."""
+    """Return the files of a scan in groups to read together: the chunks of a volume."""
     return [tuple(paths)] if format is Format.NEXRAD else [(path,) for path in paths]
 
 
 def read_part(paths: Sequence[Path], format: Format, cuts: int, moment: str | None) -> list[Sweep]:
-    """Return the sweeps of the lowest cuts of one file, or of chunks that make one."""
+    """Return the sweeps of the lowest cuts of one file, or of its chunks."""
     if len(paths) > 1:
         with guarded(str(paths[0]), format), joined_file(paths) as path:
             return read_part([path], format, cuts, moment)

@@ -1,4 +1,4 @@
-"""Units of rain as files spell them, in factors to mm h-1 and mm, and numbers that are no rain."""
+"""Units of rain in files' spellings, as factors to mm h-1 and mm; and impossible numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TERM = re.compile(r"(?P<over>/?)\s*(?P<name>[A-Za-z]+)\s*(?:\^|\*\*)?\s*(?P<powe
 
 
 def take_out_codes(values: NDArray[np.float32], limit: float) -> None:
-    """Make NaN of a few finite values beyond a limit, which nothing measures; refuse many alike."""
+    """Set a few values beyond a limit, which no radar measures, to NaN; refuse many equal ones."""
     beyond = (np.abs(values) > limit) & ~np.isinf(values)
     codes, cells = np.unique(values[beyond], return_counts=True)
     if (code := codes[cells >= MANY][:1]).size:

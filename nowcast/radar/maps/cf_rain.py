@@ -36,10 +36,10 @@ EXPECTED = {
 
 
 def valid_values(values: NDArray[np.float32], rain: xr.DataArray) -> NDArray[np.float32]:
-    """Return the values, NaN where they lie outside of what the file calls valid.
+    """Return the values, with NaN outside of the file's valid range.
 
     ``valid_min``, ``valid_max`` and ``valid_range`` of packed numbers are packed as well, unless
-    they are floating-point numbers (CF conventions, 2.5.1); xarray looks at none of them.
+    they are floating-point numbers (CF conventions, 2.5.1); xarray ignores them.
     """
     low, high = np.ravel(rain.attrs.get("valid_range", (np.nan, np.nan)))[[0, -1]]
     limits = [np.asarray(rain.attrs.get(key, one)) for key, one in
@@ -60,12 +60,12 @@ def kind_of(rain: xr.DataArray) -> str:
 
 
 def _name_of(variable: xr.DataArray) -> str:
-    """Return the standard name, or the name pysteps gives to what it writes without one."""
+    """Return the standard name, or the name that pysteps writes without one."""
     return str(variable.attrs.get("standard_name") or variable.name)
 
 
 def rain_of(dataset: xr.Dataset) -> xr.DataArray:
-    """Return the variable of the best name, the only one of it whose cells are no extremes."""
+    """Return the variable with the best name, the only one that does not hold extremes."""
     for name in (name for names in NAMES.values() for name in names):
         named = [v for v in dataset.data_vars.values() if _name_of(v) == name and v.ndim >= 2]
         usable = [v for v in named if not _other_methods(v)]
@@ -86,7 +86,7 @@ def rain_of(dataset: xr.Dataset) -> xr.DataArray:
 
 
 def _other_methods(rain: xr.DataArray) -> str:
-    """Return the cell methods that make other numbers than rain, such as "time: maximum"."""
+    """Return cell methods that make numbers other than rain, such as "time: maximum"."""
     stated = re.sub(r"\(.*?\)", " ", str(rain.attrs.get("cell_methods", "")))
     over_time = {"point", "sum" if kind_of(rain) == "amount" else "mean"}
     others = [

@@ -1,6 +1,6 @@
 """Rain maps in CF netCDF or zarr: rates, amounts or reflectivity on a projected grid.
 
-So are the files of the Bureau of Meteorology, of pysteps' exporter, NASA's IMERG, and the stores of
+Such files come from the Bureau of Meteorology, pysteps' exporter and NASA's IMERG; so are stores of
 mlcast's convention and of this program.
 """
 
@@ -55,7 +55,7 @@ def read_header(path: Path, name: str) -> Header:
 def _accumulation(
     rain: xr.DataArray, times: NDArray[np.datetime64], starts: NDArray[np.datetime64] | None
 ) -> np.timedelta64:
-    """Return the length of the intervals: as stated, or else the step between the times."""
+    """Return the length of the intervals: stated, or else the step between the times."""
     intervals = np.unique(np.diff(times) if starts is None else times - starts)
     if intervals.size == 0:
         raise DataError(
@@ -107,7 +107,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 def _times(
     dataset: xr.Dataset, rain: xr.DataArray
 ) -> tuple[NDArray[np.datetime64], NDArray[np.datetime64] | None]:
-    """Return the valid times of the maps and the starts of their intervals, if these are stated."""
+    """Return the valid times of the maps, and the starts of their intervals if stated."""
     candidates = [
         variable
         for variable in dataset.variables.values()
@@ -146,13 +146,13 @@ def _times(
 
 
 def _bounds(dataset: xr.Dataset, axis: Any) -> NDArray[Any] | None:
-    """Return the edges of the cells along an axis, (n, 2), or None where none are stated."""
+    """Return the edges of the cells along an axis, (n, 2); None if they are not stated."""
     bounds = axis.attrs.get("bounds") or axis.encoding.get("bounds")
     return dataset[bounds].values if bounds in dataset.variables else None
 
 
 def _compare_bounds(dataset: xr.Dataset, axes: list[xr.DataArray]) -> None:
-    """Compare the coordinates with the middles of the bounds that a file states of them."""
+    """Compare the coordinates with the middles of their stated bounds."""
     for axis in axes:
         edges = _bounds(dataset, axis)
         if edges is None:
@@ -185,7 +185,7 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
 
 
 def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] | None:
-    """Return the longitudes and latitudes of a grid in steps of degrees; None of another."""
+    """Return the longitudes and latitudes of a grid in steps of degrees; None for others."""
     coordinates = {
         str(dataset[dim].attrs.get("standard_name", dim)): dataset[dim]
         for dim in rain.dims
@@ -267,7 +267,7 @@ def _compare_places(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
 ) -> None:
-    """Compare the corners with the latitudes and longitudes of cells, where a file has both."""
+    """Compare the corners with the latitudes and longitudes of cells, if a file has both."""
     dims = [_axis(dataset, rain, axis).name for axis in "yx"]
     places = {
         str(variable.attrs.get("standard_name", name)): variable
@@ -293,7 +293,7 @@ def _compare_places(
 
 @lru_cache(maxsize=32)
 def _projection(attributes: tuple[tuple[str, Any], ...]) -> str:
-    """Return the WKT of a grid mapping; PROJ takes a third of a second, each file has the same."""
+    """Return the WKT of a grid mapping, cached since PROJ takes a third of a second."""
     mapping = dict(attributes)
     crs = pyproj.CRS.from_cf(mapping)
     check_metres(crs)

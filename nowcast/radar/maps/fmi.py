@@ -1,7 +1,7 @@
 """Composites of the Finnish Meteorological Institute: reflectivity as grey levels in PGM files.
 
-Projection, time and quantity stand in comments of the header. Grey 0 is no echo, the highest grey
-is missing, and between them dBZ = (grey - 64) / 2.
+Comments of the header have projection, time and quantity. Grey 0 is no echo, the highest grey is
+missing, and between them dBZ = (grey - 64) / 2.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity, rain rate or amount.
 
-Unit, gain (or scale), offset and codes stand in GDAL's metadata. Files without a unit are of the
-product that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32,
-mm h-1 = 0.01 n, and mm = 0.01 n over the hours of the name (RR12H). The lowest number is no echo,
-the highest missing. Floating-point numbers, and those with a unit and no gain, are the quantity.
+GDAL's metadata have unit, gain (or scale), offset and codes. The name of a file without a unit
+tells the product, with the institute's documented conversion: dBZ = 0.5 n - 32, mm h-1 = 0.01 n,
+and mm = 0.01 n over the hours of the name (RR12H). The lowest number is no echo, the highest
+missing. Floating-point numbers, and numbers with a unit and no gain, are the quantity.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def _open(path: Path) -> Any:
 
 
 def _items(page: Any) -> dict[str, str]:
-    """Return GDAL's metadata by the lower-case names of their items; the unit of the quantity too.
+    """Return GDAL's metadata by lower-case names of items, with the unit of the quantity.
 
-    What declares entities is no metadata of GDAL's and could expand to any size.
+    XML with entities is refused: GDAL does not write it, and it could expand to any size.
     """
     tag = page.tags.get("GDAL_METADATA")
     text = str(tag.value).strip("\x00 \n") if tag is not None else ""

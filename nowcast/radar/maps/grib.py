@@ -57,7 +57,7 @@ FORECASTS = (2, 3, 4, 5)
 
 
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the file at ``path``; each map of rain in it is one."""
+    """Return the header of the file at ``path``; each map of rain in it counts."""
     times, grids, kinds, centre, others = [], [], [], 0, list[str]()
     with path.open("rb") as file:
         for message in _messages(file):
@@ -106,8 +106,7 @@ def read_header(path: Path, name: str) -> Header:
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return mm h-1, or dBZ, of map ``index``, (ny, nx) with y and x increasing.
 
-    Negative values of rain (-3 in MRMS: no coverage) are no rain; the caller takes them for
-    missing.
+    The caller treats negative rain (-3 in MRMS: no coverage) as missing.
     """
     assert header.grid is not None
     eccodes = load_eccodes()
@@ -147,7 +146,7 @@ def load_eccodes() -> Any:
 
 
 def _messages(file: Any) -> Iterator[int]:
-    """Give the messages of a file, one at a time."""
+    """Yield the messages of a file."""
     eccodes = load_eccodes()
     while (message := eccodes.codes_grib_new_from_file(file)) is not None:
         try:
@@ -183,7 +182,7 @@ def _told(message: int) -> str:
 
 
 def _check_observed(message: int) -> None:
-    """Refuse what was foreseen when it was written, and not observed."""
+    """Refuse forecasts."""
     load_eccodes().codes_set(message, "stepUnits", "m")
     ahead = int(_get(message, "endStep", int))
     instant = int(_get(message, "startStep", int)) == ahead
@@ -195,7 +194,7 @@ def _check_observed(message: int) -> None:
 
 
 def _check_statistics(message: int, kind: str) -> None:
-    """Refuse probabilities, members, errors (WMO's templates 4.1 to 4.14), maxima and others."""
+    """Refuse probabilities, members, errors (WMO's templates 4.1 to 4.14), maxima and so on."""
     product = _get(message, "productDefinitionTemplateNumber", int)
     key, made = "typeOfStatisticalProcessing", 255
     if load_eccodes().codes_is_defined(message, key):
@@ -208,7 +207,7 @@ def _check_statistics(message: int, kind: str) -> None:
 
 
 def _minutes(message: int, parameter: Parameter) -> int:
-    """Return the length of an amount's interval in minutes, 0 of what is none."""
+    """Return the length of an amount's interval in minutes; 0 for other quantities."""
     if parameter.kind != "amount" or parameter.hours:
         return 60 * parameter.hours
     minutes = int(_get(message, "endStep", int)) - int(_get(message, "startStep", int))
@@ -271,9 +270,9 @@ def _in_degrees(key: Key, nx: int, ny: int, *, rotated: bool) -> Grid:
 def _rotated(
     key: Key, west: float, south: float, steps: tuple[float, float], count: tuple[int, int]
 ) -> Grid:
-    """Return the grid in degrees around a pole that lies elsewhere, as lengths along its equator.
+    """Return the grid in degrees around a rotated pole, as lengths along its equator.
 
-    The rotated equator runs through such grids, so that their degrees are nearly lengths.
+    The rotated equator crosses such grids, so that their degrees are nearly lengths.
     """
     if angle := float(key("angleOfRotationInDegrees", float)):
         raise DataError(

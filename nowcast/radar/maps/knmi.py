@@ -55,8 +55,8 @@ def read_header(path: Path, name: str) -> Header:
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return the mean rain rate in mm h-1, or dBZ, (ny, nx) with y and x increasing.
 
-    Of reflectivity, the lowest number is no echo, whatever else it is called: files have one code
-    for missing and for no echo, and another for what is out of the image.
+    The lowest number of reflectivity is no echo: files have one code for missing and no echo, and
+    another one for cells outside of the image.
     """
     with h5py.File(path, "r") as file:
         raw = file["image1/image_data"][:]

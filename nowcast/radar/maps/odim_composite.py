@@ -1,6 +1,6 @@
 """ODIM_H5 composites: rain rate, accumulation or reflectivity on a projected grid (object COMP).
 
-As OPERA makes them (ODYSSEY until 2024, then CIRRUS for reflectivity and NIMBUS for rain), and the
+They come from OPERA (ODYSSEY until 2024, then CIRRUS for reflectivity and NIMBUS for rain) and the
 national services of Europe. Rows run from north to south.
 """
 
@@ -43,7 +43,7 @@ QUANTITIES = (RATE, ACCUMULATION, *REFLECTIVITY)
 
 
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the composite at ``path``; of accumulations the time is their end."""
+    """Return the header of the composite at ``path``; an accumulation's time is its end."""
     with h5py.File(path, "r") as file:
         check_measured(file)
         dataset, data = _find(file)
@@ -84,7 +84,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 
 
 def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
-    """Return start and end of a dataset, None where it states none; compared with ``time``."""
+    """Return start and end of a dataset, None if not stated, checked against ``time``."""
     keys = ("startdate", "starttime", "enddate", "endtime")
     if any(key not in what.attrs for key in keys):
         return None
@@ -100,7 +100,7 @@ def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetim
 
 
 def _find(file: Any) -> tuple[Any, Any]:
-    """Return dataset and data of the quantity that is best as rain."""
+    """Return dataset and data of the best quantity for rain."""
     groups = [
         (file[key], file[key][inner])
         for key in datasets(file)
@@ -119,7 +119,7 @@ def _find(file: Any) -> tuple[Any, Any]:
 
 
 def _grid(where: Any) -> Grid:
-    """Return the grid; corners are those of the outer cells, or their centres where these fit."""
+    """Return the grid; corners are those of the outer cells, or their centres if these fit."""
     projection = text(where, "projdef")
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")

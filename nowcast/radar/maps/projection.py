@@ -1,4 +1,4 @@
-"""Projections as files state them: in kilometres or degrees, and corners beside the scale."""
+"""Projections of files: in kilometres or degrees, and corners compared with the scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RADIUS = 6_371_007.0  # of the sphere with the earth's surface, metres
 
 
 def in_metres(projection: str) -> str:
-    """Return a PROJ string in metres: an earth of some thousand "metres" is one in kilometres.
+    """Return a PROJ string in metres; an earth of some thousand "metres" means kilometres.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def compare_corners(
 ) -> None:
     """Compare the corners with the scale: a hundredth of the extent, or two cells, may differ.
 
-    Corners that are not stated contradict nothing.
+    Corners that are not stated are not compared.
     """
     for axis, first, last, n, step in zip("xy", start, end, cells, steps, strict=True):
         extent = last - first
@@ -68,9 +68,9 @@ def geographic_grid(
 ) -> Grid:
     """Return the grid of cells in equal steps of degrees from the south-western centre.
 
-    The projection is the equidistant cylindrical one with its true scale along the middle
-    latitude, in which degrees are lengths: the cells stay what they are, nothing is interpolated.
-    Away from the middle, x is stretched by cos(middle) / cos(latitude).
+    The projection is equidistant cylindrical, with the true scale along the middle latitude.
+    Degrees are lengths in it: cells stay the same, and nothing is interpolated. Away from the
+    middle, x is stretched by cos(middle) / cos(latitude).
 
     Examples
     --------

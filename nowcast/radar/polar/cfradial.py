@@ -48,8 +48,8 @@ def read_header(path: Path, name: str) -> Header:
 def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
     """Return the sweeps of the ``cuts`` lowest elevations.
 
-    xradar decodes the times by itself, and so without the zones that
-    :func:`~nowcast.radar.netcdf.open_dataset` understands: they are shifted by its mistake.
+    xradar decodes the times itself, without the zones that
+    :func:`~nowcast.radar.netcdf.open_dataset` understands; the error is corrected here.
     """
     import xradar
 
@@ -86,7 +86,7 @@ def _first_ray(path: Path, root: xr.Dataset) -> tuple[np.datetime64, int]:
 
 
 def _check_statements(root: xr.Dataset, first: np.datetime64) -> None:
-    """Refuse what a volume's root says of it and sweeps here do not follow.
+    """Refuse statements of a volume's root that sweeps here would not follow.
 
     So it is where the radar moves, its angles or ranges wait for corrections
     (``azimuth_correction`` and others, CfRadial 1.4, 5.7), or the volume starts at another time
@@ -112,10 +112,10 @@ def _check_statements(root: xr.Dataset, first: np.datetime64) -> None:
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell no echo where the file says so (``_Undetect``, as xradar exports it); fill is missing.
+    """Mark no echo where the file says so (``_Undetect``, as xradar exports it); fill is missing.
 
-    Most CfRadial files write the fill value for no echo too: :func:`nowcast.ingest.rain_map` takes
-    it for that in sweeps that have no other way to say it.
+    Most CfRadial files also write the fill value for no echo: :func:`nowcast.ingest.rain_map` reads
+    it so in sweeps without another code.
     """
     values = moment.values
     missing = np.isnan(values)

@@ -1,4 +1,4 @@
-"""The elevation cuts of a volume: which sweeps lie lowest and which of one cut is to be used."""
+"""The elevation cuts of a volume: the lowest sweeps, and the one to use of each cut."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def join_moments(sweeps: Sequence[Sweep]) -> list[Sweep]:
 def usable_sweeps(sweeps: Sequence[Sweep], count: int) -> list[Sweep]:
     """Return one sweep with reflectivity for each of the ``count`` lowest cuts, lowest first.
 
-    Of a cut that was scanned twice the sweep with the longest range is taken: in a NEXRAD split cut
-    that is the surveillance sweep, not the Doppler one whose echoes fold. Of equals (SAILS) it is
-    the first in time.
+    If a cut was scanned twice, the sweep with the longest range is used: in a NEXRAD split cut that
+    is the surveillance sweep, not the Doppler one whose echoes fold. Of equal ones (SAILS) the
+    first in time is used.
     """
     with_echo = [sweep for sweep in sweeps if sweep.dbz is not None]
     cuts = lowest_cuts([sweep.elevation for sweep in with_echo], count)
@@ -70,8 +70,8 @@ def usable_sweeps(sweeps: Sequence[Sweep], count: int) -> list[Sweep]:
 def sweeps_of(tree: xr.DataTree, classify: Classify, cuts: int, moment: str | None) -> list[Sweep]:
     """Return the sweeps of the lowest cuts of xradar's DataTree of a volume, and close it.
 
-    xradar's readers keep a handle for each sweep in reference cycles that closing the tree does not
-    reach; an archive of some hundred files would use up all that a process may open.
+    xradar's readers keep a handle for each sweep in reference cycles, which closing the tree does
+    not free; some hundred files would use up a process's handles.
     """
     try:
         return lowest_sweeps(tree, classify, cuts, moment)

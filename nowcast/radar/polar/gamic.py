@@ -59,6 +59,6 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell raw 0, below the thresholds, which is the only code, as no echo."""
+    """Mark raw 0, the only code, as no echo: it is below the thresholds."""
     dry = np.isnan(moment.values)
     return dry, np.zeros_like(dry)

@@ -1,4 +1,4 @@
-"""The geometry of a sweep: where its gates lie over the ground, and how high."""
+"""The geometry of a sweep: the places of its gates over the ground, and their heights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Geometry:
     def of(
         cls, site: Site, elevation: float, azimuth: NDArray[np.float64], range_: NDArray[np.float64]
     ) -> Geometry:
-        """Return the geometry, rounded (to metres far out) so that repeated scans share weights."""
+        """Return the geometry, rounded (far away to metres) so repeated scans share weights."""
         return cls(
             site=site,
             elevation=round(float(elevation), 2),

@@ -55,7 +55,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell gates below the thresholds (no echo) from gates that were not scanned (missing)."""
+    """Separate gates below the thresholds (no echo) from gates that were not scanned (missing)."""
     values = moment.values
     missing = np.isnan(values)
     if moment.name in VELOCITY:

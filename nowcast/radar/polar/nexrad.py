@@ -36,12 +36,12 @@ MESSAGE = 12 + 16
 
 
 def is_chunk(head: bytes) -> bool:
-    """Tell whether a file starts with a packed record, as the chunks after a volume's first do."""
+    """Return whether a file starts with a packed record, as a volume's later chunks do."""
     return head[4:7] == b"BZh"
 
 
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the volume, or of the chunk of one, at ``path``, called ``name``."""
+    """Return the header of the volume, or of its chunk, at ``path``, called ``name``."""
     chunk = CHUNK_NAME.search(Path(name).name)
     with path.open("rb") as file:
         head = file.read(24)
@@ -72,7 +72,7 @@ def read_header(path: Path, name: str) -> Header:
 
 
 def _station_of_chunk(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> str:
-    """Return the station that a chunk's radials tell; its volume is known by the file's name."""
+    """Return the station in a chunk's radials; the file's name tells its volume."""
     if chunk is None:
         raise DataError(
             "expected the name of a chunk such as 20240601-120000-002-I, by which its volume is "
@@ -141,7 +141,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def _records(file: IO[bytes]) -> Iterator[bytes]:
-    """Give the records of a volume from where the file stands, unpacked; none if they are plain."""
+    """Yield the unpacked records of a volume from the file's position; none if they are plain."""
     while len(size := file.read(4)) == 4:
         record = file.read(abs(struct.unpack(">i", size)[0]))
         if not record.startswith(b"BZh"):
@@ -159,7 +159,7 @@ def _unpacked(record: bytes) -> bytes:
 
 
 def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
-    """Give records until the sweeps ``lowest`` are over, all if there are none to look for.
+    """Yield records until the end of the sweeps ``lowest``; all without them.
 
     The low sweeps come first: most of a volume need not be unpacked.
     """
@@ -204,9 +204,9 @@ def _lowest(content: bytes, cuts: int) -> list[int]:
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell raw 0 (below threshold: no echo) from raw 1 (range-folded: missing).
+    """Separate raw 0 (below threshold: no echo) from raw 1 (range-folded: missing).
 
-    xradar scales both as if they were measurements: -33.0 and -32.5 dBZ.
+    xradar scales both like measurements: -33.0 and -32.5 dBZ.
     """
     values = moment.values
     scale = float(moment.encoding.get("scale_factor", 0.5))

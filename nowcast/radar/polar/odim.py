@@ -88,7 +88,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
-    """Return the turns that the radar does not call malfunctioning, one at least."""
+    """Return the turns without a reported malfunction, at least one."""
     sound = [turn for turn in turns if not says("malfunc", turn, file)]
     if not sound:
         told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
@@ -153,7 +153,7 @@ def _read_sweep(
 
 
 def _moment(turn: Any, names: Sequence[str]) -> Any:
-    """Return the data group of the first of the named moments that a sweep has; None without."""
+    """Return the data group of a sweep's first of the named moments; None without one."""
     groups: dict[str, list[Any]] = {}
     for key in datasets(turn, "data"):
         if "data" in turn[key]:
@@ -162,9 +162,9 @@ def _moment(turn: Any, names: Sequence[str]) -> Any:
 
 
 def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
-    """Return the middle of each ray in degrees, as stated in ``how`` or else from north on.
+    """Return the middle of each ray in degrees, from ``how`` or else from north on.
 
-    Of rays without angles of their own, ``how/astart`` is where the first begins.
+    Without angles of rays ``how/astart`` is the start of the first ray.
     """
     how = turn["how"].attrs if "how" in turn else {}
     start, stop = (np.asarray(how.get(key, ())) for key in ("startazA", "stopazA"))
@@ -189,9 +189,9 @@ def _counterclockwise(turn: Any) -> bool:
 
 
 def _elevation(turn: Any) -> float:
-    """Return the elevation in degrees: the median of what was measured, or the one it was set to.
+    """Return the elevation in degrees: the median of the measured ones, or the set one.
 
-    Some antennas turn a tenth of a degree off the angle they are set to.
+    Some antennas turn a tenth of a degree off the set angle.
     """
     how = turn["how"].attrs if "how" in turn else {}
     start, stop = (np.asarray(how.get(key, ())) for key in ("startelA", "stopelA"))
@@ -211,7 +211,7 @@ def _site(file: Any) -> Site | None:
 
 
 def version(file: Any) -> tuple[int, int]:
-    """Return the version of the data model that a file states; (2, 0) where it states none."""
+    """Return the version of the data model that a file states; by default (2, 0)."""
     match = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
     return (int(match[1]), int(match[2])) if match else (2, 0)
 

@@ -64,7 +64,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell raw 0 (below the thresholds: no echo); Rainbow has no other code for missing."""
+    """Mark raw 0 (below the thresholds) as no echo; Rainbow has no code for missing."""
     values = moment.values
     offset = float(moment.encoding.get("add_offset", -32.0))
     scale = float(moment.encoding.get("scale_factor", 0.5))

@@ -1,4 +1,4 @@
-"""One sweep of a radar: reflectivity and correlation by ray and gate, no echo and missing apart."""
+"""One sweep of a radar: moments by ray and gate, with no echo and missing told apart."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Sweep:
     velocity: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no radar sends: a damaged file is not to become a map of something."""
+        """Refuse impossible sweeps, so that a damaged file does not become a map."""
         shape = (self.azimuth.size, self.range.size)
         steps = np.diff(self.range)
         checks = {
@@ -110,12 +110,12 @@ class Sweep:
 
     @property
     def geometry(self) -> Geometry:
-        """Places of the gates of a sweep whose site is known."""
+        """Places of the gates; the sweep's site must be known."""
         assert self.site is not None
         return Geometry.of(self.site, self.elevation, self.azimuth, self.range)
 
     def same_turn(self, other: Sweep) -> bool:
-        """Tell whether both are moments of the same turn: same rays, same gates, same minute."""
+        """Return whether both are moments of the same turn: same rays, gates and minute."""
         return (
             abs(self.elevation - other.elevation) < 0.05
             and self.azimuth.shape == other.azimuth.shape
@@ -126,7 +126,7 @@ class Sweep:
         )
 
     def joined(self, other: Sweep) -> Sweep:
-        """Return this sweep with what it lacks taken from another moment of the same turn."""
+        """Return this sweep with missing moments taken from another file of the same turn."""
         lacked = [name for name in (*MOMENTS, "site") if getattr(self, name) is None]
         return replace(self, **{name: getattr(other, name) for name in lacked})
 
@@ -136,8 +136,9 @@ def from_xradar(
 ) -> Sweep:
     """Return a sweep from xradar's Dataset of it (azimuth, range), rays sorted by azimuth.
 
-    ``site`` is from the root of the file, ``classify`` the format's way to tell no echo and
-    missing; ``moment`` names the reflectivity, the first of :data:`REFLECTIVITY` by default.
+    ``site`` is from the root of the file. ``classify`` is the format's function that separates no
+    echo and missing. ``moment`` names the reflectivity, by default the first of
+    :data:`REFLECTIVITY`.
     """
     azimuth = np.asarray(dataset["azimuth"].values, np.float64)
     # The middle of a ray across north is 360 degrees or more in some.
@@ -178,7 +179,7 @@ def from_xradar(
 def of_nyquist(
     velocity: NDArray[np.float32] | None, nyquist: float | None = None
 ) -> NDArray[np.float32] | None:
-    """Return a velocity over the unambiguous one; the largest of the sweep stands in for that."""
+    """Return a velocity over the unambiguous one, by default the sweep's largest."""
     if velocity is None:
         return None
     largest = nyquist or np.nanmax(np.abs(velocity), initial=0.0)
@@ -186,7 +187,7 @@ def of_nyquist(
 
 
 def check_decibels(reflectivity: xr.DataArray) -> None:
-    """Refuse reflectivity in another unit than dBZ, such as mm6 m-3; none is taken for dBZ."""
+    """Refuse reflectivity in units other than dBZ, such as mm6 m-3; no unit means dBZ."""
     units = str(reflectivity.attrs.get("units", "")).strip()
     if units and not DECIBELS.match(units):
         raise DataError(
@@ -207,7 +208,7 @@ def _metres(ranges: xr.DataArray) -> NDArray[np.float64]:
 def _measured(
     moment: xr.DataArray | None, classify: Classify, order: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    """Return a moment that has no value, NaN, where there is no echo, its rays in an order."""
+    """Return a moment with NaN where there is no echo, with its rays in ``order``."""
     if moment is None:
         return None
     values = moment.values.astype(np.float32)
@@ -219,7 +220,7 @@ def _measured(
 def find(
     dataset: xr.Dataset, names: tuple[str, ...], standard_names: tuple[str, ...] = ()
 ) -> xr.DataArray | None:
-    """Return the first of the named moments that a sweep has, rays first; None without any.
+    """Return a sweep's first of the named moments, rays first; None without one.
 
     Moments under other names are found by their CF standard name.
     """
@@ -239,9 +240,9 @@ def find(
 
 
 def elevation_of(dataset: xr.Dataset) -> float:
-    """Return the elevation of a sweep in degrees: the rays' median, or the one it was set to.
+    """Return the elevation of a sweep in degrees: the rays' median, or the set one.
 
-    Some antennas turn a tenth of a degree off the angle they are set to.
+    Some antennas turn a tenth of a degree off the set angle.
     """
     angle = float(np.nanmedian(dataset["elevation"].values))
     if not np.isfinite(angle) and "sweep_fixed_angle" in dataset.variables:

@@ -1,7 +1,8 @@
 """Universal Format volumes (Barnes, 1980, Bulletin of the American Meteorological Society 61).
 
-A file is a row of records, one a ray, of 16-bit words; positions count words from 1. Angles and the
-seconds of the site are in 64ths. One code stands for no data, which most writers use for no echo.
+A file is a sequence of records of 16-bit words, one for each ray; positions count words from 1.
+Angles and the seconds of the site are in 64ths. One code means no data; most writers use it for no
+echo.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ZONES = {
 
 @dataclass(frozen=True)
 class Ray:
-    """One ray: its mandatory header and where its record stands in the file (bytes)."""
+    """One ray: its mandatory header, and its record's offset in the file (bytes)."""
 
     start: int
     size: int
@@ -58,7 +59,7 @@ class Ray:
 
 
 def is_uf(head: bytes) -> bool:
-    """Tell whether a file starts with a record of this format, its length before it."""
+    """Return whether a file starts with a record of this format, after its length."""
     if len(head) < MARKER + MANDATORY.size or head[4:6] != MAGIC:
         return False
     size, words = struct.unpack_from(">I2xh", head)
@@ -97,7 +98,7 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
 
 
 def _compare(turn: list[Ray], elevation: float) -> None:
-    """Refuse a sweep whose rays are of several volumes or places, or of another angle than set."""
+    """Refuse a sweep with rays of several volumes or places, or another angle than the set one."""
     fixed = float(np.median([ray.fixed for ray in turn]))
     # Writers that do not know the angle leave 0, or the code of no data.
     if -OFF < fixed != 0.0 and abs(fixed - elevation) > OFF:
@@ -113,7 +114,7 @@ def _compare(turn: list[Ray], elevation: float) -> None:
 
 
 def _rays(content: bytes, *, whole: bool = True) -> Iterator[Ray]:
-    """Give the rays of a file; with ``whole``, one that breaks off raises DataError."""
+    """Yield the rays of a file; with ``whole``, an incomplete one raises DataError."""
     at = 0
     while at + MARKER + MANDATORY.size <= len(content):
         if not is_uf(content[at : at + MARKER + MANDATORY.size]):
@@ -207,7 +208,7 @@ def _fields(content: bytes, ray: Ray) -> dict[str, int]:
 
 
 def _ranges(content: bytes, ray: Ray, position: int) -> NDArray[np.float64]:
-    """Return the middles of the gates; the header gives that of the first, by km and metres."""
+    """Return the middles of the gates; the header has the first one in km and metres."""
     _, _, kilometres, metres, spacing, count = _words(content, ray, position, 6)
     if spacing < 1 or count < 1:
         raise DataError(f"expected gates with a spacing, found {count} of {spacing} m")
