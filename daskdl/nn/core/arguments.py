@@ -87,10 +87,10 @@ def each(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def call(model: Callable[..., Any], x: Any) -> Any:
-    """Call a model with inputs: an array, a tuple one by one, or a mapping by name."""
+    """Call a model with an array, with each member of a tuple, or with a mapping's by name."""
     if isinstance(x, tuple):
         return model(*x)
-    named = not isinstance(x, np.ndarray) and isinstance(x, Mapping)  # which takes longer to ask
+    named = not isinstance(x, np.ndarray) and isinstance(x, Mapping)  # slow check
     return model(**x) if named else model(x)
 
 

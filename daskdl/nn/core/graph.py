@@ -32,7 +32,7 @@ from daskdl.tensor import Array, Tensor, recording
 
 __all__ = ["Graph"]
 
-#: What never changes: copying the nodes of a network takes as long as a small one's kernels.
+#: Attributes that copies share: copying nodes takes as long as the kernels of a small network.
 _SHARED = {
     "nodes", "inputs", "outputs", "_arguments", "_constants", "_held", "_last", "_steps",
 }  # fmt: skip
@@ -58,11 +58,11 @@ class Graph(Module):
     constants : sequence of (name, dtype, shape, numbers) or (name, array)
         Arrays that are not trained, such as shapes; see :func:`packed`.
     opset : int
-        Version of ONNX's operator set of the attributes.
+        Version of ONNX's operator set that the attributes follow.
     channels_last : bool
         Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
     batch : int, optional
-        Fixed number of samples of the nodes, if there is one; :meth:`predict` uses such batches.
+        Batch size that the nodes require, if it is fixed; :meth:`predict` uses such batches.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Graph(Module):
     (5, 2)
     """
 
-    #: Names that an object has beside those of its class.
+    #: Names that only an object has, not its class.
     ATTRIBUTES: ClassVar = (
         "nodes",
         "inputs",
@@ -171,7 +171,7 @@ class Graph(Module):
     def with_nodes(
         self, nodes: Sequence[Node], outputs: Sequence[str], constants: Mapping[str, Array]
     ) -> Graph:
-        """Return a graph of other nodes, with copies of the weights that they read.
+        """Return a graph with other nodes, and copies of the weights that they read.
 
         Nodes that no result needs, and constants that no node reads, are left out.
         """
@@ -235,7 +235,7 @@ class Graph(Module):
         ), {} if self._batch is None else {"batch": self._batch}
 
     def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
-        watch = vars(self).get("watch")  # who quantizes sees what each node reads first
+        watch = vars(self).get("watch")  # quantizing needs each node's first input
         for i, node in enumerate(nodes):
             inputs = [values[name] if name else None for name in node.inputs]
             if watch is not None and inputs:
@@ -294,7 +294,7 @@ def _given(value: Any, channels_last: bool) -> Any:
 
 
 def _taken(name: str, dtype: str, shape: Any, value: Any) -> Any:
-    """Return an input in the graph's form; raise a ShapeError for other axes."""
+    """Return an input in the graph's dtype; raise a ShapeError if its shape or dtype is wrong."""
     if value is None or isinstance(value, list):
         return value
     array = value if hasattr(value, "backward") else np.asarray(value)

@@ -21,7 +21,7 @@ from daskdl.ops.int8 import has_int8, packed
 from daskdl.tensor import Array
 
 _PREFIX = "com.microsoft:"
-#: Operators of onnxruntime that take (x, scale, zero) for each of what their namesakes take.
+#: Operators of onnxruntime that take (x, scale, zero) for each input of ONNX's operator.
 _NAMESAKES = {
     f"{_PREFIX}QLinear{name}": name
     for name in ("Add", "AveragePool", "GlobalAveragePool", "LeakyRelu", "Mul", "Sigmoid")
@@ -82,7 +82,7 @@ def _triples(names: list[str]) -> list[tuple[str, ...]]:
 
 
 def _bias(constants: dict[str, Array], name: str, x: str, w: str, alpha: float) -> Array | None:
-    """Return a bias of whole numbers in the scale of the sums as float32."""
+    """Return as float32 a bias of integers whose scale is that of the sums."""
     bias, of_x, of_w = (constants.get(n) for n in (name, x, w))
     if bias is None or of_x is None or of_w is None:
         return None
@@ -108,9 +108,9 @@ def _around(
         yield Node("QuantizeLinear", (y, scale, zero) if zero else (y, scale), (result,))
 
 
-#: What only moves numbers or chooses some of them, so that integers stay those of one scale.
+#: Operators that only move or select numbers, so that integers keep their scale.
 _MOVING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-#: What computes a tensor of its own, which others can see only by its name.
+#: Operators whose result is a new tensor, which others can see only by its name.
 _COMPUTING = {"Add", "Clip", "Gemm", "MatMul", "Relu", "int8:Conv", "int8:Linear"}
 
 
@@ -144,10 +144,10 @@ def steps_of(
 
 
 class _Steps:
-    """Steps while they are made.
+    """Builder of steps.
 
-    By name of a value: ``same`` has the name with its numbers, ``bytes`` the (scale, zero) of its
-    bytes, ``weights`` its integers.
+    Keys of its dicts are names of values: ``same`` has another name of the same numbers, ``bytes``
+    the (scale, zero) of the value's bytes, ``weights`` its integers.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class _Steps:
         return np.asarray(TABLE[node.operator](call, *inputs))
 
     def _int8(self, node: Node) -> Node | None:
-        """Return a node of floats as a step of int8; None if it is none."""
+        """Return the int8 step for a node of floats; None if the node does not fit."""
         x, *more = node.inputs
         if node.operator not in ("Conv", "Gemm", "MatMul") or x not in self.bytes:
             return None
@@ -308,7 +308,7 @@ class _Steps:
         return Node(operator, (*inputs, bias), node.outputs, tuple(attributes))
 
     def _bias(self, name: str, length: int) -> str | None:
-        """Return the name of a bias as a float32 vector; None if it is not the graph's."""
+        """Return the name of a bias as a float32 vector; None if its dtype or size is wrong."""
         if self.parameters.get(name) == (length,):
             return name
         array = self.constants.get(name)
@@ -321,7 +321,7 @@ class _Steps:
 
 
 def _filters(weights: Weights, axis: int) -> tuple[Array, Array] | None:
-    """Return int8 weights with the axis of results first, and their scales; None for others."""
+    """Return int8 weights, axis of results first, and their scales; None if they do not fit."""
     numbers, scale, zero, settings = weights
     if numbers.ndim < 2 or scale.dtype != np.float32 or numbers.dtype not in (np.int8, np.uint8):
         return None

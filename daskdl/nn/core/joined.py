@@ -1,4 +1,4 @@
-"""The vectors of all numbers of a module, and the check that they still are."""
+"""Vectors of all numbers of a module, and the check that its tensors are still their views."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Joined:
     Attributes
     ----------
     whole : float32 (n + m,)
-        All parameters but the tables, then all buffers.
+        All parameters except the tables, then all buffers.
     grad : float32 (n,)
         Gradients to these parameters.
     whole_grad : float32 (n + m,)
-        The same, then room for the values of each buffer that are sent with them.
+        The same gradients, then room for the buffers' values, which are sent with them.
     tables : dict
         Parameters that are trained by rows, by their dotted names.
     """
@@ -40,7 +40,7 @@ class Joined:
         self.grad: Vector = np.empty(0, np.float32)
         self.whole_grad: Vector = self.grad
         self.tables: dict[str, Parameter] = {}
-        #: Attributes of modules, and lists among these, each with what was in it.
+        #: Attributes of modules, and lists among these, each with its last known contents.
         self._seen: list[tuple[Collection[Any], list[Any]]] = []
         self._tensors: list[Parameter | Buffer] = []
         self._views: list[NDArray[Any]] = []
@@ -61,7 +61,7 @@ class Joined:
                 self._join()
             else:
                 self._adopt()
-        self._seen = seen  # not before: another thread may be here, too
+        self._seen = seen  # last: another thread may be here, too
         return self
 
     @property
@@ -76,7 +76,7 @@ class Joined:
             table.grad = None
 
     def _pairs(self) -> Iterator[tuple[Parameter | Buffer, NDArray[Any]]]:
-        """Yield each tensor and its place in the vector."""
+        """Yield each tensor and its view of the vector."""
         return zip(self._tensors, self._views, strict=True)
 
     def _adopt(self) -> None:

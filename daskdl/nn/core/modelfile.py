@@ -22,12 +22,12 @@ from daskdl.version import __version__
 __all__ = ["load", "read_metadata", "save"]
 
 FORMAT = "daskdl-1"
-#: Key of the only metadata entry: safetensors writes several in a random order, and the same
-#: model is to give the same bytes.
+#: Key of the only metadata entry: safetensors writes several in a random order, but the same
+#: model should give the same bytes.
 KEY = "daskdl"
-#: What names of arrays begin with that are arguments of modules, such as int8 weights of a graph.
+#: Prefix of the names of arrays that are arguments of modules, such as int8 weights of a graph.
 ARRAY = "#array "
-#: Errors of a header that asks for what cannot be made.
+#: Errors of constructors for a header that is damaged or unknown.
 _UNBUILDABLE = AttributeError, DaskdlError, MemoryError, RecursionError, TypeError, ValueError
 
 
@@ -38,7 +38,7 @@ class UnknownModuleError(ModelFileError):
 def configuration(module: Module, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return the name of the module's class and its constructor arguments as plain data.
 
-    Arrays among the arguments go to ``arrays``; the plain data has their names in their place.
+    Arrays among the arguments are moved to ``arrays``; the plain data refers to them by name.
     """
     arguments, keywords = module._arguments
     return {
@@ -69,7 +69,7 @@ def _plain(owner: Module, value: Any, arrays: dict[str, Any]) -> Any:
 def build(
     config: Any, path: str, arrays: Mapping[str, Any], given: tuple[Any, ...] = ()
 ) -> Any:  # fmt: skip
-    """Make the module of a :func:`configuration`, with new weights.
+    """Build the module that a :func:`configuration` describes, with new weights.
 
     ``given`` are arguments of the outermost module that no file keeps.
     """
@@ -92,7 +92,7 @@ def build(
         return made(*arguments, **keywords)
     except DaskdlError:
         raise
-    except Exception as error:  # whatever a constructor says of arguments that are not its own
+    except Exception as error:  # constructors raise any error for wrong arguments
         raise ValueError(f"{name}: {error}") from error
 
 
@@ -196,7 +196,7 @@ def load(path: str | Path, module: Any = None) -> Module:
     """
     header, tensors = _read(path, with_tensors=True)
     if module is not None:
-        UPPER["torch"]()  # which makes TorchModule known
+        UPPER["torch"]()  # registers TorchModule
     description = header.get("model")
     of_torch = isinstance(description, dict) and description.get("module") == "TorchModule"
     if of_torch is (module is None):
@@ -207,14 +207,14 @@ def load(path: str | Path, module: Any = None) -> Module:
         )
     arguments = {name: tensors.pop(name) for name in list(tensors) if name.startswith(ARRAY)}
     for name, tensor in tensors.items():
-        if tensor.dtype != np.float32 and not of_torch:  # whose counters are whole numbers
+        if tensor.dtype != np.float32 and not of_torch:  # torch's counters are integers
             raise ModelFileError(
                 f"{path}: expected float32 numbers, as daskdl.save writes them, found {name!r} of "
                 f"{tensor.dtype}; save the model again"
             )
     numbers = sum(tensor.size for tensor in tensors.values())
     if '"Quantized"' in json.dumps(header["model"]):
-        numbers *= 5  # of four int8 each, and of the float32 layers that they replace
+        numbers *= 5  # four int8 in each, and the float32 layers that they replace
     with at_most(numbers):
         model = _built(header, path, arguments, () if module is None else (module,))
     try:
@@ -300,7 +300,7 @@ def store_of(url: str) -> tuple[Any, str]:
 
     try:
         file_system, name = fsspec.url_to_fs(url)
-    except (ImportError, ValueError) as error:  # a package that is missing, a protocol unknown
+    except (ImportError, ValueError) as error:  # missing package, unknown protocol
         raise ModelFileError(
             f"{url}: the store cannot be reached ({error})"
             "; install the package of this protocol, such as s3fs"

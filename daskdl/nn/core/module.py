@@ -47,11 +47,11 @@ class Module(Structure, Predicting):
 
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
-    #: A sentence that a fit logs when it starts: what is not promised of such a module.
+    #: A sentence that a fit logs when it starts: a guarantee that such a module does not give.
     caveat: str = ""
     #: Fewest samples that pass through at a time in training.
     fewest_samples: ClassVar[int] = 1
-    #: Slots of an object beside its attributes, to which they refer.
+    #: Slots are no attributes; :class:`Joined` refers to the attributes.
     __slots__ = ("_joined",)
     _joined: Joined
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
@@ -89,11 +89,11 @@ class Module(Structure, Predicting):
         return self
 
     def __init__(self) -> None:
-        # Without this an argument that nobody reads would be taken: object checks only one of
-        # __new__ and __init__.
+        # Without this, unknown arguments would be accepted: object checks only one of __new__
+        # and __init__.
         pass
 
-    if not TYPE_CHECKING:  # for which it would stand for all names
+    if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name: str) -> Any:
             """For methods of other libraries' models, name the one that does the same here."""
@@ -104,7 +104,7 @@ class Module(Structure, Predicting):
                 )
             return object.__getattribute__(self, name)  # raises again as before
 
-    if TYPE_CHECKING:  # the structure of a module is of modules
+    if TYPE_CHECKING:  # all parts of a Module are Modules
 
         def modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
             """Yield (dotted name, module) of this module and all inside it, outermost first."""
@@ -158,7 +158,7 @@ class Module(Structure, Predicting):
     def joined(self) -> Joined:
         """The vectors of all numbers, checked once.
 
-        For a training step, which needs several vectors.
+        A training step needs several vectors, and should check them only once.
         """
         return self._joined.update(self)
 
@@ -173,7 +173,7 @@ class Module(Structure, Predicting):
 
     @property
     def flat(self) -> Vector:
-        """All parameters but :attr:`tables`, float32 (n,); the parameters are views of it."""
+        """All parameters except :attr:`tables`, float32 (n,); the parameters are views of it."""
         joined = self._joined.update(self)
         return joined.whole[: joined.grad.size]
 
@@ -228,8 +228,8 @@ class Module(Structure, Predicting):
         ----------
         vector : float32 (n + m + numbers of the tables,)
         copy : bool
-            Whether to copy tables; else they become views of ``vector``. After a copy modules are
-            notified by :meth:`numbers_changed`.
+            Whether to copy tables; otherwise they become views of ``vector``. After a copy modules
+            are notified by :meth:`numbers_changed`.
         """
         joined = self._joined.update(self)
         whole, tables = joined.whole, joined.tables
@@ -247,7 +247,7 @@ class Module(Structure, Predicting):
     def numbers_changed(self) -> None:
         """Note that numbers were changed from outside.
 
-        It is for modules that keep numbers elsewhere, too, such as in another library.
+        Modules that keep numbers elsewhere, too, such as in another library, override it.
         """
 
     def attributes(self) -> Iterator[dict[str, Any]]:
@@ -291,7 +291,7 @@ class Module(Structure, Predicting):
         ----------
         state : mapping of dotted names to arrays
         strict : bool
-            Whether both must have the same names; else the common ones are copied.
+            Whether model and ``state`` need the same names; else the common ones are copied.
         names : "own" or "torch"
             Whether names and layouts are PyTorch's, as from :func:`daskdl.interop.read`.
 

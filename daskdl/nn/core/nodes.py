@@ -14,7 +14,7 @@ from daskdl.tensor import Array
 
 __all__ = ["Node", "Subgraph"]
 
-#: A constant of up to so many elements is kept as numbers, a longer one as its bytes in base64.
+#: Most elements of a constant that is kept as numbers; a longer one is kept as bytes in base64.
 FEW = 64
 _PURE = """
     Add AveragePool BatchNormalization Clip Concat Constant Conv ConvTranspose Div Dropout Flatten
@@ -94,7 +94,7 @@ def node_of(parts: Any) -> Node:
 
 
 def _attribute(value: Any) -> Any:
-    """Return an attribute with its arrays and bodies, which plain data has as marked tuples."""
+    """Return an attribute: in plain data, arrays and bodies are tuples that begin with a mark."""
     if not isinstance(value, (list, tuple)) or isinstance(value, Subgraph):
         return value
     if len(value) == 4 and value[0] == "array":

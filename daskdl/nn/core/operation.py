@@ -16,8 +16,8 @@ class _OfOperation(Module, pure=True):
     """Base of layers that are one operation; the operation's settings are their attributes.
 
     Fields of the class replace a constructor that only keeps its arguments. A subclass names the
-    operation, or defines ``forward``, and gives its ``values`` at some numbers, which become the
-    example in its docstring.
+    operation, or defines ``forward``. Its ``values`` at some numbers become the example in its
+    docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]

@@ -20,7 +20,7 @@ __all__ = ["Buffer", "Frozen", "Parameter"]
 
 
 class _Room(threading.local):
-    #: Numbers of all modules and those that are left, while :func:`at_most` limits them.
+    #: The limit of :func:`at_most`, if there is one, and the numbers that may still be made.
     whole: int | None = None
     left = 0
 
@@ -31,7 +31,7 @@ _room = _Room()
 @contextmanager
 def at_most(numbers: int) -> Iterator[None]:
     """Limit the parameters of modules that this thread builds to the count in a file."""
-    _room.whole, _room.left = numbers, 2 * numbers  # some are made anew while a module is made
+    _room.whole, _room.left = numbers, 2 * numbers  # constructors replace some tensors
     try:
         yield
     finally:

@@ -32,14 +32,14 @@ class Predicting:
 
         The model runs in inference, and does not change. Results of Dask's collections are lazy,
         with the same partitions, each computed where its samples are. The current weights are sent
-        to every worker of the current client once; graphs have their key.
+        to every worker of the current client once; graphs refer to them by a key.
 
         Parameters
         ----------
         samples : array (N, ...), or a dask Array, dask or pandas DataFrame, dask Bag, xarray \
                 DataArray or Dataset, SampleSet
             A DataFrame's columns are the model's inputs. Elements of a Bag are arrays, numbers, or
-            dicts with such an ``x``. A DataArray's first dimension is that of the samples. A
+            dicts with one of these as ``x``. A DataArray's first dimension counts the samples. A
             Dataset's input is the variable ``x``, or its only one.
         batch_size : int, optional
             Samples that pass through the model together; by default the largest array between two
@@ -52,12 +52,12 @@ class Predicting:
         precision : "float32", "bf16" or "int8"
             "bf16" rounds the factors of products to bfloat16 in convolutions, affine maps,
             recurrent layers and attention; sums and everything else stay float32. "int8" checks
-            that the model is one of :func:`daskdl.quantize`, which always computes so.
+            that the model comes from :func:`daskdl.quantize`; such a model always computes in int8.
         client : distributed.Client, optional
             Client whose workers compute; by default the current client for Dask's collections. If
-            it is given, samples in memory go to the workers and their results come back. Compute
-            lazy results of another than the current client by ``client.compute(result)``. With
-            False no cluster is used: lazy results have the weights in their graph.
+            it is given, samples in memory go to the workers and their results come back. If it is
+            not the current client, compute lazy results by ``client.compute(result)``. With False
+            no cluster is used: lazy results have the weights in their graph.
         tile : mapping of axes to cells, optional
             Cells of a tile, which make ``samples`` a scene: ``{"y": 512, "x": 512}`` for a
             DataArray, ``{0: 512, 1: 512}`` for an array of numpy, Dask or zarr, a memmap, or the
@@ -66,7 +66,7 @@ class Predicting:
             depend on chunks and workers.
         overlap : "auto", "field" or int
             For a scene. "auto" reads enough around each tile for the bits of one pass over the
-            whole scene. "field" reads the receptive field: less, and with the same result but for
+            whole scene. "field" reads the receptive field: less, and with the same result up to
             rounding. A number of cells to each side works for any network; the result then depends
             on the tiles, which start at the scene's origin.
         blend : "none", "linear" or "cosine"
@@ -77,9 +77,9 @@ class Predicting:
         out : path or URL, or a mapping of names or numbers of several results to them, optional
             For a scene: path or URL of a zarr array, which the computing workers write tile by
             tile, and which is returned. If a call was cut off, the same call resumes: for the same
-            model and tiles it keeps chunks whose cells have not changed. It announces a worker's
-            memory, and shows progress. A path that ends with ``.tif`` gives a Cloud-optimised
-            GeoTIFF with the scene's place on the earth.
+            model and tiles it keeps chunks whose cells have not changed. The call announces a
+            worker's memory, and shows progress. A path that ends with ``.tif`` gives a
+            Cloud-optimised GeoTIFF with the scene's place on the earth.
         nodata : float, optional
             For a scene: value, maybe nan, of cells without data in all channels. They are read as
             0, and the result is nan there, or class -1; tiles without any data are not computed. By

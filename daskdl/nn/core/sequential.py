@@ -48,7 +48,7 @@ class Sequential(Module, pure=True):
         """
         _check("Sequential.add", layer)
         self.layers.append(layer)
-        # What a model file rebuilds it from.
+        # A model file rebuilds the model from these arguments.
         self.__dict__["_arguments"] = (tuple(self.layers), {})
         return self
 

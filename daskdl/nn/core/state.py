@@ -64,7 +64,7 @@ Watcher = Callable[[str, Any, tuple[Any, ...], Any], None]
 def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
     """Call ``watcher`` after each call of a module of ``model``, innermost first.
 
-    A module with several names has the last one.
+    For a module with several names, the last one counts.
     """
 
     def watch(name: str, module: Structure) -> None:
@@ -75,7 +75,7 @@ def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
             watcher(name, module, (*inputs, *settings.values()), result)
             return result
 
-        module.__dict__["forward"] = watching  # goes before that of the class
+        module.__dict__["forward"] = watching  # hides the class's method
 
     modules = {id(m): (n, m) for n, m in model.modules()}
     for name, module in modules.values():

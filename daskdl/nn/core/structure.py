@@ -26,7 +26,7 @@ class Structure:
     training: bool = True
     #: Whether ``forward``, in inference, looks at the shape of its inputs alone and never at their
     #: numbers, so that a recorded prediction is right for every input of that shape. A class
-    #: outside of daskdl does not inherit it: ``class Mine(nn.Module, pure=True)`` says so itself.
+    #: outside of daskdl does not inherit it: ``class Mine(nn.Module, pure=True)`` declares it.
     pure: ClassVar[bool] = False
 
     def forward(self, *inputs: Any, **settings: Any) -> Any:
@@ -42,7 +42,7 @@ class Structure:
 
     def modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Yield (dotted name, module) of this module and all inside it, outermost first."""
-        waiting = [(prefix, self)]  # a generator in a generator for each level takes twice as long
+        waiting = [(prefix, self)]  # nested generators for each level take twice as long
         while waiting:
             name, module = waiting.pop()
             yield name, module
@@ -99,7 +99,7 @@ class Structure:
         return self.train(False)
 
 
-#: Modules in the table, the first ones.
+#: Most modules in the table; the first ones are shown.
 MOST = 60
 
 

@@ -38,7 +38,7 @@ class Row:
 class Summary:
     """All modules in the order in which they finished, and sums over them.
 
-    ``parameters`` of a row are without those of inner modules, so that they add up.
+    ``parameters`` of a row exclude those of inner modules, so that they add up.
     """
 
     rows: tuple[Row, ...]
@@ -129,7 +129,7 @@ def summarise(
 
 @contextmanager
 def _inference(model: Structure) -> Iterator[None]:
-    """Set all modules to inference for a while."""
+    """Set all modules to inference inside the block."""
     modes = [(module, module.__dict__.get("training")) for _, module in model.modules()]
     model.eval()
     try:
