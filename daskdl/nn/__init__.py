@@ -30,7 +30,7 @@ from daskdl.nn.shape.merge import *
 from daskdl.nn.shape.sequence import *
 from daskdl.nn.shape.shape import *
 
-# The names that these files list. Type checkers go by the imports above, as they stand.
+# All public names that the imports above bring; type checkers read the imports themselves.
 vars()["__all__"] = ["init"] + [
     n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)
 ]

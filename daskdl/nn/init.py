@@ -1,8 +1,8 @@
 """Initial weights by the standard recipes, filled into parameters in place.
 
-Weights are (out, ..., in), as in all layers here: the fan-in is the product of all axes but the
-first, the fan-out of all but the last. Each function returns the parameter. ``seed`` is a whole
-number, or None for other numbers in each run.
+Weights are (out, ..., in), as in all layers here: the fan-in is the product of all axes except the
+first, the fan-out of all except the last. Each function returns the parameter. ``seed`` is an
+integer, or None for different numbers in each run.
 
 Examples
 --------
@@ -122,7 +122,7 @@ def truncated_normal(
 ) -> Parameter:
     """Draw from N(mean, deviation**2), repeatedly until all are from ``low`` to ``high``.
 
-    As PyTorch's, the bounds are numbers, not deviations.
+    As in PyTorch, the bounds are numbers, not multiples of the deviation.
     """
     if not low < high or mean + 6 * deviation < low or mean - 6 * deviation > high:
         raise SettingsError(

@@ -71,7 +71,7 @@ class LoRA(Module, pure=True):
 
 
 class Adapted(Module, pure=True):
-    """A model whose LoRA adapters alone are trained, sent in fits and saved in checkpoints.
+    """A model in which only LoRA adapters are trained, sent in fits and saved in checkpoints.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Adapted(Module, pure=True):
         """
         inside, merged = dict(self.model.modules()), dict[int, Linear]()
         for name, adapter in list(self.adapters()):
-            if id(adapter) not in merged:  # it may stand in several places
+            if id(adapter) not in merged:  # several places may share it
                 merged[id(adapter)] = adapter.merge()
             _replace(inside, name, merged[id(adapter)])
         seen: dict[int, Parameter] = {}
@@ -171,12 +171,12 @@ def _under(name: str, module: str) -> bool:
 
 
 def _replace(inside: dict[str, Module], name: str, new: Module) -> None:
-    """Replace the module of a model with a dotted name."""
+    """Replace the module that has a dotted name in a model."""
     parent, _, last = name.rpartition(".")
     if parent in inside:
         setattr(inside[parent], last, new)
         return
-    owner, _, attribute = parent.rpartition(".")  # one of a list
+    owner, _, attribute = parent.rpartition(".")  # a member of a list
     getattr(inside[owner], attribute)[int(last)] = new
 
 

@@ -94,8 +94,8 @@ class Conv2d(_Conv, pure=True):
     in_channels, out_channels : int
     kernel_size, stride : int or (down, across)
     padding : int, (down, across), (above, below, left, right) or "same"
-        Zeros on either side. "same" gives an image of the input's size, divided by the stride and
-        rounded up; an odd zero goes below and to the right, as in TensorFlow.
+        Zeros on both sides. "same" gives an image of the input's size, divided by the stride and
+        rounded up; an odd zero is added below and to the right, as in TensorFlow.
     bias : bool
     seed : int, optional
         Seed of the initial weights.
@@ -126,9 +126,9 @@ class SeparableConv2d(Module, pure=True):
     ----------
     in_channels, out_channels : int
     kernel_size, stride, padding, dilation
-        Of the first convolution, as :class:`~daskdl.nn.Conv2d`'s.
+        Settings of the first convolution, as :class:`~daskdl.nn.Conv2d`'s.
     multiplier : int
-        Number of filters of each channel.
+        Number of filters for each channel.
     bias : bool
         Whether the second convolution has a bias.
     seed : int, optional
@@ -213,7 +213,7 @@ class ConvTranspose1d(_ConvTranspose):
         check_last_axis(self, x, 3, self.in_channels)
         n, steps, channels = x.shape
         filters, kernel, share = self.weight.shape
-        y = ops.conv_transpose2d(  # of images with one row
+        y = ops.conv_transpose2d(  # sequences are images with one row
             ops.reshape(x, shape=(n, 1, steps, channels)),
             ops.reshape(self.weight, shape=(filters, 1, kernel, share)),
             self.bias,

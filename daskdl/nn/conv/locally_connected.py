@@ -15,7 +15,7 @@ __all__ = ["LocallyConnected1d", "LocallyConnected2d"]
 
 
 class LocallyConnected2d(Module, pure=True):
-    """A convolution of images with other weights at each place: one batched product.
+    """A convolution of images with different weights at each place: one batched product.
 
     (N, size..., in) -> (N, rows, columns, out)
 
@@ -26,7 +26,7 @@ class LocallyConnected2d(Module, pure=True):
     in_channels, out_channels : int
     kernel_size, stride : int or (down, across)
     padding : int, (down, across) or (above, below, left, right)
-        Zeros.
+        Zeros around the image.
     bias : bool
         Whether each place and channel has a bias.
     seed : int, optional
@@ -83,7 +83,7 @@ class LocallyConnected2d(Module, pure=True):
 
 
 class LocallyConnected1d(Module, pure=True):
-    """A convolution of sequences with other weights at each step, (N, T, in) -> (N, ..., out).
+    """A convolution of sequences with different weights at each step: (N, T, in) -> (N, ..., out).
 
     Arguments as :class:`LocallyConnected2d`'s, of one axis.
     """

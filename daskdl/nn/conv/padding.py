@@ -24,7 +24,7 @@ class Padding:
     ----------
     padding : numbers, "same" or "causal"
         "same": an axis of length n has ``ceil(n / stride)`` results, with the odd zero at the end.
-        "causal": all zeros come first, so that a result sees nothing after itself.
+        "causal": all zeros come first, so that no result sees a later step.
     kernel, stride, dilation : sequences of int
         One number for each axis.
     """

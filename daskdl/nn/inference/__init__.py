@@ -1,10 +1,10 @@
-"""Inference: operations of a model joined and computed late, with weights prepared once.
+"""Inference: join a model's operations, compute them late, and prepare weights once.
 
-:mod:`pending` has results that are computed when somebody reads them, :mod:`prepared` the weights
-in the order of the kernels, :mod:`folded` products of whole tables, :mod:`passes` the table of
-rules by which operations are computed, with those in :mod:`rules`, :mod:`images`,
-:mod:`channels` and :mod:`sequences`, :mod:`program` the kernels of a pass written down, and
-:mod:`running` all of it for one model.
+:mod:`pending` has results that are computed when they are read, :mod:`prepared` weights in the
+layout of the kernels, and products of whole tables. Rules in :mod:`rules`, :mod:`images`,
+:mod:`channels`, :mod:`int8` and :mod:`sequences` say how operations are computed; :mod:`blocks`
+joins convolutions. :mod:`program` records the kernels of a pass, and :mod:`running` applies all
+this to one model.
 """
 
 from daskdl.nn.inference import channels, images, int8, rules, sequences

@@ -17,17 +17,17 @@ from daskdl.tensor import Array
 
 
 class Source(NamedTuple):
-    """Holds the input of a pending convolution, and prepares its weights with a norm."""
+    """The input of a pending convolution, and a function that prepares its weights with a norm."""
 
     x: Any
     prepare: Callable[[Norm | None], Convolution]
 
 
 class Parts(NamedTuple):
-    """Arrays (..., C), C-contiguous, whose channels a pending result joins, and how.
+    """C-contiguous arrays (..., C) whose channels a pending result joins, and how it joins them.
 
-    ``how`` is "side by side". For two arrays of one shape also "in groups", with an axis for the
-    two and one for their channels, or "in turns", channels of both alternately.
+    ``how`` is "side by side". For two arrays of one shape it may also be "in groups", with an axis
+    for the two and one for their channels, or "in turns", where channels of both alternate.
     """
 
     arrays: tuple[Array, ...]
@@ -88,7 +88,7 @@ def key_of(run: Pass, norm: Norm | None) -> Any:
 
 
 def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:
-    """Return a norm's factors and then its summands, float32 (channels,)."""
+    """Return a norm's factors and the summands that follow them, float32 (channels,)."""
     if norm is None:
         return None, None
     _, scale, shift = batchnorm.affine(norm.variance, norm.eps, norm.weight, norm.bias)

@@ -1,9 +1,9 @@
-"""Rules for channels: joined, shuffled and split, in one pass over memory or in none.
+"""Rules that join, shuffle and split channels in one pass over memory or in none.
 
-Arrays that lie channels last are joined when somebody reads them so; a 1x1 convolution reads them
-where they lie (:mod:`daskdl.nn.inference.blocks`). Where a shuffle as ShuffleNet's follows, which
-takes a channel of the one array and a channel of the other in turns (reshape, transpose, reshape),
-they are brought into that order from where they lie; and where that is split, each piece is.
+Arrays with channels last in memory are joined when an operation reads them joined; a 1x1
+convolution reads each array in place (:mod:`daskdl.nn.inference.blocks`). A shuffle as in
+ShuffleNet alternates channels of two arrays (reshape, transpose, reshape): one pass then joins the
+arrays in that order. If the shuffled channels are split, each piece is made by itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from daskdl.nn.inference.rules import extension
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.tensor import Array, Tensor
 
-#: Order in which images that lie channels last show their axes channels first.
+#: Order of axes that shows images with channels last in memory as (N, C, H, W).
 FIRST = (0, 3, 1, 2)
 
 
 @rule(ops.concatenate)
 def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
-    """Let channels that lie side by side in each pixel wait to be joined."""
+    """Return a pending join of channels that lie side by side in each pixel."""
     of_parts = [_arrays(part) for part in parts]
     order = of_parts[0][1]
     if order is None or order[-1] != axis % len(order) or any(o != order for _, o in of_parts):
@@ -44,7 +44,7 @@ def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
 
 
 def _arrays(value: Any) -> tuple[tuple[Array, ...], tuple[int, ...] | None]:
-    """Return arrays whose last axes, joined, are a value's, and the order of its axes in them."""
+    """Return arrays that join to a value along their last axes, and its order of axes in memory."""
     parts = parts_of(value)
     if parts is not None and parts.how == "side by side":
         axes = value.axes or tuple(range(value.ndim))
@@ -56,13 +56,13 @@ def _arrays(value: Any) -> tuple[tuple[Array, ...], tuple[int, ...] | None]:
 
 @rule(ops.reshape)
 def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
-    """Give pixels another shape, take a pair's axes apart, or give shuffled ones their shape."""
+    """Reshape pixels, split the channels of a pair into two axes, or join shuffled channels."""
     parts = parts_of(x)
     if parts is None or -1 in shape:
         return None
     if parts.how == "side by side" and x.axes is None and tuple(shape[-1:]) == x.shape[-1:]:
         if math.prod(shape) != math.prod(x.shape):
-            return None  # the operation says it
+            return None  # the operation raises the error
         arrays = tuple(a.reshape(*shape[:-1], a.shape[-1]) for a in parts.arrays)
         return waiting(run, parts._replace(arrays=arrays), None)
     a, b = parts.arrays[0], parts.arrays[-1]
@@ -79,7 +79,7 @@ def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
 
 @rule(ops.split)
 def split(run: Pass, x: Any, *, sizes: Sequence[int], axis: int = -1) -> Any:
-    """Make each piece of shuffled channels on its own."""
+    """Return the pieces of shuffled channels, each made by itself."""
     if not _shuffled(x) or axis not in (1, -3) or sum(sizes) != x.shape[1]:
         return None
     if any(size % 2 for size in sizes):
@@ -90,7 +90,7 @@ def split(run: Pass, x: Any, *, sizes: Sequence[int], axis: int = -1) -> Any:
 
 @rule(ops.take)
 def take(run: Pass, x: Any, *, index: tuple[Any, ...]) -> Any:
-    """Make a slice of shuffled channels on its own."""
+    """Return a slice of shuffled channels, made by itself."""
     if not _shuffled(x) or not all(type(part) is slice for part in index) or len(index) < 2:
         return None
     parts = [part.indices(n) for part, n in zip(index, x.shape, strict=False)]
@@ -104,7 +104,7 @@ def take(run: Pass, x: Any, *, index: tuple[Any, ...]) -> Any:
 
 
 def _shuffled(x: Any) -> bool:
-    """Return whether x is to be channels in turns, shown channels first."""
+    """Return whether x is a pending join with alternating channels, shown channels first."""
     parts = parts_of(x)
     return parts is not None and parts.how == "in turns" and x.axes == FIRST
 
@@ -115,14 +115,14 @@ def _piece(run: Pass, parts: Parts, first: int, end: int) -> Tensor:
 
 
 def parts_of(x: Any) -> Parts | None:
-    """Return the arrays to be joined, if no operation follows yet."""
+    """Return the arrays of a pending join, if no operation follows yet."""
     if isinstance(x, Pending) and isinstance(x.source, Parts) and x.waiting and x.joined.bare:
         return x.source
     return None
 
 
 def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
-    """Return arrays to be joined when they are read, shown with their axes in an order."""
+    """Return a pending join of arrays, which shows its axes in the order ``axes``."""
     arrays, how = parts
     channels = sum(array.shape[-1] for array in arrays)
     extend = extension(run)

@@ -20,7 +20,7 @@ from daskdl.tensor import Array, Tensor
 
 @rule(ops.global_avg_pool2d)
 def global_avg_pool2d(run: Pass, x: Any) -> Any:
-    """Take means of whole images."""
+    """Compute means of whole images."""
     if x.ndim != 4 or x.dtype not in FLOATS or 0 in x.shape[1:3]:
         return None
     return Tensor(run.call(pooling.global_means, run.plain(x)))
@@ -28,7 +28,7 @@ def global_avg_pool2d(run: Pass, x: Any) -> Any:
 
 @rule(ops.mean)
 def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Take means of whole images, (N, C, H, W) with channels last in memory."""
+    """Compute means of whole images, (N, C, H, W) with channels last in memory."""
     if not keepdims or axis not in ((2, 3), (-2, -1)) or x.ndim != 4 or x.dtype not in FLOATS:
         return None
     images = array_of(x).transpose(0, 2, 3, 1)
@@ -39,12 +39,12 @@ def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @rule(ops.max_pool2d)
 def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
-    """Take maxima without their places, which only gradients need."""
+    """Compute maxima without their places, which only gradients need."""
     shape = tuple(x.shape)
     if len(shape) != 4 or x.dtype not in FLOATS:
         return None
     parts = parts_of(x)
-    if parts is not None and parts.how == "side by side" and x.axes is None:  # each on its own
+    if parts is not None and parts.how == "side by side" and x.axes is None:  # each by itself
         arrays = tuple(run.call(_maxima, array, **settings) for array in parts.arrays)
         return waiting(run, parts._replace(arrays=arrays), None)
     if isinstance(x, Pending) and x.gives_bytes and x.axes is None:

@@ -1,4 +1,4 @@
-"""Rules for layers of int8 weights, whose inputs are rounded once, when they are written.
+"""Rules for layers with int8 weights; their inputs are rounded once, when they are written.
 
 If a rule of this folder computes the input of such a layer, all readers get it as bytes. Other
 results are rounded by another pass.
@@ -42,7 +42,7 @@ def int8_conv2d(
     """Return a pending convolution with int8 weights."""
     geometry = Geometry((shape[1], shape[2]), stride, pad, dilation, groups)
     if x.ndim != 4 or x.shape[3] != shape[3] * groups or min(geometry.size(*x.shape[1:3])) < 1:
-        return None  # the operation says it
+        return None  # the operation raises the error
     result = len(x), *geometry.size(*x.shape[1:3]), shape[0]
     return _waiting(run, x, (words, scale, bias), shape, geometry, Scale(*of_x), result)
 
@@ -58,7 +58,7 @@ def int8_linear(
     shape: tuple[int, int],
     of_x: tuple[float, int] | None,
 ) -> Any:
-    """Return a pending affine map with int8 weights; compute one with scales by row at once."""
+    """Return an affine map with int8 weights: pending, or computed now if rows have own scales."""
     if x.ndim < 2 or x.shape[-1] != shape[1]:
         return None
     window = shape[0], 1, 1, shape[1]
@@ -86,7 +86,7 @@ def _by_rows(run: Pass, x: Any, weights: Any, shape: tuple[int, ...]) -> Tensor 
 
 @rule(ops.fake_quantize)
 def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = False) -> Any:
-    """Compute x as bytes, for all its readers."""
+    """Return x, computed as bytes for all its readers."""
     scale = Scale(*of_x)
     if x.dtype != np.float32:
         return None
@@ -106,7 +106,7 @@ def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = F
     y = Pending(compute, extension(run), array.shape, np.float32, axes=axes)
     y.gives_bytes = True
     y.round(scale)
-    assert y.rounded is not None  # computed now: nothing that follows joins what was before
+    assert y.rounded is not None  # computed now: later steps do not join earlier ones
     return y
 
 
@@ -152,7 +152,7 @@ def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
     else:
         floats = run.plain(x)
         before, scale, bytes_of_x = run.rounded
-        if before() is not floats or scale != of_x:  # queries, keys and values read the same
+        if before() is not floats or scale != of_x:  # queries, keys and values share it
             bytes_of_x = run.call(to_bytes, floats, *of_x)
             run.rounded = weakref.ref(floats), of_x, bytes_of_x
     y: Array = run.plain(bytes_of_x)

@@ -10,14 +10,14 @@ import numpy as np
 from daskdl.kernels.int8.scale import Scale
 from daskdl.tensor import Array, Tensor
 
-#: Computes a result with what has joined it.
+#: Computes a result and the steps that have joined it.
 Compute = Callable[["Joined"], Array]
-#: Given numbers, returns them with more joined.
+#: Applies more joined steps to numbers.
 Extend = Callable[["Array | Rounded", "Joined"], Array]
 
 
 class Norm(NamedTuple):
-    """A normalisation by given statistics, which may be folded into weights."""
+    """A normalisation by fixed statistics, which may be folded into weights."""
 
     mean: Array
     variance: Array
@@ -41,11 +41,11 @@ class Joined(NamedTuple):
     residual: Array | Rounded | None = None  # in the order of the result's memory
     low: float = -np.inf
     high: float = np.inf
-    into: Scale | None = None  # of the bytes that it becomes
+    into: Scale | None = None  # scale of the bytes, if the result becomes bytes
 
     @property
     def limited(self) -> bool:
-        """Whether numbers are limited, so that nothing else can be added before."""
+        """Whether limits apply, so that no other summand can join before them."""
         return self.low != -np.inf or self.high != np.inf
 
     @property
@@ -69,14 +69,14 @@ class Joined(NamedTuple):
 class Pending(Tensor):
     """A tensor whose shape is known and whose numbers are not computed yet.
 
-    A layer asks for more steps by :meth:`with_`: the new tensor takes the place of this one, and
-    one kernel computes both. If another layer reads this one too, it is computed by itself, once,
-    and the new tensor is made of its numbers.
+    A layer adds steps by :meth:`with_`: the new tensor replaces this one, and one kernel computes
+    both. If another layer reads this one too, it is computed by itself, once, and the new tensor is
+    computed from its numbers.
 
-    ``compute`` returns, given the ``joined`` steps, the array of a ``shape`` in the order of the
-    memory, channels last; it is called at most once. ``extend`` adds steps to a computed array. The
-    tensor shows the axes of its memory in the order ``axes``. ``origin`` is the same result with
-    another order of axes, computed once for both; ``before`` is the result that this one replaces.
+    ``compute`` takes the ``joined`` steps and returns the array of ``shape`` in memory's order,
+    channels last; it is called at most once. ``extend`` adds steps to a computed array. The tensor
+    shows the axes of its memory in the order ``axes``. ``origin`` is the same result with another
+    order of axes, computed once for both; ``before`` is the result that this one replaces.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Pending(Tensor):
         self.memory_shape, self.joined, self.axes = shape, joined, axes
         self.takes_bias = False  # whether a vector may join as Joined.bias
         self.gives_bytes = False  # whether Joined.into, and residuals of bytes, may join
-        self.source: Any = None  # of a convolution: what it is made of
+        self.source: Any = None  # the parts that it is made of, if rules need them
         self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
 
     @property
@@ -126,7 +126,7 @@ class Pending(Tensor):
         return self._array
 
     def _work(self) -> None:
-        """Compute what is not computed yet."""
+        """Compute the result if it is not computed yet."""
         if self._compute is None:
             return
         compute, self._compute = self._compute, None
@@ -140,7 +140,7 @@ class Pending(Tensor):
             self._array = numbers if self.axes is None else numbers.transpose(self.axes)
 
     def _numbers(self, compute: Compute) -> Array:
-        """Return the numbers in the memory's order, from an earlier result if others use it."""
+        """Return the numbers in memory's order, from an earlier result if others use that one."""
         before, self._before = self._replaced(), None
         joined, into = self.joined._replace(into=self._into), self._into
         if before is not None:
@@ -150,7 +150,7 @@ class Pending(Tensor):
         return self._extend(compute(self.joined), Joined(into=into))
 
     def round(self, scale: Scale) -> None:
-        """Round it to bytes when it is computed, unless it is computed or has a scale."""
+        """Round the result to bytes when it is computed, unless it is computed or has a scale."""
         owner = self if self._origin is None else self._origin
         if owner.waiting and owner._into is None:
             owner._into = scale
@@ -159,7 +159,7 @@ class Pending(Tensor):
     def rounded(self) -> Rounded | None:
         """The bytes in the memory's order, computed when first needed; None without them.
 
-        They last, as :attr:`data`.
+        They are kept, as :attr:`data` is.
         """
         if self._origin is not None:
             return self._origin.rounded
@@ -174,7 +174,7 @@ class Pending(Tensor):
     def _replaced(self) -> Pending | None:
         """Return the last result that this one replaces and others use; None without one."""
         before = self._before
-        # One use is that by its successor. A second one means that its own numbers are needed.
+        # The successor is one use. A second use means that its own numbers are needed.
         while before is not None and before.waiting and before._uses < 2:
             before = before._before
         return before

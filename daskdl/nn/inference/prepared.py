@@ -1,4 +1,4 @@
-"""Prepared: a model's weights in the layout of inference's kernels, made once for all threads."""
+"""A model's weights in the layout of inference's kernels, prepared once for all threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.vectors.embedding import gather
 from daskdl.tensor import Array
 
-#: Bytes that the products of all rows take at most.
+#: Most bytes of the products of all rows of a table.
 MOST_BYTES = 64_000_000
 
 
 class Prepared:
-    """Weights of one model, with all its ``arrays``, by their use.
+    """Prepared weights of a model whose memory is ``arrays``, by their use.
 
-    Only weights in the model's own memory are kept, since the memory of a weight that a pass
-    computes may be used again for another one. Weights must not change while this is used.
+    Only weights in the model's own memory are kept: if a pass computes a weight, its memory may be
+    used again for another one. Weights must not change while this object is used.
     """
 
     def __init__(self, arrays: Iterable[Array]) -> None:
@@ -83,13 +83,13 @@ def rows_of(table: Array, ids: Array, padding: int | None) -> Array:
 
 
 class Folded:
-    """Products of a table's rows (rows, in) with weights; both ways give the same bits.
+    """Products of a table's rows (rows, in) with weights, computed by row or for the whole table.
 
-    Rows are multiplied as they are taken, until their number reaches the table's. Then the whole
-    table is multiplied once, and later products are looked up: a text of a few hundred words then
-    costs only reading. The work is at most twice the least possible. Tables whose products would
-    take more than :data:`MOST_BYTES` are not multiplied as a whole. The row ``padding`` counts as
-    zeros.
+    Both ways give the same bits. Rows are multiplied when they are taken, until their number
+    reaches the table's. Then the whole table is multiplied once, and later products are looked up:
+    a text of a few hundred words then costs only reading. The work is at most twice the least
+    possible. Tables whose products would take more than :data:`MOST_BYTES` are not multiplied as a
+    whole. The row ``padding`` counts as zeros.
     """
 
     def __init__(self, table: Array, affine: Affine, padding: int | None) -> None:
@@ -100,7 +100,7 @@ class Folded:
         self._lock = threading.Lock()
 
     def __call__(self, taken: Taken) -> Array:
-        """Return the products (..., out) with rows of the table; the array is the caller's."""
+        """Return the products (..., out) with rows of the table, in a new array."""
         if self._left is not None and self._products is None:
             with self._lock:
                 self._left -= taken.ids.size

@@ -1,9 +1,9 @@
-"""Program: the recorded kernels of one pass, which run again without the model's own code.
+"""Programs: the recorded kernels of a pass, which run again without the model's Python code.
 
-Python takes some hundred microseconds a layer, as long as the kernels of a small network. A program
-records a pass as calls of functions on arrays. Every array argument must be a part of the input, of
-an earlier result or of the model's own memory. If one is not, or if a setting holds an array, the
-model has computed something itself, and there is no program.
+Python takes some hundred microseconds for each layer, as long as the kernels of a small network. A
+program records a pass as calls of functions with arrays. Every array argument must be a part of the
+input, of an earlier result or of the model's own memory. If one is not, or if a setting holds an
+array, the model has computed numbers outside of these calls, and there is no program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from daskdl.tensor import Array
 
 
 def is_pure(model: Structure) -> bool:
-    """Return whether only its input's shape decides which operations a model computes.
+    """Return whether the input's shape alone decides which operations a model computes.
 
     Each class declares it (:attr:`Module.pure`); a forward that was set on one object does not
     count.
@@ -63,10 +63,10 @@ class Work(NamedTuple):
 
 
 class Layout:
-    """Places of a program's arrays in one room; the first run learns them, later runs use them.
+    """Places of a program's arrays in one block of memory, learned in the first run.
 
-    ``room`` has at least the program's ``n_bytes``, uint8; nothing else may use it during a run.
-    ``works`` are by the steps' numbers, ``slots`` those of results at their places in the room.
+    ``room``, uint8, has at least the program's ``n_bytes``; nothing else may use it during a run.
+    ``works`` have the steps' numbers as keys; ``slots`` are results at their places in the room.
     """
 
     def __init__(self, room: Array) -> None:
@@ -93,10 +93,10 @@ class Layout:
 
 
 class Program:
-    """Steps for one shape of input, with a place for each result but the last ones.
+    """Steps for one shape of input, with a place for each result except the outputs.
 
-    Results that are not needed at the same time share places, so that a pass writes where it has
-    just read: memory outside of the caches takes twice as long. All places take ``n_bytes``.
+    Results that are not needed at the same time share places, so that a pass writes to memory that
+    is still in a cache; other memory takes twice as long. All places take ``n_bytes``.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Recorder:
     def __init__(self, prepared: Prepared, x: Array) -> None:
         self.prepared, self.failed = prepared, False
         self._steps: list[Step] = []
-        #: Address, bytes, and who owns the memory: another array may lie there when that is gone.
+        #: Address, bytes and owner of the memory, which is used again once the owner is deleted.
         self._places: list[tuple[int, int, weakref.ref[Array]]] = []
         self._put(x)
 
@@ -183,7 +183,7 @@ class Recorder:
         several = isinstance(result, tuple)
         results = result if several else (result,)
         if self.failed or all(self._is_view(array) for array in results):
-            return result  # a view is found by where it lies
+            return result  # a view is found by its address
         placed = tuple(self._place(a) for a in arguments)
         orders = [memory_order(array) for array in results]
         self.failed |= any(map(_holds_array, settings.values())) or None in orders
@@ -196,7 +196,7 @@ class Recorder:
         return result
 
     def program(self, outputs: Sequence[Array]) -> Program | None:
-        """Return the program; None if there is none."""
+        """Return the program; None if the pass cannot be recorded."""
         views = [self._place(array) for array in outputs]
         if self.failed or not all(isinstance(view, View) for view in views):
             return None
@@ -223,8 +223,8 @@ class Recorder:
 
     def _find(self, array: Array) -> tuple[int, int] | None:
         """Return the slot of the result whose memory holds an array, and its offset in bytes."""
-        # All of it: the last step of a sequence is a result too, and an array turned round starts
-        # there and goes on outside.
+        # The whole array must lie there: the last step of a sequence is a result too, and a
+        # reversed array starts there and extends beyond it.
         low, high = np.lib.array_utils.byte_bounds(array)
         for slot in range(len(self._places) - 1, -1, -1):
             begin, size, owner = self._places[slot]

@@ -1,9 +1,9 @@
-"""Rules by which operations join: convolutions and affine maps with what follows them.
+"""Rules that join convolutions and affine maps with the operations that follow them.
 
 A convolution or an affine map stays pending. A batch norm after it is folded into its weights; a
-bias, a residual sum and a ReLU after it are applied when its sums are written. Everything else is
-computed as usual, from numbers that are computed when they are read. A model's own code decides in
-every pass what is computed: there is no graph that could differ from it.
+bias, a residual sum and a ReLU after it are applied when its sums are written. All other operations
+are computed as usual; a pending result is computed when they read it. The model's own code decides
+in every pass which operations run: there is no graph that could differ from it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def matmul(run: Pass, a: Any, b: Any) -> Any:
     if a.dtype not in FLOATS or a.dtype != b.dtype or min(a.ndim, b.ndim) < 2:
         return None
     if a.shape[-1] != b.shape[-2]:
-        return None  # the operation says it
+        return None  # the operation raises the error
     key = None if matrix is None or matrix.ndim > 2 else run.prepared.key(matrix)
     if key is None or matrix is None:
         if max(a.ndim, b.ndim) < 3:
@@ -125,7 +125,7 @@ def matmul(run: Pass, a: Any, b: Any) -> Any:
 
 
 def folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
-    """Return weights (out, ...) and bias with a batch norm in them; rounded once."""
+    """Return weights (out, ...) and bias that include a batch norm; they are rounded once."""
     if norm is None:
         return weight, bias
     mean, variance, scale, shift, eps = norm
@@ -150,7 +150,7 @@ def batch_norm(
     eps: float,
     relu: bool,
 ) -> Any:
-    """Fold the norm into a pending convolution, or return it pending."""
+    """Return a pending convolution with the norm folded in, or the pending norm itself."""
     scale, shift = (None if a is None else array_of(a) for a in (weight, bias))
     norm = Norm(array_of(mean), array_of(variance), scale, shift, eps)
     if run.prepared.key(*norm[:4]) is None or x.dtype != norm.mean.dtype:
@@ -254,7 +254,7 @@ def _added(found: Pending, other: Any) -> Pending | None:
     found.use()
     if residual is None:
         residual = found.in_memory_order(array_of(other))
-    if residual is None or not found.waiting:  # the other one may have been made of this
+    if residual is None or not found.waiting:  # ``other`` may have been computed from it
         return None
     return found.with_(found.joined._replace(residual=residual))
 
@@ -271,7 +271,7 @@ def add(run: Pass, a: Any, b: Any) -> Any:
 
 
 def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
-    """Return a pending sum of two results that are kept as bytes; None for others."""
+    """Return a pending sum of two results that are kept as bytes; None for other results."""
     if not isinstance(a, Pending) or not isinstance(b, Pending) or a.waiting or b.waiting:
         return None
     one, other = a.rounded, b.rounded
@@ -290,7 +290,7 @@ def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
 
 
 def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:
-    """Return an affine map with a vector of the model's own as its bias."""
+    """Return an affine map with one of the model's vectors as its bias."""
     if isinstance(other, Pending) or not found.takes_bias or not found.joined.bare:
         return None
     vector = array_of(other)
@@ -305,7 +305,7 @@ def _limits(x: Any, low: float, high: float) -> Any:
     if not isinstance(x, Pending) or not x.waiting or low > high:
         return None
     before = x.joined
-    # Both in turn are the limits of both, unless nothing lies in between.
+    # Two limits, one after the other, are their intersection, unless it is empty.
     limits = max(before.low, low), min(before.high, high)
     if limits[0] > limits[1]:
         return None
@@ -332,7 +332,7 @@ def clip(run: Pass, x: Any, *, low: float | None = None, high: float | None = No
 
 @rule(ops.dropout)
 def dropout(run: Pass, x: Any, *, rate: float, **draws: Any) -> Any:
-    """Return a pending x unchanged if nothing is dropped."""
+    """Return a pending x unchanged if the rate is 0."""
     return x if rate == 0 and isinstance(x, Pending) else None
 
 

@@ -1,4 +1,4 @@
-"""Running: passes of one model in inference, and the rules for its operations."""
+"""Passes of a model in inference, and the table of rules for operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daskdl.tensor import Array, Tensor, evaluated_by
 Rule = Callable[..., Any]
 _RULES: dict[Any, Rule] = {}
 
-#: Shapes of input for which a program is kept.
+#: Most shapes of input for which a program is kept.
 SHAPES = 16
 
 
@@ -40,7 +40,7 @@ class Pass:
         return self.recorder.call(function, *arguments, **settings)
 
     def plain(self, value: Any) -> Array:
-        """Return a tensor's numbers contiguous, as kernels take them."""
+        """Return a tensor's numbers as a C-contiguous array, as kernels need them."""
         array = array_of(value)
         return array if array.flags.carray else self.call(_plain, array)
 
@@ -54,19 +54,19 @@ class Pass:
             return evaluated
         arrays = [value.data if isinstance(value, Tensor) else value for value in inputs]
         if not any(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays):
-            return None  # arithmetic of shapes, which a program does not do again
+            return None  # arithmetic of shapes, which a program does not repeat
         result = self.call(result_of, function, *arrays, **settings)
         return tuple(map(Tensor, result)) if isinstance(result, tuple) else Tensor(result)
 
 
 def result_of(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
-    """Return the result of an operation's function, without its backward."""
+    """Return the result of an operation's function, without its backward function."""
     return function(*arrays, **settings)[0]
 
 
 @contextmanager
 def optimized(prepared: Prepared, recorder: Recorder | None = None) -> Iterator[None]:
-    """Join operations of this thread, with weights of a model that are prepared.
+    """Join operations of this thread inside the block, with a model's prepared weights.
 
     No gradients are recorded. Results may be read after the block.
     """
@@ -98,10 +98,10 @@ def _plain(array: Array) -> Array:
 
 
 class Inference:
-    """Prepared weights and a program for each shape of input, which all passes of a model share.
+    """Prepared weights, and a program for each shape of input, shared by all passes of a model.
 
-    Several threads may use it at a time; weights must not change meanwhile. Copies of the model
-    with the same arrays of parameters and buffers may run, too.
+    Several threads may use it at a time; weights must not change meanwhile. :meth:`run` also takes
+    copies of the model with the same arrays of parameters and buffers.
     """
 
     def __init__(self, model: Structure) -> None:
@@ -133,11 +133,11 @@ class Inference:
         return results
 
     def _layout(self, key: Any, n_bytes: int) -> Layout:
-        """Return a program's layout in this thread's memory for results."""
+        """Return a program's layout in this thread's memory."""
         local, full_key = self._local, (key, threads())
         room: Array | None = getattr(local, "room", None)
         if room is None or room.size < n_bytes:
-            local.layouts, local.room = {}, None  # let go of the old one first
+            local.layouts, local.room = {}, None  # release the old one first
             del room
             local.room = block_of(n_bytes)
         layout: Layout | None = local.layouts.get(full_key)

@@ -1,4 +1,4 @@
-"""Rules for sequences: rows of tables, and recurrent layers with weights prepared once."""
+"""Rules for rows of tables, and for recurrent layers with weights prepared once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from daskdl.tensor import Array, Tensor
 
 @rule(ops.embedding)
 def embedding(run: Pass, table: Any, ids: Any, *, padding: int | None = None) -> Any:
-    """Return pending rows of the model's own table; a product may use those of the whole table."""
+    """Return pending rows of the model's own table; a product with the whole table may follow."""
     matrix, numbers = array_of(table), array_of(ids)
     if run.prepared.key(matrix) is None or matrix.ndim != 2 or matrix.dtype not in FLOATS:
         return None
     if numbers.dtype.kind not in "iu" or not (padding is None or 0 <= padding < len(matrix)):
-        return None  # the operation says it
+        return None  # the operation raises the error
     extend = extension(run)
 
     def compute(joined: Joined) -> Array:

@@ -82,7 +82,7 @@ class LayerNorm(Module, pure=True):
     Parameters
     ----------
     shape : int or sequence of int
-        Shape of the axes to normalise together; a number for the channels alone.
+        Lengths of the last axes, which are normalised together; a number for the channels alone.
     eps : float
         Added to the variance.
     affine : bool
@@ -144,7 +144,7 @@ class Normalize(Module, pure=True):
     Parameters
     ----------
     channels : int, optional
-        Channels of the learned scale; without it there is no scale, and any number of channels.
+        Channels of the learned scale; by default there is no scale, and any number of channels.
     scale : float
         Initial scale.
     eps : float
@@ -166,7 +166,8 @@ class Normalize(Module, pure=True):
 class LocalResponseNorm(_OfOperation, operation=ops.local_response_norm):
     """Divide each number by a power of the squares of its neighbours in channels.
 
-    ``x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around.
+    ``x * (k + alpha / size * sum of squares) ** -beta``, where the sum is over the ``size``
+    channels around the number.
     """
 
     def __init__(
@@ -180,8 +181,8 @@ class LocalResponseNorm(_OfOperation, operation=ops.local_response_norm):
 class WithinChannelLRN(Module, pure=True):
     """Divide each pixel by a power of the mean square of the pixels around it, in its channel.
 
-    ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels; those
-    beyond the edges count as 0, as in Caffe.
+    ``x * (1 + alpha * mean of squares) ** -beta``, where the mean is over ``size`` x ``size``
+    pixels; pixels beyond the edges count as 0, as in Caffe.
     """
 
     def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:

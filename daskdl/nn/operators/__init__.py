@@ -21,7 +21,7 @@ from daskdl.nn.operators.table import TABLE as TABLE
 from daskdl.nn.operators.table import Call as Call
 from daskdl.nn.operators.table import operator as operator
 
-#: Each puts its operators into the table when it is imported.
+#: Modules that add their operators to the table when they are imported.
 FAMILIES = (
     arithmetic,
     attention,

@@ -112,7 +112,7 @@ def bit_shift(call: Call, a: Value, b: Value) -> Value:
     places = np.minimum(y, y.dtype.type(bits - 1))
     left = call.get("direction") == "LEFT"
     if not left and x.dtype.kind == "i":
-        return np.right_shift(x, places)  # the sign stays
+        return np.right_shift(x, places)  # keeps the sign
     shift = np.left_shift if left else np.right_shift
     return np.where(y < bits, shift(x, places), 0).astype(x.dtype)
 
@@ -148,7 +148,7 @@ def where(call: Call, condition: Value, a: Value, b: Value) -> Value:
 
 @operator("MatMul")
 def matmul(call: Call, a: Value, b: Value) -> Value:
-    """Multiply matrices as numpy's ``matmul``, vectors too."""
+    """Multiply matrices or vectors as numpy's ``matmul``."""
     x, y = array(a), array(b)
     if not is_float(a):
         return multiply_matrices(x, y)
@@ -188,7 +188,7 @@ def einsum(call: Call, *values: Value) -> Value:
 
 @operator("CumSum", "CumProd")
 def cumulative(call: Call, x: Value, axis: Value) -> Value:
-    """Add up or multiply along an axis."""
+    """Cumulative sum or product along an axis."""
     function = ops.cumsum if call.name == "CumSum" else ops.cumprod
     return function(
         x,

@@ -92,7 +92,7 @@ def attention(
         if array(mask).dtype == bool:
             added_mask = np.where(array(mask), 0, -np.inf).astype(dtype)
         short = total - array(added_mask).shape[-1]
-        if short > 0:  # what a mask does not reach is not seen
+        if short > 0:  # keys beyond the mask's end are not seen
             widths = [(0, 0)] * (array(added_mask).ndim - 1) + [(0, short)]
             added_mask = ops.pad(added_mask, widths=widths, value=-np.inf)
         bias = added_mask if bias is None else ops.add(added_mask, bias)
@@ -100,7 +100,7 @@ def attention(
         scores = ops.add(scores, bias)
     kept = scores if mode == 2 else kept
     blind = np.isneginf(scores.data).all(-1, keepdims=True)
-    if blind.any():  # a query that may look nowhere gets zeros
+    if blind.any():  # a query that may see no key gets zeros
         scores = ops.where(blind, np.zeros((), dtype), scores)
         weights = ops.where(blind, np.zeros((), dtype), ops.softmax(scores))
     else:
@@ -148,7 +148,7 @@ def linear_attention(
     decay: Value = None,
     rate: Value = None,
 ) -> Value:
-    """Attention by a state (d_k, d_v) that each step adds to, with decay and delta rule."""
+    """Attention by a state (d_k, d_v); each step adds to it, with decay and delta rule."""
     rule = call.get("update_rule", "gated_delta")
     many, few = call.get("q_num_heads"), call.get("kv_num_heads")
     q, k, v = _heads(query, many), _heads(key, few), _heads(value, few)

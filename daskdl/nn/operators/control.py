@@ -10,7 +10,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.operators.table import TABLE, Call, Value, array, is_float, operator
 
-#: Steps after which a loop is taken to run for ever.
+#: Most steps of a loop; a longer one is refused as endless.
 MOST_STEPS = 1 << 20
 
 
@@ -53,7 +53,7 @@ def loop(call: Call, limit: Value, condition: Value, *carried: Value) -> Value:
 def scan(call: Call, *values: Value) -> Value:
     """Run a body over the elements of axes, with a state."""
     body, many = call.get("body"), call.get("num_scan_inputs")
-    if call.opset < 9:  # a batch first, and lengths that nobody gives
+    if call.opset < 9:  # axis 0 is the batch, and values[0] are lengths, which are ignored
         samples = array(values[1]).shape[0]
         one = [
             _scanned(
@@ -137,7 +137,7 @@ def sequence_map(call: Call, values: Value, *more: Value) -> Value:
 
 @operator("SplitToSequence")
 def split_to_sequence(call: Call, x: Value, sizes: Value = None) -> Value:
-    """Cut along an axis into a sequence."""
+    """Split an array along an axis into a sequence."""
     axis = call.get("axis", 0) % array(x).ndim
     length = array(x).shape[axis]
     step = np.array(1) if sizes is None else array(sizes)
@@ -155,7 +155,7 @@ def split_to_sequence(call: Call, x: Value, sizes: Value = None) -> Value:
 
 @operator("ConcatFromSequence")
 def concat_from_sequence(call: Call, values: Value) -> Value:
-    """Join the values of a sequence along an axis, or a new one."""
+    """Join the values of a sequence along an axis, which may be new."""
     join = ops.stack if call.get("new_axis", 0) else ops.concatenate
     return join(*values, axis=call.get("axis"))
 

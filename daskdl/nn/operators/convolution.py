@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions; inside, channels are last."""
+"""Convolutions and transposed convolutions, computed with channels last."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def conv(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
 
 
 def windows(call: Call, x: Value, kernel: Sequence[int]) -> tuple[Value, dict[str, Any]]:
-    """Return x channels last, and the settings of a convolution of it."""
+    """Return x with channels last, and the settings of its convolution."""
     axes, lengths = len(kernel), shape_of(x)[2:]
     if len(lengths) != axes:
         raise ShapeError(
@@ -111,7 +111,7 @@ def conv_transpose(call: Call, x: Value, weight: Value, bias: Value = None) -> V
         for n, s, r, m in zip(lengths, stride, _reach(kernel, dilation), more, strict=True)
     ]
     pad = _transposed_padding(call, lengths, stride, whole)
-    # Without padding and with none of output_padding; the result is cut or filled up afterwards.
+    # First without padding and output_padding; the result is cut or extended afterwards.
     settings = {"groups": call.get("group", 1)}
     x, weight = channels_last(x), channels_last(weight)
     if axes == 1:
@@ -182,7 +182,7 @@ def causal_conv(
 
 @operator("Col2Im")
 def col2im(call: Call, x: Value, image: Value, block: Value) -> Value:
-    """Add columns of windows up to images, (N, C * block, count) -> (N, C, ...)."""
+    """Sum columns of windows into images, (N, C * block, count) -> (N, C, ...)."""
     size, kernel = tuple(array(image)), tuple(int(n) for n in array(block))
     axes = len(size)
     stride = tuple(call.get("strides", (1,) * axes))
@@ -195,7 +195,7 @@ def col2im(call: Call, x: Value, image: Value, block: Value) -> Value:
     ]
     channels = rows // int(np.prod(kernel))
     y = ops.reshape(x, shape=(n, channels, *kernel, *counts))
-    # One axis after the other: its windows and cells side by side, then added up.
+    # For one axis after the other, its windows and cells become neighbours and are summed.
     order = [0, 1, *(a for i in range(axes) for a in (2 + axes + i, 2 + i))]
     y = ops.transpose(y, axes=tuple(order))
     for i in range(axes):

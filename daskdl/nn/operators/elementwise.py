@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Tanh": ops.tanh,
 }
 
-#: Of these the gradient is zero wherever there is one: none is passed on.
+#: Functions whose gradient is zero where it exists: no gradient is passed on.
 _STEPS: dict[str, Callable[..., Any]] = {
     "BitwiseNot": np.invert,
     "Ceil": np.ceil,
@@ -150,7 +150,7 @@ def gelu(call: Call, x: Value) -> Value:
 
 @operator("HardSigmoid")
 def hard_sigmoid(call: Call, x: Value) -> Value:
-    """``alpha * x + beta`` from 0 to 1."""
+    """HardSigmoid: ``alpha * x + beta``, limited to 0 and 1."""
     alpha, beta = call.get("alpha", 0.2), call.get("beta", 0.5)
     return elementwise(lambda t: ops.clip(alpha * t + beta, low=0, high=1), _tensor(x))
 
@@ -209,7 +209,7 @@ def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -
         x = ops.dropout(x, rate=rate, seed=seed, counter=counter)
         return x, array(x) != 0
     if training is not None and bool(array(training).reshape(-1)[0]) and rate:
-        # As the reference has it: numpy's old generator and its seed decide.
+        # As in ONNX's reference: numpy's old generator with the node's seed.
         kept = np.random.RandomState(call.get("seed", 0)).uniform(0, 1, shape_of(x)) >= rate
         return ops.multiply(x, (kept / (1 - rate)).astype(dtype_of(x))), kept
     return x, np.ones(shape_of(x), bool)

@@ -1,4 +1,4 @@
-"""Images: resizing, sampling at places, and boxes of single-shot detectors."""
+"""Resizing and sampling of images, and boxes of single-shot detectors."""
 
 from __future__ import annotations
 
@@ -161,12 +161,12 @@ def affine_grid(call: Call, theta: Value, size: Value) -> Value:
     return ops.reshape(y, shape=(n, *lengths, len(lengths)))
 
 
-#: What an unused row of :func:`detection_output` has as its label.
+#: Label of an unused row of :func:`detection_output`.
 NOTHING = -1
 
 
 def _shapes(call: Call) -> Array:
-    """Return widths and heights (k, 2) in pixels of the boxes of a cell."""
+    """Return widths and heights (k, 2) of a cell's boxes in pixels."""
     ratios: list[float] = [1.0]
     for ratio in call.get("aspect_ratio", ()):
         if all(abs(ratio - r) >= 1e-6 for r in ratios):
@@ -186,8 +186,9 @@ def _shapes(call: Call) -> Array:
 def prior_box(call: Call, features: Value, image: Value) -> Value:
     """Return boxes around each cell of a feature map, and their variances, (1, 2, 4 x boxes).
 
-    Left, top, right and bottom edge as fractions of the image; by row, column and shape (W. Liu et
-    al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2).
+    A box is its left, top, right and bottom edge as fractions of the image; boxes are ordered by
+    row, column and shape (W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325,
+    section 2.2).
     """
     lengths, whole = array(features).shape[2:], call.get("image") or array(image).shape[2:]
     key = tuple(sorted(call.attributes.items()))

@@ -1,4 +1,4 @@
-"""Operators that take elements out of arrays, or put them in."""
+"""Operators that read or write elements of arrays by their indices."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def compress(call: Call, x: Value, condition: Value) -> Value:
 
 @operator("OneHot")
 def one_hot(call: Call, ids: Value, depth: Value, values: Value) -> Value:
-    """Return the second of two values where an id points, the first elsewhere."""
+    """Return the second of two values at the places of ids, the first elsewhere."""
     places, count = array(ids), int(array(depth).reshape(-1)[0])
     off, on = array(values)
     axis = call.get("axis", -1)

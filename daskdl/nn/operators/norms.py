@@ -96,7 +96,7 @@ def rms_norm(call: Call, x: Value, scale: Value) -> Value:
 
 @operator("LRN")
 def local_response_norm(call: Call, x: Value) -> Value:
-    """Divide by a power of the squares of the channels around."""
+    """Divide by a power of the squares of neighbouring channels."""
     y = ops.local_response_norm(
         channels_last(x),
         size=call.get("size"),
@@ -121,7 +121,7 @@ def lp_normalization(call: Call, x: Value) -> Value:
 
 @operator("MeanVarianceNormalization")
 def mean_variance_normalization(call: Call, x: Value) -> Value:
-    """Make mean 0 and variance 1 over axes."""
+    """Normalise to mean 0 and variance 1 over axes."""
     axes: Any = tuple(call.get("axes", (0, 2, 3)))
     centred = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
     deviation = ops.sqrt(ops.mean(ops.square(centred), axis=axes, keepdims=True))

@@ -56,7 +56,7 @@ def _plain(found: WindowsND, x: Value) -> bool:
 
 @operator("MaxPool")
 def max_pool(call: Call, x: Value) -> Value:
-    """Take the largest number of each window, and where it is."""
+    """Return the largest number of each window, and its index."""
     window = windows(call, x)
     if call.results == 1 and _plain(window, x):
         return channels_second(
@@ -82,7 +82,7 @@ def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtyp
         sizes = tuple(
             n + a + b for n, a, b in zip(lengths, found.pad[::2], found.pad[1::2], strict=True)
         )
-        # The windows stay where they are: padding is part of the axis now.
+        # The windows stay in place: padding is part of the axis now.
         inside = found._replace(pad=(0,) * len(found.pad))
         total = np.zeros((1, *found.sizes(lengths), 1), dtype)
         ones = np.ones((1, *sizes, 1), dtype)
@@ -94,7 +94,7 @@ def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtyp
 
 @operator("AveragePool")
 def average_pool(call: Call, x: Value) -> Value:
-    """Take the mean of each window, with the cells of the padding or without."""
+    """Return the mean of each window, with or without the cells of the padding."""
     window, with_padding = windows(call, x), bool(call.get("count_include_pad", 0))
     if _plain(window, x):
         return channels_second(
@@ -110,7 +110,7 @@ def average_pool(call: Call, x: Value) -> Value:
 
 @operator("LpPool")
 def lp_pool(call: Call, x: Value) -> Value:
-    """Take the p-norm of each window."""
+    """Return the p-norm of each window."""
     p = float(call.get("p", 2))
     sums = ops.sum_pool_nd(
         channels_last(ops.power(ops.abs(x), exponent=p)), **_settings(windows(call, x))
@@ -154,7 +154,7 @@ def max_unpool(call: Call, x: Value, places: Value, shape: Value = None) -> Valu
     ]
     inner = (*values.shape[:2], *lengths)
     whole = inner if shape is None else tuple(int(n) for n in array(shape))
-    # Places count through what was pooled, which is the smaller of the two.
+    # Indices count through the pooled input, the smaller one of the two shapes.
     index = np.unravel_index(array(places), inner)
     return ops.scatter(np.zeros(whole, values.dtype), x, index=tuple(index))
 
@@ -183,7 +183,7 @@ def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
         xs = left + (np.arange(columns * across) + 0.5) * wide / (columns * across)
         image = ops.take(x, index=(int(sample),))
         a, b = (_interpolation(at, n) for at, n in ((ys, height), (xs, width)))
-        if highest:  # of the four products of which a point's mean would be the sum
+        if highest:  # maximum of the four products whose sum would be a point's interpolation
             pieces.append(_largest(image, a, b, (rows, down, columns, across)))
             continue
         a = a.reshape(rows, down, height).mean(1)

@@ -1,8 +1,8 @@
 """Quantised operators of the standard and of onnxruntime; none has a gradient.
 
-Those of onnxruntime dequantise their inputs, compute in float32 and quantise the result
-(https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md); int8 steps are what
-:mod:`daskdl.nn.core.int8_steps` makes of quantised nodes.
+Operators of onnxruntime dequantise their inputs, compute in float32 and quantise the result
+(https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
+:mod:`daskdl.nn.core.int8_steps` replaces quantised nodes by the int8 steps.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def matmul_to_float(
 def dynamic_matmul(
     call: Call, a: Value, b: Value, sb: Value, zb: Value = None, bias: Value = None
 ) -> Value:
-    """Quantise a by its own range, and multiply it with integers; float32."""
+    """Quantise a by its own range, and multiply by a matrix of integers; float32."""
     x, scale, zero = dynamic_quantize_linear(call, a)
     return matmul_to_float(call, x, b, scale, sb, zero, zb, bias)
 
@@ -256,7 +256,7 @@ def int8_linear(call: Call, x: Value, words: Value, scale: Value, bias: Value = 
     return ops.int8_linear(x, words, scale, bias, **more)
 
 
-#: By names that no file can have: nodes of files are checked by the other table.
+#: Steps by names that no file can have: :data:`TABLE`, which checks files, does not have them.
 STEPS: dict[str, Operator] = {
     "int8:Round": int8_round,
     "int8:Conv": int8_conv,

@@ -11,8 +11,8 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.operators.table import TABLE, Call, Value, array, operator
 
-#: Of each operator the gates of daskdl's operation in ONNX' order, and the default activations.
-#: ONNX has input, output, forget, cell of LSTM, and update, reset, new of GRU.
+#: For each operator, the order in which daskdl's operation takes ONNX's gates, and the default
+#: activations. ONNX's order is input, output, forget, cell (LSTM), and update, reset, new (GRU).
 _KINDS: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
     "RNN": ((0,), ("Tanh",)),
     "LSTM": ((0, 2, 3, 1), ("Sigmoid", "Tanh", "Tanh")),

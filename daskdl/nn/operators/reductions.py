@@ -34,7 +34,7 @@ def _same(x: Value) -> Value:
     return x
 
 
-#: What sums are of, and what is taken of them.
+#: Functions of the summands and of the sums.
 _SUMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "ReduceSum": (_same, _same),
     "ReduceSumSquare": (ops.square, _same),
@@ -99,7 +99,7 @@ def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
         return x
     highest = call.name == "ReduceMax"
     if found.dtype.kind == "f" and found.size and chosen:
-        # The axes side by side as one, whose extreme has a gradient.
+        # The axes are joined to one, along which the extreme has a gradient.
         rest = tuple(i for i in range(found.ndim) if i not in chosen)
         y = ops.transpose(x, axes=(*rest, *chosen))
         y = ops.reshape(y, shape=(*(found.shape[i] for i in rest), -1))
@@ -117,7 +117,7 @@ def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
 
 @operator("ArgMax", "ArgMin")
 def arg_extreme(call: Call, x: Value) -> Value:
-    """Return the index along an axis of the largest or smallest element; no gradient."""
+    """Return the index of the largest or smallest element along an axis, without gradient."""
     values, axis = array(x), call.get("axis", 0)
     find = np.argmax if call.name == "ArgMax" else np.argmin
     if call.get("select_last_index", 0):
@@ -130,7 +130,7 @@ def arg_extreme(call: Call, x: Value) -> Value:
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
 def softmax(call: Call, x: Value) -> Value:
-    """Softmax, its logarithm, or 1 at the first of the largest; before version 13 over all axes
+    """Softmax, its logarithm, or 1 at the first maximum; before version 13 over all axes
     from ``axis`` on.
     """  # noqa: D205
     shape, axis = array(x).shape, call.get("axis", -1 if call.opset >= 13 else 1)
@@ -184,7 +184,7 @@ def unique(call: Call, x: Value) -> Value:
 
 @operator("NegativeLogLikelihoodLoss")
 def nll_loss(call: Call, scores: Value, labels: Value, weight: Value = None) -> Value:
-    """Mean, sum or each of -log p of the labels' classes; scores (N, C, ...), labels (N, ...)."""
+    """Mean, sum or all of -log p of the labels' classes; scores (N, C, ...), labels (N, ...)."""
     ids = array(labels)
     ignored = call.get("ignore_index")
     kept = np.ones(ids.shape, bool) if ignored is None else ids != ignored

@@ -47,7 +47,7 @@ def reshape(call: Call, x: Value, target: Value = None) -> Value:
 
 @operator("Flatten")
 def flatten(call: Call, x: Value) -> Value:
-    """Join the axes before ``axis`` and those from it on."""
+    """Join the axes before ``axis`` to one, and the other axes to another."""
     lengths = shape_of(x)
     axis = call.get("axis", 1)
     axis = axis + len(lengths) if axis < 0 else axis
@@ -86,7 +86,7 @@ def transpose(call: Call, x: Value) -> Value:
 
 @operator("Concat")
 def concat(call: Call, *values: Value) -> Value:
-    """Join along an axis."""
+    """Join arrays along an axis."""
     axis = call.get("axis", 1)
     if any(is_float(v) for v in values):
         return ops.concatenate(*values, axis=axis)
@@ -120,7 +120,7 @@ def tile(call: Call, x: Value, repeats: Value, tiles: Value = None) -> Value:
     """Repeat x along axes."""
     lengths = shape_of(x)
     times = integers(repeats)
-    if tiles is not None:  # version 1: how often, and along which axis
+    if tiles is not None:  # version 1: the number of repeats, and the axis
         axis = integers(tiles)[0]
         times = tuple(times[0] if i == axis else 1 for i in range(len(lengths)))
     if not is_float(x):
@@ -154,7 +154,7 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
                 ids = np.arange(-before, array(x).shape[axis] + behind) % array(x).shape[axis]
                 x = ops.take(x, index=(slice(None),) * axis + (ids,))
         return x
-    if values.dtype.kind == "f" and mode == "reflect":  # as far as one likes, as numpy
+    if values.dtype.kind == "f" and mode == "reflect":  # any width, as in numpy
         for axis, (before, behind) in enumerate(around):
             if before or behind:
                 n = array(x).shape[axis]
@@ -246,7 +246,7 @@ def depth_to_space(call: Call, x: Value) -> Value:
     return ops.reshape(y, shape=(n, share, height * block, width * block))
 
 
-#: The dtypes of numbers that ONNX gives; float16 is computed in float32.
+#: Dtypes by ONNX's numbers; float16 is computed in float32.
 DTYPES: dict[int, Any] = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64,
     9: np.bool_, 10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64,

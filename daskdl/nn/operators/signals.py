@@ -12,7 +12,7 @@ from daskdl.nn.operators.shapes import DTYPES
 from daskdl.nn.operators.table import Call, Value, array, operator
 from daskdl.tensor import Array
 
-#: Factors of the cosines that windows are sums of.
+#: Factors of the cosines whose sums are windows.
 _WINDOWS = {
     "HannWindow": (0.5, -0.5),
     "HammingWindow": (25 / 46, -21 / 46),

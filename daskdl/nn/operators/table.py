@@ -13,8 +13,8 @@ from daskdl.errors import SettingsError
 from daskdl.nn.inference.pending import Pending
 from daskdl.tensor import Array, Tensor, evaluated
 
-#: Values that go from node to node: a Tensor, an array (of integers or bools), a list of these (a
-#: sequence), or None (an input that is left out).
+#: Values between nodes: a Tensor, an array (of integers or bools), a list of these (a sequence),
+#: or None (an omitted input).
 Value = Any
 
 
@@ -41,7 +41,7 @@ class Call:
 
 Operator = Callable[..., Any]
 TABLE: dict[str, Operator] = {}
-#: Attributes that operators have which are not of the standard, by the operators' names.
+#: Attributes of operators that ONNX's standard lacks, by the operators' names.
 KEYS: dict[str, frozenset[str]] = {}
 
 

@@ -70,7 +70,7 @@ class _Pool(Module, pure=True):
 
 
 class _AvgPool(_Pool, pure=True):
-    """Means; ``count_include_pad`` says whether cells of the padding count."""
+    """Base of mean pooling; ``count_include_pad``: whether cells of the padding count."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class MaxPool2d(_Pool):
     stride : int or (down, across), optional
         By default the kernel's size.
     padding : int, (down, across) or (above, below, left, right)
-        Cells around the image that no maximum counts.
+        Cells around the image; maxima ignore them.
     ceil_mode : bool
         Whether the last window may reach beyond image and padding.
     """
@@ -139,7 +139,7 @@ class AvgPool2d(_AvgPool):
     kernel_size, stride, ceil_mode
         As :class:`MaxPool2d`'s.
     padding : int, (down, across) or (above, below, left, right)
-        Zeros.
+        Zeros around the image.
     count_include_pad : bool
         Whether cells of the padding count as cells of a window.
     """
@@ -216,7 +216,7 @@ class RoIPool(Module, pure=True):
     size : int or (rows, columns)
         Number of boxes of a region.
     scale : float
-        From the regions' units to pixels.
+        Pixels in one unit of the regions' coordinates.
     """
 
     def __init__(self, size: Sizes, scale: float = 1.0) -> None:
@@ -240,7 +240,7 @@ class RoIAlign(Module, pure=True):
     size, scale
         As :class:`RoIPool`'s.
     samples : int
-        Points of a box along each axis; 0 for one a pixel.
+        Points of a box along each axis; 0 for one in each pixel.
     aligned : bool
         Whether pixel centres lie at halves.
     """
@@ -308,7 +308,7 @@ class Resize(Module, pure=True):
     ----------
     size : int or (rows, columns)
     align_corners : bool
-        Whether to align the corners' pixels; else the images' edges are aligned.
+        Whether to align the centres of the corners' pixels; otherwise the images' edges.
     """
 
     def __init__(self, size: Sizes, align_corners: bool = False) -> None:

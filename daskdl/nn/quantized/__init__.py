@@ -1,1 +1,1 @@
-"""Layers with int8 weights, and models in which they stand for float32 ones."""
+"""Layers with int8 weights, and models in which they replace float32 layers."""

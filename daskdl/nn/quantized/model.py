@@ -1,4 +1,4 @@
-"""Layers with int8 weights, and models in which they stand for float32 ones."""
+"""Layers with int8 weights, and models in which they replace float32 layers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["Int8Conv2d", "Int8Linear", "Quantized"]
 
 
 class _Int8(Module, pure=True):
-    """Base of layers with int8 weights, of ``shape``, and the scale and zero of their inputs.
+    """Base of layers with int8 weights of ``shape``, and with scale and zero of their inputs.
 
-    Four weights are the bits of one float32, so that the model's vector and its file hold them like
-    all numbers. They are not trained.
+    Four weights are the bits of one float32, so that the model's vector and file can hold them.
+    They are not trained.
     """
 
     shape: tuple[int, ...]
@@ -112,7 +112,7 @@ class Int8Linear(_Int8, pure=True):
     in_features, out_features : int
     bias : bool
     x_scale, x_zero : float, int
-        As :class:`Int8Conv2d`'s; if the scale is None, each row has its own.
+        As :class:`Int8Conv2d`'s; without a scale each row of inputs gets its own.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Int8Linear(_Int8, pure=True):
 
 
 def int8_of(layer: Conv2d | Linear, x_scale: float | None, x_zero: int) -> Int8Conv2d | Int8Linear:
-    """Return a layer with a float32 layer's weights, rounded."""
+    """Return the int8 layer with the rounded weights of a float32 layer."""
     bias = layer.bias is not None
     if isinstance(layer, Linear):
         out, inner = layer.weight.shape
@@ -192,7 +192,7 @@ class Quantized(Module, pure=True):
             made = int8_of(cast(Any, module), x_scale, x_zero)
             for other in [n for n, m in modules.items() if m is module]:
                 self.model = made if not other else _with(self.model, other, made)
-            # Who is replaced may be an argument of the model, of which a file is made, and copies.
+            # The replaced layer may stay as an argument of the model, in its file and its copies.
             for attribute in ("weight", "bias"):
                 vars(module).pop(attribute)
 
@@ -200,7 +200,7 @@ class Quantized(Module, pure=True):
         """Return the model's results."""
         return self.model(*inputs)
 
-    if not TYPE_CHECKING:  # for which it would stand for all names
+    if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name: str) -> Any:
             """Return an attribute of the model, such as a method of its class."""
