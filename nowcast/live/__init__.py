@@ -1,1 +1,1 @@
-"""Live: a folder of arriving scans is watched, each new scan is forecast from."""
+"""Live: a watch over arriving scans, which forecasts from each new one."""

@@ -1,8 +1,8 @@
 """Alerts of a watch: probabilities over areas, begun and ended with hysteresis, judged afterwards.
 
-``alerts.json`` in the folder of the watch has all state: what is on, what is still to be sent, and
-which alerts came true. It is written before and after messages are sent: one that a kill cut off is
-sent again, under the same id.
+``alerts.json`` in the folder of the watch has all state: active alerts, messages to send, and the
+alerts that came true. It is written before and after messages are sent: a message that a kill cut
+off is sent again, with the same id.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Alerter:
         self.areas: Areas | None = None
 
     def update(self, path: Path, rain: xr.Dataset) -> None:
-        """Take in a new forecast and the frames up to its start, and send what follows."""
+        """Update alerts from a new forecast and the frames up to its start; send messages."""
         if self.areas is None:
             self.areas = Areas.read(self.settings.areas, Grid.from_dataset(rain, where=str(path)))
         with open_forecast(path) as forecast:
@@ -148,7 +148,7 @@ class Alerter:
         ]
 
     def send(self) -> None:
-        """Send what is to be sent; what fails is tried again at the next call."""
+        """Send pending messages; a failed one is tried again at the next call."""
         unsent, self.state["unsent"] = self.state["unsent"], []
         for name, tries, message in unsent:
             if name not in self.channels:
@@ -163,7 +163,7 @@ class Alerter:
             write(self.path, self.state)
 
     def summary(self) -> dict[str, Any]:
-        """Return the alerts that are on, and how those of the last weeks came true."""
+        """Return the active alerts, and how those of the last weeks came true."""
         judged = [*self.state["judged"], *self.state["on"].values()]
         counts = {name: sum(a["outcome"] == name for a in judged) for name in OUTCOMES}
         leads = [alert["lead_minutes"] for alert in judged if "lead_minutes" in alert]
@@ -174,10 +174,11 @@ class Alerter:
 
 
 def probability(rule: Rule, place: Areas, forecast: xr.Dataset) -> float:
-    """Return the probability of a rule in a place within its lead time; 0 where nothing is known.
+    """Return the probability of a rule in a place within its lead time; 0 if nothing is known.
 
-    Of a rate it is the highest of any cell and lead time. Of an amount it is the share of members
-    whose mean over the place reaches it within some window; a forecast without members is one.
+    For a rate it is the highest of any cell and lead time. For an amount it is the share of members
+    whose mean over the place reaches it within a window; a forecast without members counts as one
+    member.
     """
     ahead = forecast["lead_time"].values <= minutes_of(rule.lead)
     part = forecast.isel(lead_time=np.flatnonzero(ahead))
@@ -198,7 +199,7 @@ def probability(rule: Rule, place: Areas, forecast: xr.Dataset) -> float:
 
 
 def observed(rule: Rule, place: Areas, rain: xr.Dataset, moment: np.datetime64) -> bool:
-    """Return whether what a rule alerts of was there at a time, or within its window before."""
+    """Return whether a rule's rain was observed at a time, or within its window before."""
     times = rain["time"].values.astype("M8[s]")
     if rule.rate is not None:
         frame = rain["rain_rate"].isel(time=int(np.flatnonzero(times == moment)[0])).values

@@ -21,7 +21,7 @@ SILENT = 900.0
 
 @contextmanager
 def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
-    """Answer on a port of this machine for a while, from a watch's status; give the port.
+    """Answer on a port of this machine during a block, from a watch's status; yield the port.
 
     Raises SettingsError when the port is taken or not allowed.
     """

@@ -23,7 +23,7 @@ NAMESPACE = "urn:oasis:names:tc:emergency:cap:1.2"
 def channels(send: Channels) -> dict[str, Callable[[dict[str, Any]], None]]:
     """Return the functions that send a message, by the names of their channels.
 
-    They raise an exception of Python's when it does not arrive.
+    They raise an exception if a message is not delivered.
     """
     senders: dict[str, Callable[..., None]]
     senders = {"command": _run, "webhook": _post, "mail": _mail, "cap": _write}
@@ -68,7 +68,7 @@ def _write(cap: Cap, message: dict[str, Any]) -> None:
 def cap_of(message: dict[str, Any], cap: Cap) -> bytes:
     """Return a message as an alert of the Common Alerting Protocol 1.2 (OASIS, 2010).
 
-    Elements are in the order of its schema; times are UTC as it writes them, ``-00:00``.
+    Elements have the order of its schema; times are UTC in its form, ``-00:00``.
     """
 
     def time(text: str) -> str:

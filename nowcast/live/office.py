@@ -1,4 +1,4 @@
-"""All settings of a watch in one YAML file: read, written out with defaults, and as a schema."""
+"""All settings of a watch in one YAML file: reading, writing with defaults, and the schema."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Office(Strict):
 
 
 class _Schema(GenerateJsonSchema):
-    """A schema in which types without a form of their own in JSON are texts."""
+    """A schema in which types without a JSON form are texts."""
 
     def handle_invalid_for_json_schema(
         self, schema: core_schema.CoreSchema, error_info: str
@@ -73,7 +73,7 @@ def schema() -> dict[str, Any]:
 
 
 def initial() -> str:
-    """Return a YAML file of all settings with their defaults, each with what it is."""
+    """Return a YAML file of all settings with defaults and descriptions."""
     import yaml
 
     lines = ["# Settings of 'nowcast watch --config FILE'; 'nowcast config FILE' checks them."]
@@ -88,7 +88,7 @@ def initial() -> str:
 
 
 def write_resolved(settings: Office) -> Path:
-    """Write all settings, defaults too, and versions into the folder of a watch; no secrets."""
+    """Write all settings with defaults, and versions, into a watch's folder; without secrets."""
     import yaml
 
     shown = plain(settings)
@@ -107,7 +107,7 @@ def write_resolved(settings: Office) -> Path:
 
 
 def plain(value: Any) -> Any:
-    """Return settings as YAML and JSON have them: the same settings when they are read again."""
+    """Return settings in the types of YAML and JSON; reading them gives the same settings."""
     if isinstance(value, Strict | IngestSettings):
         return {name: plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, dict):

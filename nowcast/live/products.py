@@ -1,4 +1,4 @@
-"""Products beside forecasts, and the removal by a watch of old forecasts and frames."""
+"""Further products of forecasts, and the removal of old forecasts and frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAST, FRAMES = np.timedelta64(2, "h"), 24
 
 
 class Product(NamedTuple):
-    """A kind of file; those of a kind lie in a folder of its name, called as the forecasts are."""
+    """A kind of file; its files are in a folder of its name, with the forecasts' names."""
 
     ending: str
     #: Given a forecast, the rain store and a path.
@@ -60,7 +60,7 @@ PRODUCTS: dict[str, Product] = {
 
 
 def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
-    """Remove the forecasts of a folder that start so much before the newest one."""
+    """Remove the forecasts of a folder that start more than ``keep`` before the newest one."""
     paths = sorted((out / "forecasts").glob("*.nc"))
     for path in paths[:-1]:
         if start_of(path) < start_of(paths[-1]) - keep:
@@ -71,7 +71,7 @@ def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
 
 
 def keep_frames(store: Path, kept: np.ndarray) -> None:
-    """Put a store with some of the frames in the place of one."""
+    """Replace a store by one with some of its frames."""
     with writer.locked(store), open_rain(store) as rain:
         # Another id: who has the old store open is told to open it again.
         fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)

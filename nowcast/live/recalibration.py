@@ -1,9 +1,9 @@
-"""Recalibration: probabilities are bent to how often it rained in the last weeks, behind a gate.
+"""Recalibration: probabilities are adjusted to observed frequencies of the last weeks, by a gate.
 
-A curve for each lead time and threshold leads from the probability that the method gives to the one
-that is issued. It is straight between the edges of ten bins, so that the Brier score that a curve
-would have had follows exactly from sums over these bins, without the forecasts themselves. Curves
-are taken only when they were better on stretches of time that they were not fitted to.
+A curve for each lead time and threshold maps the method's probability to the issued one. It is
+straight between the edges of ten bins, so that a curve's Brier score follows exactly from sums over
+these bins, without the forecasts themselves. Curves are used only if they were better on periods
+that they were not fitted to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAME = "exceedance_probability"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Score of curves on stretches of time that they were not fitted to."""
+    """Score of curves on periods that they were not fitted to."""
 
     adopted: bool  #: Whether the Brier score fell, by more than chance tells.
     blocks: int  #: Blocks of hours that were compared.
@@ -41,7 +41,7 @@ class Verdict:
     error: float | None = None
 
     def sentence(self) -> str:
-        """Say what is done and why."""
+        """Return the decision and its reason as a sentence."""
         if self.change is None or self.error is None:
             return f"probabilities stay: expected {FEWEST_BLOCKS} blocks, found {self.blocks}"
         done = "are recalibrated" if self.adopted else "stay"
@@ -60,9 +60,9 @@ class Recalibration:
     curves: list[list[list[float]]]  #: Issued probability at each of `EDGES`.
 
     def applied(self, forecast: xr.Dataset) -> xr.Dataset:
-        """Return a forecast with its probabilities bent; other lead times are interpolated.
+        """Return a forecast with adjusted probabilities; other lead times are interpolated.
 
-        The probability from which on rain is expected is bent too, so that yes and no stay.
+        The probability from which on rain is expected is adjusted too, so that yes and no stay.
         """
         if NAME not in forecast:
             return forecast
@@ -98,10 +98,10 @@ class Recalibration:
 
 
 def before(forecast: xr.Dataset) -> xr.Dataset:
-    """Return a forecast as its method gave it, whether or not it was recalibrated.
+    """Return a forecast with its method's probabilities, whether or not it was recalibrated.
 
-    But for rounding, and for pixels where a curve would have lifted a probability over that of a
-    lower threshold: it was cut to that one, and so is what is returned.
+    This is exact but for rounding, and for pixels where a curve would have raised a probability
+    above a lower threshold's: it was limited to that one, and stays so.
     """
     text = forecast[NAME].attrs.get("recalibration") if NAME in forecast else None
     return (
@@ -110,7 +110,7 @@ def before(forecast: xr.Dataset) -> xr.Dataset:
 
 
 def judge(sums: Floats) -> Verdict:
-    """Compare curves with none on stretches that they are not fitted to.
+    """Compare curves with none on periods that they are not fitted to.
 
     - ``sums`` (block, lead, threshold, bin, 5): see
       `nowcast.verification.probability.probability_sums`; blocks in the order of time.

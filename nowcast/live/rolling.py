@@ -1,6 +1,6 @@
-"""Rolling verification: forecasts of a watch against what came, beside methods made afterwards.
+"""Rolling verification: forecasts of a watch against observations, with reference methods.
 
-Sums of six hours each are kept, which add up; a forecast is in them once, whatever is killed when.
+Sums of six hours each are kept, which add up. A forecast counts once, even after a kill.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Rolling:
 
     - ``out``: folder of a watch; sums go to ``verification.npz`` in it, scores to
       ``verification.json``.
-    - ``method``: of the watch, which decides what it is compared with.
+    - ``method``: the watch's method, which decides the references.
     """
 
     def __init__(self, out: Path, method: str) -> None:
@@ -81,12 +81,12 @@ class Rolling:
         return sums
 
     def verify(self, forecasts: list[Path], rain: xr.Dataset) -> bool:
-        """Verify the oldest forecast, of paths in their order, whose last valid time is past.
+        """Verify the oldest forecast of ordered paths whose last valid time is past.
 
         Returns
         -------
         bool
-            Whether there was one. One that fails is logged, and passed over from then on.
+            Whether there was one. A failure is logged, and the forecast is left out from then on.
         """
         known = {*self.sums.get("starts", np.empty(0, "M8[s]")).tolist()}
         for path in forecasts:
@@ -165,7 +165,7 @@ class Rolling:
         sums["starts"] = sums["starts"][sums["starts"] >= oldest]
 
     def recalibration(self) -> tuple[Verdict, Recalibration | None]:
-        """Return the verdict on curves fitted by now, and the curves where they are adopted."""
+        """Return the verdict on curves fitted now, and the curves if they are adopted."""
         if not self.sums:
             return Verdict(False, 0), None
         raw = self.sums["raw"][np.argsort(self.sums["block"])]
@@ -178,7 +178,7 @@ class Rolling:
         return verdict, Recalibration(minutes, list(THRESHOLDS), curves)
 
     def scores(self) -> xr.Dataset:
-        """Return the scores of what is kept, as `nowcast.verification.verify` does.
+        """Return the scores of the kept sums, as `nowcast.verification.verify` does.
 
         Raises DataError when nothing was scored yet.
         """
@@ -204,7 +204,7 @@ class Rolling:
         return scores
 
     def tell(self) -> dict[str, Any]:
-        """Write the scores and return the summary that ``status.json`` has of them."""
+        """Write the scores; return their summary for ``status.json``."""
         scores = self.scores()
         write_json(scores, self.shown)
         at = scores.sel(threshold=SHOWN)
@@ -225,7 +225,7 @@ class Rolling:
 
 
 def start_of(path: Path) -> np.datetime64:
-    """Return the start that the name of a watch's forecast tells."""
+    """Return the start in the name of a watch's forecast."""
     day, _, clock = path.stem.removesuffix("Z").partition("T")
     clock = ":".join(clock[k : k + 2] for k in range(0, len(clock), 2))
     return np.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock}", "s")

@@ -1,4 +1,4 @@
-"""Settings of a watch in YAML: what is alerted of, and to whom; unknown names are refused."""
+"""Settings of a watch in YAML: alerts and their receivers; unknown names are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nowcast.rain.settings import load_yaml, wrong_setting
 
 
 def _minutes(value: Any) -> Any:
-    """Return the minutes that a number or a text such as ``90min``, ``2h`` or ``7d`` tells."""
+    """Return the minutes of a number or a text such as ``90min``, ``2h`` or ``7d``."""
     if not isinstance(value, str):
         return value
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(min|h|d)?\s*", value)
@@ -86,7 +86,7 @@ class Cap(Strict):
 
 
 class Channels(Strict):
-    """Receivers of alerts: all that are given."""
+    """Receivers of alerts."""
 
     command: list[str] | None = Field(None, description="program; gets the message as JSON")
     webhook: str | None = Field(None, description="address that JSON is posted to")
@@ -113,8 +113,7 @@ def read_yaml(path: Path, model: type[Settings]) -> Settings:
 def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settings:
     """Return settings of plain values.
 
-    Raises SettingsError with one sentence that says where, names the setting, and the nearest name
-    of one that there is not.
+    Raises SettingsError with the place and the setting, and the nearest name of an unknown one.
     """
     try:
         return model.model_validate(values)
@@ -123,7 +122,7 @@ def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settin
 
 
 def _wrong(where: str, error: ValidationError, model: type[BaseModel]) -> SettingsError:
-    """Return the first of the errors; of a name that is no setting, with the nearest one."""
+    """Return the first error; for an unknown name with the nearest one."""
     first = error.errors()[0]
     if first["type"] != "extra_forbidden":
         return wrong_setting(f"{where}: ", error)

@@ -1,7 +1,7 @@
-"""A watch's own account: JSON files replaced at one stroke, and counts that outlast a kill.
+"""A watch's status: JSON files that are replaced whole, and counts that survive a kill.
 
-A scan counts when it is in the store, a forecast when ``latest.json`` tells of it, both before
-``status.json`` does. What a kill left between is counted at the next start.
+A scan counts when it is in the store, a forecast when it is in ``latest.json``; both come before
+``status.json``. After a kill in between, the next start counts them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OF_FORECASTS = COUNTS[2:]
 
 
 def resumed(out: Path, store: Path) -> dict[str, Any]:
-    """Return the status of a folder, with what a killed watch had done but not yet counted.
+    """Return the status of a folder, with the uncounted work of a killed watch.
 
-    ``taking`` then has the files that it was reading, ``uncounted`` how many of their scans are in
+    ``taking`` then has the files that it was reading, ``uncounted`` the number of their scans in
     the store.
     """
     status = dict.fromkeys(COUNTS, 0) | read(out / "status.json")
@@ -59,7 +59,7 @@ def now() -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of a file of JSON, nothing if there is none."""
+    """Return the content of a JSON file; empty without one."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -68,6 +68,6 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Put a file of JSON in the place of another at one stroke."""
+    """Replace a JSON file, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + os.linesep, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Triggers: a new file or a message of an MQTT broker makes a watch look at once."""
+"""Triggers: a new file, or a message of an MQTT broker, makes a watch look at once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 @contextmanager
 def arriving(source: str, out: Path, wake: Callable[[], object]) -> Iterator[None]:
-    """Call a function when a file of a folder comes or changes, for a while, by inotify.
+    """During a block, call a function when a file of a folder arrives or changes, by inotify.
 
-    Nothing is done for an address, nor without watchfiles: the watch then looks at its interval, as
-    it does for files that another machine writes to a network file system.
+    For an address, or without watchfiles, it does nothing: the watch then looks at its interval, as
+    for files that another machine writes to a network file system.
     """
     parents = Path(source).parents if glob.has_magic(source) else ()
     folder = next((path.resolve() for path in (Path(source), *parents) if path.is_dir()), None)
@@ -61,13 +61,13 @@ def arriving(source: str, out: Path, wake: Callable[[], object]) -> Iterator[Non
 
 @contextmanager
 def triggered(address: str | None, wake: Callable[[], object]) -> Iterator[None]:
-    """Call a function at each message, for a while; without an address nothing is done.
+    """During a block, call a function at each message; do nothing without an address.
 
-    A broker that is away is tried again by itself; meanwhile the watch looks at its interval.
+    A lost broker is tried again; meanwhile the watch looks at its interval.
 
     - ``address``: ``mqtt://[user:password@]host[:port]/topic``, or ``mqtts`` for TLS; the topic may
       have MQTT's wildcards, whose ``#`` is written as it is.
-    - raises SettingsError when the address is none.
+    - raises SettingsError if the address is not one.
     - raises MissingExtraError when paho-mqtt is not installed.
     """
     if address is None:

@@ -1,6 +1,6 @@
-"""A watch: new scans of a folder or an address enter a store, and the newest one is forecast from.
+"""A watch: new scans of a folder or an address enter a store, and the newest one gets a forecast.
 
-All state is in the folder that is written to: a watch that was killed goes on from what lies there.
+All state is in the output folder: a killed watch resumes from it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNSHOWN = ("monotonic", "uncounted")
 
 
 class Watch:
-    """A watch over one source, as its settings say."""
+    """A watch over one source, with its settings."""
 
     def __init__(self, settings: Office) -> None:
         self.settings = settings
@@ -85,9 +85,9 @@ class Watch:
         self.earlier: set[str] | None = None  # files of the first look, read before or not
 
     def look(self) -> list[str]:
-        """Return the files that are new and complete: as they were at the look before.
+        """Return the new and complete files: those unchanged since the look before.
 
-        Files whose names tell a time before what is kept are left out.
+        Files with a time in their names before the kept period are left out.
         """
         sizes: dict[str, tuple[int, float]] = {}
         if is_remote(self.source):
@@ -122,10 +122,10 @@ class Watch:
         ]
 
     def cycle(self) -> bool:
-        """Take in what is new and forecast from the newest scan; return whether one was made.
+        """Ingest new scans, and forecast from the newest one; return whether a forecast was made.
 
-        Files that cannot be read are tried again in the next cycles; whatever else goes wrong is
-        logged and told in ``status.json`` under ``failing``, and the watch goes on.
+        Files that cannot be read are tried again in the next cycles. Any other failure is logged
+        and stands in ``status.json`` under ``failing``; the watch continues.
         """
         began = time.monotonic()
         made, failing = False, ""
@@ -169,7 +169,7 @@ class Watch:
         status.write(self.out / "status.json", shown | others)
 
     def _take(self, names: list[str]) -> None:
-        """Bring files into the store; one that stands in the way of all is read alone."""
+        """Ingest files; if that fails, each one alone."""
         try:
             near = near_in_time(names, self.done) if self.settings.ingest.mosaic else []
             report = ingest([*names, *near], self.store, self.settings.ingest, access=self.access)
@@ -213,7 +213,7 @@ class Watch:
         self.status |= {"last_error": sentence, "last_error_time": now()}
 
     def _forecast(self) -> bool:
-        """Forecast from the newest frame, unless latest.json tells of its forecast."""
+        """Forecast from the newest frame, unless latest.json has its forecast."""
         last = status.read(self.out / "latest.json")
         with opened_rain(self.store) as rain:
             times = rain["time"].values
@@ -244,7 +244,7 @@ class Watch:
         return True
 
     def _predict_to(self, path: Path, rain: xr.Dataset, at: str, flags: list[str]) -> str:
-        """Write a forecast and return the method that made it: extrapolation where ours fails."""
+        """Write a forecast; return its method: extrapolation if the chosen one fails."""
         lead = self.settings.lead
         asked: dict[str, Any] = {"members": self.settings.members, "say": log.info}
         if self.recalibration is not None:
@@ -265,7 +265,7 @@ class Watch:
         return fallback
 
     def _write_products(self) -> None:
-        """Write what goes beside the newest forecast, unless it is there; a kill is made good."""
+        """Write the missing products of the newest forecast, also after a kill."""
         latest = self.out / status.read(self.out / "latest.json").get("forecast", "none")
         for name in self.settings.also:
             path = self.out / name / f"{latest.stem}{PRODUCTS[name].ending}"
@@ -279,7 +279,7 @@ class Watch:
                 self._told(f"{path} not written ({type(error).__name__}: {error})")
 
     def _alert(self) -> None:
-        """Alert of the newest forecast, unless that was done, and send what waits."""
+        """Update alerts from the newest forecast, unless that was done; send pending messages."""
         if self.alerter is None:
             return
         try:
@@ -294,9 +294,9 @@ class Watch:
         self.status["alerts"] = self.alerter.summary()
 
     def verify(self) -> bool:
-        """Verify the oldest forecast that can be; return whether there was one.
+        """Verify the oldest possible forecast; return whether there was one.
 
-        Done in cycles without a forecast, which so never waits for it.
+        It runs in cycles without a forecast, so that no forecast waits for it.
         """
         with opened_rain(self.store) as rain:
             if not self.rolling.verify(sorted(self.forecasts.glob("*.nc")), rain):
@@ -311,7 +311,7 @@ class Watch:
         return True
 
     def _recalibrate(self) -> None:
-        """Take, keep or drop the recalibration by what the scores tell now."""
+        """Take, keep or drop the recalibration by the current scores."""
         if self.settings.recalibrate:
             verdict, recalibration = self.rolling.recalibration()
             if (recalibration is None) != (self.recalibration is None):
@@ -320,7 +320,7 @@ class Watch:
             self.status["recalibration"] = asdict(verdict) | {"told": verdict.sentence()}
 
     def verify_all(self) -> None:
-        """Verify all forecasts that can be."""
+        """Verify all possible forecasts."""
         while self.store.exists() and self.verify():
             pass
         self._save()
@@ -336,7 +336,7 @@ class Watch:
             )
 
     def _bound(self) -> None:
-        """Remove forecasts and frames that are older than what is kept."""
+        """Remove forecasts and frames older than the kept periods."""
         products.bound_forecasts(self.out, minutes_of(self.settings.keep_forecasts))
         with open_rain(self.store) as rain:
             times = rain["time"].values
@@ -350,7 +350,7 @@ class Watch:
 
 
 def _gaps(times: np.ndarray, step: np.timedelta64) -> list[str]:
-    """Return a flag that counts the scans that are missing among the last ones, or none."""
+    """Return a flag with the number of missing scans among the last ones, or None."""
     steps = np.rint(np.diff(times[-OBSERVED:]) / step)
     missing = int(np.maximum(steps - 1, 0).sum())
     return [f"gap {missing} scan{'s' * (missing > 1)}"] if missing else []

@@ -108,13 +108,13 @@ def rain_dataset(
     attributes: dict[str, Any],
     global_attributes: dict[str, Any],
 ) -> xr.Dataset:
-    """Return a rain Dataset as a rain store holds it.
+    """Return a rain Dataset in the form of a rain store.
 
-    - ``grid``: that of the frames.
+    - ``grid``: grid of the frames.
     - ``time`` (n,): valid times, UTC, increasing.
     - ``rain_rate`` (n, ny, nx): rain rate in mm h-1; 0 is no rain, NaN is missing.
-    - ``attributes``, ``global_attributes``: added to (or put in place of) those of ``rain_rate``
-      and of the Dataset.
+    - ``attributes``, ``global_attributes``: added to those of ``rain_rate`` and of the Dataset,
+      or replacing them.
     """
     import xarray as xr
 
@@ -153,7 +153,7 @@ def describe(
 
 
 def history_line(what: str) -> str:
-    """Return one line for the ``history`` attribute: time (UTC), program and what it did."""
+    """Return one line for the ``history`` attribute: time (UTC), program and action."""
     try:
         release = version("daskdl")
     except PackageNotFoundError:

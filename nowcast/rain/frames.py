@@ -28,8 +28,8 @@ COUNT_SECONDS = 3600
 class FrameSource:
     """Source of frames.
 
-    Frames of a store are known by their times and looked up when they are read, by whom too: the
-    store may have grown meanwhile, and one that was written anew in its place is refused.
+    A store's frames are identified by their times, and found when they are read, since the store
+    may have grown. A store that was replaced by another one is refused.
     """
 
     data: Any  #: Path, or DataArray (time, y, x).
@@ -98,7 +98,7 @@ class FrameSource:
         return not isinstance(self.data, str) and isinstance(self.data.variable._data, np.ndarray)
 
     def only(self, frames: NDArray[np.int64]) -> FrameSource:
-        """Return a source that has just these frames."""
+        """Return a source with only these frames."""
         data = self.data
         if not isinstance(data, str):
             data = data.isel(time=frames)
@@ -111,7 +111,7 @@ class FrameSource:
         )
 
     def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return frames (n, ny, nx) float32; DataError when the store has gone or is damaged."""
+        """Return frames (n, ny, nx) float32; raise DataError if the store is missing or damaged."""
         data = self.data
         if isinstance(data, str):
             data, frames = self._stored(frames)
@@ -128,7 +128,7 @@ class FrameSource:
             return np.ascontiguousarray(values.values, np.float32)
 
     def _stored(self, frames: NDArray[np.int64]) -> tuple[xr.DataArray, NDArray[np.int64]]:
-        """Return the store's frames now, in order of time, and the places of these in it."""
+        """Return the store's current frames in order of time, and the indices of ``frames``."""
         dataset = _opened(self.data)
         if _id(dataset) != self.store:
             raise DataError(
@@ -154,8 +154,8 @@ class FrameSource:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the wet and the valid cells of every tile, (len(frames), len(corners)) int64.
 
-        The frames are read block by block, so that memory stays bounded: on the workers of the
-        current Dask client if there is one and the frames are in a store, otherwise here.
+        The frames are read block by block, so that memory stays bounded: by the workers of the
+        current Dask client if there is one and the frames are in a store, else here.
         """
         at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
         blocks = (self.only(frames[a : a + at_once]) for a in range(0, len(frames), at_once))
@@ -217,7 +217,7 @@ def count_all(
 
 @dataclass(frozen=True)
 class WindowRecipe(Recipe):
-    """Windows over frames that are loaded once, however many windows overlap on them."""
+    """Windows over frames that are loaded once, even if windows overlap."""
 
     source: FrameSource = field(repr=False)
     windows: NDArray[np.int64] = field(repr=False)  #: First frame, row and column of each, (n, 3).
@@ -227,7 +227,7 @@ class WindowRecipe(Recipe):
 
     @property
     def frames(self) -> NDArray[np.int64]:
-        """Indices of the frames that are used, increasing."""
+        """Indices of the used frames, increasing."""
         return np.unique(self.windows[:, :1] + np.arange(self.n_in + self.n_out))
 
     @property
@@ -244,7 +244,7 @@ class WindowRecipe(Recipe):
         return len(self.windows)
 
     def localised(self) -> WindowRecipe:
-        """Return the same without what it does not need of its source."""
+        """Return the recipe with only the needed part of its source."""
         frames, windows = self.frames, self.windows.copy()
         windows[:, 0] = np.searchsorted(frames, windows[:, 0])
         return replace(self, source=self.source.only(frames), windows=windows)

@@ -76,15 +76,15 @@ class Grid:
         spacing : float
             Width and height of a cell in metres.
         centre : (float, float), optional
-            Latitude and longitude of the middle of the grid; the radar's site by default. The
-            projection stays that of the radar, in which its beams are straight lines.
+            Latitude and longitude of the middle of the grid, by default the radar's site. The
+            projection stays the radar's, in which its beams are straight lines.
         crs : str, optional
             Another projection in metres, such as ``"EPSG:3035"`` or a PROJ string.
 
         Raises
         ------
         SettingsError
-            When ``crs`` is none, or the middle of the grid lies where it is not defined.
+            When ``crs`` is not one, or is not defined at the middle of the grid.
         """
         ny, nx = size
         middle_x = middle_y = 0.0
@@ -105,7 +105,7 @@ class Grid:
 
     @classmethod
     def from_coordinates(cls, crs: str, x: NDArray[Any], y: NDArray[Any], *, where: str) -> Grid:
-        """Return the grid of cell centres in metres, two at least, in equal steps upwards."""
+        """Return the grid of cell centres in metres: at least two, in equal positive steps."""
         axes: list[tuple[float, float]] = []
         for name, values in (("x", x), ("y", y)):
             steps = np.diff(np.asarray(values, dtype=np.float64))
@@ -168,7 +168,7 @@ class Grid:
         return latitude, longitude
 
     def matches(self, other: Grid) -> bool:
-        """Tell whether both grids have the same cells, to a twentieth of a cell at the corners."""
+        """Return whether both grids have the same cells, to a twentieth of one at the corners."""
         if self == other or self.shape != other.shape:
             return self == other
         mine, theirs = self._corners(), other._corners()
@@ -192,7 +192,7 @@ class Grid:
 
 
 def _in_metres(crs: str) -> str:
-    """Return a projection as WKT, or raise a SettingsError for one that is not in metres."""
+    """Return a projection as WKT; raise a SettingsError if it is not in metres."""
     try:
         projection = pyproj.CRS(crs)
     except pyproj.exceptions.CRSError as error:
@@ -214,9 +214,9 @@ MOST_OBLONG = 3.0
 def mean_spacing(y: NDArray[np.floating], x: NDArray[np.floating], where: str) -> float:
     """Return the distance of a grid's points in m: the side of a square as large as its cells.
 
-    Motion and windows need a length of a pixel, and no more than that: displacements are in
-    pixels. ``y`` and ``x`` (n,) are in m; DataError of ``where`` when one has a single value, or
-    cells are longer than wide by more than `MOST_OBLONG`.
+    Motion and windows need only one length of a pixel, since displacements are in pixels. ``y`` and
+    ``x`` (n,) are in m. Raises DataError, which begins with ``where``, if one has a single value,
+    or if cells are longer than wide by more than `MOST_OBLONG`.
     """
     sides = []
     for name, values in (("y", y), ("x", x)):

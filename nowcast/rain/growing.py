@@ -1,4 +1,4 @@
-"""A netCDF file that grows along one dimension, with chunks that threads compress."""
+"""A netCDF file that grows along one dimension; threads compress its chunks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OVERLAPPED = 2**28
 
 
 def write_parts(parts: Iterable[xr.Dataset], path: Path, along: str) -> None:
-    """Write Datasets that follow each other along a dimension as one netCDF file, at one stroke.
+    """Write consecutive Datasets of a dimension as one netCDF file, whole or not at all.
 
-    HDF5 compresses in one thread, and keeps its lock meanwhile; here each field is a chunk that is
-    compressed by a thread of its own and handed over as it is. Each part, with the same variables,
-    is needed only until the next one is asked for; what does not have the dimension is taken from
-    the first. The dimension is unlimited in the file.
+    HDF5 compresses in one thread, and keeps its lock meanwhile. Here each field is a chunk that a
+    thread compresses, and HDF5 stores it unchanged. Parts have the same variables; each is needed
+    only until the next one. Variables without the dimension come from the first part. The dimension
+    is unlimited in the file.
     """
     from xarray.conventions import encode_cf_variable
 
@@ -80,7 +80,7 @@ def write_parts(parts: Iterable[xr.Dataset], path: Path, along: str) -> None:
 
 
 def _write(chunks: list[Chunk]) -> None:
-    """Write chunks when they are compressed, and forget them."""
+    """Write compressed chunks, and free them."""
     for into, place, future in chunks:
         into.id.write_direct_chunk(tuple(place), future.result())
     chunks.clear()

@@ -1,4 +1,4 @@
-"""Identity of a rain store: its name, and whether another took its place or it is damaged."""
+"""Identity of a rain store: its name, and whether it was replaced or is damaged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ CONSOLIDATED = {"kind", "must_understand", "metadata", CHECKSUM}
 
 
 class OneStore(LocalStore):
-    """A store that reads nothing of another one that was put in its place.
+    """A store that refuses reads after another one has replaced it.
 
-    A store is replaced by renaming another one over it, so that what was read is of the store that
-    is there afterwards. That is looked at after each read: by its metadata's time and, where these
-    are others, by the attribute ``id``.
+    A store is replaced by renaming another one over it. So each read is followed by a check that it
+    is still the same store: by its metadata's time and, if that differs, by the attribute ``id``.
     """
 
     _id: str | None = None
@@ -79,9 +78,9 @@ class OneStore(LocalStore):
 
 
 def id_of(path: Path) -> str:
-    """Return the attribute ``id`` of a store whose ``zarr.json`` this is, "" without one.
+    """Return the attribute ``id`` in a store's ``zarr.json``; "" without one.
 
-    Raises DataError when the file is not what was written.
+    Raises DataError if the file is damaged.
     """
     try:
         group = json.loads(path.read_bytes())
@@ -105,7 +104,7 @@ def id_of(path: Path) -> str:
 
 
 def checksum(group: dict[str, Any]) -> str:
-    """Return the SHA-256 of a group's metadata, less the checksum itself."""
+    """Return the SHA-256 of a group's metadata without the checksum itself."""
     consolidated = dict(group.get("consolidated_metadata", {}))
     consolidated.pop(CHECKSUM, None)
     whole = group | {"consolidated_metadata": consolidated}
@@ -113,15 +112,15 @@ def checksum(group: dict[str, Any]) -> str:
 
 
 def path_of(dataset: xr.Dataset) -> str:
-    """Return the path of a rain store, for people; "rain store" if it was made in memory."""
+    """Return the path of a rain store for messages; "rain store" if it is in memory."""
     return str(dataset.encoding.get("source", "rain store"))
 
 
 def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
-    """Tell whether a Dataset says of itself that it is simulated.
+    """Return whether a Dataset calls itself simulated.
 
-    An attribute ``simulated`` decides; without one, whether the source, the title or the station
-    is called so, as in the scans that :func:`nowcast.simulate.simulate` writes.
+    An attribute ``simulated`` decides. Without one the source, the title or the station must say
+    so, as in the scans of :func:`nowcast.simulate.simulate`.
     """
     said = str(data.attrs.get("simulated", "")).strip().lower()
     if said:
@@ -133,9 +132,9 @@ def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
 def name_of(store: xr.Dataset) -> str:
     """Return the title of a rain store with a digest of its grid, first time and first frame.
 
-    A model remembers by it which stores it was trained on. Titles alone are often the same: every
-    month of one radar has that of the radar. A store that grows keeps its name, and so does one
-    that was ingested anew from the same files.
+    A model remembers the names of its training stores. Titles alone are often equal, for instance
+    for all months of one radar. A store that grows keeps its name, and so does one that was
+    ingested again from the same files.
     """
     digest = hashlib.sha256()
     if "crs" in store.variables:

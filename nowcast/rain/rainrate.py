@@ -46,7 +46,7 @@ class ZRRelation:
     def named(
         cls, choice: str, *, hail_cap: float | None = 53.0, noise: float | None = 7.0
     ) -> ZRRelation:
-        """Return the relation called ``choice``, or the one of the numbers ``"a,b"``."""
+        """Return the relation named ``choice``, or that of numbers ``"a,b"``."""
         if choice in RELATIONS:
             a, b = RELATIONS[choice]
             return cls(a, b, hail_cap, noise, choice)
@@ -91,7 +91,7 @@ def _rates(
     dbz: NDArray[np.float32], rate: NDArray[np.float32], noise: np.float32, cap: np.float32,
     slope: np.float32, shift: np.float32,
 ) -> None:  # fmt: skip
-    """Write rain rates; of most gates, which have no echo, no exponential is taken."""
+    """Write rain rates; most gates have no echo, and need no exponential."""
     for at in range(dbz.size):
         value = min(dbz[at], cap) if dbz[at] == dbz[at] else dbz[at]
         rate[at] = np.float32(0) if value < noise else np.exp(value * slope - shift)

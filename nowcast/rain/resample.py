@@ -1,4 +1,4 @@
-"""Rain brought to another time step and another spacing of the grid, chunk by chunk when used."""
+"""Rain at another time step and grid spacing, computed chunk by chunk when used."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SAME = 0.02
 def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: str) -> xr.DataArray:
     """Return rain on a grid of another spacing, at another step; the same object if it fits.
 
-    Cells are averaged in whole blocks as far as possible, and the rest is interpolated linearly;
-    both take rain rates, never decibels. A block with a missing cell is missing.
+    Cells are averaged in whole blocks as far as possible; the rest is interpolated linearly. Both
+    use rain rates, never decibels. A block with a missing cell is missing.
 
     - ``rain`` (time, y, x): rain rate in mm h-1 with coordinates in m, lazy or not.
-    - ``step``: the wanted one; had by leaving frames out, else a DataError.
-    - ``spacing``: the wanted one, in m.
-    - ``name``: of the data, for messages.
+    - ``step``: the wanted step; a DataError unless leaving out frames gives it.
+    - ``spacing``: the wanted spacing, in m.
+    - ``name``: name of the data, for messages.
     """
     rain = _every(rain, step, name)
     have = abs(float(rain["x"].values[-1] - rain["x"].values[0])) / (rain.sizes["x"] - 1)
@@ -50,7 +50,7 @@ def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: st
 
 
 def _every(rain: xr.DataArray, step: np.timedelta64, name: str) -> xr.DataArray:
-    """Leave out the frames between those of a longer step, on the hour and its parts."""
+    """Keep the frames of a longer step, at the hour and its parts."""
     time = rain["time"].values.astype("datetime64[s]").astype(np.int64)
     values, counts = np.unique(np.diff(time), return_counts=True)
     have = int(values[np.argmax(counts)])

@@ -1,4 +1,4 @@
-"""Settings in YAML, and wrong ones, which pydantic finds, in one sentence of our words."""
+"""Settings in YAML; pydantic's errors as one sentence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def wrong_setting(before: str, error: ValidationError, behind: str = "") -> SettingsError:
-    """Return the first of the errors: the setting's place, what was expected, what was found."""
+    """Return the first error: the setting's place, what was expected, what was found."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "settings"
     message = f"expected {EXPECTED.get(first['type'], '')}"
@@ -39,7 +39,7 @@ def wrong_setting(before: str, error: ValidationError, behind: str = "") -> Sett
 def load_yaml(path: Path, advice: str = "") -> dict[str, Any]:
     """Return the values of a YAML file, unchecked.
 
-    Raises SettingsError, which ends in an advice, when it cannot be read, or has no names.
+    Raises SettingsError, which ends with ``advice``, if it cannot be read or has no names.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Rain stores: opening and checking them, and writing Datasets to zarr or netCDF at one stroke."""
+"""Rain stores: opening, checks, and writing Datasets to zarr or netCDF, whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nowcast.rain.identity import CHECKSUM, OneStore, checksum, path_of
 def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     """Open and check a rain store.
 
-    What is opened stays what it is while an ingest adds to the store, late scans too; where another
-    store takes its place, reading on is refused.
+    The opened frames do not change while an ingest adds scans, also late ones. If another store
+    replaces this one, further reading is refused.
 
     Parameters
     ----------
     path : path
-        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same. A
-        store may also lie at an address that fsspec knows, such as ``s3://bucket/rain.zarr``.
+        A zarr store of ``nowcast ingest``, or a netCDF file (``.nc``) with the same. A store may
+        also be at an address that fsspec knows, such as ``s3://bucket/rain.zarr``.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     Raises
     ------
     DataError
-        When there is nothing at ``path``, when it is not a rain store, holds no time, or one twice.
+        When ``path`` does not exist, is not a rain store, or has no times or repeated ones.
     """
     dataset = open_stored(path)
     # Put in order before it is cut into chunks, since Dask's own indexing may merge chunks.
@@ -47,7 +47,7 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset in the order of ``time``; what is read lazily is not read."""
+    """Return a Dataset in the order of ``time``, without loading lazy data."""
     order = np.argsort(dataset["time"].values, kind="stable")
     if np.array_equal(order, np.arange(len(order))):
         return dataset
@@ -55,9 +55,9 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Open and check a rain store as it lies there, frames in the order in which they came.
+    """Open and check a rain store, with its frames in the order of their arrival.
 
-    As :func:`open_rain`, but read when it is indexed, without Dask.
+    Like :func:`open_rain`, but without Dask: data are read when indexed.
     """
     if (address := address_of(path)) is not None:
         return _open_remote(address)
@@ -84,7 +84,7 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def _open_remote(address: str) -> xr.Dataset:
-    """Open and check a rain store at an address; what reads it is fsspec, by its configuration."""
+    """Open and check a rain store at an address, by fsspec with its configuration."""
     import fsspec
 
     try:
@@ -109,14 +109,14 @@ def _open_remote(address: str) -> xr.Dataset:
 
 @contextmanager
 def opened_rain(path: str | os.PathLike[str]) -> Iterator[xr.Dataset]:
-    """Open a rain store for a while, as :func:`open_rain`, and name it where it is damaged."""
+    """Open a rain store for a block, like :func:`open_rain`; errors of damage name it."""
     with open_rain(path) as dataset, damage_named(path):
         yield dataset
 
 
 @contextmanager
 def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise a DataError, which names the store, for a chunk that cannot be what was written."""
+    """Raise a DataError that names the store for a damaged chunk."""
     try:
         yield
     except (ValueError, RuntimeError, OSError) as error:
@@ -129,7 +129,7 @@ def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _of_a_chunk(error: BaseException) -> bool:
-    """Whether an error comes from the codecs that unpack a chunk."""
+    """Whether an error comes from a chunk's codecs."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(f.f_globals.get("__name__", "").startswith("zarr.codecs") for f, _ in frames)
 
@@ -171,8 +171,8 @@ def _check(dataset: xr.Dataset, path: Path | str) -> None:
 def time_step(dataset: xr.Dataset) -> np.timedelta64:
     """Return the regular step between the times of a rain store: the most frequent difference.
 
-    Gaps are the caller's to judge. Raises DataError when there are fewer than two times, or less
-    than two thirds of the differences are the same.
+    The caller handles gaps. Raises DataError if there are fewer than two times, or if less than two
+    thirds of the differences are equal.
     """
     time = dataset["time"].values
     if time.size < 2:
@@ -210,7 +210,7 @@ def lead_step(dataset: xr.Dataset) -> np.timedelta64:
 
 
 def write_dataset(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a Dataset to netCDF when ``path`` ends in ``.nc``, to zarr otherwise, at one stroke."""
+    """Write a Dataset to netCDF if ``path`` ends in ``.nc``, else to zarr; whole or not at all."""
     if is_netcdf(path):
         write_netcdf(dataset, path)
     else:
@@ -218,17 +218,17 @@ def write_dataset(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def is_netcdf(path: str | os.PathLike[str]) -> bool:
-    """Say whether `write_dataset` writes netCDF to a path."""
+    """Return whether `write_dataset` writes netCDF to a path."""
     return Path(path).suffix in {".nc", ".nc4"}
 
 
 def write_zarr(
     dataset: xr.Dataset, path: str | os.PathLike[str], *, encoding: dict[str, Any] | None = None
 ) -> None:
-    """Write a Dataset to a zarr store (format 3): beside, then renamed over what was at ``path``.
+    """Write a Dataset to a new zarr store (format 3), then rename it over ``path``.
 
-    Three-dimensional variables get one chunk for each index of their first dimension. Every chunk
-    has a CRC32C, without which a damaged one might be read as other numbers.
+    Three-dimensional variables have a chunk for each index of their first dimension. Every chunk
+    has a CRC32C; without it a damaged chunk might be read as other numbers.
     """
     path = Path(path)
     with replacing(path) as temporary:
@@ -245,7 +245,7 @@ def write_zarr(
 
 
 def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a Dataset to a compressed netCDF-4 file: beside, then renamed over what was there."""
+    """Write a Dataset to a new compressed netCDF-4 file, then rename it over ``path``."""
     with replacing(Path(path)) as temporary:
         cleaned = without_encoding(dataset)
         cleaned.to_netcdf(
@@ -299,7 +299,7 @@ def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
 
 
 def without_encoding(dataset: xr.Dataset) -> xr.Dataset:
-    """Drop how variables were stored where they came from; keep how times and fills are coded."""
+    """Drop the variables' storage settings; keep the coding of times and fill values."""
     kept = {"units", "calendar", "dtype", "_FillValue"}
     dataset = dataset.copy()
     for variable in dataset.variables.values():
@@ -317,11 +317,11 @@ def without_encoding(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
-    """Put the metadata of a zarr group's arrays into that of the group, in one stroke.
+    """Write the metadata of a zarr group's arrays into the group's, in one step.
 
-    What readers see of the store changes as a whole when this one file is replaced. Done here and
-    not by zarr, which warns at each call, so that warnings need not be switched off (which threads
-    cannot do without disturbing each other), and global attributes change in the same stroke.
+    When this one file is replaced, readers see all changes together, also of global attributes.
+    zarr's own function warns at each call, and threads cannot switch warnings off without
+    disturbing each other.
     """
     group = json.loads((path / "zarr.json").read_text())
     members = sorted(entry.parent for entry in path.glob("*/zarr.json"))

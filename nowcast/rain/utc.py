@@ -1,4 +1,4 @@
-"""Times in UTC: read from what people write, and written for them."""
+"""Times in UTC: parsed from people's texts, and written for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskdl.errors import SettingsError
 def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
     """Return the time in UTC, datetime64[us], of ISO 8601 text, with a zone or without.
 
-    Raises SettingsError when it is none; ``option`` and ``others`` are parts of its sentence.
+    Raises SettingsError if it is not a time; ``option`` and ``others`` are parts of its sentence.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
 
 
 def utc_text(time: np.datetime64 | NDArray[Any]) -> str:
-    """Return a time (a scalar) as ISO 8601, with seconds when there are any.
+    """Return a time (a scalar) as ISO 8601, with seconds unless they are 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Windows of consecutive frames as samples, which of them are kept, and the events they are of."""
+"""Windows of consecutive frames as samples: which to keep, and their events."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def windows(
 ) -> SampleSet:
     """Return all windows of ``n_in`` frames followed by ``n_out`` frames as a SampleSet.
 
-    A sample is ``x`` float32 (n_in, h, w, 1) and ``y`` float32 (n_out, h, w, 1), missing values
-    NaN, as they are in the data.
+    A sample is ``x`` float32 (n_in, h, w, 1) and ``y`` float32 (n_out, h, w, 1); missing values are
+    NaN.
 
     Parameters
     ----------
@@ -55,28 +55,27 @@ def windows(
     n_in, n_out : int
         Frames of ``x`` and of ``y``.
     step : timedelta, optional
-        Time from one frame of a window to the next, by default the most frequent one. A window
-        is made of frames that follow each other in the data by exactly this step: gaps are never
-        bridged.
+        Time between frames of a window, by default the most frequent one. The frames of a window
+        follow each other by exactly this step; gaps are never bridged.
     times : (first, last) or slice, optional
-        All frames of a window lie in this range, both ends included; None is an open end.
+        Range of a window's frames, both ends included; None is an open end.
     tile : (h, w), optional
-        Cut windows into tiles of this size; those that would reach over the edge are left out.
+        Cut windows into tiles of this size; tiles across the edge are left out.
     tile_stride : int or (down, across), optional
         Cells from one tile to the next, by default the tile's size.
     stride : int
         Frames from the start of one window to that of the next, within a gapless run.
     wet_threshold, wet_fraction, keep_dry : float
-        A window (of a tile) is dry when fewer than ``wet_fraction`` of the values of its input that
-        are not missing reach ``wet_threshold``. What follows the input has no say: a model would
-        learn that little rain becomes much, were it shown the cases alone in which it does. A dry
-        one is kept with probability ``keep_dry``, drawn from (seed, time and place of the window)
-        alone, so that the choice does not depend on the partitions, nor on what else is there.
+        A window (of a tile) is dry if fewer than ``wet_fraction`` of its input's known values reach
+        ``wet_threshold``. The target does not count: a model that sees only cases in which little
+        rain becomes much would learn that it always does. A dry window is kept with probability
+        ``keep_dry``, drawn from (seed, time and place of the window) only, so that the choice does
+        not depend on partitions or other windows.
     max_missing : float
         A window with a larger fraction of missing values is left out.
     partitions : int
-        Number of partitions, each a stretch of time with nearly equally many windows; no more than
-        there are windows.
+        Number of partitions: periods with nearly equal numbers of windows; at most the number of
+        windows.
     seed : int
 
     Raises
@@ -84,7 +83,7 @@ def windows(
     DataError
         When the data are not such frames, or no window is left.
     SettingsError
-        When an option is outside what it may be.
+        When an option is out of range.
     """
     for name, value in {
         "n_in": n_in,
@@ -140,9 +139,9 @@ def gapless_runs(
 ) -> tuple[list[tuple[int, int]], np.timedelta64]:
     """Return the stretches (start, stop) of frames without gaps, and their step.
 
-    The step is by default the most frequent one, the shortest of those that are equally frequent.
-    Both ends of ``times`` are included; runs of fewer than ``length`` frames are left out.
-    DataError, of the data called ``name``, when there is no run.
+    The step is by default the most frequent one, of equally frequent ones the shortest. Both ends
+    of ``times`` are included; runs of fewer than ``length`` frames are left out. Raises DataError
+    about the data ``name`` if there is no run.
     """
     if times is None:
         first, last = None, None
@@ -240,7 +239,7 @@ WET = 0.01
 def event_labels(
     archive: NDArray[np.integer], time: NDArray[np.datetime64], wet: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Give every case the number of its event, (case,) int64: 0, 0, ... 1, 1, ...
+    """Return the number of every case's event, (case,) int64: 0, 0, ... 1, 1, ...
 
     A new event begins with another archive, with the first rain after a pause of six hours, and 24
     hours after the last one began (weather changes within a day more than within an hour). Dry

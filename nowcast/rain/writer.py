@@ -1,12 +1,12 @@
-"""The writer of a rain store: frames go in one by one, and every state on disk can be read.
+"""The writer of a rain store: it adds frames one by one, and every state on disk is readable.
 
-What readers see of a store is its consolidated metadata, one file that is replaced in one stroke.
-So a frame is added by writing its chunk first, then its time, and these metadata last: whoever is
-killed in between leaves chunks that no reader knows of and that the next writer overwrites.
+Readers see a store through its consolidated metadata, one file that is replaced in one step. So a
+frame's chunk is written first, then its time, and the metadata last. A writer that is killed in
+between leaves chunks that no reader sees and that the next writer overwrites.
 
-Frames lie in the order in which they came, also those that are earlier than others: a chunk that
-readers know of is never given another meaning, so that none who has the store open is ever shown a
-frame under another's time. :func:`nowcast.rain.store.open_rain` puts them in the order of time.
+Frames are stored in the order of their arrival, also late ones: a chunk that readers know never
+changes its meaning, so that no reader with an open store gets a frame under another frame's time.
+:func:`nowcast.rain.store.open_rain` sorts them by time.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Frame(NamedTuple):
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the store at ``path`` for writing, so that two runs do not write it at once.
+    """Lock the store at ``path`` for writing, so that two runs do not write it at once.
 
-    Raises DataError when another process is writing it, or nothing can be written there;
-    SettingsError when the path is an address.
+    Raises DataError if another process is writing it, or if the folder cannot be written;
+    SettingsError if the path is an address.
     """
     check_local(path)
     with ExitStack() as stack:
@@ -111,10 +111,10 @@ def create(
     global_attributes: dict[str, Any],
     flags: Sequence[str] = (),
 ) -> None:
-    """Create a rain store with one frame: beside, then renamed.
+    """Create a rain store with one frame under another name, then rename it.
 
     If the frame has flags, so has the store; ``flags`` are the meanings of their bits.
-    Its attribute ``id`` is of this store alone: by it a reader knows the store again.
+    Its attribute ``id`` is unique: readers recognise the store by it.
     """
     dataset = rain_dataset(
         grid,
@@ -136,7 +136,7 @@ def create(
 
 
 def encoding_per_time(dataset: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Return how the variables of `PER_TIME` that a store has are written: many in a chunk."""
+    """Return the encoding of a store's variables of `PER_TIME`: many times in a chunk."""
     chunks = {"chunks": (TIMES_A_CHUNK,)}
     coded = {name: {} if name == "radar_count" else TIME_ENCODING for name in PER_TIME}
     return {name: coded[name] | chunks for name in PER_TIME if name in dataset.variables}
@@ -145,9 +145,9 @@ def encoding_per_time(dataset: xr.Dataset) -> dict[str, dict[str, Any]]:
 def append(path: Path, frames: Iterable[Frame]) -> int:
     """Add frames, whose times are not in the store yet; return how many.
 
-    Frames are taken one at a time and committed every few, also those before an exception that
-    ``frames`` raises. A mosaic's frame that more radars made takes the place of that of its time;
-    otherwise raises DataError when two frames have one time, or the store is of another kind.
+    Frames are read one at a time and committed every few, also those before an exception of
+    ``frames``. A mosaic's frame of more radars replaces the frame of its time; otherwise raises
+    DataError if two frames have one time, or if the store is of another kind.
     """
     store = _Arrays(path)
     times, fresh = list(store.times), list[Frame]()
@@ -181,7 +181,7 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
 
 
 class _Arrays:
-    """The arrays of a store that grow: fields with a chunk a time, and numbers of each time."""
+    """The growing arrays of a store: fields with a chunk for each time, numbers of each time."""
 
     def __init__(self, path: Path) -> None:
         import zarr
@@ -202,7 +202,7 @@ class _Arrays:
             )
 
     def reserve(self, count: int) -> None:
-        """Let fields take frames up to ``count``; readers do not see it before a commit."""
+        """Resize fields for ``count`` frames; readers do not see it before a commit."""
         for field in self.fields.values():
             if count != field.shape[0]:
                 field.resize((count, *field.shape[1:]))
@@ -214,9 +214,9 @@ class _Arrays:
                 self.fields[name][index] = values
 
     def take_place(self, index: int, frame: Frame) -> bool:
-        """Put a frame that more radars made in the place of one; return whether it is such a one.
+        """Replace a frame by one of more radars; return whether it is one.
 
-        It is of the same time: who has the store open sees the one or the other.
+        Both have the same time: a reader sees the one or the other.
         """
         radars, scanned = self.numbers.get("radar_count"), self.numbers.get("scan_time")
         if radars is None or frame.radars <= radars[index]:
@@ -231,9 +231,9 @@ class _Arrays:
     def commit(
         self, times: list[np.datetime64], fresh: list[Frame], *, known: int, history: str = ""
     ) -> None:
-        """Let readers see the frames of ``times``, of which they see the first ``known`` now.
+        """Make the frames of ``times`` visible to readers, who see the first ``known`` now.
 
-        ``fresh`` are the others.
+        ``fresh`` are the new ones.
         """
         added = fresh[: len(times) - known]
         seconds = (
@@ -255,7 +255,7 @@ class _Arrays:
         consolidate(self.path, {"history": "\n".join(lines)})
 
     def _sync(self, known: int, count: int) -> None:
-        """Have on the disk what the metadata are about to name; zarr leaves that to the system."""
+        """Flush the data of the next metadata to disk; zarr leaves that to the system."""
         fields = [self.path / name for name in self.fields]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
         # A frame that is all missing has no chunk.

@@ -1,4 +1,4 @@
-"""An archive that forecasts are verified on: its starts, at common valid times, and its leads."""
+"""An archive for verification: its starts, at common valid times, and its leads."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def schedule(
 ) -> Schedule:
     """Choose starts, and the valid times at which every lead is scored.
 
-    Skill depends on the weather of the time that is forecast. Were each lead scored at other
-    times, a curve of skill by lead would show that too; so a time counts only when forecasts of
-    all leads reach it. Starts at the end of a run of frames are scored at their short leads only.
+    Skill depends on the weather of the valid time. If leads were scored at different times, a curve
+    of skill by lead would show that, too. So a time counts only if forecasts of all leads reach it.
+    Starts at the end of a run of frames are scored at their short leads only.
 
     - ``time`` (time,): of the frames, increasing.
     - ``n_in``: frames that go in.
@@ -94,10 +94,10 @@ def own_times(
     *,
     every: int,
 ) -> Schedule:
-    """Choose starts that are each scored at all leads, so that valid times differ by lead.
+    """Choose starts that are scored at all leads, so that valid times differ by lead.
 
-    What is left when starts are so far apart that no valid time is common; parameters and result
-    as of `schedule`.
+    It is for starts that are too far apart for common valid times; parameters and result are those
+    of `schedule`.
     """
     starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=TOLERANCE)
     return starts, np.ones((len(starts), len(leads)), bool)
@@ -185,7 +185,7 @@ def valid_starts(
 
 @dataclass(frozen=True)
 class Archive:
-    """Frames of one grid and step, and which forecasts of them are scored."""
+    """Frames of one grid and step, and the forecasts to score."""
 
     number: int  #: Position among the arrays that were given.
     rain: xr.DataArray  #: (time, y, x)
@@ -269,7 +269,7 @@ class Archive:
         return frames[: self.n_in], observed
 
     def alone(self, start: int) -> Self:
-        """Return the frames that one start needs, `n_in` before it, as an archive of their own."""
+        """Return the frames of one start, from `n_in` before it, as a separate archive."""
         part = slice(start - self.n_in, min(start + self.leads[-1], len(self.time)))
         rain = self.rain.isel(time=part).reset_coords(drop=True)
         return replace(

@@ -1,4 +1,4 @@
-"""Confidence intervals by drawing events anew, and runs of cases within them."""
+"""Confidence intervals by resampling events, and runs of cases within them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def bootstrap_weights(
     """Return the draws of each case: bootstrap samples of events, and of runs of cases in them.
 
     Cases of one event see the same rain and are not independent. So whole events are drawn with
-    replacement, and in each of them runs of ``block`` consecutive cases, circularly, so that every
-    case is drawn as often. With fewer than `FEWEST_EVENTS` events, each stays as often as it is
-    there: the intervals then say nothing about other events.
+    replacement, and in each event circular runs of ``block`` consecutive cases, so that every case
+    is equally frequent. With fewer than `FEWEST_EVENTS` events, events are not resampled: the
+    intervals then say nothing about other events.
 
     - ``events`` (case,): event of each case; those of one event in order of time.
     - ``block``: length of the runs.
@@ -53,7 +53,7 @@ def bootstrap_weights(
 
 
 def independent_runs(events: Sequence[int] | NDArray[np.integer], block: int) -> int:
-    """Count the runs of ``block`` cases that share nothing, over all events; at least one each."""
+    """Count the disjoint runs of ``block`` cases over all events; at least one for each."""
     _, counts = np.unique(np.asarray(events), return_counts=True)
     return int(np.maximum(1, counts // max(1, block)).sum()) if len(counts) else 0
 

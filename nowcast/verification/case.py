@@ -1,4 +1,4 @@
-"""The sums of a case, which one start adds to the scores of every forecaster, and of all cases."""
+"""The sums of one case (a start) for every forecaster, and of all cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMS = ("probability", "power", "observed_power")
 
 
 class Totals:
-    """Running sums of so many forecasters, leads and thresholds.
+    """Running sums by forecaster, lead and threshold.
 
     Spectra are taken at positions on the lead axis, since each costs a Fourier transform.
     """
@@ -56,7 +56,7 @@ class Totals:
         return {name: getattr(self, name) for name in SUMS} | ranks
 
     def take(self, arrays: Mapping[str, NDArray[np.float64]]) -> None:
-        """Take over the sums that `arrays` gave."""
+        """Set the sums from `arrays`."""
         for name in SUMS:
             setattr(self, name, arrays[name])
         self.ranks = [arrays.get(f"ranks{m}") for m in range(len(self.ranks))]
@@ -72,7 +72,7 @@ class Totals:
     def add_power(self, forecaster: int | None, rain: Float, scored: NDArray[np.bool_]) -> None:
         """Add the spectra of a forecast, or of what was observed (None), (lead, y, x).
 
-        Pixels that are not scored are taken as dry.
+        Pixels that are not scored count as dry.
         """
         sums = self.observed_power if forecaster is None else self.power[forecaster]
         for lead in self.spectrum_leads:
@@ -123,7 +123,7 @@ def score_case(
     leads: NDArray[np.bool_] | None = None,
     totals: Totals | None = None,
 ) -> CaseSums:
-    """Compare forecasts with what was observed, all of them on the same pixels.
+    """Compare forecasts with the observation, all on the same pixels.
 
     A pixel is scored at a lead when the observation and every forecast are finite there.
     An event is a rain rate at or above the threshold; outside of the scored pixels there is none,
@@ -137,7 +137,7 @@ def score_case(
     - ``thresholds``: rain rates in mm h-1.
     - ``windows``: sides of the windows of the fractions, in pixels.
     - ``leads`` (lead,): which leads are scored; all by default.
-    - ``totals``: gets what is only wanted of all cases together.
+    - ``totals``: gets the sums that are needed only for all cases together.
     """
     scored = np.isfinite(observed)
     for forecast in forecasts.values():
@@ -190,7 +190,7 @@ def score_case(
 def occurs(forecast: Forecast, threshold: float) -> NDArray[np.bool_]:
     """Return a forecast's yes and no to "the rain rate reaches the threshold", (lead, y, x).
 
-    By its probability where it says from which one on it means yes, else by its single field.
+    It uses the probability, if the forecast has the one from which on it says yes; else the field.
     """
     if forecast.event_probability is not None and threshold in forecast.thresholds:
         k = forecast.thresholds.index(threshold)
@@ -208,8 +208,8 @@ def _crps(
 ) -> NDArray[np.float64]:
     """Return the sums of the CRPS of the members, or of a single field, (lead, 3).
 
-    A forecast that has probabilities of a few thresholds and no members has no CRPS: that of its
-    field would not be its own.
+    A forecast with probabilities of a few thresholds and no members has no CRPS; its field's CRPS
+    would not be the forecast's.
     """
     sums = np.zeros((len(observed), 3))
     if forecast.members is None and forecast.probability is not None:

@@ -1,4 +1,4 @@
-"""Cases of a verification, one after the other or on a cluster, kept so that a run can go on."""
+"""Cases of a verification, in turn or on a cluster, kept so that a run can resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUMS = tuple(field.name for field in fields(CaseSums))
 
 @dataclass(frozen=True)
 class Settings:
-    """The forecasters that are scored, by name, and how; see `nowcast.verification.verify`."""
+    """The forecasters by name, and the settings of scores; see `nowcast.verification.verify`."""
 
     forecasters: Mapping[str, Forecaster]
     thresholds: tuple[float, ...]
@@ -37,14 +37,14 @@ class Settings:
     seed: int
 
     def totals(self, leads: int) -> Totals:
-        """Return totals of nothing yet, with spectra at the middle lead and the last."""
+        """Return empty totals, with spectra at the middle and the last lead."""
         spectra = sorted({(leads - 1) // 2, leads - 1})
         return Totals(len(self.forecasters), leads, len(self.thresholds), spectra)
 
     def score(
         self, archive: Archive, start: int, scored: NDArray[np.bool_], seed: int, totals: Totals
     ) -> CaseSums:
-        """Score one start of an archive, at the leads that are scored."""
+        """Score one start of an archive at its scored leads."""
         totals.spacing_km = archive.spacing_km
         frames, observed = archive.frames(start)
         made = {
@@ -57,7 +57,7 @@ class Settings:
         self, name: str, forecaster: Forecaster, frames: NDArray[np.float32], archive: Archive,
         seed: int,
     ) -> Forecast:  # fmt: skip
-        """Ask one forecaster, with a copy of the frames that it may change; check its answer."""
+        """Call one forecaster with a copy of the frames, which it may change; check its result."""
         made = forecaster.forecast(
             frames[-frames_read(forecaster, archive.step_minutes) :].copy(),
             archive.leads[-1],
@@ -85,15 +85,15 @@ def score_all(
     kept: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[Archive, int, CaseSums]]:
-    """Give archive, start and sums of each case in their order, and add to the totals.
+    """Yield archive, start and sums of each case in order, and add to the totals.
 
-    The sums have the same bits on a cluster, and in a run that was begun again.
+    The sums have the same bits on a cluster, and in a resumed run.
 
-    - ``totals``: from `Settings.totals`; complete when all cases were given.
+    - ``totals``: from `Settings.totals`; complete after all cases.
     - ``client``: cluster that scores the cases; without one, this process does.
-    - ``kept``: folder in which sums are kept meanwhile, from which the same call goes on.
+    - ``kept``: folder that keeps sums; the same call resumes from it.
     - ``progress``: called as ``progress(done, total)`` after each case.
-    - raises ClusterError when the workers die that score a case.
+    - raises ClusterError if the workers of a case die.
     """
     jobs = [
         (archive, start, scored)
@@ -148,7 +148,7 @@ def _keep(folder: Path, done: int, run: Sequence[CaseSums], totals: Totals) -> N
 
 
 def _earlier(folder: Path | None, totals: Totals) -> Iterator[CaseSums]:
-    """Give the cases that a run before has kept, and take over its totals."""
+    """Yield the cases that an earlier run has kept, and take over its totals."""
     for path in sorted(folder.glob("*.npz")) if folder is not None else ():
         with np.load(path, allow_pickle=False) as stored:
             sums = {name: stored[name] for name in stored.files}

@@ -1,4 +1,4 @@
-"""Findings: scores as sentences, on who is better than the reference, where, and why."""
+"""Findings: scores as sentences: which method is better than the reference, where, and why."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def findings(scores: xr.Dataset) -> list[str]:
 
 
 def motion_faults(scores: xr.Dataset) -> list[str]:
-    """Say where extrapolation is below persistence, which a right motion never is by much.
+    """Say where extrapolation is worse than persistence; with the right motion it hardly ever is.
 
-    Rain that is carried along its own motion is nearer to what comes than rain that stays: where it
-    is not, the motion is wrong, and whatever builds on it is judged wrongly.
+    Rain moved along its own motion is nearer to the future rain than rain that stays. If it is not,
+    the motion is wrong, and all methods that use it are misjudged.
     """
     names = scores["forecaster"].to_numpy().tolist()
     if "persistence" not in names:
@@ -74,7 +74,7 @@ def motion_faults(scores: xr.Dataset) -> list[str]:
 
 
 def _by_threshold(here: xr.Dataset, score: str, title: str, sign: int) -> str:
-    """Say where a score is better or worse, thresholds of one verdict together."""
+    """Say where a score is better or worse; thresholds with equal verdicts are joined."""
     minutes = lead_texts(here)
     verdicts: dict[str, list[str]] = {}
     for threshold in here["threshold"].to_numpy().tolist():

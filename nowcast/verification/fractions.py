@@ -17,10 +17,10 @@ def fraction_sums(
 ) -> NDArray[np.float64]:
     """Sum, over all windows, the squared fractions of forecast and observed events.
 
-    A window of ``window`` x ``window`` pixels lies wholly inside of the grid, so there are
-    ``(y - window + 1) * (x - window + 1)`` of them for each lead (the inner border of
-    ``scores.spatial.fss_2d`` with ``zero_padding=False``; no field is invented outside). With sums
-    over as many leads and cases as one likes, FSS = 1 - difference / (forecast + observed).
+    A window of ``window`` x ``window`` pixels lies wholly inside of the grid, so there are ``(y -
+    window + 1) * (x - window + 1)`` windows for each lead (the inner border of
+    ``scores.spatial.fss_2d`` with ``zero_padding=False``). With sums over any leads and cases, FSS
+    = 1 - difference / (forecast + observed).
 
     - ``forecast``, ``observed`` (lead, y, x): where there is an event. A pixel that is not scored
       has to be False in both.

@@ -53,8 +53,8 @@ def judge(
 ) -> Verdict:
     """Compare a network with S-PROG on the test stretches of its split.
 
-    It passes when, on three events or more, the 95 % interval of its CSI at 1 mm/h less S-PROG's is
-    above 0 at half of its lead time or at the whole, and nowhere (0.1, 1 and 5 mm/h) below 0.
+    It passes if, on three events or more, the 95 % interval of its CSI at 1 mm/h minus S-PROG's is
+    above 0 at half or at the end of its lead time, and nowhere (0.1, 1 and 5 mm/h) below 0.
 
     - ``paths``: the stores that its split has test stretches of.
     - ``progress``: see `nowcast.verification.verify`.
@@ -96,7 +96,7 @@ def judge(
 
 
 def verdict(scores: xr.Dataset, *, simulated: bool = False) -> Verdict:
-    """Decide by scores of "model" with differences to `AGAINST`, on simulated events or others."""
+    """Decide by scores of "model" with differences to `AGAINST`, on simulated or other events."""
     here = scores.sel(forecaster="model")
     low, high = here["csi_difference_low"], here["csi_difference_high"]
     better = bool((low.sel(threshold=RAIN) > 0).any())

@@ -103,7 +103,7 @@ def _example(
     members: int,
     seed: int,
 ) -> None:
-    """Draw all forecasts of the case with the most rain beside what was observed."""
+    """Draw the observation and all forecasts of the case with the most rain."""
     from nowcast.forecasters.predict import predict
 
     at = str(scores.attrs["example_time"])
@@ -188,7 +188,7 @@ def _number(value: xr.DataArray) -> str:
 
 
 def _gain(at: xr.Dataset, number: int) -> str:
-    """CSI difference to the reference with its interval; nothing for the reference itself."""
+    """CSI difference to the reference with its interval; empty for the reference."""
     if "csi_difference" not in at:
         return ""
     values = [

@@ -215,7 +215,7 @@ def _add_ratios(scores: xr.Dataset) -> None:
 
 
 def _ratio(numerator: NDArray[np.number], denominator: NDArray[np.number]) -> NDArray[np.float64]:
-    """Quotient, NaN where the denominator is zero."""
+    """Quotient; NaN where the denominator is zero."""
     numerator = np.asarray(numerator, float)
     undefined = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
     return np.divide(numerator, denominator, out=undefined, where=denominator > 0)

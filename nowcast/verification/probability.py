@@ -20,7 +20,7 @@ Sums = NDArray[np.float64]
 def probability_sums(
     probability: NDArray[np.float32], observed: NDArray[np.bool_], scored: NDArray[np.bool_]
 ) -> Sums:
-    """Sum what all scores of a probability forecast need; sums of several cases may be added.
+    """Return the sums for all scores of a probability forecast; they add up over cases.
 
     - ``probability`` (y, x): forecast probability of the event, 0 to 1; anything where it is not
       scored.
@@ -65,7 +65,7 @@ def _add_bins(probability: Any, observed: Any, scored: Any, sums: Any) -> None:
 
 @dataclass(frozen=True)
 class BrierParts:
-    """The Brier score and what it is made of: reliability - resolution + uncertainty + within."""
+    """The Brier score and its parts: reliability - resolution + uncertainty + within."""
 
     score: float  #: Mean squared difference of probability and event (1 or 0); 0 is perfect.
     #: Mean squared difference of a bin's mean probability and its frequency of events.

@@ -131,14 +131,14 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
 
 
 def _title(scores: xr.Dataset, threshold: float) -> str:
-    """Say what was scored; simulated rain is called so."""
+    """Return the title: what was scored, and whether the rain is simulated."""
     rain = "simulated rain" if scores.attrs.get("simulated") else "rain"
     cases = scores.attrs["n_cases"]
     return f"Forecasts of {rain} at {threshold:g} mm/h or more, pooled over {cases} cases"
 
 
 def _caption(shown: xr.Dataset) -> str:
-    """Say what the table's numbers are of."""
+    """Return the caption of the table's numbers."""
     fraction = shown["scored_fraction"].to_numpy()
     text = (
         "MAE in mm/h; events: observed pixels at or above the threshold; scored where observation "
@@ -152,7 +152,7 @@ def _caption(shown: xr.Dataset) -> str:
 
 
 def _gain(here: xr.Dataset) -> str:
-    """CSI difference with its interval; nothing for the reference itself."""
+    """CSI difference with its interval; empty for the reference."""
     values = [float(here[f"csi_difference{end}"]) for end in ("", "_low", "_high")]
     if not any(values) or math.isnan(values[0]):
         return ""
@@ -161,7 +161,7 @@ def _gain(here: xr.Dataset) -> str:
 
 
 def _of_lead(at: xr.Dataset) -> dict[str, Any]:
-    """Values of one forecaster and lead that have no threshold."""
+    """Values of one forecaster and lead without a threshold."""
     values = {name: _plain(at[name]) for name in ("mae", "crps") if name in at}
     values |= _difference(at, "crps")
     if "rank_histogram" in at and at["rank_histogram"].notnull().any():
@@ -200,13 +200,13 @@ def _difference(at: xr.Dataset, score: str) -> dict[str, Any]:
 
 
 def _digits(value: xr.DataArray) -> str:
-    """Two digits, or a dash for what is undefined."""
+    """Two digits; a dash if undefined."""
     number = float(value)
     return "-" if math.isnan(number) else f"{number:.2f}"
 
 
 def _plain(value: Any) -> Any:
-    """Python numbers and lists of what may be an array; None for what is not finite."""
+    """Python numbers or lists of them; None for values that are not finite."""
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     if isinstance(value, np.ndarray | np.generic):

@@ -47,8 +47,8 @@ def verify(
       ``every`` above 1, the leads that it divides. When starts are farther apart than the last
       lead, valid times differ by lead, and the attribute ``valid_times`` says so.
     - All forecasters are scored on the same pixels: where the observation and *every* forecast
-      are finite. A forecaster that leaves pixels out (extrapolation does, where air comes in from
-      outside of the grid) so cannot choose the easy ones; ``scored_fraction`` says what is left.
+      are finite. So a forecaster that leaves pixels out (extrapolation does, where air comes from
+      outside of the grid) cannot choose the easy ones; ``scored_fraction`` is the rest.
     - An event is a rain rate at or above the threshold. Scores are pooled: counts, errors and the
       sums of FSS, Brier score and CRPS are added over cases, and ratios are taken of the totals,
       so that a case weighs by its rain and not by being one of ``n_cases``.
@@ -67,7 +67,7 @@ def verify(
     forecasters : mapping of str to Forecaster
         Methods by the name under which they are shown.
     leads : int
-        Number of frames that are forecast, of the longest step.
+        Number of frames to forecast, of the longest step.
     every : int
         Frames between two starts.
     thresholds : sequence of float
@@ -75,15 +75,15 @@ def verify(
     scales : sequence of float
         Sides of the FSS windows in km, rounded to whole pixels, at least one.
     members : int
-        Members that are asked of methods that have them.
+        Number of members, of methods that have them.
     seed : int
-        Of the members; each case has its own.
+        Seed of the members; each case has its own.
     reference : str, optional
         Method that the others are compared with, if it is among the forecasters.
     progress : callable, optional
         Called as ``progress(done, total)`` after each case.
     client, kept
-        Cluster, and folder from which a run goes on; see `nowcast.verification.cases.score_all`.
+        Cluster, and folder for resuming; see `nowcast.verification.cases.score_all`.
 
     Returns
     -------
