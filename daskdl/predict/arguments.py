@@ -135,7 +135,7 @@ def encoder_of(model: Any) -> TableEncoder | None:
     return encoder if isinstance(encoder, TableEncoder) else None
 
 
-# Functions of a Graph, whose parameters may have any name that none of its attributes has.
+# Functions, not methods: a Graph's parameters may have any name that is not an attribute's.
 
 
 def takes_float64(model: Any) -> bool:

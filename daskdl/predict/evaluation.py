@@ -98,7 +98,7 @@ class Evaluator:
     batch_size: int
     seed: int
 
-    def __sizeof__(self) -> int:  # what dask asks when it accounts for a worker's memory
+    def __sizeof__(self) -> int:  # Dask uses it to account for a worker's memory
         return self.predictor.__sizeof__()
 
     def __call__(self, what: Any, number: int, *inputs: Any) -> Evaluation:
@@ -219,11 +219,11 @@ def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> lis
 
     def attempt() -> list[Evaluation]:
         recipes = dict(enumerate(spread(samples.recipes, cluster, purpose)))
-        # By the same name it would go with the one of an attempt before.
+        # A name of its own, or it would be deleted together with an earlier attempt's.
         sent = cluster.broadcast(f"evaluator-{name}-{uuid.uuid4().hex[:8]}", evaluator, purpose)
         more = {"evaluator": TaskRef(sent.key)}
         graph, behind = graph_of(recipes, lambda i: (f"evaluate-{name}", 0, i), _evaluated, more)
-        # Dask would go on giving tasks to a worker that is stopped.
+        # Otherwise Dask would give further tasks to a stopped worker.
         there = list(cluster.workers(purpose)) if cluster.silent(purpose) else None
         futures = submitted(client, {**behind, **graph}, list(graph), there)
         try:

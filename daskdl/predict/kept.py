@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-#: Predictors of one model at a time, such as of `predict` and of `embed`.
+#: Most predictors of one model, such as for `predict` and for `embed`.
 MOST = 4
-#: Bytes of an array up to which it is kept itself, not a digest of it.
+#: Most bytes of an array that is compared itself; for a larger one its digest is.
 SMALL = 1024
 
 _kept: weakref.WeakKeyDictionary[Module, _Kept] = weakref.WeakKeyDictionary()
@@ -105,7 +105,7 @@ def predictor_of(
     settings = (layer, classes, batch_size, threads, precision)
     with _lock:
         kept = _kept.get(model)
-    # Threads that share a model look at it, and copy it, side by side.
+    # Outside of the lock: threads that share a model compare and copy it in parallel.
     lasts = kept is not None and all(look.lasts() for look in kept.looks)
     looks = kept.looks if kept is not None and lasts else _looked(model)
     numbers = _numbers(model, looks)
@@ -144,7 +144,7 @@ def _numbers(model: Module, looks: list[_Look]) -> list[Any]:
     modules: list[Any] = [look.module() for look in looks]
     of_graphs = [module for module in modules if hasattr(type(module), "constants")]
     arrays += [array for graph in of_graphs for array in graph.constants.values()]
-    # A network of ONNX has hundreds of constants of some bytes, which are copied sooner.
+    # A network of ONNX has hundreds of constants of some bytes, which are faster to copy.
     return [
         array.tobytes() if array.nbytes <= SMALL else digest(array)
         for array in arrays
@@ -152,7 +152,7 @@ def _numbers(model: Module, looks: list[_Look]) -> list[Any]:
     ]
 
 
-#: Futures of predictors that were sent, by client and token, as long as anything needs them.
+#: Futures of predictors that were sent, by client and token, as long as anything refers to them.
 _sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
 
 
@@ -171,7 +171,7 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
         return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
     reference = _sent.get((client.id, predictor.token))
     if reference is None or reference.status != "finished":
-        # What was sent before may be on its way out: by the same name, this would go with it.
+        # Dask may be deleting an earlier one: with the same name it would delete this one, too.
         name = f"model-{predictor.token}-{uuid.uuid4().hex[:12]}"
         reference = Cluster(client).broadcast(name, predictor, "prediction")
         _sent[client.id, predictor.token] = reference

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-#: Bytes of a sample above which it is not tried whole before anything is computed.
+#: Most bytes of a sample that is tried as a whole before the prediction.
 LARGE = 32_000_000
 #: Step between the lengths that are tried, a multiple of the usual strides 2 to 6, 8, 10, 12, ...
 PERIOD = 480
-#: The same for axes that stay thin meanwhile.
+#: Step for the axes that stay thin meanwhile.
 THIN = 96
-#: Lengths along each axis: with four, a stride that does not divide ``PERIOD`` is noticed.
+#: Lengths tried along each axis: four reveal a stride that does not divide ``PERIOD``.
 TRIED = 4
 
 
@@ -269,9 +269,9 @@ def result_of_large(passed: Callable[[Array], Array], shape: Shape, dtype: Any) 
             whole = [w + int(e - o) for w, e, o in zip(whole, at_end, origin, strict=True)]
             joint[axis] = lengths[1]
             sums += strips[1] - origin
-        # Where axes are joined, as tokens of patches are, the growth along one depends on others.
+        # If axes are joined, as in tokens of patches, the growth along one depends on the others.
         if len(joint) > 1 and tuple(sums) != result(joint).shape:
             return None
     except (DaskdlError, ValueError, RuntimeError, IndexError, TypeError):
-        return None  # a model of samples of this one size
+        return None  # a model for samples of this size alone
     return np.empty((0, *whole[1:]), base.dtype)

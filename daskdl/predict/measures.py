@@ -18,11 +18,11 @@ from daskdl.metrics.metric import Statistics
 from daskdl.nn import CrossEntropyLoss, NLLLoss
 from daskdl.nn.core.arguments import as_arrays
 
-#: The statistics of each metric, of some predictions.
+#: The statistics of each metric for some predictions.
 Measured = tuple[Statistics, ...]
 
 
-#: The same as plain data: of each statistic its name, dtype, shape and bytes.
+#: The same as plain data: name, dtype, shape and bytes of each statistic.
 Plain = list[list[tuple[str, str, tuple[int, ...], bytes]]]
 
 
@@ -153,5 +153,5 @@ def _takes_weight(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return True  # it will tell
+        return True  # unknown: the call itself raises
     return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)

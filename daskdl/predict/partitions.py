@@ -62,7 +62,7 @@ def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[
             return []
 
         def batch(start: int, stop: int) -> Any:
-            # With the first of all, so that one of another shape is found in any batch.
+            # With the first element of all, so that any batch finds elements of another shape.
             return each(lambda a: a[1:], stacked([*whole[:1], *whole[start:stop]]))
 
         return list(only(predictor.over(batch, len(whole))))
@@ -89,7 +89,7 @@ def of_samples(
 
     ``nothing`` is the result without samples, since an empty partition may not know its columns.
     """
-    warn(partition.bad, len(partition))  # nobody may have counted them
+    warn(partition.bad, len(partition))  # nothing may have counted them before
     if nothing is not None and not len(partition):
         return nothing
     with naming(number):

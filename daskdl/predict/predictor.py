@@ -29,9 +29,9 @@ from daskdl.tensor import Tensor
 
 Array = NDArray[Any]
 
-#: Bytes of the largest array between two layers that a batch is made for.
+#: Wanted bytes of the largest array between two layers, which determine the batch size.
 BATCH_BYTES = 32_000_000
-#: No batch has more samples unless it is asked for.
+#: Most samples in a batch without ``batch_size``.
 LARGEST_BATCH = 8192
 
 
@@ -90,7 +90,7 @@ class Predictor:
     _sizes: dict[tuple[Any, ...], int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        # Here, and not by each process that it is sent to: the order of sums would differ.
+        # Resolved once, not in each process that gets it: the order of sums could differ.
         object.__setattr__(self, "precision", resolved(self.precision))
         take_over(self.model)
         modules = dict(self.model.modules())
@@ -108,7 +108,7 @@ class Predictor:
     def __dask_tokenize__(self) -> object:
         return type(self).__name__, self.token or id(self)
 
-    def __sizeof__(self) -> int:  # what dask asks when it accounts for a worker's memory
+    def __sizeof__(self) -> int:  # Dask uses it to account for a worker's memory
         return sum(tensor.data.nbytes for tensor in _tensors(self.model))
 
     def snapshot(self) -> Predictor:
@@ -147,7 +147,7 @@ class Predictor:
         with self.at_work() as model:
             size, stop = self.batch_size or fixed_batch(self.model), 0
             if size is None:
-                # What is tried is computed again, in its batch: its result may depend on the rest.
+                # Tried samples are computed again in their batch: results may depend on the batch.
                 few = min(n, self.few)
                 size = self._fitting(model, batch(0, few)) if n > few else max(1, n)
             while stop < n or not results:
@@ -208,7 +208,7 @@ class Predictor:
             if self.threads is not None:
                 stack.enter_context(thread_budget(self.threads))
             yield model
-            self._idle.append(model)  # unless something went wrong in the middle of a pass
+            self._idle.append(model)  # not after an error in the middle of a pass
 
     def _shared(self) -> Inference:
         """Return the prepared weights and programs, which all threads share."""

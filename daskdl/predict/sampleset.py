@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import dask.array as da
     from dask.typing import Key
 
-#: Bytes of samples that are sent together, at most.
+#: Most bytes of samples that are sent together.
 LARGEST_PART = 64_000_000
 
 
@@ -46,14 +46,14 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
         )
     inputs = nested(one, "x")
     predictor, result = predictor.tried(inputs)
-    nothing = each(lambda a: a[:0].copy(), result)  # which holds no memory of the result
+    nothing = each(lambda a: a[:0].copy(), result)  # a copy does not keep the result in memory
     several = isinstance(result, (tuple, dict))
     reference = held_by_workers(predictor)
     name = f"predict-{uuid.uuid4().hex}"
     zeros = () if several else (0,) * (result.ndim - 1)
     recipes = dict(enumerate(_spread(samples.known)))
     loads, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
-    # A collection keeps what it stands on.
+    # The collection keeps the futures on which it depends.
     behind |= {f.key: f for recipe in recipes.values() for f in recipe.futures}
     tasks: dict[Key, Any] = {}
     for i in recipes:
@@ -111,7 +111,7 @@ def is_here(samples: Any) -> bool:
         return False
     if isinstance(samples, (tuple, list, dict)):
         return not any(hasattr(part, "__dask_graph__") for part in parts_of(samples))
-    if hasattr(samples, "__dask_graph__"):  # xarray's have one, which is None in memory
+    if hasattr(samples, "__dask_graph__"):  # xarray's in memory return None
         return samples.__dask_graph__() is None
     return True
 
@@ -128,7 +128,7 @@ def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
     threads = sum(cluster.workers(name).values())
 
     def attempt() -> Any:
-        # Once more after a loss: with the workers go the parts that were sent to them.
+        # Each attempt sends the parts again: they are lost with their workers.
         lazy = predict(_parted(samples, threads))
         if not isinstance(lazy, (tuple, dict)):
             return client.compute(lazy).result()

@@ -25,7 +25,7 @@ __all__ = ["FeedForward", "MultiHeadAttention", "PositionalEncoding", "Transform
 
 
 class MultiHeadAttention(Module, pure=True):
-    """Attention of several heads, each over its share of the channels (arXiv 1706.03762).
+    """Attention of several heads; each has its share of the channels (arXiv 1706.03762).
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class MultiHeadAttention(Module, pure=True):
     heads : int
         Number of heads; each has an equal share of the features.
     dropout : float
-        Rate for the weights of attention.
+        Dropout rate of the attention weights.
     bias : bool
     seed : int, optional
     """
@@ -75,7 +75,7 @@ class MultiHeadAttention(Module, pure=True):
         key_mask: Array | None = None,
         causal: bool = False,
     ) -> Tensor:
-        """Attend.
+        """Attend from queries to keys; return the weighted values.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ def _joined(
 
 
 class PositionalEncoding(Module, pure=True):
-    """Add sines and cosines of a step's position, (N, T, C) -> the same shape.
+    """Add sines and cosines of each step's position, (N, T, C) -> the same shape.
 
     Channels 2 i and 2 i + 1 get sine and cosine of ``t / longest ** (2 i / C)`` (A. Vaswani et al.,
     arXiv 1706.03762, section 3.5).
@@ -184,7 +184,7 @@ class FeedForward(Module, pure=True):
     ----------
     features, hidden : int
     dropout : float
-        Rate after the activation.
+        Dropout rate after the activation.
     activation : "relu" or "gelu"
     seed : int, optional
     """
@@ -214,7 +214,7 @@ class FeedForward(Module, pure=True):
 
 
 class TransformerBlock(Module, pure=True):
-    """Self-attention, maybe attention to a memory, and a feed-forward network at each step.
+    """Self-attention, optional attention to a memory, and a feed-forward network at each step.
 
     A. Vaswani et al., arXiv 1706.03762. Each part has a shortcut and a layer norm, after the sum or
     before the part (R. Xiong et al., arXiv 2002.04745).
@@ -224,7 +224,7 @@ class TransformerBlock(Module, pure=True):
     features, heads, hidden : int
         Sizes of the attention, and of the network's hidden layer.
     dropout : float
-        Rate for attention's weights, and after each part.
+        Dropout rate of the attention weights, and after each part.
     activation : "relu" or "gelu"
     norm_first : bool
         Whether norms come before the parts.
@@ -233,7 +233,7 @@ class TransformerBlock(Module, pure=True):
     cross : bool
         Whether there is a part that attends to a memory.
     eps : float
-        Of the norms.
+        Added to the variance in the norms.
     seed : int, optional
     """
 

@@ -21,22 +21,22 @@ class Embedding(Module):
     Parameters
     ----------
     rows, features : int
-        The table starts with normal numbers.
+        Shape of the table, which starts with normal numbers.
     padding_index : int, optional
         Id of padding: its row is zeros and gets no gradient.
     max_norm : float, optional
         Rows longer than this are shortened to it when they are read; the table does not change. The
-        gradient is that of the shortened rows.
+        gradient includes the shortening.
     seed : int, optional
         Seed of the table.
     sparse : bool
         Whether the table is trained by rows: its gradient is the :class:`~daskdl.rows.Rows` of the
         batch. Then a step and the messages of workers cost what a batch touches, not the size of
-        the table. Use it if a batch touches a small part of the table; else the dense gradient is
-        faster. SGD and Adagrad without momentum and weight decay give the same weights either way.
-        Methods with moments do not, which is why it is off by default: moments and weight decay of
-        a row wait until a batch touches it, as in PyTorch's SparseAdam. Methods without such a step
-        are refused: LAMB, LARS, LBFGS, EMA and Accumulate.
+        the table. Use it if a batch touches a small part of the table; otherwise the dense gradient
+        is faster. SGD and Adagrad without momentum and weight decay give the same weights either
+        way. Methods with moments do not, so the default is False: moments and weight decay of a row
+        wait until a batch touches it, as in PyTorch's SparseAdam. Methods without such a step are
+        refused: LAMB, LARS, LBFGS, EMA and Accumulate.
     """
 
     def __init__(

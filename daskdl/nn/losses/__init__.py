@@ -8,5 +8,5 @@ from daskdl.nn.losses.loss import *
 from daskdl.nn.losses.pairs import *
 from daskdl.nn.losses.regression import *
 
-# The names that these files list. Type checkers go by the imports above, as they stand.
+# All public names that the imports above bring; type checkers read the imports themselves.
 vars()["__all__"] = [n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)]

@@ -1,4 +1,4 @@
-"""Losses of classes, of yes and no, and of sequences whose labels have no times."""
+"""Losses of classes, of binary labels, and of sequences whose labels have no times."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CTCLoss(Loss):
     Parameters
     ----------
     blank : int
-        Class of no label.
+        Class that stands for no label.
     zero_infinity : bool
         Whether a sample with too few steps for its labels counts 0 instead of infinity.
 

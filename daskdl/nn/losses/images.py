@@ -1,4 +1,4 @@
-"""Losses of images: borders, overlap, similarity, and rain weighted by its rate."""
+"""Losses of images: borders, overlap, similarity, and errors weighted by the rain rate."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class BoundaryLoss(OperationLoss, operation=ops.boundary):
 
 
 class DiceLoss(OperationLoss, operation=ops.dice):
-    """One minus twice what prediction and target share, over their sum.
+    """One minus the Dice coefficient: twice the overlap of prediction and target over their sum.
 
     Compares two arrays (N, ..., C) of numbers from 0 to 1.
 
     Parameters
     ----------
     smooth : float
-        Makes the loss of an empty target finite.
+        Added to numerator and denominator, so that the loss of an empty target is finite.
     squared : bool
         Whether the sum is of squares, as in F. Milletari et al., arXiv 1606.04797.
 

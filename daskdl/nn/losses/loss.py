@@ -17,7 +17,7 @@ class Loss(Module):
     """Base of losses: ``loss(prediction, target, sample_weight=None)`` returns a scalar.
 
     The scalar is the weighted mean over the samples of the batch, the first axis of all arrays;
-    :mod:`daskdl.ops.losses.reduction` says how, and why shards add up.
+    see :mod:`daskdl.ops.losses.reduction`, also for why shards add up.
 
     Examples
     --------
@@ -29,8 +29,8 @@ class Loss(Module):
     8.5
     """
 
-    #: Whether a sample is compared with all samples of an iteration. In a fit ``others`` then are
-    #: the predictions of the shards before this one and behind it, two lists of tuples of arrays.
+    #: Whether a sample is compared with all samples of an iteration. In a fit ``others`` are then
+    #: two lists of tuples of arrays: predictions of the shards before this one, and behind it.
     whole_batch: ClassVar[bool] = False
 
     def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
@@ -50,10 +50,10 @@ class Loss(Module):
 class OperationLoss(Loss):
     """Base of the losses that are one operation of :mod:`daskdl.ops.losses`.
 
-    Prediction and target have one shape, unless a loss says something else. Subclasses name the
+    Prediction and target have one shape, unless a loss documents another. Subclasses name the
     operation; its settings are the constructor's arguments, kept as attributes, or fields of the
-    class. They also give the number of predictions in a tuple; 0 is a single one. The ``value`` of
-    the loss of two small arrays becomes the example in the docstring.
+    class. ``several`` is the number of predictions in a tuple; 0 means one prediction without a
+    tuple. ``value``, the loss of two small arrays, becomes the example in the docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
@@ -103,7 +103,7 @@ def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
 
 
 class MultiLoss(Loss):
-    """The weighted sum of several losses, of one prediction or of one for each.
+    """The weighted sum of several losses, which share a prediction or have one each.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class MultiLoss(Loss):
     weights : a number for each, in the same form, optional
         By default 1, also for names that a mapping leaves out.
     paired : bool
-        Whether prediction and target are tuples with an item for each loss; else all losses compare
-        the same two.
+        Whether prediction and target are tuples with an item for each loss; otherwise all losses
+        compare the same two.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def _by_name(names: Sequence[str], weights: Any) -> list[float]:
 def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
     """Return the value under each name."""
     if len(names) == 1 and not isinstance(held, (Mapping, tuple, list)):
-        return [held]  # one alone, which bears no name
+        return [held]  # a single value needs no name
     if not isinstance(held, Mapping) or not set(names) <= held.keys():
         described = sorted(held) if isinstance(held, Mapping) else type(held).__name__
         raise ShapeError(

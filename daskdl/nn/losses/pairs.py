@@ -29,7 +29,7 @@ __all__ = [
 
 
 class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
-    """Hinge of several classes: scores of wrong classes above the right one's minus a margin.
+    """Hinge of several classes: excess of wrong classes' scores over the right one's minus margin.
 
     Compares scores (N, C) with labels (N,).
 
@@ -53,7 +53,7 @@ class MultiMarginLoss(OperationLoss, operation=ops.multi_margin):
 
 
 class MultiLabelMarginLoss(OperationLoss, operation=ops.multilabel_margin):
-    """Hinge of several labels: scores of wrong classes above each right one's minus 1.
+    """Hinge of several labels: excess of wrong classes' scores over each right one's minus 1.
 
     Compares scores (N, C) with labels (N, K), each row ended by -1.
 
@@ -104,9 +104,9 @@ class HingeEmbeddingLoss(OperationLoss, operation=ops.hinge_embedding):
 
 
 class MarginRankingLoss(OperationLoss, operation=ops.margin_ranking, several=2):
-    """Ranking of two scores: the shortfall of the larger one below the other plus a margin.
+    """Ranking of two scores: the better one's shortfall below the worse one plus a margin.
 
-    Compares (first, second) with a target of 1 and -1, three arrays of one shape.
+    Compares (first, second) with a target, 1 if the first is better, else -1; all of one shape.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class TripletMarginLoss(Loss):
     p : float
         Order of the norm of distances.
     swap : bool
-        Whether the negative's distance is the smaller one of those to anchor and positive.
+        Whether the smaller distance of the negative counts, to the anchor or to the positive.
 
     Examples
     --------
@@ -172,9 +172,9 @@ class TripletMarginLoss(Loss):
 class MultipleNegativesLoss(Loss):
     """Cross entropy of each anchor's positive among all samples' positives, by the cosine.
 
-    M. Henderson et al., arXiv 1705.00652. The samples are those of the whole batch, on all shards
-    and workers. So a fit computes and gathers all predictions before the gradient, and an iteration
-    has one more forward pass (L. Gao et al., arXiv 2101.06983).
+    M. Henderson et al., arXiv 1705.00652. All samples are the whole batch, on all shards and
+    workers. So a fit computes and gathers all predictions before the gradient, and an iteration has
+    one more forward pass (L. Gao et al., arXiv 2101.06983).
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class MultipleNegativesLoss(Loss):
         n = scores.shape[0]
         loss: Tensor = ops.cross_entropy(scores, np.arange(n))
         if others is not None:
-            # All shards compute the same loss, and each the gradients of its own samples, which are
-            # weighted by their number: the value stays, and the gradient is that of the whole.
+            # All shards compute the same loss, and each shard the gradients of its own samples,
+            # weighted by their number: the value stays, and the gradients sum to the batch's.
             loss = loss * (n / of_shard) + float(loss) * (1 - n / of_shard)
         return loss

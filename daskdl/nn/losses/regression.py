@@ -69,7 +69,7 @@ class PoissonNLLLoss(OperationLoss, operation=ops.poisson_nll, value=3.3037):
 
 
 class GaussianNLLLoss(OperationLoss, operation=ops.gaussian_nll, several=2):
-    """Negative log likelihood of numbers with a predicted mean and variance (Gauss).
+    """Negative log likelihood of normal distributions with predicted mean and variance.
 
     Compares (mean, variance) with the target, three arrays of one shape.
 
@@ -103,7 +103,7 @@ class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
 
 
 class GaussianKLLoss(Loss):
-    """Divergence of normal distributions from the standard one, for a variational autoencoder.
+    """Divergence of normal distributions from the standard normal, for variational autoencoders.
 
     Examples
     --------

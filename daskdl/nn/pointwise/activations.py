@@ -1,4 +1,4 @@
-"""Activations as layers: element by element, with parameters, and over channels."""
+"""Activation layers: of each element, with parameters, and over channels."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Softsign(_OfOperation, operation=ops.softsign, values="-0.5  ,  0.333,  0.
 
 
 class HardSigmoid(_OfOperation, operation=ops.hard_sigmoid, values="0.333, 0.583, 0.833"):
-    """x / 6 + 1 / 2, from 0 to 1."""
+    """x / 6 + 1 / 2, limited to 0 and 1."""
 
 
 class HardSwish(_OfOperation, operation=ops.hard_swish, values="-0.333,  0.292,  1.667"):
@@ -150,7 +150,7 @@ class PReLU(Module, pure=True):
     Parameters
     ----------
     channels : int
-        Number of slopes; with 1 all channels share it.
+        Number of slopes; all channels share a single one.
     slope : float
         Initial slope.
     """
@@ -167,7 +167,7 @@ class PReLU(Module, pure=True):
 
 
 class RReLU(Module, pure=True):
-    """x where positive, elsewhere x times a slope drawn for each element; its mean in inference.
+    """x where positive, x times a random slope elsewhere; inference uses the mean slope.
 
     B. Xu et al., arXiv 1505.00853.
 
@@ -196,7 +196,7 @@ class SReLU(Module):
     """Three straight pieces with learned joints and slopes (X. Jin et al., arXiv 1512.07030).
 
     ``right + slope_right * (x - right)`` above ``right``, ``left + slope_left * (x - left)`` below
-    ``left``, x in between; each (C,). Joints start at 0 and 1, slopes at 0.2 and 1.
+    ``left``, x in between. Joints and slopes (C,) start at 0 and 1, and at 0.2 and 1.
     """
 
     def __init__(self, channels: int) -> None:
@@ -318,7 +318,7 @@ class BinaryThreshold(_OfOperation, pure=False, values="0., 1., 1."):
 
 
 class HardTanh(_OfOperation, operation=ops.hard_tanh, values="-1. ,  0.5,  1. "):
-    """x from ``low`` to ``high``."""
+    """x, limited to ``low`` and ``high``."""
 
     low: float = -1.0
     high: float = 1.0

@@ -65,7 +65,7 @@ class Power(Module, pure=True):
 
 
 class Clip(_OfOperation, operation=ops.clip):
-    """x from ``low`` to ``high``."""
+    """x, limited to ``low`` and ``high``."""
 
     def __init__(self, low: float, high: float) -> None:
         if not low <= high:
@@ -87,14 +87,14 @@ class Affine(Module, pure=True):
 
 
 class Scale(Module, pure=True):
-    """weight * x + bias, both learned, of a shape that broadcasts to a sample's.
+    """weight * x + bias, both learned; their shape broadcasts to a sample's.
 
     Parameters
     ----------
     shape : int or sequence of int
-        ``channels`` for one number for each channel; (1,) for one number for all.
+        ``channels`` gives a number to each channel; (1,) is one number for all.
     weight, bias : bool
-        Whether they exist.
+        Whether the layer has this parameter.
     """
 
     def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Layers that draw or penalise in training: dropout, noise, penalties."""
+"""Layers for training: dropout, noise, penalties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Dropout(Module, pure=True):
-    """Sets a share of all numbers to zero and scales the others up; in inference the identity.
+    """Sets a share of all numbers to zero and scales the others up; inference returns the input.
 
     N. Srivastava et al., JMLR 15 (2014). A Trainer seeds the draws
     (:func:`daskdl.nn.core.state.drawing`) for each iteration and shard.
@@ -68,7 +68,7 @@ class SpatialDropout(Dropout):
 
 
 class AlphaDropout(Dropout):
-    """Sets a share of all numbers to SELU's value at -infinity; mean and variance stay.
+    """Sets a share of all numbers to SELU's value at -infinity; keeps mean and variance.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
     """
@@ -95,7 +95,7 @@ def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
 
 
 class GaussianDropout(Module, pure=True):
-    """Multiplies by normal numbers of mean 1 and variance rate / (1 - rate); not in inference.
+    """Multiplies by normal numbers of mean 1 and variance rate / (1 - rate) in training.
 
     N. Srivastava et al., JMLR 15 (2014), section 10.
     """
@@ -117,7 +117,7 @@ class GaussianDropout(Module, pure=True):
 
 
 class GaussianNoise(Module, pure=True):
-    """Adds normal numbers of standard deviation ``sigma``; not in inference."""
+    """Adds normal numbers of standard deviation ``sigma`` in training."""
 
     def __init__(self, sigma: float = 0.1) -> None:
         if not sigma >= 0:
@@ -179,12 +179,12 @@ class ActivityRegularization(_OfOperation, operation=_activity):
     """Returns its input; in training adds the gradient of an L1 and an L2 penalty on it.
 
     The penalty is ``sum(l1 * abs(x) + l2 * x**2) / N`` over a batch of N samples, a mean over
-    samples as all losses. The shown loss does not include it.
+    samples like all losses. The loss that a fit shows does not include it.
 
     Parameters
     ----------
     l1, l2 : float
-        Not negative.
+        Factors of the penalties, 0 or more.
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:

@@ -1,1 +1,1 @@
-"""RNN, LSTM, GRU, and their convolutional kin."""
+"""RNN, LSTM and GRU, and their convolutional variants."""

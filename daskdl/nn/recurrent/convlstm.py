@@ -85,7 +85,7 @@ class ConvLSTM(Module, pure=True):
 
 
 def check_input(layer: Any, x: Any, state: Any, steps: int | None) -> None:
-    """Raise a ShapeError unless there is a sequence, or what a layer without one needs."""
+    """Raise a ShapeError unless there is a sequence, or a state and steps for a layer without."""
     if x is not None:
         check_last_axis(layer, x, 5, layer.in_channels)
     elif layer.in_channels or state is None or steps is None:

@@ -18,7 +18,7 @@ from daskdl.nn.core.state import next_draw
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
-#: The states before or after a sequence: of each layer and direction one tuple of (N, C).
+#: The states before or after a sequence: a tuple of arrays (N, C) for each layer and direction.
 States = tuple[tuple[Any, ...], ...]
 
 
@@ -99,10 +99,10 @@ class _Recurrent(Module, pure=True):
         Returns
         -------
         outputs : (N, T, C), or (N, T, 2 C) of a bidirectional one
-            The only result with ``returns="sequence"``. With ``"last"`` only the last outputs of
-            each direction, (N, C) or (N, 2 C).
+            The only result with ``returns="sequence"``. With ``"last"`` the only result is the last
+            outputs of each direction, (N, C) or (N, 2 C).
         state : tuple
-            After the sequence, in the form of the argument.
+            State after the sequence, in the form of the argument.
         """
         check_last_axis(self, x, 3, self.in_features)
         places = list(self._places())
@@ -153,7 +153,7 @@ class RNN(_Recurrent):
     bidirectional : bool
         Whether each layer has a second set of weights that runs from the last step to the first.
     dropout : float
-        Rate between layers.
+        Dropout rate between layers.
     returns : "both", "sequence" or "last"
         Outputs and states; only the outputs; or only the outputs after the last step. The latter
         two make it a layer for a Sequential.
@@ -190,11 +190,11 @@ class LSTM(_Recurrent):
     in_features, channels, layers, bidirectional, dropout, returns, seed
         As :class:`RNN`'s. The bias of the forget gates starts at 1.
     peepholes : bool
-        Whether each number of the gates sees its own state (F. Gers, J. Schmidhuber, 2000).
+        Whether each gate also reads its cell's state (F. Gers, J. Schmidhuber, 2000).
     """
 
     _operation, _gates, _states = staticmethod(ops.lstm), 4, 2
-    _weights = ("weight_input", "weight_state", "bias", "peepholes")  # the last may not be there
+    _weights = ("weight_input", "weight_state", "bias", "peepholes")  # peepholes are optional
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent unit (K. Cho et al., arXiv 1406.1078), its reset gate after the product.
+    """Gated recurrent unit (K. Cho et al., arXiv 1406.1078), with the reset after the product.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class _Merge(Module, pure=True):
-    """One result of several inputs, given one by one or as a tuple and combined two by two."""
+    """Base of layers that combine inputs, given one by one or as a tuple, by an operation."""
 
     _operation: Callable[..., Any]
 
@@ -169,7 +169,7 @@ class Stack(Module, pure=True):
 
 
 class Split(Module, pure=True):
-    """Cut the input into pieces along an axis, by default the channels.
+    """Split the input into pieces along an axis, by default the channels.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Pick(Module, pure=True):
 
 @contextmanager
 def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
-    """Turn numpy's error about shapes into a sentence that names the layer."""
+    """Replace numpy's error about shapes by one that names the layer."""
     try:
         yield
     except ValueError as error:

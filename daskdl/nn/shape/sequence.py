@@ -27,13 +27,13 @@ __all__ = [
 
 
 class TimeDistributed(Module, pure=True):
-    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...)."""
+    """Apply a layer to each step by itself, (N, T, ...) -> (N, T, ...)."""
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
 
     def forward(self, x: Any) -> Tensor:
-        """Apply the layer to all steps at once, as if they were samples."""
+        """Apply the layer to all steps at once, as to samples."""
         if len(x.shape) < 3:
             raise ShapeError(
                 f"TimeDistributed: expected an input of shape (N, T, ...), found {tuple(x.shape)}"
@@ -84,7 +84,8 @@ class RecurrentDecoder(Module, pure=True):
         RNN, LSTM or GRU that returns both outputs and states.
     steps : int
     head : Module, optional
-        Makes the output, and next input, from the layer's output; needed if channels differ.
+        Maps the layer's output to the step's output, which is the next input; needed if the numbers
+        of channels differ.
     """
 
     def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:

@@ -30,7 +30,7 @@ class Flatten(Module, pure=True):
     """(N, ...) -> (N, features)."""
 
     def forward(self, x: Any) -> Tensor:
-        """Join all axes but the first."""
+        """Join all axes except the first."""
         return ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:])))
 
 
@@ -41,7 +41,7 @@ class Reshape(Module, pure=True):
         self.shape = tuple(shape)
 
     def forward(self, x: Any) -> Tensor:
-        """Give each sample another shape."""
+        """Reshape each sample."""
         size, shape = math.prod(x.shape[1:]), list(self.shape)
         known = math.prod(n for n in shape if n != -1)
         if shape.count(-1) == 1 and known:

@@ -76,7 +76,7 @@ def detect_scene(
             f"{getattr(scene, 'shape', None)}"
         )
     if not hasattr(scene, "dims") and not isinstance(scene, da.Array):
-        scene = da.from_array(scene)  # of which a slice reads nothing yet
+        scene = da.from_array(scene)  # its slices are lazy
     shape = scene.shape[:2]
     sizes = [min(window[i], n) for i, n in enumerate(shape)]
     starts = [

@@ -36,7 +36,7 @@ class Chunked:
         sizes, dtype = self._cells.chunks, self._cells.dtype
         along = (range(p.start // n, -(-p.stop // n)) for p, n in zip(window, sizes, strict=True))
         touched = [*itertools.product(*along)]
-        with self._lock:  # or two threads would read what both need
+        with self._lock:  # otherwise two threads would read the same chunks
             for place in (place for place in touched if place in self._kept):
                 self._kept.move_to_end(place)
             missing = [place for place in touched if place not in self._kept]
@@ -94,8 +94,8 @@ def strips(tiling: Tiling) -> tuple[int, list[int]]:
 
     parts = [1] * len(wide)
     while True:
-        # Until a chunk is used again the rest of its row passes, and of the next one as much;
-        # threads that are not in step take one window more.
+        # Before a chunk is used again, the rest of its row passes, and as much of the next row;
+        # threads that are not in step need one window more.
         along = [most(i, n) + 2 * most(i, 1) for i, n in enumerate(wide[1:], 1)]
         need = row * min(most(0, 1) * math.prod(along), math.prod(counts[a] for a in layout.image))
         if need <= tiling.room:

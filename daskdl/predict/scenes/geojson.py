@@ -17,7 +17,7 @@ from daskdl.predict.scenes.geotiff import Raster, place_of
 
 Array = NDArray[Any]
 
-#: Cells of a side of the chunks of labels.
+#: Cells along a side of the chunks of labels.
 CHUNK = 1024
 
 
@@ -76,7 +76,7 @@ def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
         by_label[label].append(piece)
     features = []
     for label, pieces in sorted(by_label.items()):
-        # Corners of chunks on straight lines go when the first corner of a ring is a real one.
+        # Corners of chunks on straight lines vanish if a ring begins at a real corner.
         whole = shapely.union_all([shapely.geometry.shape(piece) for piece in pieces])
         whole = whole.normalize().simplify(0)
         placed = _moved(whole, transform @ affine.Affine.translation(-1, -1))
@@ -103,8 +103,8 @@ def rasterized(
 ) -> Any:
     """Return cells' labels from polygons, lines and points, lazily, as targets of a training.
 
-    A cell whose centre lies in a polygon gets the polygon's value, of several the last one's. The
-    cell of a point gets the point's value.
+    A cell whose centre lies in a polygon gets the polygon's value; of several polygons the last one
+    counts. The cell of a point gets the point's value.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def rasterized(
     like : DataArray, path of a GeoTIFF, or (rows, columns)
         The scene.
     value : str or int
-        Name of the property with the class, or the class of all.
+        Name of the property with the class, or one class for all.
     fill : int
         Value of all other cells: 0 for a background, or the ``ignore_index`` of a loss if little is
         labelled, for instance by points.
@@ -154,7 +154,7 @@ def rasterized(
     transform = _transform(like)
     shapes = []
     for i, one in enumerate(features["features"]):
-        if one["geometry"] is None:  # which GeoJSON allows, as it does no properties
+        if one["geometry"] is None:  # allowed by GeoJSON, also without properties
             continue
         label = (one.get("properties") or {}).get(value) if isinstance(value, str) else value
         fits = isinstance(label, int) and abs(label) < 1 << 31
@@ -165,7 +165,7 @@ def rasterized(
             )
         try:
             shape = _moved(shapely.geometry.shape(one["geometry"]), ~transform)
-        except Exception as error:  # all that the library raises
+        except Exception as error:  # the library raises many kinds
             raise DataError(
                 f"rasterized, feature {i}: expected a geometry of GeoJSON, such as a Polygon, "
                 f"found {one['geometry']!r:.80} ({error}); mend it or leave it out"

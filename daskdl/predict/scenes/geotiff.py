@@ -20,14 +20,14 @@ from daskdl.predict.scenes.tiles import Tiling
 
 Array = NDArray[Any]
 
-#: Cells of a side of the blocks of a file that is written.
+#: Cells along a side of the blocks of a written file.
 BLOCK = 512
 
 
 class Georeference(NamedTuple):
     """Place of a raster on the earth."""
 
-    #: From (column, row) to coordinates.
+    #: Affine transform from (column, row) to coordinates.
     transform: Any
     #: Well-known text of the reference system.
     crs: str | None
@@ -37,11 +37,11 @@ class Georeference(NamedTuple):
 class Raster:
     """A GeoTIFF as an array (rows, columns, bands); slices are read from the file."""
 
-    #: Of a file, or a URL as GDAL takes it.
+    #: Path of a file, or a URL in GDAL's form.
     path: str
     shape: tuple[int, int, int]
     dtype: np.dtype[Any]
-    #: Cells of a block of the file.
+    #: Shape of the file's blocks in cells.
     chunks: tuple[int, int, int]
     nodata: float | None
     place: Georeference
@@ -89,7 +89,7 @@ def place_of(scene: Any, scales: Sequence[Fraction]) -> Georeference | None:
         values = [np.asarray(scene[name], float) for name in names]
         if values and values[0].ndim == 1:
             values = [values[0][None], values[1][:, None]]
-        # From a column to the next and from a row to the next, of x and of y.
+        # Steps of x and of y, from column to column and from row to row.
         steps = [np.diff(v, axis=axis) for v in values if v.ndim == 2 for axis in (1, 0)]
         even = all(not step.size or np.allclose(step, step.flat[0]) for step in steps)
         a, b, d, e = [float(s.flat[0]) if s.size else 0.0 for s in steps] or [0.0] * 4
@@ -132,7 +132,7 @@ def written(
         )
     parts = f"{out}.zarr"
     array = stored(tiling, parts, token, None, client)
-    dtype = np.dtype("int32") if array.dtype == np.int64 else array.dtype  # of classes
+    dtype = np.dtype("int32") if array.dtype == np.int64 else array.dtype  # classes
     bands = array.shape[2] if array.ndim == 3 else 1
     profile: dict[str, Any] = {
         "driver": "GTiff", "dtype": dtype, "count": bands, "height": array.shape[0],

@@ -38,10 +38,10 @@ class Objects(NamedTuple):
 class _Part(NamedTuple):
     """Facts of one chunk about its objects."""
 
-    #: (k,): cells of each, and the place of the first of them in the scene, counted row by row.
+    #: (k,): each object's cells, and its first cell's place in the scene, counted row by row.
     sizes: Ints
     first: Ints
-    #: By (axis, side), labels and values of the slices at its borders.
+    #: Labels and values of the slices at the chunk's borders, by (axis, side).
     faces: dict[tuple[int, int], tuple[Ints, Array]]
 
 
@@ -150,7 +150,7 @@ def _meeting(
     for axis, ends_of in enumerate(ends):
         shape = [n for i, n in enumerate(cells.shape) if i != axis]
         for border in range(len(ends_of) - 2):
-            # Whole slices on both sides, since cells touch across the corners of chunks, too.
+            # Whole slices on both sides, since cells also touch across the corners of chunks.
             sides = []
             for index, side in ((border, -1), (border + 1, 0)):
                 numbers, values = np.zeros(shape, np.int64), np.zeros(shape, cells.dtype)

@@ -18,13 +18,13 @@ from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.tiles import Tiling
 from daskdl.predict.scenes.windows import like_length
 
-#: Share of a worker's limit above which Dask hands it no more tasks.
+#: Share of a worker's limit above which Dask gives it no more tasks.
 SHARE = 0.8
 #: Bytes of a process for each byte of its arrays: it keeps freed memory, and kernels need some.
 KEPT = 1.6
-#: Bytes of a worker beside its tasks: messages, threads of stores, gaps of the heap after hours.
+#: Bytes of a worker besides tasks: messages, threads of stores, gaps in the heap after hours.
 BESIDE = 128_000_000
-#: Share of a worker's limit that chunks of a scene may take which tiles keep for each other.
+#: Share of a worker's limit for chunks of a scene that tiles keep for each other.
 CHUNKS = 0.25
 #: Cells of the larger of two windows by which the memory of a pass is measured.
 MEASURED = 65_536
@@ -33,9 +33,9 @@ MEASURED = 65_536
 class Projection(NamedTuple):
     """Bytes of one worker."""
 
-    #: Held beside tasks: what was there before, the network's weights, chunks that are kept.
+    #: Held besides tasks: the process itself, the network's weights, kept chunks.
     before: int
-    #: Of each thread: cells read, numbers between layers, result.
+    #: Held by each thread: cells read, arrays between layers, result.
     task: int
     threads: int
     limit: int
@@ -57,7 +57,7 @@ def check_memory(tiling: Tiling, tile: dict[Any, int], client: Any) -> Tiling:
     channels = 1 if tiling.layout.channel is None else tiling.cells.shape[tiling.layout.channel]
     place = _places(client)
     asked = tiling.predictor, windows, channels, tiling.cells.dtype
-    if place[0]:  # there, which has then imported all that a task needs
+    if place[0]:  # on the worker, which then has imported all packages of a task
         future = client.submit(_measured, *asked, workers=[place[0]], pure=False)
         measured = future.result()
         future.release()
@@ -116,20 +116,20 @@ def _projected(
     lengths = dict.fromkeys(layout.samples, 1) | dict(zip(layout.image, windows, strict=True))
     read = math.prod(lengths.get(axis, n) for axis, n in enumerate(cells.shape))
     chunks = getattr(cells, "chunksize", getattr(cells, "chunks", None))
-    if chunks is not None:  # whole ones are decoded, and Dask holds all in which a window lies
+    if chunks is not None:  # whole chunks are decoded, and Dask holds all chunks of a window
         along = [
             min(n, (-(-lengths.get(axis, n) // c) + 1) * c)
             for axis, (n, c) in enumerate(zip(cells.shape, chunks, strict=True))
         ]
         size, first = cells.dtype.itemsize, layout.image[0]
         if hasattr(cells, "__dask_graph__"):
-            # And it holds rows of chunks until the next row of tiles has passed, on all workers.
+            # Dask also holds rows of chunks until the next row of tiles has passed, on all workers.
             read += math.prod(along)
             rows = [cells.shape[a] if a in layout.image[1:] else n for a, n in enumerate(along)]
             rows[first] = min(cells.shape[first], along[first] + chunks[first])
             kept = math.prod(rows) * size // workers
         elif kept := tiling.strips[0]:
-            kept += math.prod(along) * size  # which are read at once
+            kept += math.prod(along) * size  # chunks that are read together
         else:
             read += math.prod(chunks)
     fixed, each, before = measured
@@ -152,7 +152,7 @@ def _measured(
         (few, low), (many, high) = points
         each = (high - low) / (many - few) if many > few else high / many
         fixed = max(0.0, high - each * many)
-    except (DaskdlError, ValueError):  # a network of windows of this one size
+    except (DaskdlError, ValueError):  # a network for windows of this size alone
         fixed, each = _peak(predictor, windows, channels, dtype), 0.0
     return fixed, each, psutil.Process().memory_info().rss
 
@@ -160,7 +160,7 @@ def _measured(
 def _peak(predictor: Predictor, sizes: list[int], channels: int, dtype: Any) -> int:
     """Return the most bytes of arrays that a pass of one window holds."""
     images = np.zeros((1, *sizes, channels), dtype)
-    predictor(images)  # what is kept from then on is not of one pass
+    predictor(images)  # arrays that are kept after it do not belong to one pass
     was = tracemalloc.is_tracing()
     if not was:
         tracemalloc.start()

@@ -26,11 +26,11 @@ class Reach(NamedTuple):
     #: In cells of the input, both included.
     low: Fraction
     high: Fraction
-    #: A window must start at a multiple of it, and differ from the whole by one.
+    #: A window starts at a multiple of it, and its length differs from the whole's by a multiple.
     step: int
-    #: Cells from which on a window's length has no say in how its kernels add up.
+    #: Least cells of a window; for longer ones the length does not change the order of sums.
     least: int
-    #: Of the result.
+    #: Length of the result.
     length: int
 
     @property
@@ -83,7 +83,7 @@ class Operation(NamedTuple):
             low, high = low - scale * (block - 1), high + scale * (block - 1)
             more = block - 1
         step = math.lcm(reach.step, (scale * (more + 1)).numerator)
-        # Nothing before the first and behind the last may count as seen: padding comes there.
+        # Places before the first and behind the last cell are padding, and do not count as seen.
         end = self.lengths[i] - scale * length
         return Reach(scale, min(low, Fraction(0)), max(high, end), step, reach.least, length)
 

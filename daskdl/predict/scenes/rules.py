@@ -181,7 +181,7 @@ def _along(operation: Operation, result: Array) -> Field:
         return operation.keep(result, operation.first.axes)
     if places is None:
         raise UnknownError("which takes sums of more than two places")
-    # The same weights again, but at the border, for each whole step of cells and of results.
+    # Except at the border, weights must repeat after each whole step of cells and of results.
     cells, results = scale.numerator, scale.denominator
     inner = (places[:, 0] > 0) & (places[:, 1] < matrix.shape[1] - 1)
     both = inner[results:] & inner[:-results]
@@ -323,7 +323,7 @@ class _Watch:
 
     def __init__(self, image: Array, field: Field, exact: bool) -> None:
         self.exact, self.lengths = exact, [reach.length for reach in field.reaches]
-        # With the array, by which an id is known that somebody else has got since.
+        # With a reference to the array, since an id may be used again for another one.
         self._fields = {id(image): (weakref.ref(image), field)}
 
     def __call__(

@@ -17,7 +17,7 @@ from daskdl.data.on_workers.tasks import submitted
 from daskdl.predict.scenes.tasks import Target
 from daskdl.predict.scenes.tiles import Place, Tiling
 
-#: Tiles that are on their way to a thread of the cluster where it is told which to compute.
+#: Tiles submitted ahead for each thread of a worker, when tiles are assigned to workers.
 AHEAD = 2
 #: Seconds between two looks for workers that have joined.
 LOOK = 2.0
@@ -81,7 +81,7 @@ def _on_cluster(
     from distributed import as_completed
 
     keys, running = [*tiles], as_completed()
-    worker_of: dict[Any, Any] = {}  # by futures that are not done
+    worker_of: dict[Any, Any] = {}  # keys are futures that are not done
     threads = (client.nthreads() if fed else None) or {None: len(keys)}  # workers may come later
     ends = np.linspace(0, len(keys), len(threads) + 1).astype(int).tolist()
     parts = {worker: range(*ends[i : i + 2]) for i, worker in enumerate(threads)}
@@ -101,7 +101,7 @@ def _on_cluster(
 
     shared = (
         submitted(client, graph, [*graph]) if fed else []
-    )  # or all would go with the first tiles
+    )  # otherwise they would be deleted after the first tiles
     looked = time.monotonic()
     try:
         for worker, n in threads.items():
@@ -118,7 +118,7 @@ def _on_cluster(
                 free.update({worker: AHEAD * n for worker, n in joined})
             for worker, n in free.items():
                 submit(worker, n)
-    except BaseException:  # such as Ctrl-C, whose traceback would keep the cluster at work
+    except BaseException:  # such as Ctrl-C: its traceback would keep the futures alive
         client.cancel([*worker_of], force=True)
         raise
     finally:
@@ -137,7 +137,7 @@ def _here(tiles: dict[Any, Task], graph: dict[Any, Any], done: Any) -> None:
     last = f"ended-{uuid.uuid4().hex}"
     whole = {**graph, **tiles, last: Task(last, lambda *_: None, *map(TaskRef, tiles))}
     scheduler = dask.config.get("scheduler", None)
-    # A client that is there, and is not to be asked, has made itself the scheduler.
+    # An existing client, which must not be used here, has set itself as the scheduler.
     scheduler = "threads" if scheduler in (None, "dask.distributed") else scheduler
     with Callback(posttask=after):
         Delayed(last, HighLevelGraph.from_collections(last, whole, [])).compute(scheduler=scheduler)

@@ -26,7 +26,7 @@ from daskdl.predict.scenes.tasks import Layout
 from daskdl.predict.scenes.tiles import Tiling
 from daskdl.predict.scenes.windows import PROBE, Axis, exact_axes, fixed_axes, like_length
 
-#: How tiles fade into each other, and what lies around a scene: numpy.pad's names.
+#: Ways to blend tiles, and numpy.pad's names of paddings around a scene.
 BLENDS, BOUNDARIES = ("none", "linear", "cosine"), ("reflect", "symmetric", "edge", "wrap")
 
 Array = NDArray[Any]
@@ -113,7 +113,7 @@ def predict_scene(
         cells = _padded(cells, layout, margins, boundary)
     in_memory = isinstance(cells, np.ndarray) and not isinstance(cells, np.memmap)
     if in_memory and out is None and not client:
-        with using(False):  # each tile with all threads
+        with using(False):  # each tile uses all threads
             tiling = Tiling(predictor, cells, layout, axes, blend, nodata)
             result = tiling.lazy().compute(scheduler="synchronous")
     else:
@@ -243,6 +243,6 @@ def _labelled(scene: Any, result: Any, layout: Layout, axes: list[Axis]) -> Any:
         name, step = scene.dims[i], axis.scale
         at = scene.coords.get(name)
         even = step.denominator == 1 and step > 1 and axis.length * step == scene.shape[i]
-        if at is not None and even and at.dtype.kind in "fiu":  # the middle of what it stands for
+        if at is not None and even and at.dtype.kind in "fiu":  # the mean of its cells
             coords[name] = (name, at.values.reshape(axis.length, -1).mean(1), at.attrs)
     return xr.DataArray(result, coords, dims, "prediction", scene.attrs)

@@ -13,11 +13,11 @@ from daskdl.predict.scenes.running import run_tiles
 from daskdl.predict.scenes.tasks import Target
 from daskdl.predict.scenes.tiles import Place, Tiling
 
-#: Attribute of an array that says of which model and tiles it is the result.
+#: Attribute of an array that identifies its model and tiles.
 TOKEN = "daskdl_prediction"
-#: Attribute that says of which cells each tile was made, by a digest; "" if it was blended.
+#: Attribute with a digest of the cells of each tile; "" if the tile was blended.
 DIGESTS = "daskdl_cells"
-#: Seconds between two notes of what is done.
+#: Seconds between two updates of the digests.
 EVERY = 10.0
 
 
@@ -92,6 +92,6 @@ def _done(array: Any) -> set[Place]:
 
     lead = f"{array.path}/c/".lstrip("/")
     places = [key.removeprefix(lead) for key in sync(keys()) if key.startswith(lead)]
-    # A name with more than numbers is that of a file that was not written to its end.
+    # A name with more than numbers belongs to a file that was not written completely.
     parts = [place.split("/") for place in places]
     return {tuple(map(int, part)) for part in parts if all(p.isdigit() for p in part)}

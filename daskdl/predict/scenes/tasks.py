@@ -15,14 +15,14 @@ from daskdl.predict.predictor import Predictor
 
 Array = NDArray[Any]
 Span = tuple[int, int]
-#: Where a part of a window lies in it, and in the array that it comes from.
+#: Slices of a part of a window: in the window, and in the array that the part is read from.
 Part = tuple[tuple[slice, ...], tuple[slice, ...]]
 #: Target of a window that is blended with others.
 WINDOW = "window"
 
 
 class Layout(NamedTuple):
-    """Axes of a scene by number: of samples, of the image in its order, and of channels."""
+    """Numbers of a scene's axes: of samples, of the image in its order, and of channels."""
 
     samples: tuple[int, ...]
     image: tuple[int, ...]
@@ -58,9 +58,9 @@ class Common(NamedTuple):
     """Properties that all tiles of a result share."""
 
     layout: Layout
-    #: Whether the result has an axis of them.
+    #: Whether the result has an axis of channels.
     channels: bool
-    #: Of the scene.
+    #: Value of the scene's cells without data.
     nodata: float | None
     #: Result (1, ...) of one window.
     like: Array

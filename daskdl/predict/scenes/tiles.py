@@ -33,7 +33,7 @@ from daskdl.predict.scenes.windows import Axis
 if TYPE_CHECKING:
     import dask.array as da
 
-#: Of a tile among the chunks of a result, of a sample, or of a window along its axes.
+#: Indices of a tile among a result's chunks, of a sample, or of a window along its axes.
 Place = tuple[int, ...]
 
 

@@ -16,7 +16,7 @@ from daskdl.predict.scenes.rules import reach_of
 
 Array = NDArray[Any]
 
-#: Cells of a small image whose pass tells what a network sees.
+#: Cells along an axis of the small image whose pass shows the network's reach.
 PROBE = 192
 
 
@@ -33,11 +33,11 @@ class Axis(NamedTuple):
     """All windows along one axis."""
 
     windows: list[Window]
-    #: Of the scene's result.
+    #: Length of the scene's result.
     length: int
     #: Cells of the scene from one result to the next.
     scale: Fraction
-    #: Results of a tile but the last.
+    #: Results of each tile except the last.
     tile: int
     #: Results that a tile shares with its neighbours when they are blended.
     shared: int = 0
@@ -84,8 +84,8 @@ def exact_axes(
     ``exact`` means to the last bit. Windows of a ``padded`` scene include margins around it, which
     have no results; the second value is the margins' cells along each axis.
     """
-    # Twice: the steps decide how long an image is of which the borders are those of the scene. And
-    # never of the scene's own length, or what is resized to one size would not be noticed.
+    # Two passes: the first one's steps decide how long an image must be to have the borders of the
+    # scene. And never the scene's own length, or resizing to one fixed size would not be noticed.
     probe = tuple(n + 64 if n < PROBE else like_length(n, 64, PROBE) for n in lengths)
     first = reach_of(predictor, probe, channels, dtype, exact)
     probe = tuple(
