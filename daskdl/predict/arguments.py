@@ -74,7 +74,7 @@ def _are_lists(values: Sequence[Any]) -> bool:
 
 
 def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:
-    """Return a metric by name; for a list those of an output, by its name and theirs."""
+    """Return (name, metric); for an output's list of metrics one for each, with joined names."""
     if not isinstance(metric, (list, tuple)):
         return [(str(name), metric)]
     return [

@@ -187,10 +187,10 @@ def evaluate_samples(
 ) -> list[float]:
     """Return the mean loss over samples, and each metric of them.
 
-    One task loads a partition and evaluates it, so that at most one partition a thread is in
-    memory; data on workers are used there. ``batch_size`` samples pass through the model at a time,
-    with ``threads`` arithmetic threads of a task. Without a client this process does it. ``seed``
-    is for the Generators of the samples' functions; ``where`` begins errors.
+    One task loads a partition and evaluates it, so that each thread holds at most one partition;
+    data on workers are used there. ``batch_size`` samples pass through the model at a time, with
+    ``threads`` arithmetic threads of a task. Without a client the tasks run in this process.
+    ``seed`` is for the Generators of the samples' functions; ``where`` begins errors.
     """
     check_samples(where, samples)
     if client is not None:

@@ -132,7 +132,7 @@ def stacked(elements: Sequence[Any]) -> Any:
 def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Series[Any]:
     """Return the results of the rows of a pandas DataFrame, whose columns are the model's inputs.
 
-    One number a row is a Series, several are a DataFrame with columns 0, 1, ...
+    One number for each row gives a Series, several give a DataFrame with columns 0, 1, ...
     """
     import pandas as pd
 

@@ -219,7 +219,7 @@ class Predictor:
     def _pass(self, model: Module, x: Any, watching: bool = False) -> dict[Any, Array]:
         """Return the results of a batch (n, ...); empty arrays of the same shape without samples.
 
-        They are by name if the model returns a mapping, else by number.
+        Keys are names if the model returns a mapping, else numbers.
         """
         x = prepared(x, takes_float64(self.model))
         n = rows(x)

@@ -1,4 +1,4 @@
-"""Chunks of a scene: kept decoded from tile to tile, and an order of tiles that needs few."""
+"""Decoded chunks of a scene, kept from tile to tile, and the order of tiles that needs few."""
 
 from __future__ import annotations
 

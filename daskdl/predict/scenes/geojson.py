@@ -88,7 +88,7 @@ def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
 def _pieces(block: Array, row: int, column: int) -> list[tuple[int, Any]]:
     """Return each label of a block with the outline of a piece, in cells of the scene plus 1.
 
-    With the 1 a block's transform is never the identity, about which rasterio warns.
+    The 1 prevents that a block's transform is the identity, since rasterio warns about that.
     """
     affine, features, _ = _packages()
     numbers, codes = np.unique(block, return_inverse=True)

@@ -184,7 +184,7 @@ def _touching(one: tuple[Ints, Array], other: tuple[Ints, Array], step: tuple[in
 
 
 def _joined(parts: dict[Any, _Part], offsets: dict[Any, int], pairs: Ints) -> tuple[Ints, Ints]:
-    """Return the scene's number of each chunk's object, by first cells; and sizes."""
+    """Return the scene's number of each chunk's object, ordered by first cells, and all sizes."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -141,7 +141,7 @@ def _projected(
 def _measured(
     predictor: Predictor, windows: list[int], channels: int, dtype: Any
 ) -> tuple[float, float, int]:
-    """Return the bytes of a pass: for any window and for each of its cells; and of the process."""
+    """Return the bytes of a pass for any window, its bytes for each cell, and the process's."""
     side = round(MEASURED ** (1 / len(windows)))
     step = 64 if len(windows) < 3 else 16
     points = []

@@ -2,8 +2,8 @@
 
 Each operation says which places of its inputs a result sees, and the blocks of its kernel:
 Winograd's tiles are four wide, and rounding depends on the place in a tile. So a window that starts
-at a multiple of all steps, cut where results see nothing outside, gives the bits of the whole
-image.
+at a multiple of all steps gives the bits of the whole image, for results that see nothing outside
+of the window.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Operation(NamedTuple):
         return self.fields[0]
 
     def along(self, i: int, reach: Reach, of: tuple[Any, ...], block: int = 1) -> Reach:
-        """Return a reach after (scale, low, high, length): a step's own, in cells of its input.
+        """Return a reach extended by a step's own (scale, low, high, length), in its input's cells.
 
         ``block`` results are computed together; the cells that any of them sees count.
         """

@@ -79,7 +79,7 @@ def _blocks(geometry: Geometry, channels: int, filters: int, columns: int) -> tu
 
 
 def _widened(field: Field, operation: Operation, wide: bool) -> Field:
-    """Widen windows so that a convolution of few filters always takes the same way."""
+    """Widen windows so that a convolution of few filters always runs the same kernel."""
     if not wide or not operation.exact:
         return field
     i = field.axes.index(2)
@@ -130,7 +130,7 @@ def _unfold(operation: Operation, result: Array) -> Field:
 
 @rule(ops.fold)
 def _fold(operation: Operation, result: Array) -> Field:
-    """Windows along one axis are added up; their axis after it is removed."""
+    """Windows along one axis are summed; their axis after it is removed."""
     settings = operation.settings
     axis = settings["axis"]
     operation.apart(axis + 1)
@@ -294,8 +294,8 @@ def reach_of(
 ) -> tuple[Reach, ...]:
     """Return the reach of a network's result along each axis of an image.
 
-    The axes, with these ``lengths``, are the model's between samples and channels. If not ``exact``
-    it is the receptive field, without regard to rounding, which is much smaller. An operation that
+    The axes, with these ``lengths``, are the model's between samples and channels. Unless ``exact``
+    the reach is the receptive field, which ignores rounding and is much smaller. An operation that
     sees more than a window raises a SettingsError.
     """
     image = np.zeros((predictor.few, *lengths, channels), np.result_type(dtype, np.float32))

@@ -112,7 +112,7 @@ def tile(
 def _predicted(
     predictor: Predictor, common: Common, images: Array, cut: tuple[slice, ...]
 ) -> Array:
-    """Return the cut result of images (1, ..., channels), without cells without data."""
+    """Return the cut result of images (1, ..., channels), with cells without data marked."""
     if common.nodata is None:
         return only(predictor(images))[:, *cut]
     empty: Array = np.isnan(images) if np.isnan(common.nodata) else images == common.nodata
@@ -159,7 +159,7 @@ def blended(common: Common, shares: list[Any], target: Target | None, *windows: 
 
 
 class File(NamedTuple):
-    """A numpy.memmap by its file; a task opens it, and its numbers are not sent."""
+    """The file of a numpy.memmap, which a task opens; its numbers are not sent."""
 
     path: str
     dtype: Any

@@ -78,7 +78,7 @@ def exact_axes(
     exact: bool,
     padded: bool = False,
 ) -> tuple[list[Axis], list[int]]:
-    """Return windows, as wide as the network sees, whose tiles equal the whole scene's result.
+    """Return windows, as wide as the network's reach, whose tiles equal the whole scene's result.
 
     ``lengths`` are the scene's along the tiled axes, ``tiles`` a tile's cells by their names;
     ``exact`` means to the last bit. Windows of a ``padded`` scene include margins around it, which
