@@ -33,8 +33,8 @@ LARGEST_PART = 64_000_000
 def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     """Return the results of a SampleSet's x as a dask Array, a chunk for each partition.
 
-    For a model with several results it is a tuple or dict of arrays. If only loading tells the
-    number of samples, chunks have no known length.
+    For a model with several results it is a tuple or dict of arrays. If the number of samples is
+    known only after loading, the chunks' lengths are unknown.
     """
     from daskdl.compat.dask_graph import HighLevelGraph
 

@@ -51,7 +51,7 @@ class Module(Structure, Predicting):
     caveat: str = ""
     #: Fewest samples that pass through at a time in training.
     fewest_samples: ClassVar[int] = 1
-    #: Slots are no attributes; :class:`Joined` refers to the attributes.
+    #: A slot, not an attribute, since :class:`Joined` refers to the attributes.
     __slots__ = ("_joined",)
     _joined: Joined
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]

@@ -245,7 +245,7 @@ class Recorder:
         if address is not None:
             slot, offset = address
             return View(slot, argument.shape, argument.dtype, offset, argument.strides)
-        # Whole numbers and bools follow from shapes alone where a model is pure.
+        # In a pure model, integers and bools follow from shapes alone.
         self.failed |= argument.dtype.kind == "f" and self.prepared.key(argument) is None
         return argument
 

@@ -25,7 +25,7 @@ from daskdl.tensor import Array, Tensor
 
 @rule(ops.embedding)
 def embedding(run: Pass, table: Any, ids: Any, *, padding: int | None = None) -> Any:
-    """Return pending rows of the model's own table; a product with the whole table may follow."""
+    """Return pending rows of the model's own table; a layer may use products of all its rows."""
     matrix, numbers = array_of(table), array_of(ids)
     if run.prepared.key(matrix) is None or matrix.ndim != 2 or matrix.dtype not in FLOATS:
         return None

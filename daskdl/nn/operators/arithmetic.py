@@ -73,7 +73,7 @@ TABLE.update({name: _logic(function) for name, function in _LOGIC.items()})
 
 @operator("Div")
 def div(call: Call, a: Value, b: Value) -> Value:
-    """Divide a by b; whole numbers are rounded towards 0."""
+    """Divide a by b; quotients of integers are rounded towards 0."""
     b = placed(call, a, b)
     if is_float(a):
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -95,7 +95,7 @@ def _cut(x: Value, pad: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
 
 @operator("ConvTranspose")
 def conv_transpose(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
-    """Add each element's kernel to the result; weight (C, M / groups, ...)."""
+    """Add each element times its kernel to the result; weight (C, M / groups, ...)."""
     lengths, kernel = shape_of(x)[2:], shape_of(weight)[2:]
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(lengths) != axes:

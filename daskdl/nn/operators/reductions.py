@@ -208,6 +208,6 @@ def nll_loss(call: Call, scores: Value, labels: Value, weight: Value = None) -> 
 def softmax_cross_entropy_loss(
     call: Call, scores: Value, labels: Value, weight: Value = None
 ) -> Value:
-    """Return the same for scores, with softmax over axis 1; also the log probabilities."""
+    """Return :func:`nll_loss` of the log softmax of scores over axis 1, and the log softmax."""
     logs = ops.log_softmax(scores, axis=1)
     return nll_loss(call, logs, labels, weight), logs

@@ -101,7 +101,7 @@ def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> t
 
 
 def memory_order(found: Array) -> tuple[int, ...] | None:
-    """Return the order of axes in which an array is contiguous; None if it is its own.
+    """Return the order of axes in which an array is contiguous; None if it is C-contiguous.
 
     Images have channels last in memory: a node's (N, C, H, W) is a view. Elementwise operations use
     this order, without a copy.

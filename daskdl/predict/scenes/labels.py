@@ -49,7 +49,7 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
     """Return the connected objects of a scene, as ``skimage.measure.label`` of the whole.
 
     Numbers follow the objects' first cells, row by row: chunks and workers do not change them. The
-    scene is read twice: now, for each chunk's objects and those that meet at borders, and when the
+    scene is read twice: now, to find each chunk's objects and join them at borders, and when the
     labels are computed.
 
     Parameters

@@ -184,7 +184,7 @@ def _padded(cells: Any, layout: Layout, margins: list[int], boundary: str | None
     mode: Any = boundary
     for axis, margin in zip(layout.image, margins, strict=True):
         n = cells.shape[axis]
-        places = np.pad(np.arange(n), margin, mode=mode)  # dask.array.pad has no wide margins
+        places = np.pad(np.arange(n), margin, mode=mode)  # dask.array.pad lacks wide margins
         ends = [lib.take(cells, at, axis) for at in (places[:margin], places[margin + n :])]
         cells = lib.concatenate([ends[0], cells, ends[1]], axis)
     return cells
