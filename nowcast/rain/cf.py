@@ -140,7 +140,7 @@ def describe(
     history: str = "",
     **others: Any,
 ) -> dict[str, Any]:
-    """Return the global attributes that CF asks for, with ``history`` as its first line."""
+    """Return CF's global attributes, with ``history`` as its first line."""
     return {
         "Conventions": CONVENTIONS,
         "title": title,

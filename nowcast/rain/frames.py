@@ -37,11 +37,11 @@ class FrameSource:
     name: str  #: For messages.
     time: NDArray[np.datetime64] = field(repr=False)  #: (n,)
     shape: tuple[int, int, int]  #: (n, ny, nx)
-    store: str = ""  #: The attribute ``id`` of the store at the path, by which it is known again.
+    store: str = ""  #: Attribute ``id`` of the store at the path, which identifies it.
 
     @classmethod
     def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
-        """Check that these are frames (time, y, x) of numbers, times increasing."""
+        """Return the source of frames (time, y, x), checked: numbers, at increasing times."""
         path, name, store = None, "data", ""
         if isinstance(data, str | os.PathLike):
             name = path = address_of(data) or os.fspath(data)
@@ -258,7 +258,7 @@ class WindowRecipe(Recipe):
         return replace(self, windows=self.windows[positions(len(self))]).localised()
 
     def load(self) -> Windows:
-        """Read the frames."""
+        """Read the frames, and return their windows."""
         frames, windows = self.frames, self.windows.copy()
         windows[:, 0] = np.searchsorted(frames, windows[:, 0])
         return Windows(self.source.read(frames), windows, self.n_in, self.n_out, self.tile)

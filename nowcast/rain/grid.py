@@ -24,7 +24,7 @@ class Grid:
     Parameters
     ----------
     crs : str
-        The projection as anything that ``pyproj.CRS`` reads (WKT, PROJ string), in metres.
+        A projection in metres, in any form that ``pyproj.CRS`` reads (WKT, PROJ string).
     x0, y0 : float
         Centre of cell (0, 0), the south-western one, in metres.
     dx, dy : float
@@ -207,12 +207,12 @@ def _in_metres(crs: str) -> str:
     return projection.to_wkt()
 
 
-#: Cells may be so many times as long as they are wide: those of degrees are oblong.
+#: Largest ratio of a cell's sides; cells on a grid in degrees are oblong.
 MOST_OBLONG = 3.0
 
 
 def mean_spacing(y: NDArray[np.floating], x: NDArray[np.floating], where: str) -> float:
-    """Return the distance of a grid's points in m: the side of a square as large as its cells.
+    """Return the spacing of a grid in m: the side of a square with the area of a cell.
 
     Motion and windows need only one length of a pixel, since displacements are in pixels. ``y`` and
     ``x`` (n,) are in m. Raises DataError, which begins with ``where``, if one has a single value,

@@ -18,9 +18,9 @@ from daskdl.files import replacing
 from daskdl.kernels.runtime.threads import threads
 from nowcast.rain.store import DEFLATE, netcdf_encoding, without_encoding
 
-#: Where a chunk begins in a dataset of a file, and its bytes to come.
+#: A file's dataset, the start of a chunk in it, and the future of its bytes.
 Chunk = tuple[Any, list[int], Future[bytes]]
-#: Bytes of a part below which it is compressed while the next one is made.
+#: Parts with fewer bytes are compressed while the next part is made.
 OVERLAPPED = 2**28
 
 
@@ -87,6 +87,6 @@ def _write(chunks: list[Chunk]) -> None:
 
 
 def _pack(field: NDArray[np.float32]) -> bytes:
-    """Return a field (y, x) as HDF5's filters shuffle and deflate would store it."""
+    """Return the bytes of a field (y, x) after HDF5's filters shuffle and deflate."""
     planes = np.ascontiguousarray(field, "<f4").view(np.uint8).reshape(-1, 4).T
     return zlib.compress(planes.tobytes(), DEFLATE)

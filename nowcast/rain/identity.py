@@ -64,7 +64,7 @@ class OneStore(LocalStore):
             identity = id_of(path)
         except FileNotFoundError:
             if self._id is None:
-                return  # there was none: zarr says so
+                return  # there never was a store: zarr raises the error
             identity = "none"
         if self._id not in (None, identity):
             raise DataError(
@@ -74,7 +74,7 @@ class OneStore(LocalStore):
         self._id, self._seen = identity, seen
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_seen": None}  # another machine may number files otherwise
+        return {**self.__dict__, "_seen": None}  # inode numbers differ between machines
 
 
 def id_of(path: Path) -> str:
@@ -92,7 +92,7 @@ def id_of(path: Path) -> str:
             "ingest into a new store"
         ) from error
     identity = str(group.get("attributes", {}).get("id", ""))
-    # Of a copy by another program the checksum is not there; its damaged name would be.
+    # A copy by another program has no checksum; a damaged name leaves another key in its place.
     keys = consolidated.keys()
     renamed = identity and not keys <= CONSOLIDATED <= keys | {CHECKSUM}
     if renamed or told not in (None, checksum(group)):

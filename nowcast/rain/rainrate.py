@@ -28,12 +28,12 @@ class ZRRelation:
     #: Factor and exponent, both positive.
     a: float = 200.0
     b: float = 1.6
-    #: Reflectivity in dBZ above which more is taken for hail and counts as this much; 53 dBZ is
+    #: Upper limit of reflectivity in dBZ: higher values are hail and count as this one; 53 dBZ is
     #: WSR-88D's default (Fulton et al., 1998, Weather and Forecasting 13).
     hail_cap: float | None = 53.0
     #: Reflectivity in dBZ below which there is no rain (0 mm h-1, not missing).
     noise: float | None = 7.0
-    name: str = "marshall-palmer"  #: Name of the relation, for the attributes of what is written.
+    name: str = "marshall-palmer"  #: Name of the relation, for the attributes of files.
 
     def __post_init__(self) -> None:
         if not (0 < self.a < math.inf and 0 < self.b < math.inf):

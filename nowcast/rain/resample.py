@@ -9,12 +9,12 @@ import xarray as xr
 
 from daskdl.errors import DataError
 
-#: Spacings that differ by less than this part are the same.
+#: Spacings that differ by less than this fraction are equal.
 SAME = 0.02
 
 
 def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: str) -> xr.DataArray:
-    """Return rain on a grid of another spacing, at another step; the same object if it fits.
+    """Return rain at another grid spacing and time step; the same object if both fit already.
 
     Cells are averaged in whole blocks as far as possible; the rest is interpolated linearly. Both
     use rain rates, never decibels. A block with a missing cell is missing.
@@ -62,6 +62,6 @@ def _every(rain: xr.DataArray, step: np.timedelta64, name: str) -> xr.DataArray:
             f"{name}: expected frames in a step of which {want / 60:g} min is a multiple, found "
             f"{have / 60:g} min; choose a common step with --set step_minutes=MINUTES"
         )
-    # The phase that most frames have: scans need not be made on the hour.
+    # The most frequent phase, because scans need not start on the hour.
     phases, often = np.unique(time % want, return_counts=True)
     return rain.isel(time=np.flatnonzero(time % want == phases[np.argmax(often)]))

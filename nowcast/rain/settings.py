@@ -10,7 +10,7 @@ from daskdl.errors import SettingsError
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-#: The project's words for pydantic's types of errors; other messages are taken as they are.
+#: The project's words for pydantic's types of errors; other messages stay pydantic's.
 EXPECTED = {
     "missing": "a value, found none",
     "too_short": "one at least",

@@ -34,7 +34,7 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     -------
     xarray.Dataset
         ``rain_rate (time, y, x)`` float32 in mm h-1, 0 without rain and NaN where missing, lazily
-        loaded (dask), one chunk a time; ``time`` in order and unique; ``y`` and ``x`` increasing.
+        loaded (dask), one chunk per time; ``time`` sorted and unique; ``y``, ``x`` increasing.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
         When ``path`` does not exist, is not a rain store, or has no times or repeated ones.
     """
     dataset = open_stored(path)
-    # Put in order before it is cut into chunks, since Dask's own indexing may merge chunks.
+    # Sorted before it is chunked, because Dask's indexing may merge chunks.
     return in_order(dataset).chunk({"time": 1})
 
 
@@ -68,7 +68,7 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
         )
     try:
         if path.is_dir():
-            # Only the consolidated metadata are replaced in one stroke by a running ingest.
+            # A running ingest replaces only the consolidated metadata in one step.
             store = OneStore(path, read_only=True)
             dataset = xr.open_zarr(store, consolidated=True, chunks=None)
             dataset.encoding["source"] = str(path)
@@ -97,7 +97,7 @@ def _open_remote(address: str) -> xr.Dataset:
         dataset = xr.open_zarr(address, consolidated=True, chunks=None)
     except DataError:
         raise
-    except Exception as error:  # each store has errors of its own
+    except Exception as error:  # each kind of store raises its own errors
         raise DataError(
             f"{address}: expected a rain store (zarr), found that it cannot be read "
             f"({_first_line(error)}); give fsspec its access, such as FSSPEC_S3_ANON=true"
@@ -193,12 +193,12 @@ def time_step(dataset: xr.Dataset) -> np.timedelta64:
     return step
 
 
-#: Steps of minutes that forecasts of irregular frames may have.
+#: Allowed steps, in minutes, of forecasts from irregular frames.
 ROUND_MINUTES = (1, 2, 2.5, 3, 5, 6, 10, 12, 15, 20, 30, 60)
 
 
 def lead_step(dataset: xr.Dataset) -> np.timedelta64:
-    """Return the step of a forecast's leads: `time_step`, or a round one near an irregular step."""
+    """Return the step of a forecast's leads: `time_step`, or a round one of irregular frames."""
     try:
         return time_step(dataset)
     except DataError:
@@ -253,7 +253,7 @@ def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
         )
 
 
-#: Level of compression of netCDF files: those above take up to twice the time for 4 % fewer bytes.
+#: Compression level of netCDF files; higher levels take up to twice the time for 4 % fewer bytes.
 DEFLATE = 2
 
 
@@ -275,7 +275,7 @@ def netcdf_encoding(dataset: xr.Dataset) -> dict[str, Any]:
 def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
     """Return chunks and compression of a Dataset's variables for ``to_zarr``.
 
-    ``quick`` compresses fields five times as fast, to a quarter more bytes.
+    ``quick`` compresses fields five times as fast; files are a quarter larger.
     """
     from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
@@ -292,7 +292,7 @@ def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
         if variable.ndim >= 3:
             lead = (1,) * (variable.ndim - 2)
             entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
-        if variable.ndim >= 4:  # members and thresholds: a file a lead time, not one each
+        if variable.ndim >= 4:  # members and thresholds: a file per lead time, not per field
             entry["shards"] = (max(variable.shape[0], 1), *entry["chunks"][1:])
         encoding[str(name)] = entry
     return encoding

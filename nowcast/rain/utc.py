@@ -21,7 +21,7 @@ def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
     >>> parse_utc("--at", "2020-02-07T13:20Z")
     np.datetime64('2020-02-07T13:20:00.000000')
     """
-    # Not numpy's own parser: it takes "now" and "" for times, and lets far ones wrap around.
+    # numpy's own parser accepts "now" and "" as times, and distant times overflow.
     try:
         time = datetime.fromisoformat(text.strip())
         if time.tzinfo is not None:

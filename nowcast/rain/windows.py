@@ -81,7 +81,7 @@ def windows(
     Raises
     ------
     DataError
-        When the data are not such frames, or no window is left.
+        When the data are not frames as above, or no window is left.
     SettingsError
         When an option is out of range.
     """
@@ -111,7 +111,7 @@ def windows(
     places = np.searchsorted(used, starts)
     wet_in, valid_in = (_window_sums(counts, places, n_in) for counts in (wet, valid))
     total_valid = _window_sums(valid, places, length)
-    # Quotients, since 7 / 10 == 0.7 where 0.7 * 10 or (1 - 0.7) * 10 may miss by a rounding.
+    # Quotients are exact here: 7 / 10 == 0.7, while 0.7 * 10 or (1 - 0.7) * 10 may be rounded.
     cells = length * size[0] * size[1]
     enough = (cells - total_valid) / cells <= max_missing
     dry = wet_in / np.maximum(valid_in, 1) < wet_fraction
@@ -229,10 +229,10 @@ def _duration(value: Any) -> np.timedelta64:
     return step
 
 
-#: A pause of so long without rain ends an event, and no event is longer than a day.
+#: Length of the dry pause that ends an event, and the greatest length of an event.
 PAUSE = np.timedelta64(6 * 3600, "s")
 LONGEST = np.timedelta64(24 * 3600, "s")
-#: Part of the scored pixels that is wet when it rains.
+#: Least fraction of wet pixels, among the scored ones, that counts as rain.
 WET = 0.01
 
 
@@ -242,11 +242,11 @@ def event_labels(
     """Return the number of every case's event, (case,) int64: 0, 0, ... 1, 1, ...
 
     A new event begins with another archive, with the first rain after a pause of six hours, and 24
-    hours after the last one began (weather changes within a day more than within an hour). Dry
+    hours after the last event began (weather changes more within a day than within an hour). Dry
     cases belong to the event before them.
 
     - ``archive``, ``time``, ``wet`` (case,): number of each case's rain store, increasing; its
-      start, increasing within an archive; and the part of the scored pixels with rain.
+      start, increasing within an archive; and the fraction of scored pixels with rain.
 
     Examples
     --------

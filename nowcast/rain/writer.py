@@ -41,13 +41,13 @@ from nowcast.rain.store import consolidate, open_stored, write_zarr
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Lines of the attribute history: the newest ones and the first.
+#: Largest number of lines in the attribute history: the newest lines and the first one.
 HISTORY = 50
-# Times are one small file that is rewritten at each commit; 8 kB hold a day of 90 s scans.
+# Each commit rewrites the small file of the newest times; 8 kB hold a day of 90 s scans.
 TIMES_A_CHUNK = 1024
-#: Fields of a frame: mosaics have the quality, stores that keep them the flags.
+#: Fields of a frame; only mosaics have a quality, and only stores that keep flags have these.
 FIELDS = ("rain_rate", "quality", FLAGS)
-#: Variables with one number a time, if the store has them.
+#: Variables with one number per time; a store may lack some.
 PER_TIME = ("time", "scan_time", "radar_count")
 COMMIT_FRAMES = 16
 COMMIT_SECONDS = 5.0
@@ -58,12 +58,12 @@ class Frame(NamedTuple):
 
     time: np.datetime64  #: Valid time, UTC.
     rain: NDArray[np.float32]  #: mm h-1, (y, x).
-    scanned: np.datetime64  #: When the scan began, which the valid time may be rounded from.
-    #: Of a mosaic, (y, x): 0 to 1 of the radar that sees a cell best; 0 where none does.
+    scanned: np.datetime64  #: Start of the scan; the valid time may be this time rounded.
+    #: Mosaics only, (y, x): quality 0 to 1 of the radar that sees a cell best; 0 without a radar.
     quality: NDArray[np.float32] | None = None
-    #: Bits of the steps that took echo out of a cell, (y, x).
+    #: Bits of the cleaning steps that removed echo from a cell, (y, x).
     flags: NDArray[np.uint8] | None = None
-    radars: int = 0  #: Of a mosaic: how many radars it was made of.
+    radars: int = 0  #: Mosaics only: number of radars in the frame.
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _tidy(path: Path) -> None:
-    """Finish or undo what a killed run left beside the store."""
+    """Finish or undo the unfinished files that a killed run left beside the store."""
     old = previous(path)
     if old.is_dir() and not path.exists():
         os.rename(old, path)
@@ -143,7 +143,7 @@ def encoding_per_time(dataset: xr.Dataset) -> dict[str, dict[str, Any]]:
 
 
 def append(path: Path, frames: Iterable[Frame]) -> int:
-    """Add frames, whose times are not in the store yet; return how many.
+    """Add frames with new times to the store; return their number.
 
     Frames are read one at a time and committed every few, also those before an exception of
     ``frames``. A mosaic's frame of more radars replaces the frame of its time; otherwise raises
@@ -166,7 +166,7 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
             store.reserve(committed + COMMIT_FRAMES)
             store.put(len(times), frame)
             fresh.append(frame)
-            times.append(frame.time)  # which counts
+            times.append(frame.time)  # counts as added from here on
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
                 store.commit(times, fresh, known=committed)
                 fresh.clear()
@@ -250,7 +250,7 @@ class _Arrays:
         lines = self.history.splitlines()
         if history:
             lines = [history_line(history), *lines]
-        if len(lines) > HISTORY:  # of a watch there would be a line a scan, for years
+        if len(lines) > HISTORY:  # a watch would add a line per scan for years
             lines = [*lines[: HISTORY - 1], lines[-1]]
         consolidate(self.path, {"history": "\n".join(lines)})
 
@@ -258,7 +258,7 @@ class _Arrays:
         """Flush the data of the next metadata to disk; zarr leaves that to the system."""
         fields = [self.path / name for name in self.fields]
         chunks = (field / "c" / str(index) for field in fields for index in range(known, count))
-        # A frame that is all missing has no chunk.
+        # A frame without any valid cell has no chunk.
         numbers = [self.path / name for name in self.numbers]
         files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *numbers])
         for path in (path for field in fields for path in (field / "c", field / "zarr.json")):
