@@ -1,4 +1,4 @@
-"""Verification of rain forecasts against what was observed."""
+"""Verification of rain forecasts against observed rain."""
 
 from nowcast.verification.archive import valid_starts
 from nowcast.verification.findings import findings

@@ -15,7 +15,7 @@ from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
 
 Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
-#: Part of a step that scans may start early or late.
+#: Fraction of a step by which scans may start early or late.
 TOLERANCE = 0.5
 
 
@@ -33,14 +33,14 @@ def schedule(
     of skill by lead would show that, too. So a time counts only if forecasts of all leads reach it.
     Starts at the end of a run of frames are scored at their short leads only.
 
-    - ``time`` (time,): of the frames, increasing.
-    - ``n_in``: frames that go in.
+    - ``time`` (time,): times of the frames, increasing.
+    - ``n_in``: number of input frames.
     - ``leads``: leads that are scored, in frames, increasing.
-    - ``step``: of the frames.
+    - ``step``: time step of the frames.
     - ``every``: frames between two starts. It has to divide all leads for common valid times.
-    - returns ``starts`` (start,): index of the first frame to be forecast.
-    - returns ``scored`` (start, lead): whether the start is scored at each lead; no start without
-      any.
+    - returns ``starts`` (start,): index of the first frame to forecast.
+    - returns ``scored`` (start, lead): whether the start is scored at each lead; each start is
+      scored at one lead or more.
     - raises SettingsError if there is no lead, or ``every`` does not divide them all.
 
     Examples
@@ -73,7 +73,7 @@ def schedule(
     for number, frames in enumerate(runs, start=1):
         chosen[frames[::every]] = True
         run_of[frames] = number
-    # A valid time is common when each lead reaches it from a start of its own run.
+    # A valid time is common when each lead reaches it from a start in the same run.
     before = np.arange(len(time))[:, np.newaxis] - ahead + 1
     start = np.maximum(before, 0)
     reached = (before >= 0) & chosen[start] & (run_of[start] == run_of[:, np.newaxis])
@@ -114,23 +114,23 @@ def valid_starts(
 ) -> NDArray[np.intp]:
     """Find the frames at which a forecast can start and be verified.
 
-    A start ``s`` is the first frame to be forecast: ``s - n_in ... s - 1`` go in and
-    ``s ... s + n_out - 1`` are compared. All of them have to follow each other by ``step``,
-    but for the seconds that scans start early or late; a gap is never bridged.
+    A start ``s`` is the first frame to forecast: frames ``s - n_in ... s - 1`` are the input, and
+    ``s ... s + n_out - 1`` are compared. All have to follow each other by ``step``, except for the
+    seconds by which scans start early or late; a gap is never bridged.
 
     Parameters
     ----------
     time : ndarray, (time,) datetime64
         Times of the frames, increasing.
     n_in, n_out : int
-        Number of frames that go in and that are forecast.
+        Number of input frames and of forecast frames.
     step : timedelta64
         Time step of the frames.
     stride : int
-        Least distance between two starts in frames. ``n_in + n_out`` makes cases that share no
-        frame; 1 takes every start.
+        Least distance between two starts in frames. With ``n_in + n_out`` cases share no frame;
+        with 1 every start is used.
     tolerance : float
-        Largest difference of two frames' distance from ``step``, as a fraction of it; up to 0.5.
+        Largest deviation of two frames' distance from ``step``, as a fraction of it; up to 0.5.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def valid_starts(
         )
     wanted = int(step.astype("timedelta64[ns]").astype(np.int64))
     follows = np.abs(steps - wanted) <= tolerance * wanted
-    # broken[i] counts the gaps before frame i: the same number means a run without one.
+    # broken[i] counts the gaps before frame i: frames with equal counts are in one run.
     broken = np.concatenate([[0], np.cumsum(~follows)])
     frames = n_in + n_out
     if len(broken) < frames:
@@ -187,17 +187,17 @@ def valid_starts(
 class Archive:
     """Frames of one grid and step, and the forecasts to score."""
 
-    number: int  #: Position among the arrays that were given.
+    number: int  #: Position in the sequence of arrays.
     rain: xr.DataArray  #: (time, y, x)
     time: NDArray[np.datetime64]  #: (time,)
-    n_in: int  #: Frames that go in.
+    n_in: int  #: Number of input frames.
     leads: list[int]  #: Leads that are scored, in frames of this archive.
     #: See `nowcast.verification.archive.schedule`.
     starts: NDArray[np.intp]
     scored: NDArray[np.bool_]
     spacing_km: float
     step_minutes: float
-    longest_step: np.timedelta64  #: Of all archives, which leads are multiples of.
+    longest_step: np.timedelta64  #: Longest step of all archives; leads are its multiples.
     windows: list[int]  #: Sides of the FSS windows in pixels.
 
     @classmethod
@@ -211,9 +211,9 @@ class Archive:
         common: bool,
         scales: Sequence[float],
     ) -> list[Self]:
-        """Return the archives; leads and ``every`` in frames of the longest step.
+        """Return the archives; ``leads`` and ``every`` are in frames of the longest step.
 
-        ``n_in`` gives the number of frames that go in for a step in minutes.
+        ``n_in`` returns the number of input frames for a step in minutes.
 
         Raises DataError and SettingsError as `nowcast.verification.verify` does.
         """
@@ -258,7 +258,7 @@ class Archive:
         return int((after - np.arange(len(self.starts))).max())
 
     def frames(self, start: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the frames before a start, and those observed at its leads, NaN beyond the end."""
+        """Return the frames before a start and the frames at its leads, NaN beyond the end."""
         last = min(start + self.leads[-1], len(self.time))
         frames = self.rain.isel(time=slice(start - self.n_in, last)).to_numpy()
         frames = frames.astype(np.float32, copy=False)
@@ -278,7 +278,7 @@ class Archive:
 
 
 def _step(rain: xr.DataArray) -> np.timedelta64:
-    """Time step in ns: scans start some seconds early or late, the step is of whole minutes."""
+    """Return the time step in ns, rounded to minutes: scans start some seconds early or late."""
     if rain.dims != ("time", "y", "x") or "x" not in rain.coords or "y" not in rain.coords:
         raise DataError(
             "verify: expected rain (time, y, x) with coordinates y and x in m, found dimensions "
@@ -297,7 +297,7 @@ def _step(rain: xr.DataArray) -> np.timedelta64:
 
 
 def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> list[int]:
-    """Sides of the FSS windows in pixels."""
+    """Return the sides of the FSS windows in pixels."""
     windows = [max(1, round(scale * 1000 / spacing)) for scale in scales]
     largest = min(shape) * spacing / 1000
     for scale, window in zip(scales, windows, strict=True):

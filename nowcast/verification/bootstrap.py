@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-#: With fewer events than this, each is kept once and only the runs of cases in it are drawn.
+#: Fewer events than this are kept once each; only runs of cases in them are drawn.
 FEWEST_EVENTS = 3
 
 
 def bootstrap_weights(
     events: Sequence[int] | NDArray[np.integer], block: int, draws: int
 ) -> NDArray[np.float64]:
-    """Return the draws of each case: bootstrap samples of events, and of runs of cases in them.
+    """Return how often each case is in each bootstrap sample of events and of runs of cases.
 
     Cases of one event see the same rain and are not independent. So whole events are drawn with
     replacement, and in each event circular runs of ``block`` consecutive cases, so that every case
     is equally frequent. With fewer than `FEWEST_EVENTS` events, events are not resampled: the
     intervals then say nothing about other events.
 
-    - ``events`` (case,): event of each case; those of one event in order of time.
+    - ``events`` (case,): event of each case; cases of one event are in order of time.
     - ``block``: length of the runs.
     - ``draws``: number of samples.
     - returns (draws, cases): counts of each case in each sample.
@@ -65,14 +65,13 @@ def difference_interval(
     weights: NDArray[np.float64],
     level: float = 0.95,
 ) -> NDArray[np.float64]:
-    """Interval of each forecaster's pooled score minus the reference's, over bootstrap samples.
+    """Return the interval of each forecaster's pooled score minus the reference's, by bootstrap.
 
-    - ``numerator``, ``denominator`` (case, forecaster, ...): what each case adds to both; the score
-      is the quotient of the sums.
-    - ``reference``: which forecaster is the reference; both scores of a difference come from the
-      same sample.
+    - ``numerator``, ``denominator`` (case, forecaster, ...): terms of each case; the score is the
+      quotient of their sums.
+    - ``reference``: index of the reference; both scores of a difference come from the same sample.
     - ``weights`` (draw, case): from `bootstrap_weights`.
-    - ``level``: probability inside of the interval.
+    - ``level``: probability inside the interval.
     - returns (2, forecaster, ...): lower and upper quantile; NaN where fewer than half of the
       samples have a denominator.
     """

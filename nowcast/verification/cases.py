@@ -22,7 +22,7 @@ from nowcast.verification.case import CaseSums, Totals, score_case
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Cases whose sums are kept together in a file, for a run that is begun again.
+#: Number of cases whose sums are saved in one file, for a run that resumes.
 KEPT_TOGETHER = 100
 SUMS = tuple(field.name for field in fields(CaseSums))
 
@@ -109,7 +109,7 @@ def score_all(
             progress(done, len(jobs))
     shared: Any = settings
     if client is not None:
-        shared = client.submit(_same, settings, pure=False)  # once, and not with each call
+        shared = client.submit(_same, settings, pure=False)  # sent once, not with each call
     calls = ((shared, archive.alone(s), s, scored) for archive, s, scored in jobs[done:])
     for (_, archive, *_), result in in_order(client, in_task(client, _scored), calls, "verify"):
         if isinstance(result, Died):

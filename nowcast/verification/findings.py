@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-#: Threshold in mm h-1 at which a fault of the motion is looked for.
+#: Threshold in mm h-1 at which the motion is checked for faults.
 RAIN = 1.0
 WORDS = {1: "better", 0: "no difference", -1: "worse"}
 
 
 def findings(scores: xr.Dataset) -> list[str]:
-    """Return sentences that a reader may quote, the warnings first.
+    """Return sentences about the scores to quote, warnings first.
 
     "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
     The example of :func:`~nowcast.verification.verify` calls this function.
@@ -91,7 +91,7 @@ def _crps(here: xr.Dataset) -> str:
 
 
 def _verdict(at: xr.Dataset, score: str, sign: int, minutes: Sequence[str]) -> str:
-    """Say at which leads a forecaster is better, worse or the same."""
+    """Return the leads, as text, at which a forecaster is better, worse or the same."""
     low, high = (at[f"{score}_difference_{end}"].to_numpy() for end in ("low", "high"))
     known = np.isfinite(low)
     if not known.any():
@@ -111,7 +111,7 @@ def _verdict(at: xr.Dataset, score: str, sign: int, minutes: Sequence[str]) -> s
 
 
 def _leads(minutes: Sequence[str], where: NDArray[np.bool_]) -> str:
-    """Name runs of leads: "from +25 to +60 min", "at +5 min"."""
+    """Return runs of leads as text: "from +25 to +60 min", "at +5 min"."""
     if where.all() and len(where) > 1:
         return "at all lead times"
     runs = []

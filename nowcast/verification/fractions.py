@@ -25,8 +25,8 @@ def fraction_sums(
     - ``forecast``, ``observed`` (lead, y, x): where there is an event. A pixel that is not scored
       has to be False in both.
     - ``window``: side of the windows in pixels.
-    - returns (lead, 3): sums of squares of the forecast fractions, of the observed ones, and of
-      their differences.
+    - returns (lead, 3): sums of squares of the forecast fractions, of the observed fractions and
+      of their differences.
     - raises SettingsError if the window is empty or larger than the grid.
 
     References
@@ -47,7 +47,7 @@ def fraction_sums(
 
 @jit
 def _window_sums(forecast: Any, observed: Any, window: int, sums: Any) -> None:
-    """Add squared window counts to ``sums``, one pass with running sums along y and along x.
+    """Add squared window counts to ``sums`` in one pass, with running sums along y and x.
 
     Counts are integers, so the sums are exact: a window of 1000 x 1000 pixels on a grid of a
     million windows still fits in 64 bits.
@@ -80,23 +80,23 @@ def _window_sums(forecast: Any, observed: Any, window: int, sums: Any) -> None:
                     sums[lead, 2] += (f - o) * (f - o)
 
 
-#: Rain rate in mm h-1 below which a pixel is dry, and the value in dB that it then gets: 5 dB lower
-#: than the weakest rain, so that the edges of rain count but do not rule.
+#: Rain rate in mm h-1 below which a pixel is dry, and the value in dB of dry pixels: 5 dB below the
+#: weakest rain, so that the edges of rain count but do not dominate.
 DRY, DRY_DECIBEL = 0.1, -15.0
 
 
 def radial_power(
     rain: NDArray[np.float32], spacing: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Power of the rain in dB by wavelength, averaged over directions.
+    """Return the power of the rain in dB by wavelength, averaged over directions.
 
-    - ``rain`` (y, x): rain rate in mm h-1; missing pixels count as dry, so mask the fields that are
-      to be compared alike.
-    - ``spacing``: of the pixels, in km.
-    - returns ``wavelength`` (max(y, x) // 2 - 1,): in km, the long ones first;
-      from the longer side of the grid down to two pixels.
-    - returns ``power``: mean squared modulus of the Fourier coefficients, whose squares sum up to
-      the field's mean square.
+    - ``rain`` (y, x): rain rate in mm h-1; missing pixels count as dry, so mask fields alike before
+      you compare them.
+    - ``spacing``: spacing of the pixels in km.
+    - returns ``wavelength`` (max(y, x) // 2 - 1,): in km, decreasing from the longer side of the
+      grid to two pixels.
+    - returns ``power``: mean squared modulus of the Fourier coefficients, scaled so that all
+      squared moduli sum to the field's mean square.
 
     References
     ----------
@@ -114,7 +114,7 @@ def radial_power(
     rows = fft.fftfreq(ny) * longest
     columns = fft.rfftfreq(nx) * longest
     wavenumber = np.rint(np.hypot(rows[:, np.newaxis], columns)).astype(int)
-    # rfft2 keeps half of the plane: all columns but the first and the last stand for two.
+    # rfft2 keeps half of the plane: all columns except the first and the last count twice.
     weight = np.full(modulus.shape, 2.0)
     weight[:, 0] = 1
     if nx % 2 == 0:
@@ -130,6 +130,6 @@ def radial_power(
 def band_power(
     wavelength: NDArray[np.float64], power: NDArray[np.float64], shortest: float, longest: float
 ) -> float:
-    """Mean power between two wavelengths in km, both included; NaN when there is none."""
+    """Return the mean power between two wavelengths in km, both included; NaN without any."""
     band = (wavelength >= shortest) & (wavelength <= longest)
     return float(power[band].mean()) if band.any() else float("nan")

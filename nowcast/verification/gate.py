@@ -1,4 +1,4 @@
-"""The gate: whether a trained network is better than S-PROG on events that it has not seen."""
+"""The gate: a test whether a trained network beats S-PROG on unseen events."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nowcast.rain.identity import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
 
-#: Reference that a network has to beat, and rain rates in mm h-1, of which `RAIN` decides.
+#: Reference that a network has to beat, and rain rates in mm h-1; `RAIN` decides.
 AGAINST = "sprog"
 THRESHOLDS, RAIN = (0.1, 1.0, 5.0), 1.0
-#: With fewer events than this nothing is proved, whatever the interval.
+#: Least number of events; fewer prove nothing, whatever the interval.
 FEWEST_EVENTS = 3
 
 
@@ -34,17 +34,17 @@ class Verdict:
     """Outcome of the comparison with S-PROG."""
 
     passed: bool  #: Whether ``--method auto`` may take the network.
-    sentence: str  #: Why, for people.
+    sentence: str  #: The reason, as a sentence for people.
     findings: list[str]  #: See `nowcast.verification.findings.findings`.
     n_events: int
     n_cases: int
-    #: By lead in minutes: CSI at 1 mm/h minus S-PROG's, and its interval.
+    #: CSI at 1 mm/h minus S-PROG's, and its interval, by lead in minutes.
     csi_difference: dict[str, list[float | None]]
-    #: Whether any of these events is simulated: of real rain nothing is proved then.
+    #: Whether any of these events is simulated; the verdict then proves nothing for real rain.
     simulated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the verdict as plain data."""
         return asdict(self)
 
 
@@ -56,7 +56,7 @@ def judge(
     It passes if, on three events or more, the 95 % interval of its CSI at 1 mm/h minus S-PROG's is
     above 0 at half or at the end of its lead time, and nowhere (0.1, 1 and 5 mm/h) below 0.
 
-    - ``paths``: the stores that its split has test stretches of.
+    - ``paths``: the stores with test stretches in the network's split.
     - ``progress``: see `nowcast.verification.verify`.
     """
     parts = []

@@ -1,4 +1,4 @@
-"""A verification as one HTML file: sentences, pictures and numbers, with nothing to fetch."""
+"""A verification as one self-contained HTML file: sentences, pictures and numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #ddd; }
 th:first-child, td:first-child { text-align: left; }
 .fault { color: #a01010; font-weight: 600; } .faint { color: #5a5a5a; }
 """
-#: Side in km of the square that pictures show of a larger grid: of a continent nothing is seen.
+#: Side in km of the square that pictures show of a larger grid; a whole continent shows no detail.
 SHOWN_KM = 512.0
 #: Columns of the tables.
 COLUMNS = (
@@ -54,7 +54,7 @@ def write_report(
     """Write the report of a verification.
 
     - ``scores``: from :func:`nowcast.verification.verify`.
-    - ``stores``: the rain stores; the rainiest case is forecast once more to be shown.
+    - ``stores``: the rain stores; the rainiest case is forecast again for a picture.
     - ``members``, ``seed``: as for :func:`nowcast.verification.verify`.
     """
     pictures = [
@@ -87,7 +87,7 @@ def write_report(
 
 
 def _picture(draw: Callable[[Path], None], title: str) -> str:
-    """Draw into a file and return it as an image inside of the page."""
+    """Return a drawn file as an image inside the page."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "picture.png"
         draw(file)
@@ -160,7 +160,7 @@ def _sentences(scores: xr.Dataset) -> str:
 
 
 def _tables(scores: xr.Dataset) -> str:
-    """One table a threshold, at the middle and the last lead time."""
+    """Return one table per threshold, at the middle and the last lead time."""
     count = scores.sizes["lead_time"]
     middle = scores.sizes["scale"] // 2
     made = []

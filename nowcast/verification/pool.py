@@ -12,10 +12,10 @@ from nowcast.verification.bootstrap import bootstrap_weights, difference_interva
 from nowcast.verification.case import BANDS, CaseSums, Totals
 from nowcast.verification.probability import brier_parts, crps, reliability_curve, roc_curve
 
-#: Bootstrap samples of an interval, and its probability.
+#: Number of bootstrap samples for an interval, and the interval's probability.
 DRAWS = 1000
 LEVEL = 0.95
-#: With fewer runs of cases than this to draw from, an interval would look narrow and mean nothing.
+#: Least number of runs of cases; an interval from fewer would be narrow and mean nothing.
 FEWEST_BLOCKS = 3
 #: Bins of probability in reliability curves.
 RELIABILITY_BINS = 10
@@ -34,15 +34,15 @@ def pool(
     events: Sequence[int] | NDArray[np.integer] | None = None,
     block: int = 1,
 ) -> xr.Dataset:
-    """Pooled scores of several forecasters over several cases.
+    """Return pooled scores of several forecasters over several cases.
 
     - ``cases``: in order of time, at least one.
-    - ``forecasters``, ``lead_time``, ``thresholds``, ``scales``: what the axes of the sums stand
-      for; thresholds in mm h-1, scales in km.
-    - ``reference``: forecaster that the others are compared with.
+    - ``forecasters``, ``lead_time``, ``thresholds``, ``scales``: coordinates of the sums' axes;
+      thresholds in mm h-1, scales in km.
+    - ``reference``: forecaster to compare the others with.
     - ``events``: event of each case, see `nowcast.rain.windows.event_labels`; one by default.
     - ``block``: number of consecutive cases that are not independent, see `bootstrap_weights`.
-    - returns: as `nowcast.verification.verify` describes it, without its attributes.
+    - returns: the result of `nowcast.verification.verify`, without its attributes.
     """
 
     def cell(values: NDArray[np.generic], long_name: str) -> xr.DataArray:
@@ -92,7 +92,7 @@ def pool(
     _put(scores, "brier", CELL, brier, "Brier score; of yes and no, the wrong share")
     ranked = np.array([[crps(sums) for sums in of_method] for of_method in total["crps"]])
     _put(scores, "crps", CELL[:2], ranked, "continuous ranked probability score", mm_h)
-    # Without an event there is nothing to hit: no score rather than a bad one.
+    # Without an event there is nothing to hit: the score is missing, not bad.
     for name in ("csi", "pod", "bias", "fss"):
         scores[name] = scores[name].where(observed > 0)
     if reference is not None:
@@ -106,9 +106,9 @@ def add_totals(scores: xr.Dataset, totals: Totals) -> None:
 
     Adds ``brier_reliability``, ``brier_resolution``, ``brier_uncertainty``, ``roc_area``
     (forecaster, lead_time, threshold); ``forecast_probability``, ``observed_frequency``,
-    ``forecasts`` (..., probability_bin); ``rank_histogram`` (forecaster, lead_time, rank), where
-    there are members; ``power_ratio`` (forecaster, lead_time, wavelength): power of the forecast
-    over that observed. NaN for forecasters that give neither probabilities nor members.
+    ``forecasts`` (..., probability_bin); ``rank_histogram`` (forecaster, lead_time, rank), if there
+    are members; ``power_ratio`` (forecaster, lead_time, wavelength): forecast power divided by the
+    observed. NaN for forecasters without probabilities or members.
     """
     shape = totals.probability.shape[:3]
     parts = np.full((4, *shape), np.nan)
@@ -163,7 +163,7 @@ def _add_differences(
     squares = stacked["fractions"]
     pixels = stacked["pixels"][:, np.newaxis]
     ensembles, brier = stacked["crps"], stacked["brier"]
-    # 1 - FSS is what is a quotient; its difference has the other sign.
+    # The quotient is 1 - FSS, so its difference has the opposite sign.
     quotients = {
         "csi": (1, stacked["hits"], stacked["hits"] + stacked["misses"] + stacked["false_alarms"]),
         "fss": (-1, squares[..., 2], squares[..., 0] + squares[..., 1]),

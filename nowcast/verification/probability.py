@@ -1,4 +1,4 @@
-"""Scores of probabilities and of ensembles, from sums that may be added over cases."""
+"""Scores of probabilities and of ensembles, from sums that can be added over cases."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def probability_sums(
 ) -> Sums:
     """Return the sums for all scores of a probability forecast; they add up over cases.
 
-    - ``probability`` (y, x): forecast probability of the event, 0 to 1; anything where it is not
-      scored.
+    - ``probability`` (y, x): forecast probability of the event, 0 to 1; pixels that are not scored
+      may have any value.
     - ``observed`` (y, x): whether there was an event.
     - ``scored`` (y, x): which pixels count.
-    - returns (BINS, 5): in each bin of probability p, with o = 1 for an event and 0 for none: the
-      number of pixels, and the sums of p, p squared, o, and p times o.
-    - raises ShapeError if the three do not have one shape.
+    - returns (BINS, 5): for each bin of probability p, with o = 1 for an event and 0 for none, the
+      number of pixels and the sums of p, p squared, o, and p times o.
+    - raises ShapeError if the three arrays differ in shape.
     """
     if not probability.shape == observed.shape == scored.shape:
         raise ShapeError(
@@ -53,7 +53,7 @@ def _add_bins(probability: Any, observed: Any, scored: Any, sums: Any) -> None:
         if not scored[i]:
             continue
         p = min(max(np.float64(probability[i]), 0.0), 1.0)
-        # float32 0.07 times 100 is 6.9999998: a probability on an edge belongs to the bin above.
+        # float32 0.07 times 100 is 6.9999998, but a probability on an edge belongs in the next bin.
         row = sums[min(bins - 1, int(p * bins + 1e-5))]
         row[0] += 1
         row[1] += p
@@ -73,19 +73,19 @@ class BrierParts:
     resolution: float  #: Mean squared difference of a bin's frequency of events and that of all.
     #: c (1 - c) with the frequency c of all events: the score of forecasting c everywhere.
     uncertainty: float
-    within: float  #: What is left, since probabilities differ within a bin.
+    within: float  #: The remainder, since probabilities differ within a bin.
 
     @property
     def skill(self) -> float:
-        """Brier skill score against the frequency of all events; NaN without both kinds."""
+        """Brier skill score against all events' frequency; NaN if all or no pixels have one."""
         return 1 - self.score / self.uncertainty if self.uncertainty > 0 else float("nan")
 
 
 def brier_parts(sums: Sums, bins: int = 10) -> BrierParts:
-    """Brier score and its parts; all NaN without a scored pixel.
+    """Return the Brier score and its parts; all NaN without a scored pixel.
 
-    - ``sums`` (BINS, 5): from `probability_sums`, of any number of cases.
-    - ``bins``: bins of the decomposition, a divisor of `BINS`.
+    - ``sums`` (BINS, 5): from `probability_sums`, added over any number of cases.
+    - ``bins``: number of bins of the decomposition, a divisor of `BINS`.
 
     References
     ----------
@@ -108,10 +108,10 @@ def brier_parts(sums: Sums, bins: int = 10) -> BrierParts:
 
 
 def reliability_curve(sums: Sums, bins: int = 10) -> tuple[Sums, Sums, Sums]:
-    """Mean probability, observed frequency and number of pixels of each bin of probability.
+    """Return mean probability, observed frequency and number of pixels of each probability bin.
 
     - ``sums`` (BINS, 5): from `probability_sums`.
-    - ``bins``: a divisor of `BINS`.
+    - ``bins``: number of bins, a divisor of `BINS`.
     - returns ``mean probability``, ``observed frequency``, ``count`` (bins,): NaN in bins without a
       pixel.
     """
@@ -125,11 +125,12 @@ def reliability_curve(sums: Sums, bins: int = 10) -> tuple[Sums, Sums, Sums]:
 
 
 def roc_curve(sums: Sums) -> tuple[Sums, Sums, float]:
-    """Probability of false detection and of detection by threshold of probability, and the area.
+    """Return the probabilities of false detection and of detection by threshold, and the area.
 
     - ``sums`` (BINS, 5): from `probability_sums`.
     - returns ``pofd``, ``pod`` (BINS + 1,): from "never warn" (0, 0) to "always warn" (1, 1).
-    - returns ``area``: under the curve, by trapezes; NaN unless there were events and others.
+    - returns ``area``: area under the curve by the trapezoidal rule; NaN unless some pixels had an
+      event and some had none.
     """
     events = np.concatenate([[0.0], np.cumsum(sums[::-1, 3])])
     others = np.concatenate([[0.0], np.cumsum(sums[::-1, 0] - sums[::-1, 3])])
@@ -143,17 +144,17 @@ def roc_curve(sums: Sums) -> tuple[Sums, Sums, float]:
 def ensemble_sums(
     members: NDArray[np.float32], observed: NDArray[np.float32], scored: NDArray[np.bool_]
 ) -> tuple[Sums, Sums]:
-    """Sum an ensemble's CRPS over pixels, and count the ranks of the observation.
+    """Return an ensemble's CRPS summed over pixels, and the counts of the observation's ranks.
 
     - ``members`` (member, y, x): forecast rain rates in mm h-1.
     - ``observed`` (y, x): observed rain rate in mm h-1.
     - ``scored`` (y, x): which pixels count; members and observation are finite there.
     - returns ``crps`` (3,): number of pixels, sum of the mean absolute error of the members, and
       sum of the mean absolute difference of two members, drawn with replacement; see `crps`.
-    - returns ``ranks`` (member + 1,): how often the observation had so many members below it. Where
-      members equal it (mostly where all is dry) the pixel counts in equal parts for every rank that
-      it may have.
-    - raises ShapeError if members and observation do not lie on one grid.
+    - returns ``ranks`` (member + 1,): number of pixels by rank, which is the number of members
+      below the observation. Where members equal the observation (mostly where all are dry), the
+      pixel counts in equal parts for every possible rank.
+    - raises ShapeError if members and observation are on different grids.
 
     References
     ----------
@@ -167,7 +168,7 @@ def ensemble_sums(
             f"found {members.shape}, {observed.shape} and {scored.shape}."
         )
     crps, ranks = np.zeros(3), np.zeros(len(members) + 1)
-    # One pixel's members side by side: the kernel sorts them where they are.
+    # The members of a pixel are contiguous: the kernel sorts them in place.
     values = np.ascontiguousarray(members[:, scored].T, np.float32)
     _add_pixels(values, np.ascontiguousarray(observed[scored], np.float32), crps, ranks)
     return crps, ranks
@@ -209,11 +210,11 @@ def _add_pixels(values: Any, observed: Any, crps: Any, ranks: Any) -> None:
 
 
 def crps(sums: Sums, members: int | None = None) -> float:
-    """Continuous ranked probability score in mm h-1; NaN without a pixel.
+    """Return the continuous ranked probability score in mm h-1; NaN without a pixel.
 
-    - ``sums`` (3,): from `ensemble_sums`, of any number of cases.
-    - ``members``: give it for the fair score, which does not favour large ensembles (Ferro, 2014):
-      the members are then taken as a sample, not as the whole distribution.
+    - ``sums`` (3,): from `ensemble_sums`, added over any number of cases.
+    - ``members``: number of members, for the fair score that does not favour large ensembles
+      (Ferro, 2014): members then count as a sample, not as the whole distribution.
     """
     pixels, error, spread = sums
     if pixels == 0:

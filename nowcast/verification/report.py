@@ -25,15 +25,15 @@ PER_THRESHOLD = (
 )  # fmt: skip
 #: Curves of one forecaster, lead and threshold.
 RELIABILITY = ("forecast_probability", "observed_frequency", "forecasts")
-#: Scores of which there are differences to the reference, by what they are of.
+#: Scores per threshold with differences to the reference.
 DIFFERENCES = ("csi", "brier")
 
 
 def to_json(scores: xr.Dataset) -> dict[str, Any]:
-    """Plain dictionary of scores: settings, then forecaster -> lead -> threshold -> values.
+    """Return scores as a dictionary: settings, then forecaster -> lead -> threshold -> values.
 
-    Leads are keys in minutes, thresholds in mm h-1 and scales in km, written shortest ("30", "0.1",
-    "5"); values are floats, counts are integers, and what is undefined is None:
+    Keys are leads in minutes, thresholds in mm h-1 and scales in km in their shortest form ("30",
+    "0.1", "5"); values are floats, counts are integers, and undefined values are None:
     ``to_json(scores)["forecasters"]["persistence"]["30"]["thresholds"]["1"]["csi"]``.
     """
     minutes = lead_texts(scores)
@@ -61,14 +61,14 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
 
 
 def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write `to_json` to a file, whole or not at all, as the example of `verify` does."""
+    """Write `to_json` to a file, which is complete or absent; `verify` has an example."""
     text = json.dumps(to_json(scores), indent=1, allow_nan=False)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None = None) -> Table:
-    """Table for a terminal: leads from top to bottom, in each one line a forecaster.
+    """Return a table for a terminal: leads from top to bottom, one line per forecaster in each.
 
     The example of :func:`~nowcast.verification.verify` shows one.
 
@@ -77,9 +77,9 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
     scores : Dataset
         From `nowcast.verification.verify`.
     threshold : float
-        Which of its thresholds to show, in mm h-1.
+        The threshold to show, in mm h-1.
     scale : float, optional
-        Which of its scales to show the FSS of, in km; the middle one by default.
+        The scale of the FSS to show, in km; the middle one by default.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _of_lead(at: xr.Dataset) -> dict[str, Any]:
 
 
 def _cell(at: xr.Dataset) -> dict[str, Any]:
-    """Values of one forecaster, lead and threshold."""
+    """Return the values of one forecaster, lead and threshold."""
     cell = {name: _plain(at[name]) for name in PER_THRESHOLD if name in at}
     scales = [f"{value:g}" for value in at["scale"].to_numpy()]
     cell["fss"] = dict(zip(scales, _plain(at["fss"]), strict=True))
@@ -189,7 +189,7 @@ def _cell(at: xr.Dataset) -> dict[str, Any]:
 
 
 def _difference(at: xr.Dataset, score: str) -> dict[str, Any]:
-    """Difference of a score to the reference's, and its interval."""
+    """Return the difference of a score to the reference's, and its interval."""
     name = f"{score}_difference"
     if name not in at:
         return {}

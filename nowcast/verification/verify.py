@@ -1,4 +1,4 @@
-"""Verification: forecasts from many starts, each forecaster on the same pixels, scores pooled."""
+"""Verification: forecasts from many starts, scored on common pixels, with pooled scores."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ def verify(
 ) -> xr.Dataset:
     """Score forecasters against observed rain, pooled over cases.
 
-    A case is one start: every forecaster gets the frames before it, and its frames are compared
-    with those observed. Only one case is in memory at a time.
+    A case is one start: every forecaster gets the frames before it, and its forecast is compared
+    with the observed frames. Only one case is in memory at a time.
 
-    - All leads are scored at the same valid times, those that forecasts of every lead reach; with
-      ``every`` above 1, the leads that it divides. When starts are farther apart than the last
-      lead, valid times differ by lead, and the attribute ``valid_times`` says so.
+    - All leads are scored at the same valid times, which forecasts of every lead reach; with
+      ``every`` above 1, only leads that are its multiples. When starts are farther apart than the
+      last lead, valid times differ by lead, and the attribute ``valid_times`` says so.
     - All forecasters are scored on the same pixels: where the observation and *every* forecast
       are finite. So a forecaster that leaves pixels out (extrapolation does, where air comes from
       outside of the grid) cannot choose the easy ones; ``scored_fraction`` is the rest.
     - An event is a rain rate at or above the threshold. Scores are pooled: counts, errors and the
-      sums of FSS, Brier score and CRPS are added over cases, and ratios are taken of the totals,
-      so that a case weighs by its rain and not by being one of ``n_cases``.
+      sums of FSS, Brier score and CRPS are added over cases, and ratios are taken of the totals.
+      So the weight of a case is its rain, not 1 / ``n_cases``.
     - Without an observed event CSI, POD, bias and FSS are NaN, not 0; without a forecast event FAR
-      is. ``events`` has the number of observed event pixels.
-    - FSS windows lie wholly inside of the grid, and pixels that are not scored hold no event.
+      is NaN. ``events`` is the number of observed event pixels.
+    - FSS windows lie entirely inside the grid, and pixels that are not scored have no event.
     - Differences to the reference are paired; their intervals are percentiles of a bootstrap over
-      events (spells of rain, see `nowcast.rain.windows`), and within each over runs of as
-      many consecutive cases as share frames; NaN with fewer than three such runs.
+      events (spells of rain, see `nowcast.rain.windows`) and, within each event, over runs of
+      consecutive cases that share frames; NaN with fewer than three such runs.
 
     Parameters
     ----------
     rain : DataArray (time, y, x), or several
         Rain rate in mm h-1, NaN where missing, with coordinates ``time`` and ``y``, ``x`` in m.
-        Several may have other grids, and steps of which the longest is a multiple.
+        Several arrays may have different grids, and steps that divide the longest one.
     forecasters : mapping of str to Forecaster
-        Methods by the name under which they are shown.
+        Methods by their names in tables and plots.
     leads : int
         Number of frames to forecast, of the longest step.
     every : int
@@ -79,7 +79,7 @@ def verify(
     seed : int
         Seed of the members; each case has its own.
     reference : str, optional
-        Method that the others are compared with, if it is among the forecasters.
+        Method to compare the others with, if it is among the forecasters.
     progress : callable, optional
         Called as ``progress(done, total)`` after each case.
     client, kept
@@ -92,19 +92,18 @@ def verify(
         ``correct_negatives`` (forecaster, lead_time, threshold), ``mae``, ``crps`` (forecaster,
         lead_time), ``fss`` (forecaster, lead_time, threshold, scale), ``events`` (lead_time,
         threshold), ``scored_fraction`` (lead_time); with a reference ``csi_difference``,
-        ``csi_difference_low`` and ``csi_difference_high``, and the same of ``fss``, ``brier`` and
-        ``crps``; and what `nowcast.verification.pool.add_totals` adds. The attributes hold
+        ``csi_difference_low`` and ``csi_difference_high``, and the same for ``fss``, ``brier`` and
+        ``crps``; and the variables of `nowcast.verification.pool.add_totals`. Attributes are
         ``n_cases`` (starts with at least one scored pixel), ``n_events`` and the settings.
 
     Raises
     ------
     DataError
-        If there is no start, if steps do not fit, if cells are oblong beyond measure, or if no
-        pixel could be scored.
+        If there is no start, steps do not fit, cells are too oblong, or no pixel could be scored.
     SettingsError
-        If there is no forecaster, or a threshold or scale makes no sense.
+        If there is no forecaster, or a threshold or scale is invalid.
     ShapeError
-        If a forecaster answers with another shape than (leads, y, x).
+        If a forecaster returns another shape than (leads, y, x).
 
     Examples
     --------
@@ -204,7 +203,7 @@ def verify(
 def _events(
     cases: Sequence[CaseSums], where: Sequence[tuple[int, np.datetime64]]
 ) -> NDArray[np.int64]:
-    """Event of each case, by the rain that was observed."""
+    """Return the event of each case, from the observed rain."""
     wet = [
         (case.hits[0, :, 0] + case.misses[0, :, 0]).sum() / max(1, case.pixels.sum())
         for case in cases
