@@ -1,4 +1,4 @@
-"""Alerts of a watch: probabilities over areas, begun and ended with hysteresis, judged afterwards.
+"""Alerts of a watch on probabilities over areas: start and end with hysteresis, judged afterwards.
 
 ``alerts.json`` in the folder of the watch has all state: active alerts, messages to send, and the
 alerts that came true. It is written before and after messages are sent: a message that a kill cut
@@ -26,15 +26,15 @@ from nowcast.sums.areas import Areas
 
 log = logging.getLogger("nowcast.watch")
 
-#: How often a message is tried, and how long judged alerts are kept.
+#: Largest number of attempts to send a message, and the time for which judged alerts are kept.
 TRIES, KEPT = 10, np.timedelta64(28, "D")
-#: Part of the probability of an alert's begin below which it ends.
+#: An alert ends below this fraction of the probability at which it begins.
 END = 0.6
 OUTCOMES = ("hits", "false", "missed")
 
 
 class Alerter:
-    """Begins, ends, sends and judges the alerts of one folder."""
+    """The alerts of one folder: begin, end, send and judge them."""
 
     def __init__(self, out: Path, settings: Alerts) -> None:
         self.path, self.settings = out / "alerts.json", settings
@@ -112,7 +112,7 @@ class Alerter:
     def _judge(
         self, key: str, rule: Rule, place: Areas, rain: xr.Dataset, start: np.datetime64
     ) -> None:
-        """Compare alerts with the frames that came since the last look; note missed events."""
+        """Judge alerts by the frames since the last update; record missed events."""
         alerts = [alert for alert in self.state["judged"] if alert["key"] == key]
         alerts += [self.state["on"][key]] if key in self.state["on"] else []
         seen = self.state["seen"].get(key)
@@ -155,7 +155,7 @@ class Alerter:
                 continue
             try:
                 self.channels[name](message)
-            except Exception as error:  # of whatever a receiver does
+            except Exception as error:  # a receiver may raise anything
                 log.warning("alert %s: not sent by %s: %s", message["id"], name, error)
                 if tries + 1 < TRIES:
                     self.state["unsent"].append([name, tries + 1, message])

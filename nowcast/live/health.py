@@ -15,7 +15,7 @@ from nowcast.live.rolling import SCORES
 from nowcast.live.status import COUNTS
 
 GAUGES = ("cycle_seconds", "free_bytes", "forecast_bytes", "frames", "waiting")
-#: Seconds without a cycle after which a watch is not healthy: a long forecast is no failure.
+#: Seconds without a cycle after which a watch is unhealthy; long forecasts are no failure.
 SILENT = 900.0
 
 
@@ -23,7 +23,7 @@ SILENT = 900.0
 def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
     """Answer on a port of this machine during a block, from a watch's status; yield the port.
 
-    Raises SettingsError when the port is taken or not allowed.
+    Raises SettingsError if the port is taken or not allowed.
     """
 
     class Answer(BaseHTTPRequestHandler):
@@ -32,7 +32,7 @@ def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
                 self._send(200, metrics(status))
             elif self.path == "/healthz":
                 idle = time.monotonic() - status.get("monotonic", began)
-                failing = status.get("failing", "")  # of the last cycle, such as a full disk
+                failing = status.get("failing", "")  # error of the last cycle, such as a full disk
                 sentence = f"; {failing}" if failing else ""
                 fine = idle < SILENT and not failing
                 self._send(200 if fine else 503, f"last cycle {idle:.0f} s ago{sentence}\n")
@@ -48,7 +48,7 @@ def served(status: Mapping[str, Any], port: int) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            pass  # a probe every few seconds is no news
+            pass  # probes every few seconds are not logged
 
     began = time.monotonic()
     try:

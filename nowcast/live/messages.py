@@ -1,4 +1,4 @@
-"""Messages of alerts: to a command, a webhook, by mail, or as a CAP 1.2 file."""
+"""Messages of alerts: sent to a command, a webhook, by mail, or as a CAP 1.2 file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from daskdl.files import replacing
 from nowcast.live.settings import Cap, Channels, Mail
 
-#: Seconds that a receiver may take.
+#: Timeout of a receiver in seconds.
 PATIENCE = 20.0
 NAMESPACE = "urn:oasis:names:tc:emergency:cap:1.2"
 
@@ -104,7 +104,7 @@ def cap_of(message: dict[str, Any], cap: Cap) -> bytes:
     if geometry["type"] == "Point":
         add(area, circle=f"{corners[1]:.5f},{corners[0]:.5f} 0.0")
     for rings in {"Polygon": [corners], "MultiPolygon": corners}.get(geometry["type"], []):
-        # CAP knows no holes: the outer ring stands for the polygon.
+        # CAP has no holes: only the outer ring is written.
         add(area, polygon=" ".join(f"{c[1]:.5f},{c[0]:.5f}" for c in rings[0]))
     ET.indent(alert)
     return ET.tostring(alert, encoding="utf-8", xml_declaration=True)

@@ -52,7 +52,7 @@ class Office(Strict):
     @field_validator("ingest", mode="before")
     @classmethod
     def _with_own_names(cls, value: Any) -> Any:
-        return {} if value is None else value  # "ingest:" with nothing but comments below it
+        return {} if value is None else value  # "ingest:" with only comments below it
 
 
 class _Schema(GenerateJsonSchema):

@@ -22,7 +22,7 @@ from nowcast.rain.store import open_rain, write_zarr
 from nowcast.web.basemap import follow
 
 Name = Literal["cog", "grib", "pictures", "cells"]
-#: Observed hours and frames before a forecast at most in which cells are followed.
+#: Cells are tracked in at most these observed hours and frames before a forecast.
 PAST, FRAMES = np.timedelta64(2, "h"), 24
 
 
@@ -30,9 +30,9 @@ class Product(NamedTuple):
     """A kind of file; its files are in a folder of its name, with the forecasts' names."""
 
     ending: str
-    #: Given a forecast, the rain store and a path.
+    #: Called with a forecast, the rain store and a path.
     write: Callable[[xr.Dataset, xr.Dataset, Path], object]
-    #: Raises an error that names the extra, where it is missing.
+    #: Raises an error that names the extra if it is not installed.
     require: Callable[[], object] = lambda: None
 
 
@@ -73,9 +73,9 @@ def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
 def keep_frames(store: Path, kept: np.ndarray) -> None:
     """Replace a store by one with some of its frames."""
     with writer.locked(store), open_rain(store) as rain:
-        # Another id: who has the old store open is told to open it again.
+        # With a new id, readers of the old store get an error that asks to open it again.
         fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
         encoding = writer.encoding_per_time(fewer)
         for name in encoding:
-            fewer[name].load()  # Dask has a chunk a time, the store one for many
+            fewer[name].load()  # Dask has a chunk per time, the store one for many
         write_zarr(fewer, store, encoding=encoding)

@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 
 #: Edges of the bins.
 EDGES = np.linspace(0, 1, 11)
-#: Least rise of a curve from edge to edge, by which it can be undone.
+#: Least rise of a curve from edge to edge; it makes the curve invertible.
 RISE = 0.002
-#: Share of all pixels by which each point of a curve is held to where it leaves things as they are.
+#: Weight, as a fraction of all pixels, that pulls each point of a curve to the identity.
 HOLD = 1e-4
-#: Stretches of time that are left out in turn, and the fewest blocks of hours to judge by.
+#: Number of stretches of time that are left out in turn, and the least number of blocks of hours.
 FOLDS, FEWEST_BLOCKS = 5, 8
-#: Standard errors by which the Brier score has to fall.
+#: Number of standard errors by which the Brier score has to fall.
 CERTAIN = 1.96
 NAME = "exceedance_probability"
 
@@ -34,7 +34,7 @@ NAME = "exceedance_probability"
 class Verdict:
     """Score of curves on periods that they were not fitted to."""
 
-    adopted: bool  #: Whether the Brier score fell, by more than chance tells.
+    adopted: bool  #: Whether the Brier score fell by more than chance explains.
     blocks: int  #: Blocks of hours that were compared.
     #: Mean relative change of the Brier score over thresholds, and its standard error.
     change: float | None = None
@@ -129,7 +129,7 @@ def judge(sums: Floats) -> Verdict:
         sum(_squares(sums[:, lead, k].sum(0), EDGES) for lead in range(sums.shape[1]))
         for k in range(sums.shape[2])
     ])  # fmt: skip
-    rains = was > 0  # a threshold that nothing came near to tells nothing
+    rains = was > 0  # a threshold without any rain near it says nothing
     if not rains.any():
         return Verdict(False, blocks)
     relative = (change[:, rains] / was[rains]).mean(1)
@@ -139,9 +139,9 @@ def judge(sums: Floats) -> Verdict:
 
 
 def fit(sums: Floats) -> Floats:
-    """Return the curves (lead, threshold, edge) of least squares of sums (lead, threshold, bin, 5).
+    """Return least-squares curves (lead, threshold, edge) from sums (lead, threshold, bin, 5).
 
-    They rise from edge to edge, and stay within 0 and 1.
+    Curves rise from edge to edge, and stay between 0 and 1.
     """
     from scipy.optimize import lsq_linear
 
@@ -161,7 +161,7 @@ def fit(sums: Floats) -> Floats:
 
 
 def _squares(sums: Floats, curve: Floats) -> float:
-    """Return the sum of squared errors that a curve would have had."""
+    """Return the sum of squared errors of forecasts with a curve."""
     square, line, events = _quadratic(sums)
     return float(curve @ square @ curve - 2 * line @ curve + events)
 

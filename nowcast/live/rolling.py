@@ -34,13 +34,13 @@ log = logging.getLogger("nowcast.watch")
 
 ISSUED = "issued"
 THRESHOLDS, SCALES = (0.1, 1.0, 5.0), (5.0,)
-#: Lead times that are scored at most, evenly spaced.
+#: Largest number of scored lead times, evenly spaced.
 LEADS = 6
-#: Sums of so many hours are kept together, and how long.
+#: Hours in a block of sums, and the time for which blocks are kept.
 HOURS, KEPT = 6, np.timedelta64(28, "D")
-#: A frame counts for a valid time that is so near.
+#: Largest distance of a frame from the valid time that it is used for.
 NEAR = np.timedelta64(30, "s")
-#: Threshold, in mm h-1, of what is shown in ``status.json`` and at which being behind is told.
+#: Threshold in mm h-1 of the scores in ``status.json`` and of the check against the reference.
 SHOWN = 1.0
 SCORES = ("csi", "brier_reliability", "crps")
 CASE = tuple(field.name for field in fields(CaseSums))
@@ -49,7 +49,7 @@ CASE = tuple(field.name for field in fields(CaseSums))
 class Rolling:
     """Scores of the last weeks of one folder.
 
-    - ``out``: folder of a watch; sums go to ``verification.npz`` in it, scores to
+    - ``out``: folder of a watch; sums are written to its ``verification.npz``, scores to its
       ``verification.json``.
     - ``method``: the watch's method, which decides the references.
     """
@@ -58,7 +58,7 @@ class Rolling:
         self.path, self.shown = out / "verification.npz", out / "verification.json"
         others = {"extrapolation": ["persistence"]}.get(method, ["persistence", "extrapolation"])
         if method.startswith(("auto", "model", "pysteps")):
-            others.append("sprog")  # of S-PROG's own family the sums would be nearly equal
+            others.append("sprog")  # others resemble S-PROG: sums would be nearly equal
         self.others = {name: forecaster(name) for name in others}
         self.reference = others[-1]
         self.names = json.dumps([method, *self.others])
@@ -107,7 +107,7 @@ class Rolling:
         return False
 
     def _add(self, path: Path, rain: xr.Dataset) -> None:
-        """Add a forecast to the sums and write these."""
+        """Add a forecast to the sums, and write the sums."""
         with open_forecast(path) as whole:
             every = -(-whole.sizes["lead_time"] // LEADS)
             dataset = whole.isel(lead_time=slice(every - 1, None, every)).load()
@@ -120,7 +120,7 @@ class Rolling:
             for name, method in self.others.items():
                 other = predict(method, rain, utc_text(start), last, thresholds=THRESHOLDS)
                 made[name] = forecast_of(other.reindex(lead_time=lead))
-        except DaskdlError as error:  # frames before it are gone
+        except DaskdlError as error:  # its input frames were removed
             log.info("%s: not verified: %s", path, error)
             made, observed = dict.fromkeys([ISSUED, *self.others], made[ISSUED]), observed * np.nan
         spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path)) / 1000
@@ -180,7 +180,7 @@ class Rolling:
     def scores(self) -> xr.Dataset:
         """Return the scores of the kept sums, as `nowcast.verification.verify` does.
 
-        Raises DataError when nothing was scored yet.
+        Raises DataError if no forecast was scored yet.
         """
         blocks = np.argsort(self.sums["block"]).tolist() if self.sums else []
         order = [k for k in blocks if self.sums["pixels"][k].any()]
@@ -232,7 +232,7 @@ def start_of(path: Path) -> np.datetime64:
 
 
 def _observed(rain: xr.Dataset, valid: NDArray[np.datetime64]) -> NDArray[np.float32]:
-    """Return the frames (lead, y, x) nearest to valid times, NaN where none is near."""
+    """Return the frames (lead, y, x) nearest to valid times, NaN without a near one."""
     times = rain["time"].values
     nearest = np.abs(times[:, np.newaxis] - valid).argmin(0)
     frames = rain["rain_rate"].isel(time=nearest).values.astype(np.float32)
@@ -241,7 +241,7 @@ def _observed(rain: xr.Dataset, valid: NDArray[np.datetime64]) -> NDArray[np.flo
 
 
 def _in_tens(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sums of bins (..., bin, 5), ten bins instead of many."""
+    """Return sums of many bins (..., bin, 5) added to ten bins."""
     return sums.reshape(*sums.shape[:-2], RELIABILITY_BINS, -1, 5).sum(-2)
 
 

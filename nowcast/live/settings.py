@@ -106,12 +106,12 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def read_yaml(path: Path, model: type[Settings]) -> Settings:
-    """Read settings from a YAML file; see `checked` for what is refused."""
+    """Read settings from a YAML file, and check them with `checked`."""
     return checked(load_yaml(path), model, str(path))
 
 
 def checked(values: dict[str, Any], model: type[Settings], where: str) -> Settings:
-    """Return settings of plain values.
+    """Return settings from plain values.
 
     Raises SettingsError with the place and the setting, and the nearest name of an unknown one.
     """
@@ -134,7 +134,7 @@ def _wrong(where: str, error: ValidationError, model: type[BaseModel]) -> Settin
 
 
 def _at(model: Any, place: tuple[int | str, ...]) -> type[BaseModel]:
-    """Return the model of the settings at a place within others."""
+    """Return the model of the nested settings at a place."""
     for part in place:
         if isinstance(part, str) and part in model.model_fields:
             annotation = model.model_fields[part].annotation
@@ -147,5 +147,5 @@ def _at(model: Any, place: tuple[int | str, ...]) -> type[BaseModel]:
 
 
 def minutes_of(minutes: float) -> np.timedelta64:
-    """Return minutes as a time."""
+    """Return minutes as a timedelta64."""
     return np.timedelta64(round(60 * minutes), "s")

@@ -21,7 +21,7 @@ from nowcast.rain.store import open_rain
 from nowcast.rain.utc import utc_text
 
 COUNTS = ("scans", "repeated", "late", "forecasts", "fallbacks")
-#: Those that ``latest.json`` tells too.
+#: The counts that are also in ``latest.json``.
 OF_FORECASTS = COUNTS[2:]
 
 
@@ -42,7 +42,7 @@ def resumed(out: Path, store: Path) -> dict[str, Any]:
 
 
 def frames_in(store: Path) -> int:
-    """Return the number of frames of a store; 0 if there is none that can be opened."""
+    """Return the number of frames of a store; 0 if it cannot be opened."""
     with suppress(DaskdlError), open_rain(store) as rain:
         return int(rain.sizes["time"])
     return 0

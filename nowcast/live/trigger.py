@@ -16,7 +16,7 @@ from nowcast.ingest.remote import is_remote
 
 log = logging.getLogger("nowcast.watch")
 
-#: Ports without and with TLS.
+#: Default ports without and with TLS.
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
@@ -47,7 +47,7 @@ def arriving(source: str, out: Path, wake: Callable[[], object]) -> Iterator[Non
         try:
             for _ in watch(folder, watch_filter=counts, stop_event=ended, step=200):
                 wake()
-        except (OSError, RuntimeError) as error:  # of the kernel's limits
+        except (OSError, RuntimeError) as error:  # such as the kernel's limits
             log.warning("%s: no word of new files (%s); looked for at --interval", source, error)
 
     thread = threading.Thread(target=listen, daemon=True)
@@ -73,7 +73,7 @@ def triggered(address: str | None, wake: Callable[[], object]) -> Iterator[None]
     if address is None:
         yield
         return
-    # A wildcard is no fragment.
+    # "#" is a wildcard here, not the start of a fragment.
     parts = urlsplit(address.replace("#", "%23"))
     topic = unquote(parts.path.lstrip("/"))
     if parts.scheme not in PORTS or not parts.hostname or not topic:

@@ -39,17 +39,17 @@ from nowcast.rain.store import lead_step, open_rain, opened_rain
 
 log = logging.getLogger("nowcast.watch")
 
-#: Looks in which a file that cannot be read is tried before it is left.
+#: Number of attempts to read a file before it is given up.
 TRIES = 5
-#: Age (s) from which a file is taken for complete at the first look.
+#: Age (s) from which a file counts as complete at the first look.
 SETTLED = 10.0
-#: Frames, of which the last is the start, that latest.json names and gaps are looked for in.
+#: Number of frames up to the start that latest.json names and that are checked for gaps.
 OBSERVED = 12
-#: Bytes that are free at least for a forecast to be written, and how many of the last are.
+#: Least free bytes for a forecast to be written, also as a multiple of the last forecast's size.
 LEAST_FREE, TIMES_LAST = 2**25, 3
-#: Share of what is kept by which a store outgrows it before it is written anew.
+#: A store is rewritten when its length exceeds the kept time by this fraction.
 SLACK = 0.25
-#: What of a status is not for its file.
+#: Entries of a status that are not written to its file.
 UNSHOWN = ("monotonic", "uncounted")
 
 
@@ -67,18 +67,18 @@ class Watch:
             *self.forecasts.glob(".*"),
             *self.out.glob(".*.json.*.partial"),
             *(partial for name in PRODUCTS for partial in self.out.glob(f"{name}/.*")),
-        ):  # of a watch that was killed
+        ):  # left by a killed watch
             remove(partial)
         for name in settings.also:
             PRODUCTS[name].require()
-        self.forecaster = forecaster(self.method, settings.model)  # a wrong one is refused at once
+        self.forecaster = forecaster(self.method, settings.model)  # an invalid one is refused now
         self.rolling = Rolling(self.out, self.method)
         self.recalibration = self.rolling.recalibration()[1] if settings.recalibrate else None
         alerts = settings.alerts
         self.alerter = None if alerts is None else Alerter(self.out, alerts)
         self.status = status.resumed(self.out, self.store)
         self.cut_off = set(self.status.pop("taking", ()))  # files of a cycle that was killed
-        self.sizes: dict[str, tuple[int, float]] = {}  # at the last look, for each file
+        self.sizes: dict[str, tuple[int, float]] = {}  # of each file at the last look
         self.done: set[str] = set()
         self.tries: dict[str, int] = {}
         self.failed: set[Path] = set()  # products that could not be written
@@ -91,7 +91,7 @@ class Watch:
         """
         sizes: dict[str, tuple[int, float]] = {}
         if is_remote(self.source):
-            # A store lists what is whole.
+            # Remote stores list only complete files.
             sizes = {file.url: (file.size or 0, 0.0) for file in listed([self.source], self.access)}
         else:
             sources = find_files([self.source])
@@ -106,7 +106,7 @@ class Watch:
             self.earlier = sizes.keys() - self.cut_off
         self.done &= sizes.keys()
         for name in [*self.status["damaged"]]:
-            if sizes.get(name) not in (None, before.get(name)):  # another file by its name
+            if sizes.get(name) not in (None, before.get(name)):  # another file with this name
                 del self.status["damaged"][name]
                 self.done.discard(name)
         times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
@@ -159,7 +159,7 @@ class Watch:
         }
         try:
             self._save()
-        except OSError as error:  # of a full disk
+        except OSError as error:  # such as a full disk
             log.error("%s: not written (%s)", self.out / "status.json", error)
         return made
 
@@ -186,7 +186,7 @@ class Watch:
             else:
                 self._leave(name)
         self.status["scans"] += report.written
-        # What lay there before may be in the store since another watch was ended.
+        # Files of the first look may be in the store already, from an earlier watch.
         if not near and self.earlier is not None and self.earlier.isdisjoint(names):
             counted = max(0, report.existing - self.status["uncounted"])
             self.status["uncounted"] -= report.existing - counted
@@ -255,7 +255,7 @@ class Watch:
             return self.method
         except OSError:
             raise
-        except Exception as error:  # of a model; rain is forecast nevertheless
+        except Exception as error:  # such as a model's; a forecast is made nevertheless
             self._told(f"{self.method} failed ({type(error).__name__}: {error})")
         fallback = "extrapolation"
         source = f"nowcast, method {fallback}"
@@ -274,7 +274,7 @@ class Watch:
             try:
                 with open_forecast(latest) as forecast, opened_rain(self.store) as rain:
                     PRODUCTS[name].write(forecast, rain, path)
-            except Exception as error:  # the forecast itself is there
+            except Exception as error:  # the forecast itself exists
                 self.failed.add(path)
                 self._told(f"{path} not written ({type(error).__name__}: {error})")
 
@@ -289,7 +289,7 @@ class Watch:
                     self.alerter.update(self.out / latest["forecast"], rain)
             else:
                 self.alerter.send()
-        except Exception as error:  # forecasts go on without alerts
+        except Exception as error:  # forecasts continue without alerts
             self._told(f"alerts failed ({type(error).__name__}: {error})")
         self.status["alerts"] = self.alerter.summary()
 
@@ -301,7 +301,7 @@ class Watch:
         with opened_rain(self.store) as rain:
             if not self.rolling.verify(sorted(self.forecasts.glob("*.nc")), rain):
                 return False
-        with suppress(DataError):  # of nothing that could be scored
+        with suppress(DataError):  # when no pixel could be scored
             told = self.status.get("verification", {}).get("behind")
             self.status["verification"] = self.rolling.tell()
             behind = self.status["verification"]["behind"]
@@ -344,7 +344,7 @@ class Watch:
             kept = times >= newest - self.keep
             if times[0] >= newest - self.keep * (1 + SLACK) or kept.all():
                 return
-        self._save()  # before frames go, by which scans are counted after a kill
+        self._save()  # first: after a kill scans are counted by the number of frames
         products.keep_frames(self.store, kept)
         log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
 

@@ -189,7 +189,7 @@ def score_case(
 
 
 def occurs(forecast: Forecast, threshold: float) -> NDArray[np.bool_]:
-    """Return where a forecast says that the rain rate reaches the threshold, (lead, y, x).
+    """Return the pixels where a forecast says that rain reaches the threshold, (lead, y, x).
 
     It uses the probability, if the forecast has the one from which on it says yes; else the field.
     """
