@@ -111,7 +111,7 @@ def windows(
     places = np.searchsorted(used, starts)
     wet_in, valid_in = (_window_sums(counts, places, n_in) for counts in (wet, valid))
     total_valid = _window_sums(valid, places, length)
-    # Quotients are exact here: 7 / 10 == 0.7, while 0.7 * 10 or (1 - 0.7) * 10 may be rounded.
+    # Quotients are rounded as literals are: 7 / 10 == 0.7; 0.7 * 10 or (1 - 0.7) * 10 may be off.
     cells = length * size[0] * size[1]
     enough = (cells - total_valid) / cells <= max_missing
     dry = wet_in / np.maximum(valid_in, 1) < wet_fraction

@@ -15,7 +15,7 @@ WORDS = {1: "better", 0: "no difference", -1: "worse"}
 
 
 def findings(scores: xr.Dataset) -> list[str]:
-    """Return sentences about the scores to quote, warnings first.
+    """Return quotable sentences about the scores, warnings first.
 
     "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
     The example of :func:`~nowcast.verification.verify` calls this function.
