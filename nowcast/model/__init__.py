@@ -1,1 +1,1 @@
-"""Networks that forecast: what they are, how they are trained and kept."""
+"""Networks that forecast: the models, their training and their files."""

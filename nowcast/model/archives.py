@@ -1,4 +1,4 @@
-"""Rain stores that a model is trained on: opened, brought to one step and spacing, and split."""
+"""Rain stores for training a model: opened, resampled to one step and spacing, and split."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from daskdl.data import Recipe, SampleSet
     from nowcast.rain.frames import WindowRecipe
 
-#: Every so-many-th cell along y and x tells how wet a frame is.
+#: Stride, in cells along y and x, of the sample for a frame's wet fraction.
 SAMPLE = 4
-#: From so many stores on, whole ones are kept for validation and for the test.
+#: Least number of stores from which whole ones are reserved for validation and test.
 FEWEST_WHOLE = 8
 
 
@@ -35,14 +35,14 @@ FEWEST_WHOLE = 8
 class Archive:
     """A store at the step and spacing of the model."""
 
-    store: xr.Dataset  #: As it was opened.
-    #: Rain rate in mm h-1, brought to the model's step and spacing when it is read, (time, y, x).
+    store: xr.Dataset  #: The store as opened.
+    #: Rain rate in mm h-1, lazily resampled to the model's step and spacing, (time, y, x).
     rain: xr.DataArray
-    as_stored: bool  #: Whether it is as in the store.
+    as_stored: bool  #: Whether the rain is the store's, not resampled.
 
     @property
     def spacing_km(self) -> float:
-        """Distance of the grid's points, as forecasts have it, where cells are oblong too."""
+        """Spacing of the grid in km, as in forecasts, also for oblong cells; see `mean_spacing`."""
         where = str(path_of(self.store))
         return mean_spacing(self.rain["y"].values, self.rain["x"].values, where) / 1000
 
@@ -54,9 +54,9 @@ class Archive:
         spacing: float | None,
         settings: TrainSettings | None = None,
     ) -> Self:
-        """Open a store and bring it to a step, and a spacing in m; see `resampled`.
+        """Open a store and resample it to a step, and a spacing in m; see `resampled`.
 
-        Without these those of the settings are taken, and without such the store's own.
+        The defaults are step and spacing of the settings, or else of the store.
         """
         store = open_rain(path)
         rain = store["rain_rate"]
@@ -73,7 +73,7 @@ class Archive:
 
     @cached_property
     def name(self) -> str:
-        """Name by which a model remembers the store, see `nowcast.rain.identity.name_of`."""
+        """Name of the store in a model's records, see `nowcast.rain.identity.name_of`."""
         return name_of(self.store)
 
     @property
@@ -85,11 +85,11 @@ class Archive:
 
     @property
     def data(self) -> str | xr.DataArray:
-        """Source of windows: the store itself where it fits, for each worker to open."""
+        """Source of windows: the store's path, which workers open, or the resampled rain."""
         return os.fspath(path_of(self.store)) if self.as_stored else self.rain
 
     def wet(self, threshold: float) -> np.ndarray:
-        """Part of each frame's cells that reach a rain rate, (time,), from a sample of them."""
+        """Return the wet fraction of each frame by a rain rate, (time,), from a sample of cells."""
         sample = self.rain[:, ::SAMPLE, ::SAMPLE]
         known = sample.notnull().sum(("y", "x"))
         return np.asarray((sample >= threshold).sum(("y", "x")) / known.where(known > 0, 1))
@@ -98,9 +98,9 @@ class Archive:
 def common_step_and_spacing(
     paths: Sequence[Path], settings: TrainSettings
 ) -> tuple[np.timedelta64, float]:
-    """Return the step and grid of all stores: the settings', or the longest step, the first's grid.
+    """Return the step and spacing for all stores: the settings', or the longest and the first's.
 
-    Raises DataError when a store cannot be opened, or its grid is not square-meshed.
+    Raises DataError if a store cannot be opened or the first grid's mesh is not square.
     """
     stores = [open_rain(path) for path in paths]
     step = max(time_step(store) for store in stores)
@@ -116,7 +116,7 @@ def common_step_and_spacing(
 
 
 def grid_spacing(rain: xr.Dataset | xr.DataArray) -> tuple[float, float]:
-    """Return the metres between rows and between columns of a grid."""
+    """Return the spacing of rows and of columns of a grid in metres."""
     spacing = []
     for name in ("y", "x"):
         values = rain[name].values
@@ -137,13 +137,13 @@ def split_archives(
     settings: TrainSettings,
     n_in: int,
 ) -> Split:
-    """Give every archive, or a stretch of it, to a part.
+    """Return the split of all archives, or of stretches of them, into parts.
 
-    Archives that are named for a part belong to it whole. Without any for validation and for the
-    test, the last ones of `FEWEST_WHOLE` archives or more are kept for these; of fewer, each that
-    is long enough is cut by its rain, see `split_by_rain`, and the others are trained on.
+    Archives in ``validate`` and ``test`` belong to these parts entirely. If both are empty, the
+    last of `FEWEST_WHOLE` or more archives are used for them. Of fewer archives, each that is long
+    enough is cut by its rain, see `split_by_rain`; the others are for training.
 
-    - ``n_in``: frames that are read.
+    - ``n_in``: number of input frames.
     """
     if not validate and not test and len(train) >= FEWEST_WHOLE:
         first, second = (
@@ -167,7 +167,7 @@ def split_archives(
             archive.name, time, archive.wet(settings.wet_threshold), settings.fractions,
             least[archive.name],
         )  # fmt: skip
-        # What no other part wants is trained on too.
+        # Stretches that no other part needs are for training too.
         parts["train"] += cut.train
         parts["train" if validate else "validation"] += cut.validation
         parts["train" if test else "test"] += cut.test
@@ -181,9 +181,9 @@ def training_windows(
     settings: TrainSettings,
     say: Callable[[str], None] = lambda _: None,
 ) -> SampleSet:
-    """Return the windows of frames of stretches, in mm h-1; every shard has some of each archive.
+    """Return the windows of frames in stretches, in mm h-1; each shard has windows of each archive.
 
-    Raises DataError when there is no window, or a grid is smaller than a block.
+    Raises DataError if there is no window, or a grid is smaller than a block.
     """
     from daskdl.data import SampleSet
     from daskdl.data.lazy.joined import join
@@ -215,9 +215,9 @@ def window_recipes(
     stride: int,
     say: Callable[[str], None],
 ) -> list[tuple[Archive, list[WindowRecipe]]]:
-    """Return the windows of each stretch of each archive, one recipe a shard.
+    """Return the windows of each stretch of each archive, one recipe per shard.
 
-    Raises DataError when there is none at all.
+    Raises DataError if there is no window at all.
     """
     from nowcast.rain.windows import windows
 

@@ -1,4 +1,4 @@
-"""Calibration: rank margins fitted to archives, and the file that keeps them."""
+"""Calibration: rank margins fitted to archives, and their file."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.float32]
 
-#: Lead times in minutes that are fitted, as far as they are whole steps.
+#: Lead times in minutes for the fit, if they are whole numbers of steps.
 LEADS = (5, 10, 15, 20, 30, 40, 50, 60, 90, 120)
-#: Pixels of a frame that are drawn.
+#: Number of pixels drawn from a frame.
 PIXELS = 2500
-#: Weight of the numbers that are held to, so that rare thresholds cannot run away.
+#: Weight of the ridge towards the prior, so that numbers of rare thresholds cannot diverge.
 RIDGE = 1.0
-#: Weight of all pixels of one archive.
+#: Total weight of the pixels of one archive.
 WEIGHT = 1e5
-#: Wet part of a frame from which on it counts as rain; pixels drawn of a smaller grid are fewer.
+#: Least wet fraction of a frame that counts as rain; smaller grids have fewer drawn pixels.
 LEAST_WET = 0.02
 #: Pairs of numbers of a table, one of every threshold.
 PAIRS = ("slope", "wet", "offset", "dry", "near", "wide")
-#: Side in pixels of what is read of a large grid: where it rained most is not looked for.
+#: Side in pixels of the middle square that is read from a large grid, wherever it rains most.
 LARGEST = 1024
 
 
@@ -56,11 +56,11 @@ LARGEST = 1024
 class Sample:
     """Pixels of one start and lead time."""
 
-    source: str  #: The radar or archive; each has the same weight, however long it is.
-    doublings: float  #: Of the lead time from `AT_MINUTES`.
+    source: str  #: The radar or archive; all have the same weight, whatever their length.
+    doublings: float  #: Doublings of the lead time from `AT_MINUTES`.
     odds: NDArray[np.float64]  #: Logit of the rank in the expected field, (pixel,).
-    #: Logit of the fraction of the last frame, moved, that reaches each threshold, (threshold,)
-    #: float64.
+    #: Logit of the fraction of the last frame, after motion, that reaches each threshold,
+    #: (threshold,) float64.
     wet: NDArray[np.float64]
     #: See `nowcast.lagrangian.cascade.Arrival` and `nowcast.lagrangian.exceedance.dryness`,
     #: (pixel,).
@@ -82,10 +82,10 @@ def draw(
     spacing_km: float,
     step_minutes: float,
 ) -> Iterator[Sample]:
-    """Draw pixels of a start, for some leads, in steps from 1.
+    """Draw pixels of a start for some leads, which are counted in steps from 1.
 
-    ``past`` (time, y, x) is the rain rate in mm h-1 up to the start, ``observed`` (lead, y, x) what
-    came then.
+    ``past`` (time, y, x) is the rain rate in mm h-1 up to the start, ``observed`` (lead, y, x) the
+    rain rate after it.
     """
     cascade = Cascade.of_past(past, spacing_km, step_minutes)
     for here in arrivals(cascade, max(leads), only=frozenset(leads)):
@@ -115,7 +115,7 @@ def draw(
 def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTable:
     """Fit a table by maximum likelihood; each source has the same weight.
 
-    - ``prior``: what few data leave as it is; without it all numbers are held to 0.
+    - ``prior``: table to which few data are pulled; by default numbers are pulled to 0.
     """
     pixels = dict.fromkeys((s.source for s in drawn), 0)
     for sample in drawn:
@@ -156,11 +156,11 @@ def calibrate(
 ) -> tuple[MarginTable, int]:
     """Fit the rank margin to rain stores.
 
-    - ``starts``: of forecasts, over all stores, at times with rain.
-    - ``lead_minutes``: longest lead time that is fitted.
-    - ``client``: cluster that draws from the stores; without one, this process does.
-    - returns ``used``: starts that there were.
-    - raises DataError when no store has rain, and frames after it.
+    - ``starts``: number of forecast starts from all stores, at times with rain.
+    - ``lead_minutes``: longest lead time of the fit.
+    - ``client``: cluster that draws from the stores; without one, this process draws.
+    - returns ``used``: number of starts that were found.
+    - raises DataError if no store has rain with frames after it.
     """
     drawn: list[Sample] = []
     used = 0
@@ -199,7 +199,7 @@ def _of_start(
     number: int, start: int, name: str, rain: xr.DataArray, leads: Sequence[int], before: int,
     spacing_km: float, step: float,
 ) -> list[Sample]:  # fmt: skip
-    """Draw from one start; its frames end with those of the longest lead."""
+    """Draw from one start; its frames end with the frame of the longest lead."""
     rng = generator(0, "calibrate", number, start)
     frames = _frames(rain)
     made = draw(
@@ -210,15 +210,15 @@ def _of_start(
 
 
 def write_table(table: MarginTable, path: Path, about: dict[str, Any]) -> None:
-    """Write a table as JSON, with plain data about where it is from."""
+    """Write a table as JSON, with plain data about its origin."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({"rank_margin": asdict(table), **about}, indent=1) + "\n")
 
 
 def read_table(path: Path) -> MarginTable:
-    """Read what `write_table` wrote.
+    """Read a table that `write_table` wrote.
 
-    Raises DataError when the file is missing, or another.
+    Raises DataError if the file is missing or is no table.
     """
     try:
         numbers = json.loads(path.read_text())["rank_margin"]
@@ -237,7 +237,7 @@ def read_table(path: Path) -> MarginTable:
 
 
 def _starts(archive: Archive, leads: int, most: int) -> list[int]:
-    """Index of the last frame read, evenly over the starts that have rain and frames after it."""
+    """Return the last input frame of up to ``most`` evenly spaced starts with rain, as indices."""
     time = archive.rain["time"].values
     wet = archive.wet(0.1) >= LEAST_WET
     before = frames_back(minutes(archive.step)) - 1
@@ -253,7 +253,7 @@ def _starts(archive: Archive, leads: int, most: int) -> list[int]:
 
 
 def _frames(rain: xr.DataArray) -> Float:
-    """Read frames, of a large grid the middle."""
+    """Read frames; of a large grid only the middle square."""
     for axis in ("y", "x"):
         over = max(0, rain.sizes[axis] - LARGEST) // 2
         rain = rain.isel({axis: slice(over, over + LARGEST)})
@@ -269,9 +269,9 @@ def _fisher(
     begin: NDArray[np.float64],
     held: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the pairs of the slope and of each of the other parts (pixel, part) in a row.
+    """Return the fitted pairs of the slope and of each of ``parts`` (pixel, part), as one vector.
 
-    By Fisher's scoring, with the logarithm of the slope linear in the doublings.
+    The fit is Fisher's scoring; the logarithm of the slope is linear in the doublings.
     """
     numbers = begin
     x = np.empty((len(margin), len(begin)))

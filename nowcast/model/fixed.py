@@ -1,4 +1,4 @@
-"""Training of networks in the fixed frame, images of rain from images of rain."""
+"""Training of networks in the fixed frame, which map images of rain to images of rain."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Symmetries:
-    """Puts each window into one of the ways in which rain could as well have passed.
+    """Changes each window at random to another possible course of the rain.
 
-    Mirrored in x, in y, and about the diagonal if it is square: the few directions in which the
-    storms of a short archive move are no rule. Run backwards in time: storms of an archive that
-    ends while they grow would otherwise grow for ever.
+    Windows are mirrored in x, in y, and along the diagonal if square, because storms of a short
+    archive move in few directions. They are also reversed in time: else, if an archive ends while
+    its storms grow, a model would learn that storms always grow.
     """
 
     def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Return ``x`` and ``y``, (N, T, H, W, 1) each, every window changed in its own way."""
+        """Return ``x`` and ``y``, (N, T, H, W, 1) each; every window has its own random change."""
         n_in = batch["x"].shape[1]
         frames = np.concatenate([batch["x"], batch["y"]], axis=1)
         square = frames.shape[2] == frames.shape[3]
@@ -40,13 +40,13 @@ class Symmetries:
 
 
 class ToNetwork:
-    """Turns windows of rain rates into the network's numbers; a missing input is read as dry."""
+    """Scales windows of rain rates for the network; missing inputs count as dry."""
 
     def __init__(self, scale: RainScale) -> None:
         self.scale = scale
 
     def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Scale ``x`` and ``y``; NaN stays in ``y``, where the loss leaves it out."""
+        """Scale ``x`` and ``y``; NaN stays in ``y``, because the loss ignores it."""
         return {
             "x": self.scale.to_network(np.nan_to_num(batch["x"])),
             "y": self.scale.to_network(batch["y"]),
@@ -56,7 +56,7 @@ class ToNetwork:
 def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
     """Train an encoder-forecaster of ConvLSTM layers.
 
-    - ``start``: to go on with, in place of random weights.
+    - ``start``: model to continue from, instead of random weights.
     """
     from daskdl.nn import PrecipitationLoss
 
@@ -64,7 +64,7 @@ def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
     n_out = frames_ahead(settings.lead_minutes, step)
     samples = training_windows(job.archives, job.split.train, n_out, settings, job.say)
     validation = training_windows(job.to_validate, job.split.validation, n_out, settings, job.say)
-    if settings.augment:  # before a missing input is read as dry, since it changes x with y
+    if settings.augment:  # before missing inputs become dry, since it may swap x and y
         samples = samples.map(Symmetries())
     samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))
     job.announce(samples, validation, "windows")

@@ -1,4 +1,4 @@
-"""The folder of a trained model, of either frame, and the step at which it is applied."""
+"""The folder of a trained model in either frame, and the time step to apply it at."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Model: TypeAlias = NowcastModel | MovingModel
 def load_model(folder: Path) -> Model:
     """Read a model that ``nowcast train`` wrote.
 
-    Raises DataError when there is no model in the folder, or another program's.
+    Raises DataError if the folder has no model, or another program's.
     """
     import daskdl.models  # noqa: F401  (makes the networks' classes known)
     from daskdl.nn import load, read_metadata
@@ -44,23 +44,22 @@ def load_model(folder: Path) -> Model:
         ) from error
 
 
-#: Steps that differ by less than this part are the same.
+#: Steps that differ by less than this fraction are equal.
 SAME = 0.01
 
 
 def step_for(model: Model, step: np.timedelta64, name: str) -> tuple[np.timedelta64, str]:
-    """Return the step at which to give frames to a model, and what to say about it.
+    """Return the step of the frames to give to a model, and a sentence for the user.
 
-    Frames that follow each other faster than those that the model was trained on are left out,
-    every second one or more. Networks of the moving frame, which are told the step, also take
-    slower ones.
+    If frames follow each other faster than in training, some are left out, such as every second
+    one. Networks of the moving frame also accept slower frames, because the step is one of their
+    inputs.
 
-    - ``step``: of the frames that there are.
-    - ``name``: of these, for messages.
-    - returns ``step``: a multiple of the frames' own.
-    - returns ``sentence``: empty when it is the frames' own, and among those that the model was
-      trained on.
-    - raises DataError when the model cannot be applied.
+    - ``step``: step of the available frames.
+    - ``name``: name of the frames for messages.
+    - returns ``step``: a multiple of the frames' step.
+    - returns ``sentence``: empty if the frames' step is used and is within the steps of training.
+    - raises DataError if the model cannot be applied.
     """
     moving = isinstance(model, MovingModel)
     trained = model.steps if isinstance(model, MovingModel) else (minutes(model.step),)

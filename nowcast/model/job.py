@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """A training: its archives and their split, what is wanted, and where to."""
+    """A training run: its archives and their split, its settings and its output folder."""
 
-    #: Those with the stretches to train and to validate on.
+    #: Archives with stretches to train on (``archives``) and to validate on (``to_validate``).
     archives: Sequence[Archive]
     to_validate: Sequence[Archive]
     split: Split
@@ -37,7 +37,7 @@ class Job:
     about: dict[str, Any]  #: Plain data for people.
 
     def announce(self, samples: SampleSet, validation: SampleSet, what: str) -> None:
-        """Say how many samples there are, and whether all workers have some."""
+        """Report the numbers of samples, and workers without any."""
         split = self.split
         self.say(
             f"{len(samples)} training {what} from {_text(split.train)}, {len(validation)} to "
@@ -53,17 +53,17 @@ class Job:
             )
 
     def iterations(self, samples: SampleSet) -> int:
-        """Return the number of batches of the epochs that are wanted."""
+        """Return the number of batches in the epochs of the settings."""
         return max(1, round(self.settings.epochs * len(samples) / self.settings.batch_size))
 
     def fit(
         self, network: Module, loss: Loss, samples: SampleSet, validation: SampleSet, *,
         warmup: int, number: int | None = None,
     ) -> History:  # fmt: skip
-        """Train a network; it gets the weights of the epoch with the lowest validation loss.
+        """Train a network; it ends with the weights of the epoch of lowest validation loss.
 
-        - ``warmup``: iterations at most in which the learning rate rises, before it falls.
-        - ``number``: of several networks, each of which has its own seed and checkpoint.
+        - ``warmup``: largest number of iterations in which the learning rate rises before it falls.
+        - ``number``: number of this network if there are several; each has a seed and a checkpoint.
         """
         from daskdl.optim import Adam, ClipNorm
         from daskdl.optim.schedules import Cosine, Warmup
@@ -86,14 +86,14 @@ class Job:
         )
 
     def write_history(self, histories: Sequence[History]) -> None:
-        """Write ``history.json``: a history, or a list of those of several networks."""
+        """Write ``history.json``: one history, or a list for several networks."""
         plain = [history.to_dict() for history in histories]
         with replacing(self.out / "history.json") as temporary:
             temporary.write_text(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
 
 
 def _text(stretches: Sequence[Stretch]) -> str:
-    """Say which stretches, the number of them when there are many."""
+    """Return a stretch as text, or the number of several stretches."""
     if len(stretches) == 1:
         return str(stretches[0])
     return f"{len(stretches)} stretches of {len({s.store for s in stretches})} stores"

@@ -1,4 +1,4 @@
-"""A trained nowcasting model: the network and what has to be known to use it, in one folder."""
+"""A trained nowcasting model: the network and the data to use it, in one folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nowcast.model.split import Split, minutes
 if TYPE_CHECKING:
     from daskdl.models import ConvLSTMForecaster
 
-#: Pixels above which the network passes over a grid tile by tile.
+#: Number of pixels above which a grid is computed tile by tile.
 LARGE = 2_000_000
 Array = NDArray[np.float32]
 
@@ -40,7 +40,7 @@ class RainScale:
     full: float = 50.0
 
     def to_network(self, rain: Array) -> Array:
-        """Scale rain rates in mm h-1; NaN stays NaN, and less than no rain is none."""
+        """Scale rain rates in mm h-1; NaN stays NaN, and negative rates become 0."""
         values = np.log1p(np.maximum(rain, 0) * np.float32(1 / self.floor))
         values *= np.float32(1 / np.log1p(self.full / self.floor))
         return values
@@ -54,11 +54,11 @@ class RainScale:
 
 @dataclass(frozen=True)
 class NowcastModel(Saved):
-    """Forecasts rain; it is a forecaster, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1."""
+    """A forecaster of rain, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1."""
 
     network: ConvLSTMForecaster
     step: np.timedelta64  #: Time between frames.
-    #: Metres between rows and between columns of the grid it was trained on.
+    #: Spacing of rows and columns in m of the grid that it was trained on.
     spacing: tuple[float, float]
     scale: RainScale
     split: Split
@@ -66,21 +66,21 @@ class NowcastModel(Saved):
 
     @property
     def n_in(self) -> int:
-        """Frames that it reads."""
+        """Number of input frames."""
         return self.network.n_in
 
     @property
     def n_out(self) -> int:
-        """Frames that it makes."""
+        """Number of output frames."""
         return self.network.n_out
 
     @property
     def lead_minutes(self) -> float:
-        """Longest lead that it was trained for, in minutes."""
+        """Longest lead time of its training, in minutes."""
         return self.n_out * minutes(self.step)
 
     def told(self) -> dict[str, str]:
-        """Return frames and grid."""
+        """Return the rows on frames and grid."""
         y, x = (f"{metres / 1000:g}" for metres in self.spacing)
         return {
             "reads": f"{self.n_in} frames, one every {minutes(self.step):g} min",
@@ -91,7 +91,7 @@ class NowcastModel(Saved):
     def __call__(self, rain: Array) -> Array:
         """Forecast.
 
-        - ``rain`` (n_in, y, x): mm h-1; missing pixels (NaN) are read as dry.
+        - ``rain`` (n_in, y, x): mm h-1; missing pixels (NaN) count as dry.
         - returns (n_out, y, x): mm h-1, float32; NaN where the last frame is missing.
         """
         from daskdl.tensor import no_grad
@@ -105,13 +105,13 @@ class NowcastModel(Saved):
         missing = np.isnan(rain[-1])
         if missing.all():
             return np.full((self.n_out, *missing.shape), np.nan, np.float32)
-        # A composite's frame is often mostly out of every radar's range: only the rest is computed.
+        # Most of a composite's frame may be out of range of all radars: only the rest is computed.
         rows, columns = (np.flatnonzero(~missing.all(axis)) for axis in (1, 0))
         window = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         height, width = missing[window].shape
         block = self.network.block
         x = np.zeros((self.n_in, height + -height % block, width + -width % block), np.float32)
-        # Frame by frame, since all frames of a continent are a gigabyte.
+        # Frame by frame, because all frames of a continent take a gigabyte.
         for frame, to in zip(rain, x, strict=True):
             to[:height, :width] = self.scale.to_network(np.nan_to_num(frame[window]))
         if x[0].size > LARGE:
@@ -135,9 +135,9 @@ class NowcastModel(Saved):
 
     @classmethod
     def of(cls, network: ConvLSTMForecaster, metadata: dict[str, Any]) -> NowcastModel:
-        """Make it of what :meth:`save` wrote.
+        """Return the model from the network and metadata that :meth:`save` wrote.
 
-        Raises KeyError, TypeError when something is missing.
+        Raises KeyError or TypeError if something is missing.
         """
         return cls(
             network,
@@ -149,9 +149,9 @@ class NowcastModel(Saved):
         )
 
     def shape(self, settings: TrainSettings) -> TrainSettings:
-        """Return settings with this network's shape, to go on training it.
+        """Return settings with this network's shape, to continue its training.
 
-        Raises SettingsError when they want another lead time than it has.
+        Raises SettingsError if they have another lead time.
         """
         lead = self.n_out * minutes(self.step)
         check_lead(settings, lead)
@@ -164,7 +164,7 @@ class NowcastModel(Saved):
         return settings.with_own(shape)
 
     def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
-        """Raise a DataError unless the frames of a store are spaced as those trained on."""
+        """Raise a DataError unless a store's spacing and step are those of the training."""
         if step != self.step:
             raise DataError(
                 f"{path}: expected frames every {minutes(self.step):g} min, as the model was "

@@ -1,4 +1,4 @@
-"""The shared part of trained models of both frames: their file, and their table in notebooks."""
+"""The common part of trained models in both frames: their file and their table in notebooks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ FILE = "model.safetensors"
 
 
 class Saved:
-    """A trained network with all that has to be known to use it, in one folder."""
+    """A trained network with all data to use it, in one folder."""
 
     network: Any
-    split: Split  #: The times it was trained, validated and is to be tested on.
-    about: dict[str, Any]  #: Plain data for people: the stores trained on, settings, losses.
+    split: Split  #: The times for training, validation and test.
+    about: dict[str, Any]  #: Plain data for people: training stores, settings, losses.
 
     def told(self) -> dict[str, str]:
-        """Return the rows of the table that only this kind of model has."""
+        """Return the table's rows that are specific to this kind of model."""
         raise NotImplementedError
 
     def metadata(self) -> dict[str, Any]:
-        """Return the numbers that only this kind of model keeps beside its network, for JSON."""
+        """Return the metadata that are specific to this kind of model, for JSON."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
@@ -35,7 +35,7 @@ class Saved:
         save(self.network, folder / FILE, self.metadata() | shared)
 
     def _repr_html_(self) -> str:
-        """Return the table that a notebook shows: what is told, the split and the network."""
+        """Return the table for notebooks: the rows of :meth:`told`, the split and the network."""
         rows = self.told()
         rows["parameters"] = f"{sum(p.data.size for p in self.network.parameters()):,}"
         for part in PARTS:

@@ -66,13 +66,13 @@ class TrainSettings(BaseModel):
     seed: int = Field(0, ge=0, description="of the first weights and of the order of windows")
 
     def with_own(self, own: dict[str, Any]) -> TrainSettings:
-        """Return settings with those that a model to start from decides."""
+        """Return settings with the values that a model to start from determines."""
         stated = self.model_dump(include=self.model_fields_set)
         return TrainSettings.model_validate(stated | own)
 
 
 def check_lead(settings: TrainSettings, minutes: float) -> None:
-    """Raise a SettingsError when another lead time is wanted than a model to start from has."""
+    """Raise a SettingsError if the lead time is not that of a model to start from."""
     if "lead_minutes" in settings.model_fields_set and settings.lead_minutes != minutes:
         raise SettingsError(
             f"--lead: expected {minutes:g} min, the lead time of the model to start from, found "
@@ -81,7 +81,7 @@ def check_lead(settings: TrainSettings, minutes: float) -> None:
 
 
 def check_frame(settings: TrainSettings) -> None:
-    """Raise a SettingsError when a setting was given that the frame has no use for."""
+    """Raise a SettingsError if a setting was given that the frame does not use."""
     of_fixed = ("n_in", "channels", "kernel_size", "block", "tile", "tile_stride", "thresholds",
                 "weights")  # fmt: skip
     of_moving = ("network", "networks", "loss", "region", "starts", "draws", "cells")
@@ -96,7 +96,7 @@ def check_frame(settings: TrainSettings) -> None:
 
 
 def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:
-    """Make settings of a YAML file, ``key=value`` assignments and options, the later ones winning.
+    """Return settings from a YAML file, ``key=value`` assignments and options; the last one wins.
 
     Raises SettingsError with one sentence that names the setting.
     """

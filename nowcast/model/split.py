@@ -1,4 +1,4 @@
-"""Times of archives: minutes and steps, and the split into parts of which none was trained on."""
+"""Times of archives: minutes, steps, and the split into training, validation and test parts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def minutes(step: np.timedelta64) -> float:
 
 
 def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
-    """Return how many steps make up a lead time.
+    """Return the number of steps in a lead time.
 
-    Raises SettingsError when it is not a whole number of steps.
+    Raises SettingsError if it is not a whole number.
     """
     count = lead_minutes / minutes(step)
     if count < 1 or abs(count - round(count)) > 1e-6:
@@ -33,7 +33,7 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
 
 
 PARTS = ("train", "validation", "test")
-#: A cut is moved to the beginning of an event if no more than this part of all rain lies between.
+#: A cut is moved to the start of an event if at most this fraction of all rain is in between.
 NEAR = 0.1
 
 
@@ -59,7 +59,7 @@ class Split:
     test: tuple[Stretch, ...]
 
     def of_store(self, part: str, store: str | None) -> list[Stretch]:
-        """Return a part's stretches of one store, or of all without a name."""
+        """Return a part's stretches in one store, or in all stores without a name."""
         return [s for s in getattr(self, part) if store is None or s.store == store]
 
     def to_dict(self) -> dict[str, list[dict[str, str]]]:
@@ -93,18 +93,18 @@ def split_by_rain(
     fractions: tuple[float, float],
     least: int,
 ) -> Split:
-    """Cut the sorted times of one store into three parts that follow each other.
+    """Cut the sorted times of one store into three consecutive parts.
 
-    The parts have their shares of the rain, not of the frames: an evening without rain is no test.
-    Where an event (see `nowcast.rain.windows`) begins near a cut, the cut is moved there, so that
-    both sides have whole events.
+    Parts get their fractions of the rain, not of the frames: an evening without rain is no test.
+    If an event (see `nowcast.rain.windows`) begins near a cut, the cut is moved there, so that both
+    sides have whole events.
 
-    - ``store``: its name.
-    - ``time`` (n,): sorted.
-    - ``wet`` (n,): part of each frame's pixels that is wet.
-    - ``fractions``: of the rain; the rest is the test part.
-    - ``least``: frames that each part must hold: one window of input and output.
-    - raises DataError when the times are too few for three parts.
+    - ``store``: name of the store.
+    - ``time`` (n,): sorted times.
+    - ``wet`` (n,): wet fraction of each frame's pixels.
+    - ``fractions``: fractions of the rain for training and validation; the rest is for the test.
+    - ``least``: least number of frames in each part: one window of input and output.
+    - raises DataError if there are too few times for three parts.
     """
     n = len(time)
     if n < 3 * least:
@@ -113,7 +113,7 @@ def split_by_rain(
             f"to test each, found {n}; give more frames, a shorter --lead, or other "
             "stores to --validate and --test on"
         )
-    # A little of each frame, so that shares are defined where nothing is wet.
+    # Each frame counts a little, so that fractions are defined without any rain.
     amount = np.cumsum(np.nan_to_num(wet) + 1e-6)
     share = amount / amount[-1]
     labels = event_labels(np.zeros(n, np.int64), time, np.nan_to_num(wet))

@@ -39,22 +39,22 @@ def train(
 ) -> Model:
     """Train a network on rain stores and write it to a folder.
 
-    - ``stores``: rain stores; each is brought to one step and spacing as it is read, see
+    - ``stores``: rain stores; all are resampled to one step and spacing on reading, see
       `TrainSettings`.
-    - ``out``: folder of the model; the run's checkpoint is kept in it while it lasts, so that the
-      same call goes on after an interruption.
-    - ``client``: cluster to train on; without it, in this process. The model is the same.
-    - ``progress``: whether to show it on standard error.
-    - ``say``: told what is done.
-    - ``validate``, ``test``: stores to validate and to test on; without any, parts of ``stores``,
-      see `split_archives`.
-    - ``init``: folder of a model to start from, in place of random weights. Its frame, step,
-      spacing and shape are taken.
-    - ``table``: probabilities that a network of the moving frame corrects.
-    - returns the model with the weights of the epoch with the lowest loss on the validation part.
-    - raises DataError when a store holds too few consecutive frames, or none with rain.
-    - raises SettingsError when the model to start from has another lead time, or settings do not
-      fit together.
+    - ``out``: folder of the model; during the run it also has a checkpoint, so that the same call
+      resumes after an interruption.
+    - ``client``: cluster to train on; without one, this process trains. The model is the same.
+    - ``progress``: whether to show progress on standard error.
+    - ``say``: function that gets messages on the run.
+    - ``validate``, ``test``: stores for validation and test; by default parts of ``stores``, see
+      `split_archives`.
+    - ``init``: folder of a model to start from, instead of random weights. Its frame, step, spacing
+      and shape are used.
+    - ``table``: table of the probabilities that a network of the moving frame corrects.
+    - returns the model with the weights of the epoch of lowest loss on the validation part.
+    - raises DataError if a store has too few consecutive frames, or none with rain.
+    - raises SettingsError if the model to start from has another lead time, or settings contradict
+      each other.
     """
     paths = [stores] if isinstance(stores, str | Path) else list(stores)
     start = None if init is None else load_model(init)
@@ -89,5 +89,5 @@ def train(
     else:
         model = train_fixed(job, start if isinstance(start, NowcastModel) else None)
     model.save(out)
-    remove(out / "training")  # what an interrupted run would have gone on from
+    remove(out / "training")  # the checkpoint for a resumed run
     return model

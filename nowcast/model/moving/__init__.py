@@ -1,1 +1,1 @@
-"""Networks in the frame that moves with the rain: inputs, samples, networks and their training."""
+"""Networks in the frame that moves with the rain: inputs, samples, networks and training."""

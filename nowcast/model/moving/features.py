@@ -20,32 +20,32 @@ from nowcast.lagrangian.frames import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
 
-#: Side in km of the cells on which networks work: finer detail is gone within minutes.
+#: Side in km of the networks' cells; finer detail is lost within minutes.
 CELL_KM = 2.0
-#: Earlier frames that are inputs; the first is repeated where there are fewer.
+#: Number of earlier frames in the inputs; if there are fewer, the first is repeated.
 EARLIER = 2
-#: Inputs that are frames, from the earliest to the last: what a recurrent network reads in turn.
+#: Inputs that are frames, from the earliest to the last; a recurrent network reads them in turn.
 FRAMES = EARLIER + 1
-#: Inputs that are maps, and those that are one number for the whole grid.
+#: Inputs that are maps, and inputs that are one number for the whole grid.
 MAPS, NUMBERS = FRAMES + 6 + len(THRESHOLDS), 8
 CHANNELS = MAPS + NUMBERS
 #: Octaves whose memory is an input, in km.
 OCTAVES_KM = (8.0, 32.0)
-#: No input is larger in magnitude.
+#: Largest magnitude of an input.
 MOST = 5.0
 
 
 def cell_side(spacing_km: float) -> int:
-    """Return the pixels along the side of a cell."""
+    """Return the number of pixels along the side of a cell."""
     return max(1, round(CELL_KM / spacing_km))
 
 
 def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
     """Return the inputs of a network, (cell_y, cell_x, `CHANNELS`) float32.
 
-    None depends on rain rates alone: frames are in dB relative to the mean of the last one's rain,
-    and the rest is ranks, probabilities, motion and time, which mean the same to every radar.
-    The table is that by which the probabilities are made that the network corrects.
+    No input depends on absolute rain rates: frames are in dB relative to the mean rain of the last
+    frame, and the rest is ranks, probabilities, motion and time, which are the same for every
+    radar. ``table`` makes the probabilities that the network corrects.
     """
     side, six = cell_side(cascade.spacing_km), np.float32(6)
     at = table.at(THRESHOLDS, arrival.minutes)
@@ -53,7 +53,7 @@ def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
     odds, share = known_means(odds_of(arrival.rank, least), side)
     dry, _ = known_means(dryness(arrival.expected), side)
     decibel = to_decibel(arrival.moved)
-    wet = decibel[decibel > np.float32(DRY_DECIBEL)]  # not where missing
+    wet = decibel[decibel > np.float32(DRY_DECIBEL)]  # False where missing
     mean = np.float32(wet.mean()) if wet.size else np.float32(0)
     last, _ = known_means(decibel, side)
     squares, _ = known_means(decibel * decibel, side)
@@ -63,7 +63,7 @@ def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
     maps = []
     for earlier in _earlier(cascade, EARLIER):
         moved, seen = known_means(carry(earlier, arrival.points), side)
-        # Where the earlier frame saw nothing, it is taken to be as the last one.
+        # Where the earlier frame is missing, the last one is used.
         maps.append(np.where(seen > 0, (moved - mean) / six, last))
     speed, growth = _motion(cascade, side)
     slope, at_zero, rest, of_dry = numbers.T[..., np.newaxis, np.newaxis]
@@ -80,19 +80,19 @@ def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
 
 
 def odds_of(rank: Float, least: np.float32) -> Float:
-    """Return the logits of ranks (y, x), kept ``least`` off 0 and 1; NaN is kept."""
+    """Return the logits of ranks (y, x) clipped to ``least`` ... 1 - ``least``; NaN stays NaN."""
     kept = np.clip(rank, least, np.float32(1) - least)
     return np.log(kept / (np.float32(1) - kept))
 
 
 def _earlier(cascade: Cascade, count: int) -> list[Float]:
-    """Return the earlier frames in dB at the place of the last one, oldest first."""
+    """Return the earlier frames in dB, moved to the position of the last one, oldest first."""
     frames = cascade.earlier[-count:]
     return [frames[0]] * (count - len(frames)) + frames
 
 
 def _motion(cascade: Cascade, every: int) -> tuple[Float, Float]:
-    """Return the speed in km/h, and the divergence per hour, of every so many-th pixel."""
+    """Return the speed in km/h, and the divergence per hour, at every ``every``-th pixel."""
     motion, hourly = cascade.motion[:, ::every, ::every], np.float32(60 / cascade.step_minutes)
     speed = np.hypot(motion[0], motion[1]) * np.float32(cascade.spacing_km) * hourly
     if min(speed.shape) < 2:
@@ -127,6 +127,6 @@ def _numbers(cascade: Cascade, arrival: Arrival) -> list[float]:
 
 
 def _odds(reached: NDArray[np.bool_]) -> float:
-    """Return the logit of a share of pixels."""
+    """Return the logit of a fraction of pixels."""
     count = max(reached.size, 1)
     return float(logit(np.clip(reached.sum() / count, 0.5 / count, 1 - 0.5 / count)))

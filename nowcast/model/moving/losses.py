@@ -14,19 +14,19 @@ from nowcast.lagrangian.exceedance import THRESHOLDS
 
 #: Losses by name.
 NAMES = ("crps", "balanced", "sharp")
-#: Weights of the thresholds of "balanced": in the proportion of rain rates, as Shi's (2017).
+#: Weights of the thresholds of "balanced", proportional to rain rates as in Shi et al. (2017).
 BALANCED = tuple(max(1.0, threshold) for threshold in THRESHOLDS)
 
 
 class ExceedanceLoss(Loss):
-    """Compares logits of exceedance with the number of thresholds that were reached.
+    """Loss of logits of exceedance against the number of thresholds that were reached.
 
-    - "crps": the mean of the Brier scores of all thresholds, which is a CRPS in the logarithm of
-      the rain rate, told at these thresholds;
+    - "crps": the mean of the Brier scores of all thresholds, a CRPS in the logarithm of the rain
+      rate that is sampled at the thresholds;
     - "balanced": the same with more weight on heavier rain;
-    - "sharp": one less the CSI with probabilities in the place of yes and no (M. Rahman and
-      Y. Wang, "Optimizing intersection-over-union in deep neural networks", ISVC 2016), which
-      favours sure answers.
+    - "sharp": 1 - CSI with probabilities instead of yes and no (M. Rahman and Y. Wang, "Optimizing
+      intersection-over-union in deep neural networks", ISVC 2016); it favours probabilities near
+      0 and 1.
     """
 
     def __init__(self, kind: str = "crps") -> None:
@@ -55,7 +55,7 @@ class ExceedanceLoss(Loss):
     def _sharp(self, chance: Tensor, reached: Any, known: Any) -> Tensor:
         hits = (chance * (reached * known)).sum(axis=(1, 2))
         union = (chance * known).sum(axis=(1, 2)) + (reached * known).sum((1, 2)) - hits
-        # A pixel of rain that is neither forecast nor observed keeps dry samples quiet.
+        # One extra pixel of rain in the denominator keeps the loss of dry samples small.
         csi = (hits + np.float32(1)) / (union + np.float32(1))
         total: Tensor = ((csi * np.float32(-1) + np.float32(1)) * self._weights).sum(axis=-1).mean()
         return total

@@ -1,4 +1,4 @@
-"""A trained network of the moving frame, in one folder: a correction of S-PROG's probabilities."""
+"""A trained network of the moving frame in one folder: it corrects S-PROG's probabilities."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from nowcast.model.split import Split
 
 Float = NDArray[np.float32]
 
-#: Cells of a square that is computed at once, and those around it that its result depends on.
+#: Cells along the side of a square that is computed in one pass, and the margin that it needs.
 SQUARE, AROUND = 512, 64
 
 
 @dataclass(frozen=True)
 class MovingModel(Saved):
-    """Corrects the probabilities of S-PROG; a `nowcast.lagrangian.correction.Correction`."""
+    """A correction of S-PROG's probabilities; a `nowcast.lagrangian.correction.Correction`."""
 
     network: Averaged
-    #: Minutes between the frames of the archives that it was trained on, increasing.
+    #: Time steps in minutes of the archives that it was trained on, increasing.
     steps: tuple[float, ...]
-    spacings: tuple[float, ...]  #: Distances in km of the points of their grids, increasing.
-    lead_minutes: float  #: How far ahead it was trained for.
-    table: MarginTable  #: By which the probabilities are made that it corrects.
+    spacings: tuple[float, ...]  #: Spacings in km of their grids, increasing.
+    lead_minutes: float  #: Longest lead time of its training.
+    table: MarginTable  #: Table of the probabilities that it corrects.
     split: Split
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -41,11 +41,11 @@ class MovingModel(Saved):
 
     @property
     def n_in(self) -> int:
-        """Frames that it reads."""
+        """Number of input frames."""
         return FRAMES
 
     def told(self) -> dict[str, str]:
-        """Return frames, lead time and grid."""
+        """Return the rows on frames, lead time and grid."""
         return {
             "reads": f"{self.n_in} frames, of {_list(self.steps)} min apart",
             "corrects": f"S-PROG's probabilities, to {self.lead_minutes:g} min ahead",
@@ -59,9 +59,9 @@ class MovingModel(Saved):
         return enlarge(softened(np.moveaxis(made, -1, 0)), arrival.rank.shape, side)
 
     def shape(self, settings: TrainSettings) -> TrainSettings:
-        """Return settings with this network's shape, to go on training it.
+        """Return settings with this network's shape, to continue its training.
 
-        Raises SettingsError when they want another lead time than it has.
+        Raises SettingsError if they have another lead time.
         """
         check_lead(settings, self.lead_minutes)
         network = self.about.get("settings", {}).get("network", settings.network)
@@ -69,7 +69,7 @@ class MovingModel(Saved):
         return settings.with_own(shape)
 
     def metadata(self) -> dict[str, Any]:
-        """Return the frame, what it was trained on, and the table that it corrects."""
+        """Return the frame, data on the training, and the table of the corrected probabilities."""
         return {
             "frame": "moving",
             "steps": list(self.steps),
@@ -80,9 +80,9 @@ class MovingModel(Saved):
 
     @classmethod
     def of(cls, network: Averaged, metadata: dict[str, Any]) -> MovingModel:
-        """Make it of what :meth:`save` wrote.
+        """Return the model from the network and metadata that :meth:`save` wrote.
 
-        Raises KeyError, TypeError when something is missing.
+        Raises KeyError or TypeError if something is missing.
         """
         table = {name: _tuples(pairs) for name, pairs in metadata["table"].items()}
         return cls(
@@ -97,7 +97,7 @@ class MovingModel(Saved):
 
 
 def _tuples(values: Any) -> Any:
-    """Return lists, as JSON has them, as tuples."""
+    """Return lists from JSON as tuples."""
     return tuple(map(_tuples, values)) if isinstance(values, list) else values
 
 
@@ -114,8 +114,8 @@ def _in_squares(network: Averaged, inputs: Float) -> Float:
     out = np.empty((height, width, len(THRESHOLDS)), np.float32)
     for row in range(0, height, SQUARE):
         for column in range(0, width, SQUARE):
-            # A multiple of the coarsest level's cells, so that squares see the same levels; scenes
-            # of daskdl.predict have no such step for networks that they cannot trace, as these.
+            # A multiple of the coarsest level's cells, so that squares share levels; scenes of
+            # daskdl.predict do not align them for networks that cannot be traced, such as these.
             above, left = max(row - AROUND, 0), max(column - AROUND, 0)
             part = inputs[above : row + SQUARE + AROUND, left : column + SQUARE + AROUND]
             with no_grad():

@@ -1,4 +1,4 @@
-"""Networks that correct the logits of probabilities; untrained, they change nothing."""
+"""Networks that correct the logits of probabilities; untrained networks change nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from daskdl.tensor import Tensor
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.model.moving.features import CHANNELS, FRAMES
 
-#: Networks by name: what makes each, given a seed.
+#: Functions that make a network from a seed, by name.
 NAMES = ("small", "rainnet", "convlstm", "trajgru")
-#: Channels of each level, each at half of the grid before it.
+#: Channels of each level; the grid of each level is half as fine as the one before.
 SMALL, RAINNET, RECURRENT = (24, 48, 96), (32, 64, 128, 256), (24, 48, 64)
 
 
 class CorrectionNetwork(Module):
-    """A network's correction of the logits that come with its inputs.
+    """A network that corrects the logits that follow its inputs.
 
     - ``body``: from inputs (N, H, W, `CHANNELS`) to features (N, H, W, body.channels).
     """
@@ -42,15 +42,15 @@ class CorrectionNetwork(Module):
         return self.correction(x[..., :CHANNELS]) + x[..., CHANNELS:]
 
     def correction(self, x: Any) -> Tensor:
-        """Return the corrections of the logits, (N, H, W, threshold), of inputs alone."""
+        """Return the corrections of the logits, (N, H, W, threshold), from the inputs alone."""
         made: Tensor = self.head(self.body(x))
         return made
 
 
 class Averaged(Module):
-    """The mean of several corrections, or a part of it.
+    """The mean of several corrections, or a fraction of it.
 
-    - ``part``: how much of the mean counts, from 0 to 1.
+    - ``part``: factor of the mean, from 0 to 1.
     """
 
     def __init__(self, networks: Sequence[CorrectionNetwork], part: float = 1.0) -> None:
@@ -61,7 +61,7 @@ class Averaged(Module):
         return self.correction(x[..., :CHANNELS]) + x[..., CHANNELS:]
 
     def correction(self, x: Any) -> Tensor:
-        """Return the corrections of the logits, (N, H, W, threshold), of inputs alone."""
+        """Return the corrections of the logits, (N, H, W, threshold), from the inputs alone."""
         total = self.networks[0].correction(x)
         for network in self.networks[1:]:
             total = total + network.correction(x)
@@ -71,12 +71,12 @@ class Averaged(Module):
 class UNet(Module):
     """An encoder and a decoder with links between levels of one size.
 
-    O. Ronneberger et al., arXiv 1505.04597; with means in place of maxima, and linear interpolation
-    in place of transposed convolutions, which leave a checkerboard. With widths of 32 to 256 it is
+    O. Ronneberger et al., arXiv 1505.04597; with means instead of maxima, and linear interpolation
+    instead of transposed convolutions, which leave a checkerboard. With widths of 32 to 256 it is
     close to RainNet (G. Ayzel et al., Geosci. Model Dev. 13 (2020), 2631-2644).
 
     - ``widths``: channels of each level.
-    - ``dropout``: at the coarsest level.
+    - ``dropout``: dropout rate at the coarsest level.
     """
 
     def __init__(self, widths: Sequence[int], dropout: float = 0.1, seed: int = 0) -> None:
@@ -110,11 +110,11 @@ class UNet(Module):
 
 
 class Recurrent(Module):
-    """Recurrent layers that read the frames in turn, each level at half of the grid before it.
+    """Recurrent layers that read the frames in turn; each level halves the grid before it.
 
-    The encoder of X. Shi et al., arXiv 1706.03458, whose states are joined from the coarsest to the
-    finest level. Frames lie in the moving frame already; maps that are no frames and numbers are
-    given at each step.
+    This is the encoder of X. Shi et al., arXiv 1706.03458; its states are joined from the coarsest
+    to the finest level. Frames are in the moving frame already; the other maps and the numbers are
+    inputs of each step.
 
     - ``widths``: channels of each level.
     """
@@ -153,7 +153,7 @@ class Recurrent(Module):
 def network(name: str, seed: int) -> CorrectionNetwork:
     """Return an untrained network by its name, one of `NAMES`.
 
-    Raises SettingsError when there is none of that name.
+    Raises SettingsError if the name is unknown.
     """
     if name == "small":
         return CorrectionNetwork(UNet(SMALL, seed=seed))
@@ -173,7 +173,7 @@ def _halved(x: Any) -> Any:
 
 
 def _joined(fine: Any, coarse: Any) -> Tensor:
-    """Return a level and the next coarser one, interpolated linearly, as one."""
+    """Return a level joined with the next coarser one, which is interpolated linearly."""
     height, width = fine.shape[1:3]
     doubled = resize_bilinear(coarse, size=(2 * coarse.shape[1], 2 * coarse.shape[2]))
     made: Tensor = concatenate(fine, doubled[:, :height, :width])

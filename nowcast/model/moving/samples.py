@@ -1,4 +1,4 @@
-"""Samples of the moving frame: windows of frames in, inputs at drawn leads and places out."""
+"""Samples of the moving frame: inputs at random leads and places, made from windows of frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nowcast.rain.frames import WindowRecipe
 
 Float = NDArray[np.float32]
 
-#: Places that are drawn for a sample, of which the one with the most rain expected is taken.
+#: Number of places drawn for a sample; the one with the most expected rain is used.
 PLACES = 3
 #: Largest factor, up or down, of rain rates and of the spacing in augmented samples.
 INTENSITY, ZOOM = 2.0, 1.4
@@ -29,9 +29,9 @@ INTENSITY, ZOOM = 2.0, 1.4
 class Draw:
     """Settings of the draw of samples from each window of frames."""
 
-    count: int  #: Samples of a window; their lead times are spread evenly.
+    count: int  #: Samples per window; their lead times are spread evenly.
     cells: int  #: Side of a sample, in cells of `nowcast.model.moving.features.CELL_KM`.
-    augment: bool  #: Whether rain rates and the spacing are changed by a factor, one a window.
+    augment: bool  #: Whether rain rates and spacing get a random factor per window.
     seed: int
 
 
@@ -39,12 +39,12 @@ class Draw:
 class MovingRecipe(Recipe):
     """Samples ``x`` (cell, cell, channel) float16 and ``y`` (cell, cell) int8 of windows.
 
-    ``x`` holds the inputs, and behind them the logits of the probabilities that are corrected, of
-    one pixel of each cell; ``y`` is how many of `THRESHOLDS` were reached there, -1 if missing.
+    ``x`` has the inputs, followed by the logits of the probabilities to correct, at one pixel of
+    each cell; ``y`` is the number of `THRESHOLDS` that were reached there, -1 if missing.
     """
 
     windows: WindowRecipe = field(repr=False)  #: Windows of whole regions.
-    #: Of their frames.
+    #: Grid spacing and time step of their frames.
     spacing_km: float
     step_minutes: float
     draw: Draw
@@ -57,7 +57,7 @@ class MovingRecipe(Recipe):
 
     @property
     def decodes(self) -> bool:
-        """Samples are made of what is read."""
+        """True, since samples are computed from the frames."""
         return True
 
     @property
@@ -90,7 +90,7 @@ class MovingRecipe(Recipe):
         x: NDArray[np.float16],
         y: NDArray[np.int8],
     ) -> None:
-        """Make the samples of one window; where it knows nothing they stay missing."""
+        """Make the samples of one window; they stay missing where the window has no data."""
         factor, zoom = np.exp2(rng.uniform(-1, 1, 2) * np.log2((INTENSITY, ZOOM)))
         leads = _spread(rng, len(observed), len(x))
         spacing = self.spacing_km
@@ -114,7 +114,7 @@ class MovingRecipe(Recipe):
     def _pixels(
         self, here: Arrival, observed: Float, offset: NDArray[np.int64], spacing_km: float
     ) -> tuple[Float, NDArray[np.int8]]:
-        """Return base logits (cell, cell, threshold) and thresholds reached, of a pixel a cell."""
+        """Return base logits (cell, cell, threshold) and reached thresholds at a pixel per cell."""
         side, (height, width) = cell_side(spacing_km), observed.shape
         rows, columns = (
             np.minimum(np.arange(start, n + side - 1, side)[: -(-n // side)], n - 1)
@@ -138,23 +138,23 @@ class MovingRecipe(Recipe):
 
 
 def _spread(rng: np.random.Generator, leads: int, count: int) -> NDArray[np.int64]:
-    """Draw so many leads from 1 on, one of each equal part of them."""
+    """Draw ``count`` leads from 1 on, one from each of as many equal intervals."""
     at = (np.arange(count) + rng.random(count)) / count * leads
     return np.minimum(at.astype(np.int64), leads - 1) + 1
 
 
 def _expected(base: Float, reached: NDArray[np.int8]) -> Float:
-    """Return how many thresholds the forecast expects to be reached (cell, cell); 0 if missing.
+    """Return the expected number of reached thresholds (cell, cell) by the forecast; 0 if missing.
 
-    By this, not by what was reached, places are chosen: those chosen by what came would have more
-    rain than their forecasts can know of, and a network would learn to forecast too much.
+    Places are chosen by this number, not by the observed one: places chosen by observed rain have
+    more rain than their forecasts can know, and a network would learn to forecast too much.
     """
     made: Float = (1 / (1 + np.exp(-base))).sum(-1, dtype=np.float32)
     return np.where(reached >= 0, made, np.float32(0))
 
 
 def _rainiest(rng: np.random.Generator, expected: Float, cells: int) -> tuple[slice, slice]:
-    """Draw squares, and return that in which ``expected`` (cell, cell) has the largest sum."""
+    """Draw squares, and return the one with the largest sum of ``expected`` (cell, cell)."""
     sizes = [min(cells, n) for n in expected.shape]
     best, most = (slice(0, 0), slice(0, 0)), -1.0
     for _ in range(PLACES):
@@ -169,7 +169,7 @@ def _rainiest(rng: np.random.Generator, expected: Float, cells: int) -> tuple[sl
 
 
 class Mirrors:
-    """Puts each sample into one of the eight ways in which rain could as well have lain."""
+    """Mirrors each sample at random, to one of the eight orientations of a square."""
 
     def __call__(
         self, batch: dict[str, NDArray[np.generic]], rng: np.random.Generator

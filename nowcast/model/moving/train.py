@@ -26,21 +26,21 @@ from nowcast.rain.frames import WindowRecipe
 if TYPE_CHECKING:
     pass
 
-#: Parts of what was learned, of which the one that is best on the validation part is kept.
+#: Candidate factors of the learned correction; the best one on the validation part is kept.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-#: Part of a region that may be missing: the range of a composite's radars has any shape.
+#: Largest missing fraction of a region; the area of a composite's radars may have any shape.
 MISSING = 0.8
-#: Regions overlap by the rest of this part of their side.
+#: Distance of neighbouring regions as a fraction of their side.
 STRIDE = 0.375
-#: Part of the machine's memory that samples may take, so that they are made once, not every epoch.
+#: Largest fraction of memory for samples that are made once, instead of in every epoch.
 KEPT = 0.2
 
 
 def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> MovingModel:
     """Train networks that correct S-PROG's probabilities.
 
-    - ``start``: to go on with, in place of untrained networks; its table is taken.
-    - ``table``: by which the probabilities are made.
+    - ``start``: model to continue from, instead of untrained networks; its table is used.
+    - ``table``: table that makes the probabilities.
     """
     table = table if start is None else start.table
     samples, validation = (
@@ -52,7 +52,7 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
     )  # fmt: skip
     job.announce(samples, validation, "samples")
     samples = _kept(samples, job).map(Mirrors())
-    # Samples to validate on are looked at after each epoch, and for each part: made once.
+    # Validation samples are made once, since they are used after each epoch and for each part.
     validation = validation.persist(job.client)
     networks, loss = _networks(job.settings, start), ExceedanceLoss(job.settings.loss)
     histories = [
@@ -95,11 +95,11 @@ def moving_samples(
     training: bool,
     say: Callable[[str], None] = lambda _: None,
 ) -> SampleSet:
-    """Return samples of the moving frame; every shard has some of each archive.
+    """Return samples of the moving frame; every shard has samples of each archive.
 
-    - ``training``: whether they are augmented, and as many as the settings say; else a fourth of
-      them.
-    - raises DataError when there is no window of frames.
+    - ``training``: whether samples are augmented, in the number of the settings; otherwise a fourth
+      as many are made.
+    - raises DataError if there is no window of frames.
     """
     smallest = [min(a.rain.sizes[axis] for a in archives) for axis in ("y", "x")]
     if min(smallest) < 8:
@@ -135,9 +135,9 @@ def moving_samples(
 
 
 def _networks(settings: TrainSettings, start: MovingModel | None) -> list[CorrectionNetwork]:
-    """Return the networks to train: untrained ones, or those of a model to go on with.
+    """Return the networks to train: untrained ones, or the networks of a model to continue from.
 
-    Raises SettingsError when that has another number of them than is wanted.
+    Raises SettingsError if that model's number of networks is not the one in the settings.
     """
     if start is None:
         numbers = range(settings.networks)
@@ -152,7 +152,7 @@ def _networks(settings: TrainSettings, start: MovingModel | None) -> list[Correc
 
 
 def _kept(samples: SampleSet, job: Job) -> SampleSet:
-    """Make samples that are seen again here, now, if they fit into the memory; others stay lazy."""
+    """Make samples now if this process reuses them and memory suffices; else keep them lazy."""
     import psutil
 
     seen_again = job.settings.epochs * job.settings.networks > 1
@@ -164,7 +164,7 @@ def _kept(samples: SampleSet, job: Job) -> SampleSet:
 
 
 def _thinned(recipes: Sequence[WindowRecipe], share: float) -> list[WindowRecipe]:
-    """Return evenly spaced windows of each recipe, this share of them, at least one."""
+    """Return a ``share`` of each recipe's windows, evenly spaced, at least one."""
     if share >= 1:
         return list(recipes)
 
