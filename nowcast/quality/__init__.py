@@ -1,1 +1,1 @@
-"""The quality of sweeps: echo that is no rain found and taken out, step by step."""
+"""The quality of sweeps: steps that find and remove echo that is no rain."""

@@ -1,10 +1,10 @@
-"""Attenuation: the echo that rain takes from what is behind it, at C and X band.
+"""Attenuation: the loss of echo behind rain, at C and X band.
 
-The measured reflectivity Z of a ray tells how the loss is spread along it, by Hitschfeld and Bordan
-(1954): 10^(-0.1 b L(r)) = 1 - c J(r), with the loss L in dB and J the integral of Z^b. The
-differential phase, where it is measured, tells how much the loss is at the end of the rain, and
-with it c (Z-PHI; Testud et al., 2000, Journal of Atmospheric and Oceanic Technology 17). Without,
-c follows from the drops, is wrong by the radar's calibration and grows without limit: so L is
+The measured reflectivity Z gives the distribution of the loss along a ray (Hitschfeld and Bordan,
+1954): 10^(-0.1 b L(r)) = 1 - c J(r), with the loss L in dB and J the integral of Z^b. If the
+differential phase is measured, it gives the total loss at the end of the rain, and from it c
+(Z-PHI; Testud et al., 2000, Journal of Atmospheric and Oceanic Technology 17). Otherwise c follows
+from drop sizes. An error in the radar's calibration then makes L wrong or unbounded, so L is
 capped.
 """
 
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from nowcast.radar.polar.sweep import Sweep
 
 Band = Literal["C", "X"]
-# Most that is added, dB.
+# Largest correction, dB.
 CAP = 10.0
-# Gates with rain from which on the phase at both ends of it is known, and how many are an end.
+# Least number of gates with rain for its phase at both ends, and number of gates in an end.
 GATES, END = 30, 12
 
 
 class Coefficients(NamedTuple):
-    """Specific attenuation k = a Z^b (dB/km, one way), and dB lost for a degree of phase."""
+    """Specific attenuation k = a Z^b (dB/km, one way), and dB lost per degree of phase."""
 
     a: float
     b: float
@@ -42,14 +42,14 @@ BANDS: dict[Band, Coefficients] = {
 def loss(sweep: Sweep, band: Band) -> NDArray[np.float32]:
     """Return the dB to add for the attenuation by rain, (rays, gates) float32.
 
-    The sweep is cleaned: ground would be taken for rain.
+    The sweep has to be cleaned, because ground would count as rain.
     """
     assert sweep.dbz is not None
     a, b, phase = BANDS[band]
     step = float(np.median(np.diff(sweep.range))) / 1000.0 if sweep.range.size > 1 else 0.0
     rain = np.isfinite(sweep.dbz)
     power = np.where(rain, np.float32(10) ** (np.float32(0.1 * b) * sweep.dbz), np.float32(0))
-    # What a gate takes of its own echo is half of what it takes of those behind it.
+    # A gate weakens its own echo half as much as the echoes behind it.
     integral = step * (np.cumsum(power, axis=1) - 0.5 * power)
     least = 10.0 ** (-0.1 * b * CAP)
     slope = np.full(len(power), 0.2 * np.log(10) * a * b)
@@ -58,7 +58,7 @@ def loss(sweep: Sweep, band: Band) -> NDArray[np.float32]:
         for ray in np.flatnonzero(known.sum(axis=1) >= GATES):
             gates = np.flatnonzero(known[ray])
             turned = max(_turned(sweep.phidp[ray, gates]), 0.0)
-            # The loss from the middle of one end of the rain to that of the other.
+            # The loss from the middle of one end of the rain to the middle of the other.
             between = 10.0 ** (0.1 * b * min(phase * turned, CAP))
             first, last = integral[ray, gates[END // 2]], integral[ray, gates[-END // 2]]
             slope[ray] = (between - 1) / (between * last - first)
@@ -67,8 +67,8 @@ def loss(sweep: Sweep, band: Band) -> NDArray[np.float32]:
 
 
 def _turned(phase: NDArray[np.float32]) -> float:
-    """Return the degrees by which the phase of gates in a row rises from end to end."""
-    # It folds at 360 degrees, rises in rain, and falls by errors alone.
+    """Return the rise in degrees of the phase of consecutive gates, from end to end."""
+    # The phase folds at 360 degrees, rises in rain, and falls only by errors.
     start = np.degrees(np.angle(np.exp(1j * np.radians(phase[:END])).mean()))
     rise = (phase - start + 60.0) % 360.0
     return float(np.median(rise[-END:]) - np.median(rise[:END]))

@@ -1,10 +1,10 @@
-"""The bright band: melting snow echoes more than the rain it becomes, and snow above it less.
+"""The bright band: melting snow echoes more than the rain it becomes; the snow above echoes less.
 
-The profile is a climatological one, that of Koistinen and Pohjola (2014, Journal of Applied
-Meteorology and Climatology 53, 2282-2300) without their daily parts: as much as at the ground up
-to 400 m below the freezing level, 7 dB more 100 m below it, as much again 200 m above it, and from
-there on 4.7 dB less a kilometre. The beam sees its mean over its width. Showers have no such band:
-echoes from 45 to 55 dBZ are changed less and less, and nothing is added beyond a cap.
+The profile is the climatological one of Koistinen and Pohjola (2014, Journal of Applied Meteorology
+and Climatology 53, 2282-2300) without its daily parts: the value at the ground up to 400 m below
+the freezing level, 7 dB more 100 m below it, the value at the ground again 200 m above it, and from
+there 4.7 dB less per kilometre. The beam averages the profile over its width. Showers have no such
+band: the correction fades out from 45 to 55 dBZ, and additions are capped.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from nowcast.quality.attenuation import CAP
 from nowcast.radar.polar.geometry import BEAMWIDTH
 from nowcast.radar.polar.sweep import Sweep
 
-# Metres above the freezing level, and dB against the rain at the ground there.
+# Heights in metres above the freezing level, and dB there relative to rain at the ground.
 HEIGHTS, DECIBELS = (-400.0, -100.0, 200.0, 10_200.0), (0.0, 7.0, 0.0, -47.0)
-# dBZ of rain that has a band, and of showers that have none.
+# dBZ up to which rain has a band, and from which showers have none.
 STRATIFORM, CONVECTIVE = 45.0, 55.0
-#: dB by which an echo is lowered, from which on it counts as one of the band.
+#: Least lowering in dB of an echo that counts as one of the bright band.
 COUNTED = 1.0
-# Hours within which a freezing level of a series holds.
+# Hours for which a freezing level of a series is valid.
 HOLDS = np.timedelta64(12, "h")
 COLUMNS = ("time", "height")
 
 
 def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
-    """Return the dB by which echoes are above the rain at the ground, (rays, gates) float32.
+    """Return the excess in dB of echoes over rain at the ground, (rays, gates) float32.
 
-    The sweep is cleaned and of a known site; ``freezing`` is the height of 0 degrees Celsius above
-    the sea, metres.
+    The sweep has to be cleaned and its site known; ``freezing`` is the height of 0 degrees Celsius
+    above the sea in metres.
     """
     assert sweep.dbz is not None
     geometry = sweep.geometry
     level = geometry.site.altitude - freezing
     at_antenna = np.interp(level, HEIGHTS, DECIBELS)
     seen = np.zeros(geometry.gates)
-    # Gauss and Hermite's nodes over the Gaussian pattern of the power, there and back.
+    # Gauss-Hermite nodes over the Gaussian two-way pattern of the power.
     nodes, weights = np.polynomial.hermite_e.hermegauss(7)
     for node, weight in zip(nodes, weights / weights.sum(), strict=True):
         angle = geometry.elevation + node * BEAMWIDTH / np.sqrt(16 * np.log(2))
         height = replace(geometry, elevation=angle).height_along(geometry.range)
-        # No beam goes on below the ground.
+        # The beam ends at the ground.
         above = np.interp(np.maximum(height, 0) + level, HEIGHTS, DECIBELS) - at_antenna
         seen += weight * 10 ** (0.1 * above)
     profile = np.maximum(10 * np.log10(seen), -CAP).astype(np.float32)
@@ -60,7 +60,7 @@ def excess(sweep: Sweep, freezing: float) -> NDArray[np.float32]:
 def freezing_level(source: float | Path, time: np.datetime64) -> float:
     """Return the height of 0 degrees Celsius at a time, from a number or a CSV of times.
 
-    Raises DataError when the file is no such series, or has no time within 12 hours.
+    Raises DataError if the file is no such series, or has no time within 12 hours.
     """
     if not isinstance(source, Path):
         return source
@@ -75,7 +75,7 @@ def freezing_level(source: float | Path, time: np.datetime64) -> float:
 
 
 def freezing_levels(path: Path) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
-    """Return times and heights of a CSV; raise a DataError when it is none."""
+    """Return times and heights of a CSV; raise a DataError if it is invalid."""
     if not path.is_file():
         raise DataError(f"{path}: expected a file of freezing levels or metres, found none there")
     return _series(path, path.stat().st_mtime_ns)
@@ -83,7 +83,7 @@ def freezing_levels(path: Path) -> tuple[NDArray[np.datetime64], NDArray[np.floa
 
 @lru_cache(maxsize=4)
 def _series(path: Path, changed: int) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
-    """Return the times and heights of a file, read anew when it was changed."""
+    """Return the times and heights of a file, which is read again after a change."""
     with path.open(newline="", encoding="utf-8-sig") as lines:
         try:
             rows = sorted(

@@ -1,8 +1,8 @@
-"""The cleaning of a sweep: steps that find echo that is no rain, and what takes its place.
+"""The cleaning of a sweep: steps find echo that is no rain, and it is replaced.
 
-Steps run one after the other, each on what the ones before it left. An echo that was taken out
-becomes no echo, unless most of what is around it is rain: then the mean of that takes its place, so
-that a spike or a tower leaves no hole in a shower.
+Steps run one after the other; each gets the result of the one before. A removed echo becomes no
+echo, unless most of its surroundings are rain: then it becomes their mean, so that a spike or a
+tower leaves no hole in a shower.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from nowcast.radar.polar.sweep import Sweep
 
 Mask = NDArray[np.bool_]
 
-#: In the order in which they run, but for speckle, which comes last and so takes what others left
-#: over; the flag of each is the bit of its place.
+#: Steps in the order in which they run, except that speckle runs last, so that it removes the
+#: remains of other steps; a step's flag is the bit of its position.
 STEPS = ("correlation", "climate", "texture", "spikes", "speckle", "second_trip", "bright_band")
-#: Those that are given something instead of being named: a climate, a freezing level.
+#: Steps that are switched on by their data instead of their name: a climate, a freezing level.
 GIVEN = ("climate", "bright_band")
-#: Those that remove more false echo than rain where the truth is known (python -m ci.bench.ingest).
+#: Steps that remove more false echo than rain where truth is known (python -m ci.bench.ingest).
 DEFAULT = ("texture", "spikes", "speckle", "second_trip")
-#: Correlation coefficient below which an echo is no rain by the step of that name.
+#: Correlation coefficient below which the step "correlation" finds no rain.
 RHOHV = 0.8
-# The surroundings of an echo: so many rays and gates to each side, every second of them.
+# The surroundings of an echo: rays and gates to each side, of which every second is used.
 AROUND = 3
 
 
@@ -43,11 +43,11 @@ class Cleaned:
     """A sweep without the echo that is no rain."""
 
     sweep: Sweep
-    #: Bits of the steps that took a gate's echo out, or lowered it (bright band), (rays, gates).
+    #: Bits of the steps that removed a gate's echo, or lowered it (bright band), (rays, gates).
     flags: NDArray[np.uint8]
-    #: Number of gates that each step took out or lowered; ``"echo"`` is how many there were.
+    #: Number of gates that each step removed or lowered; ``"echo"`` is the number of all echoes.
     counts: dict[str, int]
-    #: dB that obstacles and rain took on the way, and that were added, (rays, gates).
+    #: dB that obstacles and rain had taken and that were added again, (rays, gates).
     lost: NDArray[np.float32] | None = None
 
 
@@ -62,16 +62,16 @@ def clean(
 ) -> Cleaned:
     """Return a sweep without the echo that some steps find to be no rain.
 
-    - ``sweep``: with reflectivity.
-    - ``steps``: of `STEPS`.
-    - ``rhohv``: correlation coefficient below which an echo is no rain. Gates where it was not
-      measured stay: it is lost first in weak rain, where there is most rain to lose.
-    - ``weakest``: dBZ from which on an echo counts as rain: weaker ones join no speckles.
-    - ``climate``: for the step of that name, which also adds what obstacles take; rays behind those
-      that take all become missing, so that a higher sweep can take their place.
-    - ``attenuation``: band of a radar whose loss by rain is added after that.
-    - ``freezing``: height of 0 degrees Celsius in metres: the excess of a bright band is taken off
-      at the end, of a sweep of a known site.
+    - ``sweep``: a sweep with reflectivity.
+    - ``steps``: names from `STEPS`.
+    - ``rhohv``: correlation coefficient below which an echo is no rain. Gates without a measured
+      one stay, because it is missing first in weak rain, where most rain would be lost.
+    - ``weakest``: least dBZ of an echo that counts as rain; weaker ones join no speckles.
+    - ``climate``: climate for the step of that name, which also adds the loss by obstacles; rays
+      behind total obstacles become missing, so that a higher sweep can replace them.
+    - ``attenuation``: band of a radar; its loss by rain is added after that.
+    - ``freezing``: height of 0 degrees Celsius in metres; the excess of a bright band is subtracted
+      last. The sweep's site has to be known.
     """
     assert sweep.dbz is not None
     dbz = np.array(sweep.dbz, np.float32, order="C")
@@ -107,12 +107,12 @@ def clean(
 
 
 def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask | None:
-    """Return the gates that are false by one step; None where the sweep lacks a moment for it."""
+    """Return the gates with false echo by one step; None if the sweep lacks its moment."""
     assert sweep.dbz is not None
     if step == "correlation":
         return None if sweep.rhohv is None else (sweep.rhohv < rhohv) & np.isfinite(sweep.dbz)
     if step == "texture":
-        # By reflectivity alone strong showers in gates of 1 km are as rough as ground.
+        # In gates of 1 km the reflectivity of strong showers is as rough as that of ground.
         polarimetric = sweep.rhohv is not None or sweep.phidp is not None
         return texture(sweep, weakest) if polarimetric else None
     if step == "spikes":
@@ -127,7 +127,7 @@ def _take_out(
     mask: Mask, bit: np.uint8, weakest: np.float32,
     dbz: NDArray[np.float32], flags: NDArray[np.uint8],
 ) -> int:  # fmt: skip
-    """Set the bit and no echo at gates; return how many had an echo from ``weakest`` on."""
+    """Set the bit and no echo at gates; return the number of echoes of at least ``weakest``."""
     count = 0
     for ray in range(dbz.shape[0]):
         for gate in range(dbz.shape[1]):
@@ -140,9 +140,9 @@ def _take_out(
 
 @jit
 def surround(dbz: NDArray[np.float32], flags: NDArray[np.uint8]) -> None:
-    """Write the mean of the echo around gates with flags, in dBZ, where half of those is echo.
+    """Replace gates with flags by the mean of the echo around, in dBZ, if half of it is echo.
 
-    Gates that have flags or are missing do not count; the first ray is beside the last.
+    Gates that have flags or are missing do not count; the first ray is next to the last.
     """
     rays, gates = dbz.shape
     for ray in range(rays):

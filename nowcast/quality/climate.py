@@ -1,8 +1,8 @@
-"""The climate of a radar's echoes: ground and obstacles learnt from an archive of its own sweeps.
+"""The climate of a radar's echoes: ground and obstacles learnt from an archive of its sweeps.
 
-Rain comes and goes; ground is there in most scans, and behind an obstacle rays see less of the same
-rain than those beside them. No terrain model is needed, but days of scans, some of them with rain;
-where one is given, its blockage joins what is learnt.
+Ground echoes in most scans, rain only in some; rays behind an obstacle see less of the same rain
+than the rays next to them. Days of scans are needed, some with rain, but no terrain model; if one
+is given, its blockage is combined with the learnt one.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.cf import describe
 
-# Ground: echo in this share of the scans, and so many times that of the median ray at its range.
+# Ground: least fraction of scans with echo, also as a multiple of the median ray's at its range.
 STATIC, UNUSUAL = 0.5, 3.0
-# Scans from which on a climate is one.
+# Least number of scans for a climate.
 FEWEST = 100
-# Obstacles are looked for beyond so many metres; rays to each side that an obstacle is compared to.
+# Metres beyond which obstacles are sought, and rays to each side for the comparison.
 FROM, BESIDE = 20_000.0, 12
-# Reflectivities (dBZ) by whose frequency rays are compared, and those that are counted for it.
+# Reflectivities (dBZ) whose frequencies are compared between rays, and those that are counted.
 COMPARED = np.arange(10.0, 31.0, 5.0)
 COUNTED = np.arange(5.0, 46.0)
-# dB below which a loss is none, and above which a ray sees nothing.
+# dB below which a loss counts as none, and above which a ray sees nothing.
 LEAST, MOST = 1.5, 10.0
-# dB by which the former is more for a single scan; it falls with the root of their number.
+# dB by which the lower limit rises for a single scan; it falls with the root of their number.
 DOUBT = 9.0
-# Bands of range in which frequencies are kept.
+# Number of bands of range for the frequencies.
 BANDS = 48
 
 
@@ -45,11 +45,11 @@ class Climate:
 
     elevation: float  #: Degrees.
     range: NDArray[np.float64]  #: Metres, (gates,).
-    #: (rays, gates): share of the scans with echo; rays are equal parts of the turn, from north.
+    #: (rays, gates): fraction of scans with echo; rays are equal parts of the turn, from north.
     frequency: NDArray[np.float32]
-    blockage: NDArray[np.float32]  #: dB that obstacles take of what is behind them, (rays, gates).
-    scans: int  #: That it was learnt from.
-    site: Site | None = None  #: Of the radar.
+    blockage: NDArray[np.float32]  #: Loss in dB behind obstacles, (rays, gates).
+    scans: int  #: Number of scans that it was learnt from.
+    site: Site | None = None  #: Site of the radar.
 
     @property
     def ground(self) -> NDArray[np.bool_]:
@@ -58,9 +58,9 @@ class Climate:
         return np.asarray(self.frequency >= np.maximum(STATIC, UNUSUAL * usual))
 
     def of(self, sweep: Sweep) -> tuple[NDArray[np.bool_], NDArray[np.float32]] | None:
-        """Return ground (rays, gates) and loss in dB, (rays, gates), of a sweep's own rays.
+        """Return ground (rays, gates) and loss in dB, (rays, gates), at a sweep's rays.
 
-        None for a sweep of another radar, another elevation or other gates.
+        None for a sweep with another radar, elevation or other gates.
         """
         if not alike(sweep, self):
             return None
@@ -79,7 +79,7 @@ class Tally:
     site: Site | None = None
 
     def add(self, sweep: Sweep, weakest: float = 7.0) -> None:
-        """Count a sweep; one of another elevation or other gates than the first is passed over."""
+        """Count a sweep; skip it if its elevation or gates are not those of the first."""
         assert sweep.dbz is not None
         if not self.scans:
             rays = round(360.0 / float(np.median(np.diff(sweep.azimuth))))
@@ -102,8 +102,8 @@ class Tally:
     def climate(self, terrain: Path | None = None) -> Climate:
         """Return the climate of the sweeps.
 
-        The blockage of a terrain model joins what is learnt; of few scans it stands alone.
-        DataError of too few scans, or a terrain model that is none of the radar's surroundings.
+        The blockage of a terrain model is combined with the learnt one; with few scans it is used
+        alone. Raises DataError for too few scans, or a terrain model of another place.
         """
         shape, learnt = self.seen.shape, self.scans >= FEWEST
         if not learnt and terrain is None:
@@ -129,12 +129,12 @@ class Tally:
         return replace(climate, blockage=blockage)
 
     def _blockage(self, ground: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return the dB that each ray has less than those beside it see of the same rain."""
+        """Return the loss in dB of each ray against the rays next to it in the same rain."""
         band = np.arange(self.range.size) * BANDS // self.range.size
         near = self.range < FROM
         clear = np.ones(self.strong.shape[:2], bool)
         np.logical_and.at(clear.T, band, ~(ground | near).T)
-        # Gates from each reflectivity on; bands with ground in them do not count.
+        # Numbers of gates of at least each reflectivity; bands with ground do not count.
         counts = np.where(clear[..., np.newaxis], self.strong, 0)[..., ::-1].cumsum(axis=2)
         counts = counts[..., ::-1].sum(axis=1) / np.maximum(clear.sum(axis=1), 1)[:, np.newaxis]
         neighbours = [np.roll(counts, side, axis=0) for side in range(-BESIDE, BESIDE + 1)]
@@ -142,17 +142,17 @@ class Tally:
         loss = np.zeros(len(counts))
         for ray, (counted, others) in enumerate(zip(counts, usual, strict=True)):
             at = np.interp(COMPARED, COUNTED, counted)
-            # Frequencies fall with reflectivity; np.interp wants them to rise.
+            # Frequencies fall with reflectivity; np.interp needs rising ones.
             as_usual = np.interp(at, others[::-1], COUNTED[::-1])
             loss[ray] = np.median(as_usual - COMPARED)
         loss = np.median([np.roll(loss, side) for side in (-1, 0, 1)], axis=0)
-        # Few scans have few showers, which differ from ray to ray.
+        # A few scans have few showers, so rays differ by chance.
         least = LEAST + DOUBT / np.sqrt(self.scans)
         return np.where((loss < least) | ~self.seen.any(axis=1), 0, loss).astype(np.float32)
 
 
 def write_climate(climate: Climate, path: Path) -> None:
-    """Write a climate as netCDF, whole or not at all."""
+    """Write a climate as netCDF; the file is complete or absent."""
     import xarray as xr
 
     rays = len(climate.frequency)
@@ -174,14 +174,14 @@ def write_climate(climate: Climate, path: Path) -> None:
 
 @lru_cache(maxsize=8)
 def open_climate(path: Path) -> Climate:
-    """Return the climate in a file; raise a DataError when it is none."""
+    """Return the climate in a file; raise a DataError if it has none."""
     import xarray as xr
 
     try:
         with xr.open_dataset(path, engine="h5netcdf") as data:
             ranges, site = data["range"].values.astype(np.float64), data.attrs.get("site")
             blockage = data["blockage"].values
-            if blockage.ndim == 1:  # as files had it before there were terrain models
+            if blockage.ndim == 1:  # in files from before terrain models
                 blockage = blockage[:, np.newaxis] * (ranges >= FROM).astype(np.float32)
             return Climate(
                 float(data.attrs["elevation"]), ranges, data["echo_frequency"].values, blockage,
@@ -195,7 +195,7 @@ def open_climate(path: Path) -> Climate:
 
 
 def alike(sweep: Sweep, known: Climate | Tally) -> bool:
-    """Tell whether a sweep is of the radar, elevation and gates of others."""
+    """Return whether a sweep has the radar, elevation and gates of others."""
     return (
         abs(sweep.elevation - known.elevation) < 0.2
         and sweep.range.shape == known.range.shape
@@ -205,5 +205,5 @@ def alike(sweep: Sweep, known: Climate | Tally) -> bool:
 
 
 def _rays(sweep: Sweep, rays: int) -> NDArray[np.int64]:
-    """Return the part of the turn that each ray lies in."""
+    """Return the index of the turn's part that each ray is in."""
     return (sweep.azimuth * (rays / 360.0)).astype(np.int64) % rays

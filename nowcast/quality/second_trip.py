@@ -1,10 +1,10 @@
 """Second trip: echo from beyond the unambiguous range, which the radar shows too near.
 
-A pulse that comes back after the next one was sent has another phase than the radar expects. With
-the random phase of a magnetron, or a coded one, such echo is incoherent from pulse to pulse: its
-signal quality index is next to nothing, and its velocities are any. Echo of a klystron without a
-code is coherent in each trip; nothing is found there. Of two sweeps of one angle ingest reads the
-one that reaches farther, whose lower pulse rate has the second trip farther out.
+A pulse that returns after the next one was sent has another phase than the radar expects. With the
+random phase of a magnetron, or a coded one, such echo is incoherent from pulse to pulse: its signal
+quality index is near 0, and its velocities are random. With a klystron without a code, echo is
+coherent in each trip, and nothing is found. From two sweeps of one angle ingest reads the one of
+longer range; its lower pulse rate puts the second trip farther out.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from nowcast.radar.polar.sweep import Sweep
 
 Float = NDArray[np.float32]
 
-# Rays and gates to each side that are looked at, and values that a judgement takes.
+# Rays and gates to each side in a mean, and the least number of values in it.
 RAYS, GATES, FEWEST = 1, 3, 9
 # Mean signal quality index below which an echo is incoherent: with 32 pulses of noise it is 0.16,
 # with rain as strong as the noise 0.45, and 0.25 at the rim of weak rain that radars still show.
 LEAST_COHERENCE = 0.22
-# Echo beside an incoherent one is incoherent if its own index is below this: at its edges the mean
-# is of few values, and of coherent rain too.
+# Echo next to an incoherent one is incoherent if its own index is below this: at edges the mean has
+# few values, and includes coherent rain.
 LEAST_BESIDE = 0.3
-# Length of the mean of the turns from gate to gate, as unit vectors, below which velocities are
-# any: of 18 random ones it is 0.24, of rain whose velocities differ by a fifth of Nyquist's 0.82.
+# Length of the mean unit vector of turns from gate to gate, below which velocities are random: for
+# 18 random ones it is 0.24, for rain with velocities that differ by 1/5 of Nyquist's it is 0.82.
 LEAST_STEADINESS = 0.5
 
 
 def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
     """Return the gates with incoherent echo, (rays, gates) bool; None without a moment for it.
 
-    By the signal quality index, or else by the velocity; echo below ``weakest`` dBZ is not looked
-    at.
+    The signal quality index decides, or else the velocity; echo below ``weakest`` dBZ is ignored.
     """
     assert sweep.dbz is not None
     if sweep.coherence is not None:
@@ -59,7 +58,7 @@ def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
 def _judge(
     dbz: Float, parts: Float, weakest: np.float32, least: np.float32, false: NDArray[np.bool_]
 ) -> None:
-    """Write to ``false`` where the mean vector of ``parts`` (part, ray, gate) is short."""
+    """Mark in ``false`` the gates where the mean vector of ``parts`` (part, ray, gate) is short."""
     rays, gates = dbz.shape
     for ray in range(rays):
         for gate in range(gates):
@@ -84,7 +83,7 @@ def _grow(
     dbz: Float, coherence: Float, weakest: np.float32, least: np.float32,
     before: NDArray[np.bool_], false: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Write to ``false`` the echo of less coherence beside gates that are in ``before``."""
+    """Mark in ``false`` the echo of low coherence next to gates in ``before``."""
     rays, gates = dbz.shape
     for ray in range(rays):
         for gate in range(gates):

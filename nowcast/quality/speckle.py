@@ -1,6 +1,6 @@
 """Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver.
 
-Connected components, as of `skimage.measure.label`, across north and in two thirds of its time.
+Connected components as in `skimage.measure.label`, but also across north, in 2/3 of its time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ GATES = 8
 
 
 def speckle(echo: Mask) -> Mask:
-    """Return the gates (rays, gates) of echoes of fewer than `GATES`, corners touching.
+    """Return the gates (rays, gates) in echoes of fewer than `GATES`; corners connect.
 
-    Rays are a full turn: the last touches the first.
+    Rays are a full turn: the last one is next to the first.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Spikes: rays in which the radar hears the sun or a transmitter, not an echo.
+"""Spikes: rays in which the radar receives the sun or a transmitter, not an echo.
 
-A receiver that hears a constant power takes it for reflectivity that grows with the range squared.
-So rays are searched for a stretch where most gates have one and the same power, far out, where rain
-of 100 km would have to grow as the range squared to look like it.
+A constant received power looks like reflectivity that grows with the range squared. So rays are
+searched for the same power in most of their far gates, where 100 km of rain would have to grow with
+the range squared to look alike.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from daskdl.kernels.runtime.jit import jit
 
 Float = NDArray[np.float32]
 
-# Width in dB of the powers that are one, and share of a ray's gates that have it in a spike.
+# Width in dB within which powers are equal, and fraction of a ray's gates with it in a spike.
 SAME, SHARE = 5, 0.6
-# A gate of a spike's ray is rain when it is stronger than the spike by so many dB.
+# A gate in a spike's ray is rain if it is stronger than the spike by this many dB.
 ABOVE = 4.0
-# A spike is narrower than so many rays: those beside it have not its power.
+# A spike is narrower than this many rays; the rays next to it do not have its power.
 WIDEST = 5
-# Nearer than this, metres, a ray tells nothing; the same counts for weak transmitters.
+# Gates nearer than this, in metres, are not used; the same holds for weak transmitters.
 NEAREST = 10_000.0
-# Powers are counted in so many steps of 1 dB from here on, in dBZ at 1 km.
+# Lowest power, in dBZ at 1 km, and number of steps of 1 dB in which powers are counted.
 LOWEST, BINS = -120, 256
 
 
@@ -31,7 +31,7 @@ def spikes(dbz: Float, range_: NDArray[np.float64]) -> NDArray[np.bool_]:
     result = np.zeros(dbz.shape, bool)
     first = int(np.searchsorted(range_, NEAREST))
     heard = np.isfinite(dbz)
-    # Most sweeps have few rays with so much echo; those beside them are looked at, too.
+    # Most sweeps have few rays with enough echo; the rays next to them are searched, too.
     full = np.count_nonzero(heard[:, first:], axis=1) > SHARE * (range_.size - first) / 2
     next_to_full = np.roll(full, WIDEST) | np.roll(full, -WIDEST)
     looked = np.flatnonzero(full | next_to_full)
@@ -50,7 +50,7 @@ def spikes(dbz: Float, range_: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _count(
     dbz: Float, grows: Float, rays: NDArray[np.int64], first: int, counts: NDArray[np.int64]
 ) -> None:
-    """Count the gates of some rays, from one on, by their power in steps of 1 dB."""
+    """Count the gates of some rays, from gate ``first`` on, by their power in steps of 1 dB."""
     for k in range(rays.size):
         for gate in range(first, grows.size):
             power = dbz[rays[k], gate] - grows[gate]
@@ -63,13 +63,13 @@ def _levels(
 ) -> NDArray[np.float32]:
     """Return the power of the spike in each of some rays, in dB; minus infinity without one.
 
-    Of each ray there are the counts (looked, step) of its ``far`` gates.
+    ``counts`` (looked, step) are from the ``far`` gates of the rays ``looked``.
     """
     sums = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
     same = np.zeros((rays, BINS - SAME + 1), np.int64)
     same[looked] = sums[:, SAME:] - sums[:, :-SAME]
     best = same[looked].argmax(axis=1)
-    # Gates with more than that power may have a spike under the rain.
+    # Gates above that power may be rain that hides the spike.
     more = sums[:, -1] - sums[np.arange(len(counts)), best + SAME]
     least = SHARE * np.maximum(far - more, far / 2)
     spiked = same[looked, best] > least

@@ -1,8 +1,8 @@
 """Blockage of a radar's beam by a terrain model.
 
-The part of the beam's cross-section that lies below the ground is that of Bech et al. (2003,
-Journal of Atmospheric and Oceanic Technology 20, 845-855, equation 2 and appendix), with a beam of
-one degree in the standard atmosphere; behind a hill the most that any gate before it lost is lost.
+The fraction of the beam's cross-section below the ground follows Bech et al. (2003, Journal of
+Atmospheric and Oceanic Technology 20, 845-855, equation 2 and appendix), for a beam of one degree
+in the standard atmosphere; a gate behind a hill loses as much as any gate before it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from nowcast.rain.grid import Grid
 if TYPE_CHECKING:
     import xarray as xr
 
-# Most dB that are told: a ray that loses more sees nothing.
+# Largest loss in dB; a ray that loses more sees nothing.
 ALL = 40.0
-# Share of the rays that may see nothing of their first kilometres, else the antenna is too low.
+# Largest fraction of rays blocked in their first kilometres; above it the antenna is too low.
 BURIED = 0.5
 
 
 def terrain_loss(path: Path, geometry: Geometry) -> NDArray[np.float32]:
-    """Return the dB that the terrain takes of each gate, (rays, gates) float32.
+    """Return the loss in dB by terrain at each gate, (rays, gates) float32.
 
     The model has heights in metres above the sea: GeoTIFF (which needs rasterio), netCDF or zarr.
-    Raises DataError when it is none, or of elsewhere, or the antenna lies below its ground.
+    Raises DataError if it is invalid, of another place, or its ground is above the antenna.
     """
     along, turn = geometry.ground_range(geometry.range), np.radians(geometry.azimuth)[:, None]
     ground = _sampled(path, geometry, along * np.sin(turn), along * np.cos(turn))
@@ -51,7 +51,7 @@ def terrain_loss(path: Path, geometry: Geometry) -> NDArray[np.float32]:
 def beam_blockage(
     ground: NDArray[np.float64], beam: NDArray[np.float64], radius: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the part of a beam's circle, 0 to 1, that lies below the ground; all in metres."""
+    """Return the fraction of a beam's circle, 0 to 1, below the ground; all in metres."""
     above = np.clip((ground - beam) / np.maximum(radius, 1.0), -1, 1)
     return (above * np.sqrt(1 - above**2) + np.arcsin(above)) / np.pi + 0.5
 
@@ -84,7 +84,7 @@ def _sampled(
 
 
 def _around(axis: xr.DataArray, places: NDArray[np.float64]) -> slice:
-    """Return the part of an axis that has some places between its first and its last."""
+    """Return the slice of an axis that encloses some places."""
     step = np.abs(np.diff(axis.values[:2])).max(initial=0.0)
     wanted = (axis.values >= places.min() - step) & (axis.values <= places.max() + step)
     at = np.flatnonzero(wanted)

@@ -1,8 +1,8 @@
-"""Texture: ground, sea and insects are rough where rain is smooth, by fuzzy membership.
+"""Texture: ground, sea and insects are rougher than rain, by fuzzy membership.
 
 After Gourley, Tabary and Parent du Châtelet (2007, Journal of Atmospheric and Oceanic Technology
-24): each of four properties of a gate's surroundings says from 0 (rain) to 1 (not) what the gate
-is, and their weighted mean decides. What a sweep does not have takes no part.
+24): each of four properties of a gate's surroundings has a score from 0 (rain) to 1 (no rain), and
+their weighted mean decides. Properties that a sweep lacks are left out.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from nowcast.radar.polar.sweep import Sweep
 
 Float = NDArray[np.float32]
 
-# Rays and gates to each side that are looked at.
+# Rays and gates to each side in a gate's surroundings.
 RAYS, GATES = 1, 3
-# Gates beyond an echo that are added up with it, since many at once cost less.
+# Gates beyond an echo that are summed with it, since long runs are cheaper.
 AHEAD = 24
-# For each property: its weight, and the values from which (0) and to which (1) it says less rain.
+# For each property: its weight, and its values for the scores 0 (rain) and 1 (no rain).
 # Root mean square of the differences between neighbouring gates: reflectivity, dB; differential
 # phase, degrees. Mean and standard deviation of the correlation coefficient.
 PROPERTIES = np.array(
     [[0.4, 5.0, 12.0], [0.25, 15.0, 45.0], [0.3, 0.95, 0.75], [0.05, 0.05, 0.15]], np.float32
 )
-# An echo whose mean says more than this is no rain.
+# An echo with a mean score above this is no rain.
 LIMIT = 0.5
 
 
 def texture(sweep: Sweep, weakest: float) -> NDArray[np.bool_]:
     """Return the gates that are rougher than rain, (rays, gates) bool.
 
-    Differential phase and correlation are used where the sweep has them; echo below ``weakest``
-    dBZ is not looked at.
+    Differential phase and correlation are used if the sweep has them; echo below ``weakest`` dBZ is
+    ignored.
     """
     assert sweep.dbz is not None
     none = np.empty((0, 0), np.float32)
@@ -53,10 +53,10 @@ def _judge(
     dbz: Float, phidp: Float, rhohv: Float, weakest: np.float32, properties: Float,
     limit: np.float32, false: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Write which gates are no rain to ``false``."""
+    """Mark the gates that are no rain in ``false``."""
     rays, gates = dbz.shape
     # Sums over the three rays around a gate: of squared differences, correlation and its squares,
-    # each with its count; those of a gate's surroundings are the sums of seven of these.
+    # each with its count; seven of these add up to the sums of a gate's surroundings.
     columns = np.zeros((5, gates), np.float32)
     for ray in range(rays):
         summed = 0
@@ -81,7 +81,7 @@ def _judge(
             total, score = _add(total, score, properties, 2, mean)
             total, score = _add(total, score, properties, 3, deviation)
             total, score = _add(total, score, properties, 0, step)
-            # The phase takes longest, and cannot turn the judgement on most of the rain.
+            # The phase takes longest, and cannot change the result for most of the rain.
             if phidp.size and score + properties[1, 0] > limit * (total + properties[1, 0]):
                 phase = _roughness(phidp, ray, first, last)
                 total, score = _add(total, score, properties, 1, phase)
@@ -92,7 +92,7 @@ def _judge(
 def _sum_columns(
     dbz: Float, rhohv: Float, middle: int, first: int, last: int, columns: Float
 ) -> None:
-    """Write the sums over the rays around one, of some gates: see `_judge`."""
+    """Write the sums of some gates over the rays around ``middle``, see `_judge`."""
     none, one = np.float32(0), np.float32(1)
     for part in range(len(columns)):
         for gate in range(first, last + 1):
@@ -129,7 +129,7 @@ def _mean_and_deviation(columns: Float, first: int, last: int) -> tuple[np.float
 def _add(
     total: np.float32, score: np.float32, properties: Float, place: int, value: np.float32
 ) -> tuple[np.float32, np.float32]:
-    """Add the weight of a property and its part of the score; nothing for NaN."""
+    """Add a property's weight and weighted score; add nothing for NaN."""
     if math.isnan(value):
         return total, score
     weight, least, most = properties[place, 0], properties[place, 1], properties[place, 2]
@@ -139,7 +139,7 @@ def _add(
 
 @jit
 def _roughness(phase: Float, middle: int, first: int, last: int) -> np.float32:
-    """Return the root mean square difference in degrees, the short way, of neighbouring gates."""
+    """Return the root mean square of neighbouring gates' differences, in degrees, the short way."""
     total, count, circle = np.float32(0), 0, np.float32(360)
     for side in range(-RAYS, RAYS + 1):
         ray = (middle + side) % phase.shape[0]
