@@ -1,4 +1,4 @@
-"""The motion of a cell: its past, its track ahead, and when it arrives at places."""
+"""The motion of a cell: its past, its track ahead, and its arrival at places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nowcast.rain.utc import utc_text
 if TYPE_CHECKING:
     from nowcast.cells.track import Cell
 
-#: Minutes that are looked back.
+#: Length of the past in minutes.
 WINDOW = 40.0
 #: Km that a middle is uncertain by, and km a minute by which cells move unlike the rain in them.
 MIDDLE_ERROR, OWN_MOTION = 0.7, 0.15
@@ -30,28 +30,28 @@ class Past(NamedTuple):
     volumes: tuple[float, ...] = ()  #: m3 h-1.
 
     def aged(self, minutes: float) -> Past:
-        """Return the past so many minutes later, without what is too old."""
+        """Return the past some ``minutes`` later, without frames that are too old."""
         ages = [age + minutes for age in self.ages]
         kept = sum(age <= WINDOW for age in ages)
         drop = len(ages) - kept
         return Past(tuple(ages[drop:]), self.places[drop:], self.volumes[drop:])
 
     def with_now(self, row: float, column: float, volume: float) -> Past:
-        """Return the past with the frame of now at its end."""
+        """Return the past with the present frame at its end."""
         return Past((*self.ages, 0.0), (*self.places, (row, column)), (*self.volumes, volume))
 
     def motion(self, field: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the motion in cells a minute, rows and columns, (2,) float64.
+        """Return the motion in cells per minute, rows and columns, (2,) float64.
 
-        The straight line through the middles, held to the ``field``'s motion in the cell by as much
-        as the middles are uncertain: two frames tell little, five a good deal.
+        It is the slope of a line through the middles, pulled to the ``field``'s motion in the cell
+        by the middles' uncertainty: two frames have little weight, five have much.
         """
         hold = (MIDDLE_ERROR / OWN_MOTION) ** 2
         slope, weight = _slope(self.ages, np.array(self.places))
         return np.asarray((weight * slope + hold * field) / (weight + hold))
 
     def trend(self) -> float | None:
-        """Return the change of rain in an hour as a share of now's, None without a past."""
+        """Return the change of rain in an hour relative to the present; None without a past."""
         if len(self.ages) < 2 or min(self.volumes) <= 0:
             return None
         hold = (VOLUME_ERROR / OWN_TREND) ** 2
@@ -87,9 +87,9 @@ class Ahead(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Rain of a cell at a place, if the cell moves on as it is; numbers of the cell and its track.
+    """Rain of a cell at a place if its motion stays; with the numbers of the cell and its track.
 
-    Begin and end are in UTC; the end is not after the last minute that is looked at.
+    Begin and end are in UTC; the end is at most the last minute of the search.
     """
 
     place: str
@@ -100,7 +100,7 @@ class Arrival(NamedTuple):
 
 
 def track_ahead(cell: Cell) -> tuple[Ahead, ...]:
-    """Return the points of a cell's track at `LEADS`; none of one without a motion."""
+    """Return the points of a cell's track at `LEADS`; none without a known motion."""
     if cell.speed_m_s is None or cell.direction_deg is None:
         return ()
     metres = 60.0 * cell.speed_m_s * np.array(LEADS)
@@ -119,8 +119,8 @@ def arrivals(
 ) -> list[Arrival]:
     """Return the arrivals at places of the cells of the last frame, by place, then by time.
 
-    Cells are of `nowcast.track_cells`, places latitude and longitude in degrees by name;
-    ``minutes`` is how far ahead is looked. Of a place that no cell reaches there is none.
+    Cells are from `nowcast.track_cells`; places are latitude and longitude in degrees by name;
+    ``minutes`` is the time searched ahead. Places that no cell reaches have no arrivals.
     """
     last = max((cell.time for cell in cells), default="")
     reached = []
@@ -131,7 +131,7 @@ def arrivals(
                 continue
             angle = np.radians(cell.direction_deg)
             way = 60.0 * cell.speed_m_s * np.array([np.sin(angle), np.cos(angle)])
-            # Seen from the cell, the place comes the other way.
+            # In the cell's frame, the place moves the opposite way.
             path = -way * np.arange(minutes + 1)[:, np.newaxis]
             rings = [(ring - [longitude, latitude]) * scale for ring in cell.outline]
             inside = np.flatnonzero(_inside(path, rings))
@@ -152,7 +152,7 @@ def described(arrival: Arrival) -> str:
 
 
 def _inside(points: NDArray[np.float64], rings: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Tell which points (n, 2) an odd number of the rings' edges lies east of: even-odd rule."""
+    """Return a mask of the points (n, 2) inside rings, by the even-odd rule with edges to the east."""
     odd = np.zeros(len(points), bool)
     x, y = points.T[:, :, np.newaxis]
     for ring in rings:

@@ -1,4 +1,4 @@
-"""Cells in one frame: rain around each peak that stands out, and the outline of it."""
+"""Cells in one frame: the rain around each prominent peak, and its outline."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def label_cells(
 ) -> Labels:
     """Label the cells of a frame (y, x) 1, 2, ...; 0 elsewhere. NaN belongs to no cell.
 
-    Peaks are those of the smoothed rain in decibels (h-maxima), so that how far rain has to fall
-    between two of them is a share of the lower one. Each cell is the watershed of its peak.
-    Arguments as of `nowcast.track_cells`, ``smooth`` and ``least`` in pixels.
+    Peaks are h-maxima of the smoothed rain in decibels, so the drop between two of them is relative
+    to the lower one. Each cell is the watershed of its peak. Arguments are those of
+    `nowcast.track_cells`, with ``smooth`` and ``least`` in pixels.
     """
     from scipy.ndimage import gaussian_filter, generate_binary_structure
     from skimage.measure import label
@@ -24,7 +24,7 @@ def label_cells(
     from skimage.segmentation import watershed
 
     known = np.isfinite(rain)
-    # Divided by the weight that is known: rain beside missing data is not smoothed towards dry.
+    # Divided by the known weight, so that rain next to missing data is not smoothed towards dry.
     weight = gaussian_filter(known.astype(np.float32), smooth)
     total = gaussian_filter(np.where(known, rain, 0).astype(np.float32), smooth)
     mean = total / np.maximum(weight, np.float32(1e-6))

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from nowcast.mosaic.merge import View
 
-# Rain rate, mm h-1, from which on two radars' geometric mean is compared: weaker rain is noise.
+# Least geometric mean of two radars' rain rates, mm h-1, for a comparison; weaker rain is noise.
 LEAST_RAIN = 0.5
-# Of cells whose qualities differ by less than this factor both radars see about the same part.
+# If two qualities differ by less than this factor, both radars see about the same part of a cell.
 ALIKE = 2.0
-# Classes of the differences in dB; all that lie beyond count as the last.
+# Classes of the differences in dB; values beyond count in the last class.
 EDGES = np.linspace(-20.0, 20.0, 401)
-# With fewer cells than this nothing is told.
+# Least number of cells for a result.
 FEWEST_CELLS = 500
 
 
 class Difference(NamedTuple):
     """The difference in reflectivity between two radars, by their names.
 
-    ``decibel`` is the median of the reflectivity of the second less that of the first, over
-    ``cells`` of all times.
+    ``decibel`` is the median, over ``cells`` of all times, of the second's reflectivity minus the
+    first's.
     """
 
     first: str
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
 class Calibration:
     """Counts of reflectivity differences, class by class, for each pair of radars.
 
-    ``exponent`` is b of Z = a R^b, by which the rain was made of reflectivity.
+    ``exponent`` is b of Z = a R^b, the relation of the rain to reflectivity.
     """
 
     def __init__(self, exponent: float) -> None:
@@ -48,7 +48,7 @@ class Calibration:
         )
 
     def add(self, views: Mapping[str, View]) -> None:
-        """Compare maps of one time, by the radars' names."""
+        """Compare maps of one time, given by the radars' names."""
         for first, second in combinations(sorted(views), 2):
             a, b = views[first], views[second]
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -60,7 +60,7 @@ class Calibration:
             self.counts[first, second] += np.histogram(decibel, EDGES)[0]
 
     def differences(self) -> list[Difference]:
-        """Return the pairs of which enough cells were compared."""
+        """Return the differences of pairs with enough compared cells."""
         result = []
         for (first, second), counts in sorted(self.counts.items()):
             cells = int(counts.sum())
@@ -72,9 +72,9 @@ class Calibration:
 
 
 def offsets(differences: list[Difference]) -> dict[str, float]:
-    """Return the dB to add to each radar that bring the differences to nothing, of mean 0.
+    """Return the dB to add to each radar, of mean 0, so that differences vanish.
 
-    Least squares over the pairs, which weigh as the root of their cells.
+    It is a least-squares fit to the pairs; their weight is the root of their number of cells.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The merge of a mosaic: maps of several radars moved to one time, and made one map."""
+"""The merge of a mosaic: maps of several radars, moved to one time and combined."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def motion_between(earlier: Float, later: Float, seconds: float, spacing: float)
 
 
 def moved(view: View, motion: Float, seconds: float) -> View:
-    """Return a view carried along a motion (2, y, x) in cells per second, back if below 0.
+    """Return a view moved along a motion (2, y, x), cells per second, by (negative) seconds.
 
-    What comes from beyond the radar's range is missing; the quality stays where it is.
+    Rain from beyond the radar's range is missing; the quality does not move.
     """
     steps = np.float32(seconds)
     return view._replace(rain=carry(view.rain, origins(motion * steps, 1.0)))
 
 
 def merge(views: Sequence[View], how: str) -> View:
-    """Return one map of several; NaN where no radar knows the rain, of quality 0.
+    """Return one map from several; NaN, with quality 0, where no radar has data.
 
     ``"quality"`` takes the mean of the rain rates weighted by quality, ``"maximum"`` the strongest
     rain, ``"nearest"`` the rain of the best quality. The quality is that of the best view.
     """
     rain = np.stack([view.rain for view in views])
     quality = np.stack([view.quality for view in views])
-    # Rain that was moved may have left what the radar reaches, where nothing tells its quality.
+    # Moved rain may have left the radar's range, where there is no quality.
     known = np.isfinite(rain) & np.isfinite(quality)
     rain, quality = np.where(known, rain, np.float32(np.nan)), np.where(known, quality, 0)
     best = quality.max(axis=0)

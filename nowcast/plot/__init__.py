@@ -1,4 +1,4 @@
-"""Pictures of rain, of forecasts beside what was observed, and of their scores."""
+"""Pictures of rain, of forecasts next to observations, and of their scores."""
 
 from nowcast.plot.animation import animate_forecast
 from nowcast.plot.figure import rain_colours

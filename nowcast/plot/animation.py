@@ -1,4 +1,4 @@
-"""A forecast beside what was observed, as an animated GIF: one image a time."""
+"""A forecast next to the observation, as an animated GIF with one image per time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
 from nowcast.plot.rain import draw_outline, masked
 
-#: Milliseconds for which the last image stays.
+#: Duration of the last image in milliseconds.
 LAST = 1800
-#: Inches that a map is wide, and pixels an inch.
+#: Width of a map in inches, and pixels per inch.
 WIDTH, DPI = 4.0, 100
 #: Greys among the colours of the animation, for text and for what is smoothed; none so near to
 #: white or to the grey of what is missing that pillow's coarse search would take it for them.
@@ -44,24 +44,24 @@ def animate_forecast(
     Parameters
     ----------
     forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
-        Rain rate in mm h-1 from :func:`nowcast.forecasters.predict.predict`; several stand side by
-        side.
+        Rain rate in mm h-1 from :func:`nowcast.forecasters.predict.predict`; several are shown side
+        by side.
     path : path
         By convention with the suffix ``.gif``.
     observed : DataArray (time, y, x) or (lead_time, y, x), optional
         Rain rate on the same grid, shown on the left.
     before : DataArray (time, y, x), optional
-        The frames that the forecast was made from, shown first, on all maps.
+        Input frames of the forecast, shown first, on all maps.
     title : str, optional
-        By default the time from which the forecast is. Simulated data is called so in any case.
+        By default the start of the forecast. Simulated data is always marked as simulated.
     thresholds, members, zoom_km
-        Probabilities and members that are shown too, and the part of the grid, see
+        Probabilities and members to show, and the part of the grid, see
         :func:`nowcast.plot.forecast.plot_forecast`.
 
     Raises
     ------
     DataError
-        When grids or lead times do not fit.
+        When grids or lead times do not match.
     SettingsError
         When no forecast has the probability of a threshold.
     MissingExtraError
@@ -96,7 +96,7 @@ def animate_forecast(
 
 
 def _palette() -> list[int]:
-    """Return the colour table of all images, red, green and blue in turn: exact in rain colours."""
+    """Return the common colour table, red, green and blue in turn; rain colours are exact."""
     from matplotlib.colors import to_rgb
 
     named = [to_rgb(c) for c in (DRY, *COLOURS, EXTREME, MISSING, *PROBABILITIES)]
@@ -105,7 +105,7 @@ def _palette() -> list[int]:
 
 
 def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
-    """Give the pixels (height, width, 3) of each image: inputs first, then one a lead time."""
+    """Yield the pixels (height, width, 3) of each image: inputs first, then one per lead time."""
     names = list(panels.rows)
     figure = new_figure(
         WIDTH * len(names) + (1.9 if panels.probabilities else 1.1), WIDTH * panels.aspect + 1.15
@@ -151,7 +151,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
 
 
 def _outlines(panels: Panels, grid: Any, index: int) -> list[Any]:
-    """Draw what was observed at a lead on the maps of probability."""
+    """Draw outlines of the observed rain at a lead on the maps of probability."""
     if OBSERVED not in panels.rows:
         return []
     drawn = []

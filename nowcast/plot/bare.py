@@ -1,4 +1,4 @@
-"""Bare pictures of rain, a pixel a cell and nothing around: of the page, and with world files."""
+"""Bare pictures of rain, one pixel per cell, no margins: for the page, and with world files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import xarray as xr
     from PIL.Image import Image
 
-#: Of the two scales: edges, colours from each edge on, unit.
+#: Edges, colours from each edge on, and unit of the two scales.
 SCALES: dict[str, tuple[tuple[float, ...], tuple[str, ...], str]] = {
     "rain": (LEVELS, (*COLOURS, EXTREME), "mm/h"),
     "probability": (PROBABILITY_LEVELS[:-1], PROBABILITIES, "%"),
 }
-#: Milliseconds for which an image of an animation stays.
+#: Duration of an image of an animation in milliseconds.
 FRAME = 450
 
 
@@ -33,7 +33,7 @@ def indexed(field: NDArray[np.floating], scale: str) -> Image:
     from PIL import Image
 
     edges, colours, _ = SCALES[scale]
-    # Half precision may put a rate just below the edge that it is on.
+    # Half precision may round a rate on an edge to just below it.
     index = np.digitize(field * np.float32(1.0005), edges).astype(np.uint8)
     index[np.isnan(field)] = len(colours) + 1
     image = Image.fromarray(np.ascontiguousarray(index[::-1]))
@@ -44,11 +44,11 @@ def indexed(field: NDArray[np.floating], scale: str) -> Image:
 def write_pictures(forecast: xr.Dataset, path: Path) -> None:
     """Write the rain rate as a GIF of all lead times, and a PNG of each; dry is transparent.
 
-    Beside each picture is a world file (``.gfw``, ``.pgw``), and ``.aux.xml`` with projection, unit
-    and time, from which GDAL and QGIS put it in its place.
+    Each picture gets a world file (``.gfw``, ``.pgw``), and an ``.aux.xml`` with projection, unit
+    and time, which GDAL and QGIS use to place it.
 
     - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
-    - ``path``: of the GIF, which is written last; the PNG of +10 min is ``<stem>_010min.png``.
+    - ``path``: path of the GIF, which is written last; the PNG of +10 min is ``<stem>_010min.png``.
     """
     grid = Grid.from_dataset(forecast, where=str(path))
     north = grid.y0 + (grid.ny - 1) * grid.dy  # of the middle of the first row

@@ -1,4 +1,4 @@
-"""Pictures of a radar's echoes: a sweep before and after cleaning, the climate of its ground."""
+"""Pictures of a radar's echoes: a sweep before and after cleaning, and the ground's climate."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CELLS = 800
 def plot_cleaning(
     before: Sweep, cleaned: Cleaned, path: Path, station: str, reach: float | None = None
 ) -> None:
-    """Write a picture (PNG) of a sweep before and after its cleaning, and of what each step took.
+    """Write a PNG of a sweep before and after its cleaning, and of the echo that each step removed.
 
-    - ``cleaned``: what the cleaning made of it.
+    - ``cleaned``: result of the cleaning.
     - ``station``: name of the radar, for the title.
-    - ``reach``: metres from the radar to the sides of the map; by default as far as there is rain.
+    - ``reach``: metres from the radar to the sides of the map; by default the extent of the rain.
     """
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
@@ -49,14 +49,14 @@ def plot_cleaning(
     axes = figure.subplots(1, 3)
     image = draw_rain(axes[0], mapped(rain), axis, axis)
     draw_rain(axes[1], mapped(relation.rain_rate(cleaned.sweep.dbz)), axis, axis)
-    # The first step that took a gate's rain out, or lowered it.
+    # The first step that removed or lowered a gate's rain.
     step = np.full(rain.shape, np.nan)
     for place in reversed(range(len(STEPS))):
         step[(cleaned.flags >> place & 1 > 0) & (rain > 0)] = place
     colours = [colour for colour, _ in METHODS[: len(STEPS)]]
     norm = BoundaryNorm(np.arange(len(STEPS) + 1) - 0.5, len(STEPS))
     draw_field(axes[2], mapped(step), axis, axis, ListedColormap(colours), norm)
-    # Per cent of the gates with rain that each step took out, or lowered.
+    # Percentage of the gates with rain that each step removed or lowered.
     every = max(cleaned.counts["echo"], 1)
     shares = {name: 100 * n / every for name, n in cleaned.counts.items() if name != "echo"}
     handles = [
@@ -96,7 +96,7 @@ def _nearest(
 
 
 def plot_climate(climate: Climate, path: Path) -> None:
-    """Write frequency by azimuth and range, with ground outlined, beside the loss of each ray."""
+    """Write a PNG of the echoes' frequency by azimuth and range, and of the loss of each ray."""
     rays = len(climate.frequency)
     azimuth = (np.arange(rays) + 0.5) * 360.0 / rays
     figure = new_figure(10, 5)

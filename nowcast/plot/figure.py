@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.figure import Figure
 
-#: Grey of what is beside the data: ticks, frames, remarks.
+#: Grey of ticks, frames and remarks.
 FAINT = "#5a5a5a"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches, that lays itself out.
+    """Return an empty figure with automatic layout; width and height are in inches.
 
-    Raises MissingExtraError when matplotlib is not installed.
+    Raises MissingExtraError if matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -34,14 +34,14 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path, dpi: int = 150) -> None:
-    """Write a figure as PNG, whole or not at all."""
+    """Write a figure as PNG; the file is complete or absent."""
     with replacing(Path(path)) as temporary:
         # No date and no version of matplotlib: the same data gives the same bytes.
         figure.savefig(temporary, format="png", dpi=dpi, metadata={"Software": None})
 
 
 def named_simulated(title: str, simulated: bool, *, lower: bool = False) -> str:
-    """Return a title, which calls simulated data simulated whoever wrote it."""
+    """Return a title that always names simulated data as such."""
     if not simulated or "simulated" in title.lower():
         return title
     return f"Simulated data: {title[0].lower() if lower else title[0]}{title[1:]}"
@@ -56,7 +56,7 @@ COLOURS = (
 )  # fmt: skip
 DRY, EXTREME, MISSING = "#ffffff", "#3d0a33", "#d8d8d8"
 
-#: Edges of the scale of probabilities; below the first one it is as good as none.
+#: Edges of the scale of probabilities; values below the first count as none.
 PROBABILITY_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Between two edges each: from pale to dark, lightness falls evenly and the hue
 #: is none of the rain's, so that it reads in grey too and is not taken for rain.
@@ -64,10 +64,10 @@ PROBABILITIES = (
     "#efe9f4", "#dccfe9", "#c8b3dd", "#b497d0", "#a07bc3", "#8b60b4", "#7547a2", "#5f308c",
     "#491b73", "#330a58",
 )  # fmt: skip
-#: Of what was observed, on a map of probability.
+#: Colour of the observation's outline on a map of probability.
 OUTLINE = "#000000"
 
-#: Okabe and Ito's colours with a marker each, told apart by everybody and in grey.
+#: Okabe and Ito's colours with a marker each, which everybody can distinguish, also in grey.
 METHODS = (
     ("#0072b2", "o"), ("#7f7f7f", "s"), ("#d55e00", "^"), ("#009e73", "D"), ("#cc79a7", "v"),
     ("#56b4e9", "P"), ("#e69f00", "X"),

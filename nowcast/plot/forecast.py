@@ -1,4 +1,4 @@
-"""Forecasts beside what was observed, as one picture: a row a forecaster, a column a lead time."""
+"""Forecasts and observation in one picture: a row per forecaster, a column per lead time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-#: Most columns when no lead times are chosen.
+#: Largest number of columns if no lead times are chosen.
 COLUMNS = 6
-#: Inches that a map is wide.
+#: Width of a map in inches.
 WIDTH = 1.95
 
 
@@ -60,26 +60,26 @@ def plot_forecast(
     observed : DataArray (time, y, x) or (lead_time, y, x), optional
         Rain rate on the same grid, shown in the first row.
     before : DataArray (time, y, x), optional
-        The frames that the forecast was made from: the last one is shown in the first column.
+        Input frames of the forecast; the last one is shown in the first column.
     title : str, optional
-        By default station, method and time of the forecast. Simulated data is called so anyway.
+        By default station, method and time of the forecast. Simulated data is marked.
     leads : sequence of float, optional
         Lead times in minutes to show; by default up to six.
     thresholds : sequence of float, optional
-        Rain rates in mm h-1 whose probability gets a row too, with the outline of where it was
-        observed; by default 1, of forecasts that have probabilities.
+        Rain rates in mm h-1 whose probability gets a row, with the outline of the observed area; by
+        default 1, if forecasts have probabilities.
     members : int
-        How many members get a row too, of forecasts that have them.
+        Number of members that get a row, if forecasts have them.
     zoom_km : float, optional
-        Side of a square: the one with the most rain is shown; by default all of the grid.
+        Side of the shown square, which is the one with the most rain; by default the whole grid.
     cells : mapping of str to sequence of CellShape, optional
-        Cells of all times that are drawn, by the names of rows: ``"observed"`` or a forecast's. On
-        the last frame those of ``"observed"`` are drawn.
+        Cells to draw, of all times, by the names of rows: ``"observed"`` or a forecast's. The last
+        frame shows the cells of ``"observed"``.
 
     Raises
     ------
     DataError
-        When grids or lead times do not fit.
+        When grids or lead times do not match.
     SettingsError
         When a lead time or the probability of a threshold is not in the forecast.
 
@@ -150,9 +150,9 @@ def plot_forecast(
 def draw_row(
     axes: Axes, panels: Panels, name: str, index: int, *, outline: bool = True
 ) -> AxesImage:
-    """Draw a row's field at one lead, or the last frame, -1.
+    """Draw a row's field at one lead, or the last frame (-1).
 
-    A map of probability has the outline of what was observed; one that is empty says why.
+    A map of probability has the outline of the observed area; an empty map says why.
     """
     field = panels.rows[name][index] if index >= 0 else panels.input_of(name, -1)
     chance = name in panels.probabilities
@@ -180,11 +180,11 @@ def add_legends(
     axes: Sequence[Axes],
     height: float = 1.0,
 ) -> None:
-    """Put the legends of rain and, where there are any, of probabilities beside all maps.
+    """Put the legends of rain and, if there are any, of probabilities next to all maps.
 
-    - ``images``: a map of each row.
-    - ``axes``: all maps.
-    - ``height``: part of the height of all maps that a legend takes.
+    - ``images``: one map of each row.
+    - ``axes``: axes of all maps.
+    - ``height``: height of a legend as a fraction of the height of all maps.
     """
     rain = [name for name in panels.rows if name not in panels.probabilities]
     for name in [*rain[:1], *list(panels.probabilities)[:1]]:
@@ -192,13 +192,13 @@ def add_legends(
 
 
 def _wrapped(name: str, height: float) -> str:
-    """Break a row's name into lines as long as its maps are high, in inches."""
+    """Return a row's name broken into lines no longer than its maps' ``height`` in inches."""
     letters = max(10, int(72 * height / 6))
     return "\n".join("\n".join(textwrap.wrap(line, letters)) for line in name.split("\n"))
 
 
 def heading(panels: Panels, title: str | None) -> str:
-    """Return the title, which calls simulated data simulated whoever wrote it."""
+    """Return the title, which always names simulated data as such."""
     return panels.title if title is None else named_simulated(title, panels.simulated)
 
 

@@ -20,7 +20,7 @@ from nowcast.rain.identity import is_simulated
 OBSERVED = "observed"
 #: Name of the row of a forecast without a name.
 UNNAMED = "forecast"
-#: Rain rate in mm h-1 whose probability is shown unless others are asked for.
+#: Rain rate in mm h-1 whose probability is shown by default.
 THRESHOLD = 1.0
 
 
@@ -53,20 +53,20 @@ class Panels:
         thresholds: Sequence[float] | None = None,
         members: int = 0,
     ) -> Panels:
-        """Take forecasts and what was observed then, cropped to where there is anything.
+        """Return panels of forecasts and the observed rain, cropped to the area with data.
 
         - ``forecast`` (lead_time, y, x): as :func:`nowcast.forecasters.predict.predict` gives it,
           or several by their names.
-        - ``observed`` (time, y, x): rain on the same grid. Times that the forecast has and it has
-          not are missing.
-        - ``before`` (time, y, x): the frames that the forecast was made from; without times, the
-          last ones at its step.
-        - ``thresholds``: rain rates in mm h-1 whose probability is shown too; by default 1, of
-          forecasts that have it.
-        - ``members``: how many members are shown too, of forecasts that have them.
-        - raises DataError when there is no forecast, or one has another grid or other lead times
-          than the first.
-        - raises SettingsError when no forecast has the probability of a threshold.
+        - ``observed`` (time, y, x): rain on the same grid. It is missing at times of the forecast
+          that it does not have.
+        - ``before`` (time, y, x): input frames of the forecast; without times, the last ones at its
+          step.
+        - ``thresholds``: rain rates in mm h-1 whose probability is shown too; by default 1, if
+          forecasts have it.
+        - ``members``: number of members to show too, if forecasts have them.
+        - raises DataError if there is no forecast, or one has another grid or other lead times than
+          the first.
+        - raises SettingsError if no forecast has the probability of a threshold.
         """
         forecasts = _by_name(forecast)
         if not forecasts:
@@ -109,9 +109,9 @@ class Panels:
         )
 
     def zoomed(self, kilometres: float) -> Panels:
-        """Return the square of so many km in which most rain is shown; all of a smaller grid.
+        """Return the square of this side in km with the most rain; a smaller grid stays whole.
 
-        Raises SettingsError when it is not above 0.
+        Raises SettingsError unless the side is above 0.
         """
         if not kilometres > 0:
             raise SettingsError(f"--zoom: expected the side of a square in km, found {kilometres}")
@@ -146,7 +146,7 @@ class Panels:
 
     @property
     def title(self) -> str:
-        """Say of where, how and from when the forecast is, and if nothing of it is real."""
+        """Return the place, method and start of the forecast, and whether it is simulated."""
         methods = [name for name in self.rows if name != OBSERVED and "\n" not in name]
         by = f" by {methods[0]}" if len(methods) == 1 and methods[0] != UNNAMED else ""
         start = "" if self.reference is None else f" from {self.reference:%Y-%m-%d %H:%M} UTC"
@@ -198,7 +198,7 @@ def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
 def _extra_rows(
     name: str, forecast: xr.Dataset, thresholds: Sequence[float] | None, members: int
 ) -> tuple[dict[str, xr.DataArray], dict[str, float]]:
-    """Return the rows of a forecast beside its rain, and which are probabilities, of what."""
+    """Return a forecast's rows besides its rain, and the thresholds of rows of probability."""
     rows: dict[str, xr.DataArray] = {}
     probabilities: dict[str, float] = {}
     for threshold in (THRESHOLD,) if thresholds is None else thresholds:
@@ -214,7 +214,7 @@ def _extra_rows(
 
 
 def _probability(forecast: xr.Dataset, threshold: float, *, asked: bool) -> xr.DataArray | None:
-    """Probability of a threshold, else the fraction of members; nothing when there is neither."""
+    """Return the probability of a threshold, else the fraction of members; None without either."""
     if "exceedance_probability" in forecast:
         known = forecast["threshold"].values
         matches = abs(known - threshold) < 1e-6 * max(1.0, threshold)
@@ -264,7 +264,7 @@ def _before(
 def _check_probabilities(
     thresholds: Sequence[float] | None, probabilities: Mapping[str, float]
 ) -> None:
-    """Raise a SettingsError when a threshold was asked for of which nobody has a probability."""
+    """Raise a SettingsError if no forecast has the probability of a requested threshold."""
     for threshold in thresholds or ():
         if threshold not in probabilities.values():
             raise SettingsError(
@@ -274,7 +274,7 @@ def _check_probabilities(
 
 
 def _rainiest(rain: NDArray[np.float64], high: int, wide: int) -> tuple[slice, slice]:
-    """Return the first window of so many rows and columns with the largest sum of (y, x)."""
+    """Return the first window of ``high`` rows, ``wide`` columns with the largest sum of (y, x)."""
     total = np.pad(rain, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
     sums = total[high:, wide:] - total[:-high, wide:] - total[high:, :-wide] + total[:-high, :-wide]
     row, column = (int(at) for at in np.unravel_index(np.argmax(sums), sums.shape))
@@ -282,6 +282,6 @@ def _rainiest(rain: NDArray[np.float64], high: int, wide: int) -> tuple[slice, s
 
 
 def _extent(there: NDArray[np.bool_]) -> slice:
-    """Return from the first to the last that is there; all when there are too few."""
+    """Return the slice from the first to the last true value; all if there are too few."""
     places = np.flatnonzero(there)
     return slice(places[0], places[-1] + 1) if places.size > 1 else slice(None)

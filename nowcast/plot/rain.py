@@ -39,7 +39,7 @@ def draw_rain(
 
     - ``rain`` (y, x): mm h-1; NaN where missing.
     - ``x``, ``y``: middles of the cells in metres, increasing.
-    - returns: what the legend is made from; its data may be replaced by :func:`masked` ones.
+    - returns: the image for the legend; its data may be replaced by :func:`masked` data.
     """
     return draw_field(axes, rain, x, y, *rain_colours())
 
@@ -48,7 +48,7 @@ def draw_field(
     axes: Axes, field: NDArray[np.floating], x: NDArray[Any], y: NDArray[Any],
     colours: ListedColormap, norm: BoundaryNorm,
 ) -> AxesImage:  # fmt: skip
-    """Draw a map of anything (y, x) in given colours; otherwise as `draw_rain`."""
+    """Draw a map of any field (y, x) in given colours; otherwise like `draw_rain`."""
     image = axes.imshow(
         masked(field), origin="lower", extent=(*edges(x), *edges(y)), cmap=colours, norm=norm,
         # Cells smaller than pixels are blended as colours: there are no rates between the two.
@@ -64,7 +64,7 @@ def draw_field(
 def draw_outline(
     axes: Axes, event: NDArray[np.bool_], x: NDArray[Any], y: NDArray[Any]
 ) -> list[Any]:
-    """Draw the outline of where there was an event (y, x); return what may be removed again."""
+    """Draw the outline of an event's area (y, x); return the removable artist."""
     if not event.any() or event.all() or min(event.shape) < 2:
         return []
     lines = axes.contour(
@@ -74,7 +74,7 @@ def draw_outline(
 
 
 def masked(rain: NDArray[np.floating]) -> Any:
-    """Return rain as the colours want it, without what is missing."""
+    """Return rain for the colour map, with missing values masked."""
     return np.ma.masked_invalid(rain)
 
 
@@ -82,7 +82,7 @@ def add_legend(
     figure: Figure, image: AxesImage, axes: Sequence[Axes], height: float = 1.0,
     *, chance: bool = False,
 ) -> None:  # fmt: skip
-    """Put the colour scale of rain, or of probabilities, beside some axes."""
+    """Put the colour scale of rain, or of probabilities, next to some axes."""
     levels = PROBABILITY_LEVELS if chance else LEVELS
     bar = figure.colorbar(
         image, ax=list(axes), ticks=levels, extend="neither" if chance else "max",
@@ -109,7 +109,7 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
     Raises
     ------
     DataError
-        When it is not one field.
+        When ``frame`` is not one field.
 
     Examples
     --------
@@ -147,11 +147,11 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
 
 
 class CellShape(NamedTuple):
-    """A cell as it is drawn."""
+    """The shape of a cell for a drawing."""
 
     time: np.datetime64  #: UTC.
     rings: tuple[NDArray[np.float64], ...]  #: Outline and holes, x and y in km on the grid.
-    #: Its middle and where that will be, x and y in km; None of a cell whose motion is not known.
+    #: Its middle, now and later, x and y in km; None if its motion is not known.
     way: NDArray[np.float64] | None
 
 

@@ -1,4 +1,4 @@
-"""Scores by lead time and by scale, one line a forecaster."""
+"""Scores by lead time and by scale, one line per forecaster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: Most thresholds that are shown, the rarer ones being left out.
+#: Largest number of thresholds shown; rarer ones are left out.
 COLUMNS = 3
 #: Letters of the title an inch of the picture's width.
 LETTERS = 10.5
@@ -26,8 +26,9 @@ RATE = "mm h$^{-1}$"
 def plot_scores(scores: xr.Dataset, path: Path) -> None:
     """Write a picture of verification scores as PNG.
 
-    A column each threshold: CSI by lead time above, FSS by scale (half way) below; in the last
-    column the MAE and the frequency bias. The example of `nowcast.verification.verify` draws one.
+    Each threshold has a column: CSI by lead time above, FSS by scale (at half the lead time) below.
+    The last column has the MAE and the frequency bias. `nowcast.verification.verify`
+    has an example.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
 
 
 def _title(scores: xr.Dataset) -> str:
-    """Say what was scored, how often and when; simulated data is called so."""
+    """Return the title: what was scored, how often and when, and whether it is simulated."""
     source = str(scores.attrs.get("source", "")).strip() or "Forecasts of rain"
     source = named_simulated(source, is_simulated(scores))
     cases = int(scores.attrs["n_cases"])
@@ -86,7 +87,7 @@ def _title(scores: xr.Dataset) -> str:
 
 
 def _with_events(scores: xr.Dataset) -> list[float]:
-    """Return the thresholds that something was observed or forecast at, low ones first."""
+    """Return the thresholds with observed or forecast events, increasing."""
     there = scores["csi"].notnull().any(("forecaster", "lead_time")).values
     thresholds = scores["threshold"].values
     chosen = thresholds[there] if there.any() else thresholds[:1]
@@ -94,7 +95,7 @@ def _with_events(scores: xr.Dataset) -> list[float]:
 
 
 def _remark(axes: Axes, scores: xr.Dataset, threshold: float) -> None:
-    """Say by how many observed pixels a threshold's scores are held up, if that is known."""
+    """Write the number of observed pixels behind a threshold's scores, if it is known."""
     if "events" not in scores:
         return
     events = int(scores["events"].sel(threshold=threshold).sum())
@@ -129,7 +130,7 @@ def _by_scale(axes: Axes, values: xr.DataArray, scales: NDArray[np.float64]) -> 
 
 
 def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
-    """Draw a line a forecaster, the first on top: it is the one that the picture is about."""
+    """Draw one line per forecaster; the first is on top, as the subject of the picture."""
     for number, forecaster in enumerate(values["forecaster"].values):
         colour, marker = METHODS[number % len(METHODS)]
         axes.plot(

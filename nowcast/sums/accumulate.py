@@ -40,7 +40,7 @@ def accumulate(
 ) -> xr.Dataset:
     """Sum up rain over windows of time.
 
-    Between frames rain moves along its motion, so that sums show no combs.
+    Between frames rain moves along its motion, so that sums have no stripes.
 
     Parameters
     ----------
@@ -49,28 +49,28 @@ def accumulate(
     over : str or sequence
         Lengths of windows, such as ``"1h,24h"`` or timedeltas.
     every : str or timedelta, optional
-        From the end of a window to that of the next; by default an hour, or the shortest window.
-        Windows end at multiples of it: of a store counted in UTC, of a forecast from its start.
+        Time between the ends of two windows; by default an hour, or the shortest window. Windows
+        end at its multiples: in UTC for a store, from the start for a forecast.
     amounts : sequence of float
-        mm; the probability of each is the share of the members whose own sum reaches it.
+        Amounts in mm; the probability of each is the fraction of members whose sum reaches it.
     areas : path, optional
         GeoJSON with polygons and points.
     bridge : str or timedelta
-        Between frames that are farther apart nothing counts as observed.
+        Longest gap between frames; time in longer gaps does not count as observed.
     observed : float
-        Share of a window that must be observed. Of what is, the sum is divided by the share.
+        Least observed fraction of a window. The observed sum is divided by the fraction.
 
     Returns
     -------
     Dataset
-        ``rain_sum (window, time, y, x)`` in mm, of an ensemble the members' mean; NaN where less
+        ``rain_sum (window, time, y, x)`` in mm, for an ensemble the members' mean; NaN where less
         was observed. ``observed_share``; with amounts ``exceedance_probability (window, amount,
-        time, y, x)``; with areas the same of each: ``area_rain_sum (window, time, area)`` ...
+        time, y, x)``; with areas the same for each: ``area_rain_sum (window, time, area)`` ...
 
     Raises
     ------
     SettingsError, DataError
-        When a setting or the data are no such thing, or the frames span no window.
+        When a setting or the data are invalid, or the frames span no window.
     """
     from nowcast.forecasters.file import concatenated
 
@@ -84,7 +84,7 @@ def sums(
     areas: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[xr.Dataset]:
-    """Give the sums of `accumulate` time by time; DataError when no window is observed."""
+    """Yield the sums of `accumulate` time by time; raise DataError if no window is observed."""
     where = path_of(rain)
     grid = Grid.from_dataset(rain, where=where)
     places = None if areas is None else Areas.read(areas, grid)
@@ -164,7 +164,7 @@ class _Frames:
 
     @property
     def span(self) -> np.timedelta64:
-        """From the start to the last frame."""
+        """Time from the start to the last frame."""
         return self.time[-1] - self.start
 
     def _stretches(self, bridge: np.timedelta64) -> Iterator[Any]:
@@ -172,7 +172,7 @@ class _Frames:
         no_motion = np.zeros((2, *self.read(0).shape), np.float32)
         several = len(self.time) > 1
         if self.start < self.time[0]:
-            # What fell before a forecast's first frame is that frame, moved back.
+            # Rain before a forecast's first frame is that frame, moved back.
             motion = no_motion
             if several:
                 motion = motion_between(self.read, self.minutes, 0, 0, self.spacing_km)
@@ -228,7 +228,7 @@ def accumulate_to(
     areas: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write the sums of `accumulate`, those of areas to CSV beside; return their count."""
+    """Write the sums of `accumulate`, and of areas to a CSV file; return their number."""
     from daskdl.files import replacing
     from nowcast.forecasters.file import write_leads
 
@@ -256,7 +256,7 @@ def accumulate_to(
 
 
 def _rows(part: xr.Dataset, rules: Rules) -> Iterator[list[str]]:
-    """Give the rows of the table of one time, with empty cells where a sum is missing."""
+    """Yield the rows of the table for one time, with empty cells for missing sums."""
     end = part["time"].values[0]
     for n, name in enumerate(part["area"].values):
         for k, window in enumerate(rules.over):

@@ -1,4 +1,4 @@
-"""Radar sums adjusted to gauges: by the mean field bias, and by the range too."""
+"""Radar sums adjusted to gauges by the mean field bias, and also by range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nowcast.sums.gauges import Gauges
 Array = NDArray[np.float64]
 
 METHODS = ("mean", "range")
-# mm that are added to the sums of gauges and radar, so that little rain changes little.
+# mm added to the sums of gauges and radar, so that light rain has little effect.
 PRIOR = 1.0
 # mm from which on gauge and radar tell of the range, and how loosely a slope is held to none.
 LEAST, HOLD = 0.5, 5.0
 
 
 class Scores(NamedTuple):
-    """Errors of sums at gauges that had no part in their adjustment."""
+    """Errors of sums at gauges that were left out of their adjustment."""
 
     method: str  #: ``"radar"`` as it is, ``"mean"`` or ``"range"``.
     pairs: int  #: Amounts compared.
@@ -37,7 +37,7 @@ class Scores(NamedTuple):
 class Pairs(NamedTuple):
     """Gauges and the radar's sums in their cells, mm (time, station), NaN where either is missing.
 
-    The range in km is that of the stations from the radar.
+    The range is the stations' distance from the radar in km.
     """
 
     gauge: Array
@@ -52,8 +52,8 @@ class Pairs(NamedTuple):
 def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
     """Return gauges and radar at the times of the sums of `nowcast.accumulate`.
 
-    ``window`` is the hours over which the gauges' amounts are. Raises DataError when the two have
-    no window, time or place in common.
+    ``window`` is the length in hours of the gauges' amounts. Raises DataError if the two have no
+    window, time or place in common.
     """
     where = path_of(sums)
     if "rain_sum" not in sums or window not in sums["window"].values:
@@ -87,11 +87,11 @@ def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
 
 
 def factors(pairs: Pairs, method: str) -> tuple[Array, float]:
-    """Return by what to multiply sums: a factor (time,), times exp(slope * range in km).
+    """Return the correction of sums: a factor (time,), times exp(slope * range in km).
 
-    The mean field bias of a time is all rain of the gauges over that of the radar there. The slope
-    with the range is one of all times, since it comes from the beam's height: the weighted least
-    squares of the logarithms of gauge over radar.
+    The mean field bias at a time is the gauges' total rain divided by the radar's at the gauges.
+    One slope with range is fitted to all times, because it comes from the beam's height: weighted
+    least squares of the logarithms of gauge over radar.
     """
     gauge, radar = pairs.gauge, pairs.radar
     slope = 0.0
@@ -108,7 +108,7 @@ def factors(pairs: Pairs, method: str) -> tuple[Array, float]:
 
 
 def methods_of(sums: xr.Dataset) -> tuple[str, ...]:
-    """Return the methods for sums: by the range only those of one radar in its own projection."""
+    """Return the methods for sums; "range" needs one radar in its own projection."""
     projection = sums["crs"].attrs.get("grid_mapping_name")
     several = "stations " in str(sums.attrs.get("source", ""))
     return METHODS[:1] if several or projection != "azimuthal_equidistant" else METHODS
@@ -135,7 +135,7 @@ def left_out(pairs: Pairs, methods: tuple[str, ...]) -> list[Scores]:
 
 
 def adjusted(sums: xr.Dataset, pairs: Pairs, method: str, window: float) -> xr.Dataset:
-    """Return the sums over the gauges' window, adjusted; ``adjustment (time, y, x)`` is beside."""
+    """Return the adjusted sums over the gauges' window, with ``adjustment (time, y, x)``."""
     if method not in (allowed := methods_of(sums)):
         raise SettingsError(
             f"--method: expected {' or '.join(allowed)}, found {method!r}; only sums of one radar "

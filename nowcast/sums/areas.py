@@ -1,4 +1,4 @@
-"""Areas of a GeoJSON file, polygons and points with names: means of fields over them."""
+"""Areas of a GeoJSON file, polygons and points with names, and means of fields over them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.rain.grid import Grid
 
-#: Points along each side of a cell that tell which share of it lies in a polygon.
+#: Points along each side of a cell for its fraction inside a polygon.
 POINTS = 4
 
 
 @dataclass(frozen=True)
 class Areas:
-    """Areas with names, and the shares of the cells that belong to each."""
+    """Areas with names, and each area's fractions of the cells."""
 
     names: tuple[str, ...]
     #: Of each area: positions in the flat grid (n,), and shares of these cells (n,).
@@ -32,11 +32,11 @@ class Areas:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], grid: Grid) -> Areas:
-        """Read the features of a GeoJSON file (RFC 7946) and lay them on a grid.
+        """Read the features of a GeoJSON file (RFC 7946) and map them to a grid.
 
-        A polygon has the cells' shares of it, a point the cell that it lies in. Names are the
+        A polygon has fractions of the cells that it covers, a point has its cell. Names are the
         features' property ``name``, else their ``id``, else ``area 1`` and so on. Raises DataError
-        when it is no such file, a name is there twice, or no area touches the grid.
+        if the file is invalid, a name occurs twice, or no area touches the grid.
         """
         to_grid = grid.from_degrees()
         names: list[str] = []
@@ -66,9 +66,9 @@ class Areas:
         return cls(tuple(names), cells, np.asarray(sizes), tuple(geometries))
 
     def mean(self, fields: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return means over areas of fields (..., y, x), and the share of each that is known.
+        """Return means over areas of fields (..., y, x), and the known fraction of each area.
 
-        Both are (..., area) float32; the mean is NaN where nothing is known.
+        Both are (..., area) float32; the mean is NaN for an area without data.
         """
         flat = fields.reshape(*fields.shape[:-2], -1)
         mean = np.full((*flat.shape[:-1], len(self.names)), np.nan, np.float32)
@@ -92,7 +92,7 @@ class Areas:
     def maximum(self, fields: NDArray[np.floating]) -> NDArray[np.float32]:
         """Return maxima over areas of fields (..., y, x), (..., area); NaN where nothing is known.
 
-        Each cell that an area touches counts, whatever its share.
+        Each cell that an area touches counts, whatever its fraction.
         """
         flat = fields.reshape(*fields.shape[:-2], -1)
         most = np.full((*flat.shape[:-1], len(self.names)), np.nan, np.float32)
@@ -121,7 +121,7 @@ def _features(path: Path) -> list[dict[str, Any]]:
 def _laid(
     geometry: dict[str, Any], grid: Grid, to_grid: Callable[..., Any]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return a geometry's share of each cell (y, x), and its size in cells."""
+    """Return a geometry's fraction of each cell (y, x), and its size in cells."""
     kind, coordinates = geometry["type"], geometry["coordinates"]
     inside = np.zeros(grid.shape)
     if kind == "Point":
@@ -164,7 +164,7 @@ def _fill(inside: NDArray[np.float64], row: float, column: float) -> None:
 
 
 def _add_shares(inside: NDArray[np.float64], rings: list[NDArray[np.float64]]) -> None:
-    """Add a polygon's share of each cell; what is off the grid adds nothing."""
+    """Add a polygon's fraction of each cell; parts outside the grid are ignored."""
     from matplotlib.path import Path as Outline
 
     low, high = np.floor(rings[0].min(0)), np.ceil(rings[0].max(0)) + 1

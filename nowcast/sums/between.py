@@ -1,4 +1,4 @@
-"""Rain between two frames: both are moved along the motion, so that sums have no combs."""
+"""Rain between two frames: both are moved along the motion, so that sums have no stripes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MOST = 48
 def mean_between(
     earlier: Float, later: Float, motion: Float, begin: float, end: float
 ) -> tuple[Float, Float]:
-    """Return the mean rain of a part of the time between two frames, and how much of it is known.
+    """Return the mean rain in a part of the time between two frames, and its known fraction.
 
-    At each instant rain is that of both frames, moved there along the motion and weighed by how
-    near each is in time; where one is missing or comes from outside of the grid, that of the
-    other. Instants follow each other by at most one cell's way.
+    At each instant, both frames are moved along the motion and averaged with weights by nearness in
+    time; where one is missing or comes from outside the grid, the other is used. Between instants
+    rain moves by at most one cell.
 
     - ``earlier``, ``later`` (field, y, x): rain rates in mm h-1, NaN where missing; fields are
       members of an ensemble. Both results are alike: what is not known counts as 0, and the share
