@@ -152,7 +152,7 @@ def described(arrival: Arrival) -> str:
 
 
 def _inside(points: NDArray[np.float64], rings: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Return a mask of the points (n, 2) inside rings: an odd number of edges lies to the west."""
+    """Return a mask of the points (n, 2) inside rings: an odd number of edges is to their east."""
     odd = np.zeros(len(points), bool)
     x, y = points.T[:, :, np.newaxis]
     for ring in rings:

@@ -1,1 +1,1 @@
-"""Commands: a file for each, with its options and its work; nowcast.cli puts them together."""
+"""Commands: one file for each, with its options and its work; nowcast.cli combines them."""

@@ -54,7 +54,7 @@ _MINUTES = {"": 1.0, "min": 1.0, "minutes": 1.0, "m": 1.0, "h": 60.0, "hour": 60
 
 
 def connected(cluster: str | None, workers: int | None) -> AbstractContextManager[Client | None]:
-    """Connect to the cluster of two options; to none, which starts nothing, without either."""
+    """Connect to the cluster that two options name; without either, start none."""
     if cluster is None and workers is None:
         return nullcontext()
     from daskdl.cluster import connect
@@ -65,7 +65,7 @@ def connected(cluster: str | None, workers: int | None) -> AbstractContextManage
 def lead_minutes(text: str | None) -> float | None:
     """Return the minutes of a lead time such as ``60min``, ``1.5h`` or ``90``.
 
-    Raises SettingsError when it is no time, or none at all.
+    Raises SettingsError if it is no time, or not above 0.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def lead_minutes(text: str | None) -> float | None:
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of a comma-separated list, each once, small ones first.
+    """Return the numbers of a comma-separated list, each once, increasing.
 
-    Raises SettingsError when one is none, or not finite.
+    Raises SettingsError if one is no number or not finite.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
 
 
 def storage_options(items: Iterable[str]) -> dict[str, Any]:
-    """Return fsspec's options of ``name=value`` texts, whose values are YAML.
+    """Return fsspec's options from ``name=value`` texts with values in YAML.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def accumulate(
 
 
 def _check_out(out: Path, variable: str, *sources: Path) -> None:
-    """Refuse to replace a source, or a folder that has not a variable of such sums."""
+    """Refuse to replace a source, or a folder without the sums' variable."""
     folder = out.is_dir() and any(out.iterdir()) and not (out / variable).is_dir()
     if folder or out.resolve() in [source.resolve() for source in sources]:
         raise SettingsError(

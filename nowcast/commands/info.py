@@ -81,7 +81,7 @@ def _model_facts(path: Path) -> dict[str, Any]:
 
 
 def _scan_facts(path: Path) -> dict[str, Any]:
-    """Return formats, radars, times and gaps of a folder of scans, and which are unreadable."""
+    """Return formats, radars, times and gaps of a folder of scans, and its unreadable files."""
     from nowcast.ingest.name_times import name_time
     from nowcast.ingest.rain_map import Failure, try_headers
     from nowcast.ingest.sources import find_files
@@ -128,10 +128,10 @@ def _scan_facts(path: Path) -> dict[str, Any]:
 
 
 def cf_faults(dataset: xr.Dataset) -> list[str]:
-    """Return sentences on what a rain store or forecast lacks of CF-1.11's main rules.
+    """Return sentences on violations of CF-1.11's main rules in a rain store or forecast.
 
-    Looked at are Conventions, units and names of what has dimensions, the grid mapping, and the
-    coordinates of each dimension; not all that the convention has.
+    Checked are Conventions, units and names of variables with dimensions, the grid mapping, and the
+    coordinates of each dimension; other rules of the convention are not.
     """
     faults = []
     if not str(dataset.attrs.get("Conventions", "")).startswith("CF-"):

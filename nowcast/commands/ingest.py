@@ -164,7 +164,7 @@ def ingest(
 
 
 def _print_warnings() -> None:
-    """Let the files that are skipped be named on standard error."""
+    """Print the names of skipped files on standard error."""
     log = logging.getLogger("nowcast")
     if not log.handlers:
         handler = logging.StreamHandler()

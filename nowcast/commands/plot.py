@@ -153,7 +153,7 @@ def _near(forecast: xr.Dataset, rain: xr.Dataset) -> xr.Dataset:
 
 
 def _shapes(rain: xr.Dataset) -> list[CellShape]:
-    """Return the cells of all frames on the grid, with where they will be in 15 minutes."""
+    """Return the cells of all frames on the grid, with their places in 15 minutes."""
     from nowcast.cells.motion import track_ahead
     from nowcast.cells.track import track_cells
     from nowcast.plot.rain import CellShape
@@ -175,7 +175,7 @@ def _shapes(rain: xr.Dataset) -> list[CellShape]:
 
 
 def _names(opened: dict[Path, xr.Dataset]) -> list[str]:
-    """Return the rows' names: each forecast's method, and its file where several have that."""
+    """Return the rows' names: each forecast's method, and its file if several share the method."""
     methods = []
     for one in opened.values():
         said = re.match(r"(?:nowcast, method )?(.+?), from ", str(one.attrs.get("source", "")))
@@ -201,9 +201,9 @@ def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) ->
 def _around(
     made: xr.Dataset, forecast: Path, rain: xr.Dataset, observed: Path
 ) -> tuple[xr.DataArray | None, xr.DataArray | None]:
-    """Return the last frame before a forecast, and those at its times, NaN where one is lacking.
+    """Return the last frame before a forecast, and the frames at its times, NaN where missing.
 
-    Either is None when the rain store has nothing of it, as of a forecast that was made just now.
+    Either is None if the rain store has none, as for a forecast that was made just now.
     """
     from nowcast.rain.grid import Grid
     from nowcast.rain.utc import utc_text

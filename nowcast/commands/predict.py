@@ -153,12 +153,12 @@ def _predict_each(
 
 
 def _is_folder_of_scans(path: Path) -> bool:
-    """Whether a path is a folder with files that is no zarr store."""
+    """Return whether a path is a folder of files, not a zarr store."""
     return path.is_dir() and not (path / "zarr.json").exists() and any(path.iterdir())
 
 
 def _ingested(scans: Path, store: Path) -> Path:
-    """Take a folder of scans into a store with the settings that ``nowcast ingest`` has."""
+    """Ingest a folder of scans into a store with the defaults of ``nowcast ingest``."""
     from nowcast.ingest.ingest import ingest
 
     try:

@@ -1,4 +1,4 @@
-"""Words for people go to standard error, data to standard output."""
+"""Output: messages for people on standard error, data on standard output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def print_json(result: Any) -> None:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function of (done, total): a bar on a terminal, now and then a line elsewhere."""
+    """Yield a function of (done, total): a bar on a terminal, occasional lines elsewhere."""
     if not sys.stderr.isatty():
         yield _Lines(what)
         return
@@ -50,7 +50,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class _Lines:
-    """Says how far something is at most once in ``INTERVAL`` seconds."""
+    """Reports progress at most once in ``INTERVAL`` seconds."""
 
     def __init__(self, what: str) -> None:
         self.what, self.last = what, time.monotonic()

@@ -1,4 +1,4 @@
-"""Simulated weather and the radar scans of it, in real ODIM_H5 files."""
+"""Simulated weather and its radar scans, in real ODIM_H5 files."""
 
 from nowcast.simulate.false_echo import FalseEcho, Kind
 from nowcast.simulate.odim import PolarSweep, write_odim_volume

@@ -23,7 +23,7 @@ Float = NDArray[np.float32]
 NOISE_DB, NOT_SEEN = 1.0, 0.08
 #: Organised systems in place of one storm: cores without stratiform rain wet little.
 SYSTEMS = 1.5
-#: Most that the rain rates of one of several radars are wrong, in dB.
+#: Largest calibration error in dB of one of several radars.
 CALIBRATION_DB = 1.5
 #: Time between the first frames of two days.
 DAY = np.timedelta64(24, "h")
@@ -31,7 +31,7 @@ DAY = np.timedelta64(24, "h")
 
 @dataclass(frozen=True)
 class Days:
-    """Days of simulated weather that are looked at from one radar."""
+    """Days of simulated weather, each seen by one radar."""
 
     days: int = 1
     hours: float = 24.0  #: Of each day that are looked at.
@@ -45,7 +45,7 @@ class Days:
     radars: int = 1
 
     def frames(self, day: int) -> Iterator[Float]:
-        """Give the frames (y, x) of a day in mm h-1: NaN out of range, with noise."""
+        """Yield the frames (y, x) of a day in mm h-1, with noise; NaN out of range."""
         seed = self.seed + day
         regime = draw_regime(np.random.default_rng((seed, 7)))
         storms = regime.storms * (SYSTEMS if self.organised else 1.0)
@@ -65,7 +65,7 @@ class Days:
             yield rain
 
     def _radar(self, number: int) -> tuple[float, float, float]:
-        """Return the gain of a radar's rain rates, its noise in dB, and its part of the range."""
+        """Return the gain of a radar's rain rates, its noise in dB, and fraction of the range."""
         if self.radars == 1:
             return 1.0, NOISE_DB, 1.0
         off, noise, reach = np.random.default_rng((number, 9)).uniform(-1, 1, 3)
@@ -73,7 +73,7 @@ class Days:
 
     @property
     def per_day(self) -> int:
-        """Frames of a day."""
+        """Number of frames per day."""
         return int(self.hours * 60 // self.step_minutes)
 
 
@@ -82,7 +82,7 @@ def simulate_archive(
 ) -> None:
     """Write a rain store of simulated days, with gaps of time unless they have 24 hours.
 
-    Raises SettingsError when the numbers make no archive.
+    Raises SettingsError if the numbers give no archive.
     """
     if (
         min(days.days, days.per_day, days.size // 16, days.radars) < 1

@@ -1,9 +1,9 @@
-"""False echo, blockage and attenuation for simulated sweeps, with the truth beside.
+"""False echo, blockage and attenuation for simulated sweeps, together with the truth.
 
 Ground (clutter), single gates (speckle), rays (spikes of the sun and of transmitters) and rain from
-beyond the radar's range (second trip) are added to the power of the rain before the receiver hears
-it; hills and strong rain (attenuation) weaken it on its way. The radar has a magnetron, whose phase
-is another in each pulse. The truth is kept beside what is measured.
+beyond the radar's range (second trip) are added to the power of the rain before the receiver; hills
+and strong rain (attenuation) weaken it on its way. The radar has a magnetron, whose phase differs
+in each pulse. The truth is stored with the measurements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class FalseEcho:
-    """The amounts of false echo that simulated volumes are given."""
+    """The amounts of false echo in simulated volumes."""
 
     hills: int = 12  #: Patches of ground echo within 60 km, the same in all scans.
     #: Probability that a scan sees as much ground again elsewhere, where the beam is bent down.
@@ -82,7 +82,7 @@ class Disturbed:
     kind: NDArray[np.uint8]  #: `Kind` of the echo; 0 also where there is none.
 
     def moments(self) -> dict[str, NDArray[np.generic]]:
-        """Return the moments beside DBZH in a file, by their names there."""
+        """Return the moments other than DBZH, by their names in a file."""
         return {
             "RHOHV": self.rhohv, "PHIDP": self.phidp, "SQIH": self.coherence,
             "DBZH_TRUE": self.truth, "FALSE_ECHO": self.kind,
@@ -94,8 +94,8 @@ def disturb(
 ) -> Disturbed:
     """Return a sweep of rain with false echo.
 
-    ``echo`` is the rain's reflectivity, (rays, gates) mm6 m-3. The seed is of what changes from
-    scan to scan; hills and obstacles are the radar's own.
+    ``echo`` is the rain's reflectivity, (rays, gates) mm6 m-3. The seed determines the changes from
+    scan to scan; hills and obstacles depend only on the radar.
     """
     rng, other = np.random.default_rng((*seed, 17)), np.random.default_rng((*seed, 20))
     noise = radar.noise.astype(np.float32)
@@ -148,14 +148,14 @@ def _decibel(values: NDArray[np.floating]) -> Float:
 
 
 def _attenuation(echo: Float, radar: Radar) -> Float:
-    """Return the dB that rain takes on the way to each gate and back."""
+    """Return the loss in dB by rain on the way to each gate and back."""
     one_way = np.float32(ATTENUATION_A) * np.power(echo, np.float32(ATTENUATION_B))
     return np.asarray(2e-3 * radar.gate_length * (np.cumsum(one_way, axis=1) - one_way), np.float32)
 
 
 @lru_cache(maxsize=8)
 def _blockage(radar: Radar, sectors: int) -> Float:
-    """Return the dB that obstacles take, (rays, gates)."""
+    """Return the loss in dB by obstacles, (rays, gates)."""
     rng = np.random.default_rng(18)
     loss = np.zeros((radar.rays, radar.gates), np.float32)
     for _ in range(sectors):
@@ -191,7 +191,7 @@ def _speckle(rng: np.random.Generator, noise: Float, shape: tuple[int, int], sha
 
 
 def _second_trip(rng: np.random.Generator, echo: Float, radar: Radar, chance: float) -> Float:
-    """Return the reflectivity of rain from beyond the range; rain of another side stands in."""
+    """Return the reflectivity of rain from beyond the range, which is copied from another side."""
     if rng.random() >= chance:
         return np.zeros_like(echo)
     beyond = radar.range / (radar.range + radar.gates * radar.gate_length)

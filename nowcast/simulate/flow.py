@@ -1,8 +1,8 @@
-"""The flow that carries the weather: a steering wind with shear that turns in the course of a day.
+"""The flow that carries the weather: a steering wind with shear that turns during the day.
 
-The wind is linear in space, u(x, t) = s(t) + A x with A free of divergence. Where air goes in such
-a flow is an affine map that has a closed form, so that everything it carries (storms and the
-texture of their rain) is moved, turned and sheared exactly, from any time to any other.
+The wind is linear in space, u(x, t) = s(t) + A x with A free of divergence. The paths of air in
+such a flow are an affine map in closed form. So everything in it (storms and the texture of their
+rain) is moved, turned and sheared exactly, from any time to any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Polar volumes of reflectivity, and moments beside it, in ODIM_H5.
+"""Polar volumes of reflectivity and other moments in ODIM_H5.
 
-OPERA Data Information Model for HDF5, version 2.3 (EUMETNET OPERA, 2019). Attributes are as it
-wants them: strings of fixed length that end with a null, 64-bit integers and 64-bit floats.
+OPERA Data Information Model for HDF5, version 2.3 (EUMETNET OPERA, 2019). It requires attributes as
+strings of fixed length that end with a null, 64-bit integers and 64-bit floats.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_odim_volume(
     source: str,
     how: Mapping[str, Any],
 ) -> None:
-    """Write one volume; a file that was there is replaced by a whole one.
+    """Write one volume; an existing file is replaced in one step.
 
     Sweeps are in the order in which they were made; ``time`` is nominal, UTC; the site is
     latitude, longitude in degrees and height of the antenna above the sea in metres; ``source`` is
@@ -146,7 +146,7 @@ def _write_sweep(group: Any, sweep: PolarSweep, number: int, count: int) -> None
 
 
 def quantise(moment: NDArray[Any], gain: float = GAIN, offset: float = OFFSET) -> NDArray[np.uint8]:
-    """Return the bytes that stand for a moment, dBZ by default, clipped to what they can hold."""
+    """Return the bytes that encode a moment, dBZ by default, clipped to their range."""
     heard = np.isfinite(moment)
     steps = np.rint((np.where(heard, moment, 0.0) - offset) / gain).clip(UNDETECT + 1, NODATA - 1)
     values = np.where(heard, steps, UNDETECT).astype(np.uint8)

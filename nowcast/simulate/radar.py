@@ -1,4 +1,4 @@
-"""A simulated radar: where its beam goes, and what it measures of the weather there."""
+"""A simulated radar: the path of its beam, and its measurements of the weather."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Radar:
         )
 
     def axis(self) -> NDArray[np.float64]:
-        """Return the coordinates of the map around the radar that :meth:`measure` looks at."""
+        """Return the coordinates of the map around the radar for :meth:`measure`."""
         cells = int(np.ceil(self.gates * self.gate_length / CELL)) + 3
         return np.arange(-cells, cells + 1, dtype=np.float64) * CELL
 
@@ -103,14 +103,14 @@ class Radar:
     ) -> NDArray[np.float32]:
         """Return the sweep that begins at ``time``, (rays, gates) float32, of still weather.
 
-        Reflectivities (not dBZ) are averaged across the beam, which is the wider the farther out,
-        fall with height and are heard within the receiver's noise. In dBZ: minus infinity where no
-        echo is heard, NaN where the radar was blind.
+        Reflectivities (not dBZ) are averaged across the beam, which widens with range, decrease
+        with height and are received within noise. The sweep is in dBZ: minus infinity without an
+        echo, NaN where the radar was blind.
         """
         return self.hear(self.echo(weather, time, elevation), rng)
 
     def echo(self, weather: Weather, time: float, elevation: float) -> NDArray[np.float32]:
-        """Return the echo of the rain, (rays, gates) mm6 m-3, before it is heard."""
+        """Return the echo of the rain, (rays, gates) mm6 m-3, before the receiver."""
         axis = self.axis()
         north = axis[:, None] + self.north
         rain = weather.rain_field(time + 0.5 * self.turn, axis[None, :], north)

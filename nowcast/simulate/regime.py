@@ -2,8 +2,8 @@
 
 The life cycle of mesoscale systems after C. Leary and R. Houze (J. Atmos. Sci. 36, 1979, 669):
 in the formative stage there are cores alone, in the mature one stratiform rain grows around and
-behind them, in the dissipating one it is left without cores. Larger systems live longer. What comes
-next can so be told from what is there, which no extrapolation of rain or of its trend does.
+behind them, in the dissipating one it remains without cores. Larger systems live longer. So the
+next stage follows from the present one, which no extrapolation of rain or its trend can do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nowcast.simulate.storms import Cells, Storms, cores_in, draw_numbers, logno
 
 @dataclass(frozen=True)
 class Regime:
-    """Factors of a kind of weather, relative to what `Weather` makes by itself."""
+    """Factors of a kind of weather, relative to the defaults of `Weather`."""
 
     name: str
     tempo: float  #: How much faster storms are born, move and die.
@@ -36,7 +36,7 @@ REGIMES = (
 
 
 def draw_regime(rng: np.random.Generator) -> Regime:
-    """Draw a kind of weather, each of its factors by a fifth more or less."""
+    """Draw a kind of weather; each of its factors varies by up to a fifth."""
     regime = REGIMES[int(rng.integers(len(REGIMES)))]
     tempo, size, strength = np.exp(rng.normal(0.0, 0.2, 3))
     return Regime(
@@ -61,7 +61,7 @@ ROUGH = 0.5
 
 
 def draw_systems(seed: int, hours: float, per_day: float) -> Storms:
-    """Draw systems; arguments as in `Storms.draw`, of which this is the organised kind."""
+    """Draw organised storms (systems); arguments are those of `Storms.draw`."""
     start, interval, one, many = draw_numbers(seed, hours, per_day)
     size = one[4]
     life = LIFE[0] + (LIFE[1] - LIFE[0]) * size + 600.0 * (2 * one[1] - 1)

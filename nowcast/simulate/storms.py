@@ -53,14 +53,14 @@ class Cells:
         return self[(time > self.birth) & (time < self.birth + self.life)]
 
     def vigour(self, time: float) -> Array:
-        """Return how strong cells are, 0 to 1: half a sine, its summit at 0.4 of their lives."""
+        """Return the strength of cells, 0 to 1: half a sine with its peak at 0.4 of their lives."""
         age = np.clip((time - self.birth) / self.life, 0.0, 1.0)
         return np.sin(np.pi * age**0.75)
 
     def positions(self, flow: Flow, time: float) -> tuple[Array, Array]:
         """Return middles (n, 2) in metres and shapes (n, 2, 2) of the cells at a time.
 
-        A shape takes metres from the middle to radii along the axes of the cell's ellipse.
+        A shape maps metres from the middle to radii along the axes of the cell's ellipse.
         """
         matrix, shift = flow.carry(self.when, time)
         middles = np.einsum("nij,nj->ni", matrix, np.stack([self.x, self.y], axis=1)) + shift
@@ -97,7 +97,7 @@ class Storms:
 
 
 def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float, Array, Array]:
-    """Draw what storms are made of; arguments as in `Storms.draw`.
+    """Draw the random numbers of storms; arguments are those of `Storms.draw`.
 
     When the interval of each storm begins (n,) and its length, in seconds; and numbers between 0
     and 1: of each storm (9, n), and of each of its cores (n, MOST_CORES, 8).
@@ -112,9 +112,9 @@ def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float,
 
 
 def _shields(start: Array, interval: float, u: Array) -> Cells:
-    """Make shields of numbers between 0 and 1, each midway of its life in an interval of its own.
+    """Make shields from numbers between 0 and 1; each is half through its life in its interval.
 
-    So no hour is without rain, and none has it all.
+    So rain is spread over all hours.
     """
     middle = start + interval * u[0]
     life = SHORTEST + (LONGEST - SHORTEST) * u[1]
@@ -159,7 +159,7 @@ def cores_in(
 
 
 def lognormal(u: Array, median: float, width: float) -> Array:
-    """Return lognormal numbers of uniform ones, both (n,)."""
+    """Return lognormal numbers from uniform ones, both (n,)."""
     from scipy.special import ndtri
 
     return median * np.exp(width * ndtri(np.clip(u, 1e-9, 1.0)))

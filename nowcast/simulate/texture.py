@@ -1,8 +1,8 @@
-"""The fine structure of rain: noise that is correlated in space, carried by the flow and renewed.
+"""The fine structure of rain: spatially correlated noise, carried by the flow and renewed.
 
 Two layers of noise overlap at any time, each carried from its own hour; one fades in while the
-other fades out, with weights whose squares add up to one. So the pattern that moves along
-decorrelates within the better part of an hour, and the shear never draws it out to threads.
+other fades out, with weights whose squares add up to one. So the moving pattern decorrelates within
+most of an hour, and the shear never stretches it to threads.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Field = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Points:
-    """Places (metres) that broadcast together; of axes of a grid the part in a window is quick."""
+    """Places (metres) that broadcast together; parts of a grid's axes in a window are fast."""
 
     x: Field
     y: Field

@@ -23,22 +23,22 @@ STRONGEST = 120.0
 
 @dataclass(frozen=True)
 class Weather:
-    """Rain around a radar at (0, 0), given by a seed: the truth that scans are made of.
+    """Rain around a radar at (0, 0), determined by a seed: the truth for simulated scans.
 
-    Storms are born, grow and fade while a sheared flow carries them. What persists is soon wrong;
-    what is carried on along the flow stays right until a storm grows or fades.
+    Storms are born, grow and fade while a sheared flow carries them. Persistence is soon wrong; an
+    extrapolation along the flow stays right until a storm grows or fades.
 
     Parameters
     ----------
     seed : int
         Not negative.
     hours : float
-        Length of the simulation, from time 0. A longer one begins with the same weather.
+        Length of the simulation from time 0. A longer one begins with the same weather.
     storms : float
         Storms in 24 hours within 160 km.
     organised : bool
         Whether storms go through the stages of a life that radars can tell, see
-        `nowcast.simulate.regime`, in place of growing and fading each by itself.
+        `nowcast.simulate.regime`, instead of growing and fading independently.
 
     Examples
     --------

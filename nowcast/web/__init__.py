@@ -1,1 +1,1 @@
-"""A page and an interface for programs that show a folder of forecasts; nothing is written."""
+"""A page and an interface for programs that show a folder of forecasts, read-only."""

@@ -1,4 +1,4 @@
-"""Answers of the server in JSON: frames, the latest forecast, a point, areas; OGC's documents."""
+"""The server's JSON: frames, the latest forecast, a point, areas, and OGC documents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def iso(time: np.datetime64) -> str:
 
 
 def frames(case: Case) -> dict[str, Any]:
-    """Return times, quantities and scales, with which the page shows the maps."""
+    """Return times, quantities and scales, which the page needs to show the maps."""
     first = {name: 0 if name == "rain" else case.past for name in case.quantities()}
     return {
         "case": case.name,
@@ -87,7 +87,7 @@ def latest(case: Case, status: dict[str, Any]) -> dict[str, Any]:
 def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
     """Return observed and forecast rain at a place.
 
-    Raises DataError when it is outside of the grid.
+    Raises DataError if the place is outside the grid.
     """
     row, column = case.cell(latitude, longitude)
     return {
@@ -103,7 +103,7 @@ def point(case: Case, latitude: float, longitude: float) -> dict[str, Any]:
 def area(case: Case, name: str) -> dict[str, Any]:
     """Return observed and forecast rain in an area, mean and maximum of its cells.
 
-    Raises DataError when there is no such area.
+    Raises DataError if there is no such area.
     """
     names = case.areas.names if case.areas else ()
     if name not in names:
@@ -114,7 +114,7 @@ def area(case: Case, name: str) -> dict[str, Any]:
 
 
 def areas(case: Case) -> dict[str, Any]:
-    """Return all areas as GeoJSON, with the most that is forecast in each and the time of rain."""
+    """Return all areas as GeoJSON, with the highest forecast in each and the time of rain."""
     features = []
     names, geometries = (case.areas.names, case.areas.geometries) if case.areas else ((), ())
     for name, geometry, inside in zip(names, geometries, _area_series(case), strict=True):
@@ -133,7 +133,7 @@ def areas(case: Case) -> dict[str, Any]:
 
 
 def _area_series(case: Case) -> list[dict[str, Any]]:
-    """Return the series of each area; they are made once."""
+    """Return the series of each area; they are computed once."""
     if not case.series and case.areas is not None:
         made = []
         for n in range(len(case.areas.names)):
@@ -144,7 +144,7 @@ def _area_series(case: Case) -> list[dict[str, Any]]:
                 pairs = zip(_numbers(mean), _numbers(highest), strict=True)
                 return [{"mean": m, "maximum": h} for m, h in pairs]
 
-            # The mean of quantiles over cells is no quantile of the mean: members tell these.
+            # The mean of quantiles over cells is no quantile of the mean; only members give it.
             made.append(series(case, both, None))
             if case.area_quantiles is not None:
                 for entry, rates in zip(
@@ -171,9 +171,9 @@ def series(
     at: Callable[[NDArray[np.float16]], list[Any]],
     quantiles: NDArray[np.float16] | None,
 ) -> dict[str, Any]:
-    """Return observed and forecast rain of a place, a value for each time.
+    """Return observed and forecast rain of a place, one value per time.
 
-    ``at`` gives the values of fields (n, y, x): numbers, or mean and maximum of an area.
+    ``at`` returns the values of fields (n, y, x): numbers, or mean and maximum of an area.
     """
     forecast: list[dict[str, Any]] = [
         {"time": iso(case.start + lead), "lead_minutes": minutes, "rain_rate": rate}
@@ -200,10 +200,10 @@ def series(
 
 
 def _arrival(forecast: list[dict[str, Any]], past: list[dict[str, Any]]) -> dict[str, Any]:
-    """Say whether it rains, and the first lead time at which it probably does.
+    """Return whether it rains, and the first lead time with probable rain.
 
-    By the probability of the lowest threshold where there is one, else by the field; of an area
-    by its maximum.
+    The probability of the lowest threshold decides, or the field without one; for an area its
+    maximum.
     """
 
     def number(value: Any) -> float:
@@ -228,7 +228,7 @@ def _arrival(forecast: list[dict[str, Any]], past: list[dict[str, Any]]) -> dict
 
 
 def _numbers(values: NDArray[np.floating]) -> list[float | None]:
-    """Return numbers as JSON has them, None where they are missing."""
+    """Return numbers for JSON, None where they are missing."""
     return [
         round(value, 4) if np.isfinite(value) else None for value in values.astype(float).tolist()
     ]

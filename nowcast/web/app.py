@@ -1,4 +1,4 @@
-"""The server: routes of the page and of the interface for programs, all of them only to read."""
+"""The server: routes of the page and of the interface for programs, all read-only."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from nowcast.web.case import Case
 from nowcast.web.export import PAGE
 from nowcast.web.folder import Folder
 
-#: Seconds between two looks at the folder.
+#: Seconds between two checks of the folder.
 LOOK = 1.0
-#: A browser asks each time whether what it has is still so; a picture of one case stays.
+#: A browser checks each time whether its copy is current; a picture of one case never changes.
 ASK, KEEP = "no-cache", "public, max-age=86400, immutable"
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' data:",
@@ -44,7 +44,7 @@ HEADERS = {
 def application(folder: Folder) -> Starlette:
     """Return the ASGI application that shows a folder.
 
-    It looks for a new forecast every second, and reads it in a thread beside the requests.
+    It looks for a new forecast every second, and reads it in a separate thread.
     """
 
     async def watch() -> None:
@@ -169,7 +169,7 @@ def application(folder: Folder) -> Starlette:
 
 
 def _strict(answer: Callable[[Request], Any], *names: str) -> Callable[[Request], Any]:
-    """Return an answer that refuses parameters without meaning, as OGC API - Common wants it."""
+    """Return an answer that refuses unknown parameters, as OGC API - Common requires."""
 
     async def strict(request: Request) -> Response:
         if others := sorted({*request.query_params} - {*names}):
@@ -207,7 +207,7 @@ def _error(status: int, sentence: str) -> Response:
 
 
 class _Headers:
-    """Middleware that adds what every answer has."""
+    """Middleware that adds the common headers of all answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""The base map and what lies on it: coastlines, borders, degrees, range rings, and rain cells."""
+"""The base map with coastlines, borders, degrees and range rings, and the rain cells on it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from nowcast.web.case import Case
 
 
-#: Points along a parallel, a meridian or a ring; nodes by which a click finds its degrees.
+#: Points along a parallel, a meridian or a ring; nodes to find the degrees of a click.
 POINTS, NODES = 64, 33
 
 
 def basemap_of(case: Case) -> dict[str, Any]:
-    """Return the base map of a case: that of its grid, and ``areas``, outlines by name."""
+    """Return the base map of a case: its grid's base map, and ``areas``, outlines by name."""
     drawn = {}
     if case.areas is not None:
         lines = outlines(case.grid, case.areas.geometries)
@@ -37,7 +37,7 @@ def basemap_of(case: Case) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
-    """Return the base map of a grid, with range rings where a radar is at its origin.
+    """Return the base map of a grid, with range rings if a radar is at its origin.
 
     - returns: ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in
       cells from the north-western corner; ``labels``: texts, first those of degrees in the order of
@@ -95,7 +95,7 @@ def outlines(grid: Grid, geometries: Sequence[dict[str, Any]]) -> list[list[list
 
 
 def _cells(grid: Grid, line: NDArray[np.float64]) -> list[float]:
-    """Return points (n, 2) in metres as x, y, x, y, ... in cells, without those in one place."""
+    """Return points (n, 2) in metres as x, y, x, y, ... in cells, without repeated points."""
     x = (line[:, 0] - grid.x0) / grid.dx + 0.5
     y = grid.ny - 0.5 - (line[:, 1] - grid.y0) / grid.dy
     cells = np.stack([x, y], axis=1).round(1)
@@ -106,7 +106,7 @@ def _cells(grid: Grid, line: NDArray[np.float64]) -> list[float]:
 def _degrees(
     grid: Grid, latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> tuple[list[list[float]], list[dict[str, Any]]]:
-    """Return parallels and meridians in cells, and a label for each, which has no place yet."""
+    """Return parallels and meridians in cells, and a label without a place for each."""
     lines: list[list[float]] = []
     labels: list[dict[str, Any]] = []
     ends = [(float(d.min()), float(d.max())) for d in (latitude, longitude)]
@@ -126,15 +126,15 @@ def _degrees(
     return lines, labels
 
 
-#: Seconds of motion that are drawn.
+#: Length of the drawn motion in seconds.
 AHEAD = 1800.0
 
 
 def cells(case: Case) -> dict[str, Any]:
     """Return the rain cells of each frame, highest rain first.
 
-    Those that ``nowcast watch --also cells`` wrote beside the forecast, where they are; otherwise
-    they are tracked here, a second or two for a frame of 700 x 700.
+    They are read from the file of ``nowcast watch --also cells`` if it exists. Otherwise they are
+    tracked here, in a second or two for a frame of 700 x 700.
     """
     if case.cells is not None and case.cells.exists():
         tracked = read_cells(case.cells)
@@ -178,7 +178,7 @@ def cells(case: Case) -> dict[str, Any]:
 
 
 def follow(grid: Grid, times: NDArray[np.datetime64], *fields: NDArray[Any]) -> list[Cell]:
-    """Return the cells of fields (n, y, x) that follow each other, observed ones and forecasts."""
+    """Return the cells of consecutive fields (n, y, x), observed and forecast."""
     rain = np.concatenate(fields).astype(np.float32)
     told = {"title": "observed and forecast rain", "source": "nowcast"}
     return track_cells(rain_dataset(grid, times, rain, attributes={}, global_attributes=told))

@@ -1,4 +1,4 @@
-"""A case: one forecast and what was observed around it, in memory, as the server shows it."""
+"""A case: one forecast and the observed rain around it, in memory, for the server."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from nowcast.rain.store import in_order, open_stored
 from nowcast.rain.utc import utc_text
 from nowcast.sums.areas import Areas
 
-#: How much of what was observed is shown before the forecast: hours, and frames at most.
+#: Largest number of hours and frames of observed rain shown before the forecast.
 PAST, FRAMES = np.timedelta64(2, "h"), 24
-#: Quantiles of the rain rate that are shown, where the forecast has members or probabilities.
+#: Quantiles of the rain rate that are shown if the forecast has members or probabilities.
 LEVELS = (0.1, 0.5, 0.9)
-#: From which rain rate on (mm h-1) it rains, and from which probability of it on it is told.
+#: Least rain rate (mm h-1) that counts as rain, and least probability for its arrival.
 WET, LIKELY = 0.1, 0.5
 
-#: Two bytes a number: a thousandth of it is nothing to see.
+#: Two bytes per number: an error of a thousandth is invisible.
 Half = NDArray[np.float16]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One forecast with what was observed before and after its start."""
+    """One forecast with the observed rain before and after its start."""
 
-    name: str  #: Changes when anything that is shown does.
+    name: str  #: A name that changes with any shown content.
     grid: Grid
     start: np.datetime64  #: Time of the last frame that the forecast is made from, UTC.
     leads: NDArray[np.timedelta64]
@@ -48,15 +48,15 @@ class Case:
     thresholds: tuple[float, ...]  #: mm h-1, of ``probability`` (threshold, lead, y, x) float16.
     probability: Half
     quantiles: Half | None  #: mm h-1, of `LEVELS`.
-    #: What was observed, mm h-1.
+    #: Observed rain, mm h-1.
     times: NDArray[np.datetime64]
     observed: Half
-    #: What is told of the forecast: method, station, whether it is simulated.
+    #: Facts on the forecast: method, station, whether it is simulated.
     about: dict[str, Any]
     radar: bool  #: A radar is at x = y = 0.
-    notes: tuple[str, ...] = ()  #: Sentences on what is not as it should be.
+    notes: tuple[str, ...] = ()  #: Sentences on problems.
     areas: Areas | None = None  #: With names, over which rain is summarised.
-    #: Of an ensemble: `LEVELS` over its members of an area's mean and of its maximum, mm h-1.
+    #: Ensembles only: `LEVELS` over the members of an area's mean and maximum, mm h-1.
     area_quantiles: NDArray[np.float32] | None = None
     cells: Path | None = None  #: Where a watch writes the rain cells of this forecast.
     pictures: dict[tuple[str, int], bytes] = field(default_factory=dict, repr=False)
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def past(self) -> int:
-        """Number of observed frames up to the start, which come first on the page."""
+        """Number of observed frames up to the start, the first ones on the page."""
         return int((self.times <= self.start).sum())
 
     @property
@@ -75,14 +75,14 @@ class Case:
 
     @cached_property
     def bounds(self) -> dict[str, float]:
-        """The degrees that the grid reaches to."""
+        """Bounds of the grid in degrees."""
         latitude, longitude = self.grid.latitude_longitude()
         ends = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
         names = ("south", "north", "west", "east")
         return dict(zip(names, (round(float(end), 5) for end in ends), strict=True))
 
     def quantities(self) -> dict[str, str]:
-        """Return the names of what has maps, with what they are."""
+        """Return the names of quantities with maps, and their descriptions."""
         names = {"rain": "Rain rate"}
         names |= {f"p{t:g}": f"Probability of {t:g} mm/h or more" for t in self.thresholds}
         if self.quantiles is not None:
@@ -90,9 +90,9 @@ class Case:
         return names
 
     def frame(self, quantity: str, n: int) -> Half:
-        """Return a map (y, x): rain of any frame that is shown, or another of a lead time.
+        """Return a map (y, x): rain of any shown frame, or another quantity at a lead time.
 
-        Raises KeyError when there is none.
+        Raises KeyError if there is none.
         """
         lead = n - self.past
         if not 0 <= n < len(self.shown) or quantity not in self.quantities():
@@ -109,11 +109,11 @@ class Case:
 
     @staticmethod
     def scale(quantity: str) -> str:
-        """Return the name of the scale in which a quantity is shown, of `SCALES`."""
+        """Return the name, in `SCALES`, of a quantity's scale."""
         return "probability" if quantity[0] == "p" else "rain"
 
     def picture(self, quantity: str, n: int) -> bytes:
-        """Return a map as indexed PNG: missing is half-transparent grey; otherwise as `frame`."""
+        """Return a map of `frame` as indexed PNG; missing cells are half-transparent grey."""
         if (quantity, n) not in self.pictures:
             scale = self.scale(quantity)
             image = indexed(self.frame(quantity, n).astype(np.float32), scale)
@@ -126,7 +126,7 @@ class Case:
     def cell(self, latitude: float, longitude: float) -> tuple[int, int]:
         """Return row and column of the cell around a place.
 
-        Raises DataError when the place is outside of the grid.
+        Raises DataError if the place is outside the grid.
         """
         x, y = self.grid.from_degrees(own_ellipsoid=True)(longitude, latitude)
         row, column = (y - self.grid.y0) / self.grid.dy, (x - self.grid.x0) / self.grid.dx
@@ -145,12 +145,12 @@ def open_case(
     token: str,
     about: dict[str, Any] | None = None,
 ) -> Case:
-    """Read a forecast, what was observed around it, and areas of interest into memory.
+    """Read a forecast, the observed rain around it, and areas of interest into memory.
 
-    About 22 bytes a cell and lead time with seven thresholds.
+    This takes about 22 bytes per cell and lead time with seven thresholds.
 
-    Raises DataError when the forecast is not one, or not whole. What was observed and areas may
-    lack: then a note says so.
+    Raises DataError if the forecast is invalid or incomplete. Observed rain and areas may be
+    missing: then a note says so.
     """
     with open_forecast(path) as forecast:
         grid = Grid.from_dataset(forecast, where=str(path))
@@ -193,7 +193,7 @@ def open_case(
 
 
 def _areas(path: Path | None, grid: Grid) -> tuple[Areas | None, tuple[str, ...]]:
-    """Read areas, or say why there are none."""
+    """Return areas, or a note on why there are none."""
     try:
         return None if path is None else Areas.read(path, grid), ()
     except DataError as error:
@@ -218,7 +218,7 @@ def _lead(forecast: xr.Dataset, n: int, path: Path) -> Forecast:
 
 
 def _stacked(parts: list[NDArray[np.float32] | None]) -> Half | None:
-    """Put the lead times of what is (n, lead, y, x) together."""
+    """Return lead times stacked to fields (n, lead, y, x)."""
     arrays = [part.astype(np.float16) for part in parts if part is not None]
     return np.concatenate(arrays, axis=1) if len(arrays) == len(parts) else None
 
@@ -226,7 +226,7 @@ def _stacked(parts: list[NDArray[np.float32] | None]) -> Half | None:
 def _observed(
     path: Path | None, grid: Grid, start: np.datetime64, last: np.datetime64
 ) -> tuple[NDArray[np.datetime64], Half, tuple[str, ...]]:
-    """Read the frames around a forecast, and say why there are none."""
+    """Return the frames around a forecast, or a note on why there are none."""
     none = np.empty(0, start.dtype), np.empty((0, *grid.shape), np.float16)
     if path is None:
         return *none, ()

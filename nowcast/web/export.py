@@ -1,4 +1,4 @@
-"""The page as files, for any web server: what the server answers, written down."""
+"""The page as files, for any web server: the server's answers in a folder."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from nowcast.web.case import Case
 
 PAGE = Path(__file__).parent / "page"
-#: Cells along the sides of the squares in which numbers for clicks are kept.
+#: Cells along the sides of the squares of numbers for clicks.
 SIDE = 64
 #: Numbers are 16 bits: rain rates in hundredths of mm h-1, probabilities in ten-thousandths.
 RAIN, PROBABILITY, MISSING = 100, 10_000, 65_535
 
 
 def export(case: Case, site: Path, progress: Callable[[int, int], None] | None = None) -> int:
-    """Write the page of a case; a page that is open meanwhile goes on with the one before.
+    """Write the page of a case; a page that is open meanwhile continues with the previous case.
 
-    Each case has a folder of its own, ``case/NAME``; ``frames``, written last, names the newest.
-    The one before stays for those who look at it; older ones are removed.
+    Each case has its own folder, ``case/NAME``; ``frames``, written last, names the newest one. The
+    previous case stays for open pages; older ones are removed.
 
-    - returns: bytes of the site.
-    - raises SettingsError when the folder has another page.
+    - returns: size of the site in bytes.
+    - raises SettingsError if the folder has another page.
     """
     if (site / "index.html").exists() and not (site / "frames").exists():
         raise SettingsError(
@@ -67,7 +67,7 @@ def export(case: Case, site: Path, progress: Callable[[int, int], None] | None =
 
 
 def _contents(case: Case) -> Iterator[tuple[str, Any]]:
-    """Give names of files of a case, and what is in each, or a function that returns its bytes."""
+    """Yield names and contents of a case's files, or functions that return the contents."""
     yield "map", basemap_of(case)
     yield "cells", cells(case)
     for n, name in enumerate(case.areas.names if case.areas else ()):
@@ -106,7 +106,7 @@ def _coded(fields: NDArray[np.float16], scale: int) -> NDArray[np.uint16]:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Write a file in one stroke."""
+    """Write a file in one step."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""The folder that is served: its newest forecast, read again when another takes its place."""
+"""The served folder: its newest forecast, which is read again when a newer one replaces it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Folder:
         self._token: str | None = None
 
     def refresh(self) -> bool:
-        """Read the newest forecast if it is not the one that was read last; tell whether it is new.
+        """Read the newest forecast unless it is the last read one; return whether it is new.
 
-        Never raises what a damaged or missing file leads to: `problem` says it.
+        Errors of damaged or missing files are not raised: `problem` describes them.
         """
         try:
             forecast, about = self._newest()
@@ -74,7 +74,7 @@ class Folder:
     def shown(self) -> Case:
         """Return the case to show, with the folder's problem among its notes.
 
-        Raises DataError when there is nothing to show.
+        Raises DataError if there is nothing to show.
         """
         case = self.case
         if case is None:
@@ -110,11 +110,11 @@ class Folder:
         return forecast, {k: about[k] for k in ("issued", "method", "flags") if k in about}
 
     def _beside(self, chosen: Path | None, name: str) -> Path | None:
-        """Return the path that was chosen, else that of this name in the folder, if it is there."""
+        """Return the chosen path, else the path of this name in the folder, if it exists."""
         if chosen is None and (self.path / name).exists():
             return self.path / name
         return chosen
 
     def _without_place(self, error: Exception) -> str:
-        """Say an error without telling strangers where the folder is."""
+        """Return an error's text without the folder's path, which strangers should not see."""
         return str(error).replace(f"{self.path}/", "").replace(str(self.path), self.path.name)
