@@ -27,8 +27,7 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     """Write a picture of verification scores as PNG.
 
     Each threshold has a column: CSI by lead time above, FSS by scale (at half the lead time) below.
-    The last column has the MAE and the frequency bias. `nowcast.verification.verify`
-    has an example.
+    The last column has MAE and frequency bias. `nowcast.verification.verify` has an example.
 
     Parameters
     ----------
