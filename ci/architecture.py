@@ -136,7 +136,7 @@ def ordered(rows: list[list[str]], arrows: list[tuple[str, str]]) -> list[list[s
 
 
 def places(rows: list[list[str]], arrows: list[tuple[str, str]]) -> dict[str, float]:
-    """Return the middle of each node in its row: near its neighbours, and beside the others."""
+    """Return the middle of each node in its row: near its neighbours, without overlap."""
     found = {}
     for row in rows:
         x = 0.0

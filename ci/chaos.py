@@ -152,7 +152,7 @@ def _at_ports(pid: int, do: Callable[[socket.socket], None]) -> None:
 
 
 class Disturbance(threading.Thread):
-    """Does a trial's faults again and again, until it is told that the fit is over."""
+    """Repeats a trial's faults until the end of the fit is signalled."""
 
     def __init__(self, trial: Trial, client: Any) -> None:
         super().__init__(daemon=True)

@@ -125,7 +125,7 @@ def downloaded(requirement: str, folder: Path, source: bool = False) -> Path | N
 
 
 def ratings(wheel: Path) -> str:
-    """Return the lines of MovieLens-100k, the first of which are names."""
+    """Return the lines of MovieLens-100k; the first line has names."""
     return zipfile.Path(wheel, MOVIELENS[1]).read_text("utf-8")
 
 

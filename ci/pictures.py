@@ -37,7 +37,7 @@ def nowcast(*arguments: str | Path) -> None:
 
 
 def smaller(path: Path, to: Path, width: int = 1000) -> None:
-    """Write a picture with 256 colours and at most so many pixels across."""
+    """Write a picture with 256 colours and a limited width in pixels."""
     with Image.open(path) as image:
         image.thumbnail((width, 10 * width))
         image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(to, optimize=True)

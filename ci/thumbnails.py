@@ -25,7 +25,7 @@ from ci.example_data import clothes, example, landscape, spoken, wardrobe
 from daskdl import SampleSet, Trainer, nn
 from daskdl.optim import Adam
 
-#: Inches of a picture, of which each has 100 pixels.
+#: Size of a picture in inches; an inch has 100 pixels.
 SIZE = (4.0, 2.6)
 #: Function that draws, and what the picture shows, by the name of the example.
 DRAWN: dict[str, tuple[Callable[[Figure], None], str]] = {}

@@ -144,7 +144,7 @@ def pillow(records: list[Any]) -> np.ndarray:
 
 
 def cases() -> Iterator[Case]:
-    """Yield the pipelines, and the steps of which there is one in OpenCV."""
+    """Yield the pipelines, and the steps that OpenCV has too."""
     images, linear, area = photographs(), OpenCV("INTER_LINEAR"), OpenCV("INTER_AREA")
     records = [as_jpeg(image) for image in images]
     steps = CenterCrop(SIDE) | Normalize()

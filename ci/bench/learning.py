@@ -53,7 +53,7 @@ SAMPLES, DRAWS = 12800, 16
 EVERY = 30
 #: Starts with rain without which a real radar has no part, and events of one that learn or judge.
 LEAST, MOST = 5, 12
-#: Members of which the CRPS is computed.
+#: Number of members for the CRPS.
 MEMBERS = 6
 
 

@@ -211,7 +211,7 @@ def options_of(
 
 
 def budgets(threads: str, quiet: bool = False) -> Iterator[int]:
-    """Yield the numbers of threads that were asked for, each while both sides have so many."""
+    """Yield the requested numbers of threads; both sides use each number meanwhile."""
     try:
         import torch
     except ImportError:

@@ -20,9 +20,9 @@ from nowcast.sums.between import motion_between
 Float = NDArray[np.float32]
 Labels = NDArray[np.int32]
 
-#: Share of the smaller of two cells that both cover, from which on one comes from the other.
+#: Least overlap of two cells, as a fraction of the smaller one, for one to come from the other.
 OVERLAP = 0.3
-#: Minutes between two frames beyond which cells are not followed.
+#: Largest time in minutes between two frames for cells to be followed.
 BRIDGE = 30.0
 
 
@@ -204,9 +204,9 @@ def _frames(
 def _shared(
     before: Labels, labels: Labels, motion: tuple[Float, float], rain: Float, shape: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """Return how much echo each earlier cell, moved along, shares with each of now; 0 if little.
+    """Return the echo that each earlier cell, moved, shares with each present one; 0 if little.
 
-    Echo is what a radar sees of the rain, so that the core of a storm decides, not its fringes.
+    Echo is the radar's measure of rain, so that the core of a storm decides, not its fringes.
     """
     from scipy.ndimage import map_coordinates
 

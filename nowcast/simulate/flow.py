@@ -24,7 +24,7 @@ class Flow:
     """A wind field in metres per second, x to the east and y to the north."""
 
     steering: tuple[float, float]  #: Mean wind (u, v) at the origin.
-    swing: tuple[float, float]  #: Amplitude of what is added to it, once around in ``period``.
+    swing: tuple[float, float]  #: Amplitude of its variation, which turns once in ``period``.
     #: Seconds and radians.
     period: float
     phase: float

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Radius of the earth, metres, with which a beam in the standard atmosphere is straight (Doviak and
 # Zrnić, 1993, section 2.2.3). The ingest has its own geometry; that one is checked against this.
 EFFECTIVE_RADIUS = 4 / 3 * 6_371_000.0
-# Cells of the map that the beam is led over, metres.
+# Size of a cell of the map under the beam, metres.
 CELL = 1000.0
 # Drops of Marshall and Palmer (1948): Z = A R^B.
 A, B = 200.0, 1.6
@@ -28,7 +28,7 @@ FREEZING, IN_RAIN, IN_ICE = 2500.0, 0.4, 3.5
 MELTING = 300.0
 # Independent samples in a gate: a measured power is uncertain by 1/sqrt(SAMPLES), 0.75 dB.
 SAMPLES = 32
-# Echo is told from noise when it is so much of the noise's power, more than 3 standard deviations.
+# Least ratio of echo to the noise's power for detection, more than 3 standard deviations.
 DETECTION = 0.6
 
 
@@ -38,8 +38,8 @@ class Radar:
 
     latitude: float = 50.0  #: Degrees.
     longitude: float = 5.0
-    height: float = 120.0  #: Of the antenna above the sea, metres.
-    rays: int = 360  #: Of a sweep.
+    height: float = 120.0  #: Height of the antenna above the sea, metres.
+    rays: int = 360  #: Number of rays in a sweep.
     gates: int = 240
     gate_length: float = 500.0  #: Metres.
     elevations: tuple[float, ...] = (0.5, 1.5)  #: Degrees, lowest first.

@@ -22,8 +22,8 @@ class Regime:
     name: str
     tempo: float  #: How much faster storms are born, move and die.
     size: float  #: How much larger everything is, distances that storms move included.
-    strength: float  #: Of rain rates.
-    storms: float  #: In 24 hours of the weather's own time, see `Weather`.
+    strength: float  #: Factor of rain rates.
+    storms: float  #: Number of storms in 24 hours of the weather's own time, see `Weather`.
 
 
 #: Kinds of weather that days are drawn from.
@@ -36,7 +36,7 @@ REGIMES = (
 
 
 def draw_regime(rng: np.random.Generator) -> Regime:
-    """Draw a kind of weather; each of its factors varies by up to a fifth."""
+    """Draw a kind of weather; its tempo, size and strength vary by about a fifth."""
     regime = REGIMES[int(rng.integers(len(REGIMES)))]
     tempo, size, strength = np.exp(rng.normal(0.0, 0.2, 3))
     return Regime(

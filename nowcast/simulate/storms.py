@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # Farthest from the radar that the middle of a shield is when it is half through its life, metres.
 REACH = 160e3
-# Rain of a core is beyond notice farther out than so many of its radii.
+# Distance from a core, in its radii, beyond which its rain is negligible.
 EDGE = 2.6
 # Lives of shields in seconds, and cores in a shield.
 SHORTEST, LONGEST = 90.0 * 60.0, 240.0 * 60.0

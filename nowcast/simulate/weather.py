@@ -17,7 +17,7 @@ from nowcast.simulate.texture import Field, Points, Texture
 ROUGH_SHIELD, ROUGH_CORE = 0.9, 0.4
 # Rain weaker than this evaporates on its way, mm h-1; it makes the edges of rain ragged.
 EVAPORATED = 0.25
-# The most that it rains, mm h-1, where cores come to lie over each other.
+# Largest rain rate, mm h-1, where cores overlap.
 STRONGEST = 120.0
 
 

@@ -39,7 +39,7 @@ class Pair:
             self._processes.append(process)
 
     def times(self, n_bytes: int, calls: int) -> list[float]:
-        """Return the milliseconds of each of so many exchanges of a vector."""
+        """Return the milliseconds of each of ``calls`` exchanges of a vector."""
         for pipe in self._pipes:
             pipe.send((n_bytes, calls))
         found = [pipe.recv() for pipe in self._pipes]
@@ -153,7 +153,7 @@ def free_port() -> int:
 
 
 def fitted(n_bytes: int, shards: int, iterations: int, **options: Any) -> History:
-    """Return the history of a fit of so many iterations."""
+    """Return the history of a fit of ``iterations`` iterations."""
     x = np.ones((8 * shards, 4), np.float32)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=shards)
     trainer = Trainer(Waiting(n_bytes // 4), MSELoss(), SGD(0.01))

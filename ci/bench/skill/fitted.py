@@ -13,7 +13,7 @@ from scipy.special import expit
 from ci.bench.skill.scores import EDGES, THRESHOLDS, Scores
 from nowcast.verification.probability import BINS
 
-#: A calibrated threshold lies within so many dB of the event's own.
+#: Largest distance in dB of a calibrated threshold from the event's own.
 REACH_DB = 5.0
 #: Rain rate in dB that stands for dry in the logistic.
 DRY_DB = -15.0

@@ -85,7 +85,7 @@ def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
 
 
 def frames_in(step: int) -> int:
-    """Return how many frames of so many minutes all methods get."""
+    """Return the number of input frames for all methods at a step in minutes."""
     return max(N_IN, frames_back(step))
 
 

@@ -69,7 +69,7 @@ class Pair:
     def open(
         self, rank: int, run: str, attempt: int = 0, patience: float = 20.0, peer: str = ""
     ) -> Exchange:
-        """Return a rank's exchange with the other, or with whoever is at the address ``peer``."""
+        """Return a rank's exchange with the other rank, or with a peer at the address ``peer``."""
         peers = {r: peer or a for r, a in self.addresses.items() if r != rank}
         names = {r: f"worker {r}" for r in peers}
         return Exchange.open(self.rendezvous[rank], run, attempt, rank, peers, names, patience)

@@ -257,7 +257,7 @@ def test_impossible_settings_are_refused(make, sentence):
 
 
 def torchs(torch: Any, rate: float, make: Callable[[Any], Any], count: int = 40) -> list[float]:
-    """Return the learning rates of so many iterations of a schedule of PyTorch."""
+    """Return the learning rates of a PyTorch schedule for a number of iterations."""
     method = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate)
     schedule, rates = make(method), []
     for _ in range(count):
