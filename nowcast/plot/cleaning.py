@@ -87,7 +87,7 @@ def _nearest(
     edges = (sweep.azimuth + np.roll(sweep.azimuth, -1)) / 2
     angle = np.degrees(np.arctan2(x, y)) % 360.0
     ray = np.searchsorted(edges[:-1], angle) % sweep.azimuth.size
-    # Between the last ray and north the first one may be nearer.
+    # Between the last ray and north, the first ray may be nearer.
     last, first = angle - sweep.azimuth[-1], sweep.azimuth[0] + 360.0 - angle
     ray = np.where((last > 0) & (first < last), 0, ray)
     step = (sweep.range[-1] - sweep.range[0]) / max(sweep.range.size - 1, 1)

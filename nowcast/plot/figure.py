@@ -49,8 +49,8 @@ def named_simulated(title: str, simulated: bool, *, lower: bool = False) -> str:
 
 #: Edges of the colour scale, mm h-1; below the first it is dry.
 LEVELS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
-#: Between two edges each. Weak rain is blue, from light to dark, strong rain goes from yellow to
-#: dark red: the hues that are told apart without red or green sight, and lightness within each.
+#: One colour between two edges each. Weak rain is blue, from light to dark; strong rain goes from
+#: yellow to dark red. Without red or green sight these hues differ, and lightness within each.
 COLOURS = (
     "#d0e4f4", "#97c5e6", "#4f9bd6", "#2262ae", "#ffe04a", "#fca32b", "#e2402a", "#93134a",
 )  # fmt: skip

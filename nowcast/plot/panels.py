@@ -28,17 +28,17 @@ THRESHOLD = 1.0
 class Panels:
     """Rows of fields with common lead times."""
 
-    #: Name of a row -> (lead_time, y, x) in mm h-1, or a probability; what was observed comes
+    #: Name of a row -> (lead_time, y, x) in mm h-1, or a probability; the observed rain comes
     #: first.
     rows: dict[str, NDArray[np.float32]]
     minutes: NDArray[np.float64]  #: Lead times.
-    reference: datetime | None  #: When the forecasts start, UTC.
+    reference: datetime | None  #: Start of the forecasts, UTC.
     #: Metres.
     x: NDArray[Any]
     y: NDArray[Any]
-    simulated: bool  #: Nothing of it is real.
-    before: NDArray[np.float32]  #: What the forecasts were made from; n may be 0.
-    minutes_before: NDArray[np.float64]  #: Its times relative to the start, 0 or less.
+    simulated: bool  #: Whether the data are simulated.
+    before: NDArray[np.float32]  #: Input frames of the forecasts; n may be 0.
+    minutes_before: NDArray[np.float64]  #: Times of ``before`` relative to the start, 0 or less.
     #: The rows that are probabilities, with their thresholds in mm h-1.
     probabilities: dict[str, float] = field(default_factory=dict)
     place: Place = field(default_factory=Place)  #: The radar's, or latitudes and longitudes.

@@ -19,9 +19,9 @@ from nowcast.simulate.weather import Weather
 
 Float = NDArray[np.float32]
 
-#: Standard deviation of the measured rain rate's error in dB, and mm h-1 that no radar tells.
+#: Standard deviation of the measured rain rate's error in dB, and mm h-1 that no radar detects.
 NOISE_DB, NOT_SEEN = 1.0, 0.08
-#: Organised systems in place of one storm: cores without stratiform rain wet little.
+#: Organised systems per storm: more, since cores without stratiform rain wet little.
 SYSTEMS = 1.5
 #: Largest calibration error in dB of one of several radars.
 CALIBRATION_DB = 1.5
@@ -40,7 +40,7 @@ class Days:
     spacing: float = 2000.0  #: Metres between cells.
     seed: int = 0  #: Of the first day; the others have those after it.
     organised: bool = False  #: Whether storms go through stages, see `Weather`.
-    #: Number of radars that days are looked at from in turn, each with its own calibration
+    #: Number of radars that see the days in turn, each with its own calibration
     #: (`CALIBRATION_DB`), noise and range; a single one has no error of calibration.
     radars: int = 1
 

@@ -26,13 +26,13 @@ Float = NDArray[np.float32]
 # Specific attenuation of rain at C band, k = A Z^B dB/km one way (Krämer and Verworn, 2008), and
 # dB that are lost for a degree of differential phase; a day's drops differ by this factor.
 ATTENUATION_A, ATTENUATION_B, DB_A_DEGREE, DROPS = 1.67e-4, 0.7, 0.08, 1.25
-# Degrees of differential phase that a radar shows where there is none, and its error in rain.
+# Offset of a radar's differential phase in degrees, and the error of the phase in rain.
 PHASE, PHASE_ERROR = 60.0, 2.5
 # Sweeps from this elevation on, degrees, look over the hills.
 OVER_HILLS = 1.0
 # Signal quality index of a steady echo, and standard deviation of one of noise in 32 pulses.
 STEADY, UNSTEADY = 0.9, 0.125
-# dB by which rain beyond the range is weaker than what is within, since the beam looks over it.
+# dB by which rain beyond the range is weaker than rain within, since the beam is above it.
 OVER_RAIN = 5.0
 
 
