@@ -16,13 +16,12 @@ from daskdl.scaling.measure import PARTS
 from daskdl.scaling.workloads import workload
 
 Figure = dict[str, Any]
-#: What benchmarks measured, with command, date and machine beside.
+#: Folder of the figures; each has its command, date and machine.
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
-#: What is predicted: seconds of an iteration's computing, and rates of networks.
+#: Predictions are of iterations that compute so many seconds, on networks of these rates.
 SECONDS, MEGABITS = 1.5, (10_000, 25_000)
 NETWORKS, NODES = ("inception", "resnet50"), (4, 8, 16, 32, 64, 128, 256)
-
 
 #: Milliseconds of a message, and the payload's part of a link's rate.
 MESSAGE, PAYLOAD = 0.18, 0.936
@@ -36,8 +35,8 @@ def figure(name: str) -> dict[str, Any] | None:
 
 def published() -> dict[str, Any]:
     """Return the figure of numbers that BigDL's authors have published."""
-    found: dict[str, Any] = json.loads((FOLDER / "bigdl.json").read_text(encoding="utf-8"))
-    return found
+    numbers: dict[str, Any] = json.loads((FOLDER / "bigdl.json").read_text(encoding="utf-8"))
+    return numbers
 
 
 def predicted(n: int, megabytes: float, megabits: float) -> float:
@@ -64,10 +63,10 @@ def by_threads(rows: Sequence[Mapping[str, Any]], before: str, after: str) -> It
         yield f"| all of them, geometric mean | {threads} |{before} {mean:.2f} |{after}"
 
 
-def kernels(found: Figure) -> list[str]:
+def kernels(figures: Figure) -> list[str]:
     """Return a line for each family and number of threads."""
     families: dict[tuple[str, int], list[float]] = {}
-    for row in found["rows"]:
+    for row in figures["rows"]:
         families.setdefault((row["name"].split("/")[0], row["threads"]), []).append(row["ratio"])
     header = ("kernels", "threads", "cases", "PyTorch's time over ours, geometric mean", "least")
     return table(
@@ -79,7 +78,7 @@ def kernels(found: Figure) -> list[str]:
     )
 
 
-def training(found: Figure) -> list[str]:
+def training(figures: Figure) -> list[str]:
     """Return a line for each network and number of threads, and one for all of a number.
 
     Memory and our own speed in float32 have columns where they were measured.
@@ -91,7 +90,7 @@ def training(found: Figure) -> list[str]:
             "their_mb": _whole(row["peer_mb"]),
             "float32": (row.get("our_float32_ms") or 0) / row["ours_ms"],
         }
-        for row in found["rows"]
+        for row in figures["rows"]
     ]
     texts = {
         "network": "{name}",
@@ -109,7 +108,7 @@ def training(found: Figure) -> list[str]:
     return [*columns(rows, texts), *by_threads(rows, " | | |", rest)]
 
 
-def inference(found: Figure) -> list[str]:
+def inference(figures: Figure) -> list[str]:
     """Return a line for each network, batch and number of threads, and one for all of a number."""
     texts = {
         "network, images or sequences at a time": "{name}",
@@ -119,16 +118,16 @@ def inference(found: Figure) -> list[str]:
         "ratio": "{ratio:.2f}",
         "peer": "{peer}",
     }
-    return [*columns(found["rows"], texts), *by_threads(found["rows"], " | |", " |")]
+    return [*columns(figures["rows"], texts), *by_threads(figures["rows"], " | |", " |")]
 
 
-def examples(found: Figure) -> list[str]:
+def examples(figures: Figure) -> list[str]:
     """Return a line for each program: its command and what it said at its end."""
     texts = {"program": "`{program}`", "its last line": "{said}"}
-    return columns(found["rows"], texts | {"seconds, all of it": "{seconds:.0f}"})
+    return columns(figures["rows"], texts | {"seconds, all of it": "{seconds:.0f}"})
 
 
-def engine(found: Figure) -> list[str]:
+def engine(figures: Figure) -> list[str]:
     """Return a line for each engine and size."""
     texts = {
         "two workers of one machine": "{name[2]}",
@@ -138,11 +137,11 @@ def engine(found: Figure) -> list[str]:
         "gloo's ms": "{peer_ms:.2f}",
         "gloo's over ours": "{ratio:.2f}",
     }
-    names = [row["name"].replace(" MB", "").split("/") for row in found["rows"]]
-    return columns([r | {"name": n} for r, n in zip(found["rows"], names, strict=True)], texts)
+    names = [row["name"].replace(" MB", "").split("/") for row in figures["rows"]]
+    return columns([r | {"name": n} for r, n in zip(figures["rows"], names, strict=True)], texts)
 
 
-def control(found: Figure) -> list[str]:
+def control(figures: Figure) -> list[str]:
     """Return a line for each number of workers."""
     texts = {
         "members of a gang": "{engine}",
@@ -162,20 +161,20 @@ def control(found: Figure) -> list[str]:
             "part": 100 * max(0.0, row["part"]),
             "others": 100 * row["others"],
         }
-        for row in found["rows"]
+        for row in figures["rows"]
     ]
     return columns(rows, texts)
 
 
-def scaling(found: Figure) -> list[str]:
+def scaling(figures: Figure) -> list[str]:
     """Return a line for each row; times are milliseconds of an iteration."""
     texts = {name: f"{{{name}}}" for name in ("scaling", "workers", "batch")}
     texts |= {"samples/s": "{samples_per_second:.4g}", "ms": "{seconds}"}
     texts |= {part: f"{{{part}_seconds}}" for part in PARTS}
     texts |= {"efficiency, %": "{efficiency:.1f}", "cores, %": "{busy}"}
     # A model's name would say nothing of its size where it waits in place of computing.
-    if found.get("settings", {}).get("simulate") is not None:
-        texts = {"gradient, MB": f"{found['megabytes']:.3g}"} | texts
+    if figures.get("settings", {}).get("simulate") is not None:
+        texts = {"gradient, MB": f"{figures['megabytes']:.3g}"} | texts
     rows = [
         row
         | {key: _ms(row[key]) for key in ("seconds", *(f"{part}_seconds" for part in PARTS))}
@@ -183,7 +182,7 @@ def scaling(found: Figure) -> list[str]:
             "efficiency": 100 * row["efficiency"],
             "busy": _whole(row["busy"] and 100 * row["busy"]),
         }
-        for row in found["rows"]
+        for row in figures["rows"]
     ]
     return columns(rows, texts)
 
@@ -252,10 +251,10 @@ def _megabytes(name: str) -> float:
 
 def _control() -> dict[int, float]:
     """Return the share of an iteration's time that control takes, by workers."""
-    found = figure("control")
-    if found is None:
+    measured = figure("control")
+    if measured is None:
         return {}
-    return of_a_turn([Row(**row) for row in found["rows"]], SECONDS)
+    return of_a_turn([Row(**row) for row in measured["rows"]], SECONDS)
 
 
 def _ms(seconds: float) -> str:

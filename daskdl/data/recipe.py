@@ -62,7 +62,7 @@ class Loadable(ABC):
 
 
 class Recipe(Loadable):
-    """How to load a partition; it pickles, and every worker loads the same samples.
+    """Describes how a partition is loaded; it pickles, and every worker loads the same samples.
 
     A source of your own defines the number of samples (``__len__``) and loads them (:meth:`load`).
     Everything else has a default. A source may replace it: :meth:`part` if it can read a part
