@@ -1,4 +1,4 @@
-"""The drawing of the rooms is what the imports make, and the page names what is there."""
+"""The drawing of the rooms follows the imports, and the pages name files that exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def rooms() -> dict[str, set[str]]:
-    """The rooms of this project, each with those that it imports."""
+    """The rooms of this project, each with the rooms that it imports."""
     return architecture.rooms()
 
 
@@ -45,15 +45,15 @@ def test_the_drawing_has_a_box_for_every_room(rooms: dict[str, set[str]]) -> Non
     assert sorted(texts[:-1]) == sorted(room.split(".")[1] for room in rooms)
 
 
-def test_imports_between_rooms_are_found_wherever_they_stand(project: Path) -> None:
-    found = architecture.rooms(project)
-    assert found == {
+def test_imports_are_found_anywhere_in_a_room(project: Path) -> None:
+    imports = architecture.rooms(project)
+    assert imports == {
         "daskdl.a": {"daskdl.b", "daskdl.c"},
         "daskdl.b": {"daskdl.c"},
         "daskdl.c": set(),
     }
-    assert architecture.without_implied(found)["daskdl.a"] == {"daskdl.b"}
-    assert architecture.levels(found) == {"daskdl.a": 2, "daskdl.b": 1, "daskdl.c": 0}
+    assert architecture.without_implied(imports)["daskdl.a"] == {"daskdl.b"}
+    assert architecture.levels(imports) == {"daskdl.a": 2, "daskdl.b": 1, "daskdl.c": 0}
 
 
 def test_another_import_changes_the_drawing(project: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     assert not [link for link in sorted(links) if not (page.parent / link).exists()]
 
 
-def test_a_new_room_gets_a_row_and_others_keep_theirs(project: Path) -> None:
+def test_a_new_room_gets_a_row_and_other_rows_stay(project: Path) -> None:
     contract = (
         '[[tool.importlinter.contracts]]\ncontainers = ["daskdl"]\nlayers = ["a", "b", "c"]\n'
     )
@@ -90,9 +90,9 @@ def test_a_new_room_gets_a_row_and_others_keep_theirs(project: Path) -> None:
     (project / "daskdl" / "b" / "__init__.py").write_text('"""Second."""\n')
     page = "### daskdl\n\n| room | is |\n|---|---|\n| `c` | Mine. |\n| `a` | One. |\n\nMore\n"
     rows = "| `a` | One. |\n| `b` | Second. |\n| `c` | Mine. |"
-    found = architecture.with_rooms(page, project)
-    assert found == f"### daskdl\n\n| room | is |\n|---|---|\n{rows}\n\nMore\n"
-    assert architecture.with_rooms(found, project) == found
+    updated = architecture.with_rooms(page, project)
+    assert updated == f"### daskdl\n\n| room | is |\n|---|---|\n{rows}\n\nMore\n"
+    assert architecture.with_rooms(updated, project) == updated
 
 
 def test_the_functions_of_the_walks_are_in_their_files() -> None:

@@ -1,4 +1,4 @@
-"""Benchmarks beside peers: what each measures, and that it runs."""
+"""Benchmarks against peers: equal work on both sides, and the rows that they write."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_writes_rows_with_both_times_and_memory(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.long
-def test_a_process_of_its_own_weighs_a_contestant():
+def test_the_memory_of_a_contestant_is_measured_in_a_new_process():
     pytest.importorskip("torch")
     assert 20 < training.weighed("ConvLSTM", 1, "ours") < 1000
 
 
-def test_steps_of_both_sides_lessen_the_loss_overhead():
+def test_overhead_steps_of_both_sides_lessen_the_loss():
     pytest.importorskip("torch")
     steps = [case for case in overhead.cases() if case.name.startswith("step/")]
     for case in steps:
@@ -95,16 +95,16 @@ def test_writes_a_row_for_each_case(tmp_path, capsys):
     assert "geometric mean" in capsys.readouterr().out
 
 
-def test_contestants_make_the_same():
+def test_contestants_make_the_same_pictures():
     pytest.importorskip("cv2")
     for case in images.cases():
         if "as OpenCV" in case.name or case.name.endswith("beside Pillow"):
             ours, theirs = case.ours(), next(iter(case.peers.values()))()
-            # Other roundings; Pillow's JPEG decoder may be another than what wrote the file.
+            # Rounding differs, and another JPEG library than Pillow's may have written the file.
             assert np.abs(ours - theirs).mean() < 0.02, case.name
 
 
-def test_there_is_a_line_for_each(tmp_path, capsys):
+def test_each_case_of_images_has_a_row(tmp_path, capsys):
     pytest.importorskip("cv2")
     file = tmp_path / "rows.json"
     images.main(["--seconds", "0", "--only", "flip", "--json", str(file)])
@@ -113,7 +113,7 @@ def test_there_is_a_line_for_each(tmp_path, capsys):
     assert "geometric mean of the pipelines beside OpenCV" in capsys.readouterr().out
 
 
-def test_the_store_is_as_large_as_was_asked_for(tmp_path):
+def test_the_store_has_the_requested_size(tmp_path):
     write(tmp_path / "x.zarr", 300)
     samples = SampleSet.from_zarr(tmp_path / "x.zarr", x="x", y="y")
     assert len(samples) == 300
@@ -132,7 +132,7 @@ def test_a_row_has_the_last_line_and_the_time(tmp_path, monkeypatch, capsys):
     assert "accuracy 0.5" in capsys.readouterr().out
 
 
-def test_a_program_that_fails_is_named_with_what_it_said(tmp_path, monkeypatch):
+def test_a_program_that_fails_is_named_with_its_output(tmp_path, monkeypatch):
     (tmp_path / "one.py").write_text("raise ValueError('no pictures')\n")
     monkeypatch.setattr(examples, "ROOT", tmp_path)
     with pytest.raises(RuntimeError, match=r"one\.py a: (?s:.*)no pictures"):
@@ -148,7 +148,7 @@ def test_data_that_pip_cannot_download_are_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("program", examples.PROGRAMS)
-def test_the_programs_are_there(program):
+def test_the_programs_exist(program):
     assert (examples.ROOT / program.split()[0]).is_file()
 
 

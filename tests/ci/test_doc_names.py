@@ -1,4 +1,4 @@
-"""Names in the documentation's text, and in its code that does not run, are there."""
+"""Names in the documentation, in its text and in code that is not run, exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = {
 }
 #: Dotted words that are files, or endings of lists of names.
 FILES = re.compile(r"\.(yaml|safetensors|toml|json|py|md|html|modules)$")
-#: What blocks call and do not make.
+#: Nodes that name functions, and variables that blocks use and do not define.
 CALLS = (ast.Call, ast.Attribute)
 VARIABLES = {"loss", "model", "net"}
 SETTINGS = yaml.safe_load((ROOT / "daskdl" / "cluster" / "daskdl.yaml").read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def resolved(dotted: str) -> Any:
 
 
 def public() -> dict[str, Any]:
-    """Return the objects that rooms hand out, by name; blocks leave such imports out."""
+    """Return the public objects of the rooms by name; blocks omit their imports."""
     names: dict[str, Any] = {"np": None}
     for room in docs.ROOMS:
         if room != "daskdl.torch":
@@ -54,7 +54,7 @@ def public() -> dict[str, Any]:
 
 
 def defined(tree: ast.AST) -> set[str]:
-    """Return the names that code defines, assigns, or imports from others."""
+    """Return the names that code defines, assigns or imports."""
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg)
              if isinstance(getattr(n, "ctx", None), ast.Store)}  # fmt: skip
     for node in ast.walk(tree):
@@ -67,10 +67,10 @@ def defined(tree: ast.AST) -> set[str]:
     return names
 
 
-def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) -> list[str]:
-    """Return the names that code imports, calls, or gives arguments to and that are not there."""
-    found = []
-    known = {name: thing for name, thing in known.items() if name not in own}
+def missing(code: str, known: dict[str, Any], methods: set[str], local: set[str]) -> list[str]:
+    """Return the names that code imports, calls or passes as arguments and that do not exist."""
+    problems = []
+    known = {name: thing for name, thing in known.items() if name not in local}
     tree = ast.parse(code)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Import | ast.ImportFrom):
@@ -78,7 +78,7 @@ def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) 
         for alias in node.names:
             origin = getattr(node, "module", alias.name) or ""
             room = origin.partition(".")[0]
-            # A library of Dask's that an extra brings is looked at where it is installed.
+            # Dask's libraries that come with an extra are checked where they are installed.
             if not (room.startswith(("dask", "nowcast")) and importlib.util.find_spec(room)):
                 continue
             whole = origin if alias.asname else room
@@ -86,7 +86,7 @@ def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) 
             try:
                 known[alias.asname or imported.rpartition(".")[2]] = resolved(imported)
             except LookupError as error:
-                found.append(str(error))
+                problems.append(str(error))
     for node in ast.walk(tree):
         words = ast.unparse(getattr(node, "func", node)) if isinstance(node, CALLS) else ""
         if not re.fullmatch(r"[\w.]+", words):
@@ -97,33 +97,33 @@ def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) 
             try:
                 thing = resolved(f"{thing.__name__}.{rest}")
             except LookupError as error:
-                found.append(str(error))
+                problems.append(str(error))
         elif isinstance(node, ast.Attribute):
             continue
         elif rest:
             thing = None
-            if first not in own and first not in known and rest.split(".")[-1] not in methods:
-                found.append(f"{words}()")
-        elif first not in {*known, *own, *VARIABLES} and not hasattr(builtins, first):
-            found.append(f"{first}()")
+            if first not in local and first not in known and rest.split(".")[-1] not in methods:
+                problems.append(f"{words}()")
+        elif first not in {*known, *local, *VARIABLES} and not hasattr(builtins, first):
+            problems.append(f"{first}()")
         if callable(thing) and isinstance(node, ast.Call):
-            found += misfits(words, node, inspect.signature(thing))
-    return list(dict.fromkeys(found))
+            problems += misfits(words, node, inspect.signature(thing))
+    return list(dict.fromkeys(problems))
 
 
 def misfits(words: str, call: ast.Call, signature: inspect.Signature) -> list[str]:
     """Return the arguments of a call that a function does not take."""
     kinds = {p.kind for p in signature.parameters.values()}
-    found = []
+    problems = []
     if inspect.Parameter.VAR_KEYWORD not in kinds:
-        given = {k.arg for k in call.keywords if k.arg}
-        found = [f"{words}({name}=)" for name in sorted(given - signature.parameters.keys())]
-    if not found:
+        keywords = {k.arg for k in call.keywords if k.arg}
+        problems = [f"{words}({name}=)" for name in sorted(keywords - signature.parameters.keys())]
+    if not problems:
         try:
             signature.bind_partial(*call.args)
         except TypeError as error:
-            found.append(f"{words}: {error}")
-    return found
+            problems.append(f"{words}: {error}")
+    return problems
 
 
 @pytest.fixture(scope="module")
@@ -137,16 +137,16 @@ def methods(known: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if BLOCK.search(text)])
-def test_names_in_code_that_does_not_run_are_there(page, known, methods):
+def test_names_in_code_that_is_not_run_exist(page, known, methods):
     if page == "docs/torch.md":
         pytest.importorskip("torch")
     blocks = [textwrap.dedent(code) for _, code in BLOCK.findall(TEXTS[page])]
-    # A block goes on from those before it.
-    own = defined(ast.parse("\n".join(blocks)))
-    assert [name for code in blocks for name in missing(code, known, methods, own)] == []
+    # A block continues the blocks before it.
+    local = defined(ast.parse("\n".join(blocks)))
+    assert [name for code in blocks for name in missing(code, known, methods, local)] == []
 
 
-def test_a_name_that_is_not_there_is_found(known, methods):
+def test_missing_names_are_reported(known, methods):
     code = """
     from daskdl.train import Trainer, Learner
     with daskdl.connected("local") as client:
@@ -157,15 +157,15 @@ def test_a_name_that_is_not_there_is_found(known, methods):
         print(len(samples), np.zeros(3), samples.map(f), x.numpy(), nn.Gelu, connect(1, 2))
     """
     code = textwrap.dedent(code)
-    found = missing(code, known, methods, defined(ast.parse(code)))
-    assert sorted(name.split(":")[0] for name in found) == [
+    problems = missing(code, known, methods, defined(ast.parse(code)))
+    assert sorted(name.split(":")[0] for name in problems) == [
         "Adam(rate=)", "Convolution()", "connect", "daskdl.connected", "daskdl.nn.Conv2e",
         "daskdl.nn.Gelu", "daskdl.train.Learner", "samples.shuffled_by_day()",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", sorted(TEXTS))
-def test_dotted_names_in_the_text_are_there(page):
+def test_dotted_names_in_the_text_exist(page):
     lost = []
     for name in sorted(set(DOTTED.findall(TEXTS[page]))):
         if FILES.search(name) or name.split(".")[1] in SETTINGS["daskdl"]:
@@ -180,6 +180,6 @@ def test_dotted_names_in_the_text_are_there(page):
 
 
 @pytest.mark.parametrize("page", sorted(TEXTS))
-def test_files_in_the_text_are_there(page):
+def test_files_in_the_text_exist(page):
     cited = re.findall(r"`((?:daskdl|nowcast|ci|tests|examples)/[\w/.]+\.\w+)", TEXTS[page])
     assert [path for path in sorted(set(cited)) if not (ROOT / path).is_file()] == []

@@ -16,8 +16,7 @@ import daskdl
 from ci import docs, docstrings
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Rooms without public names of their own: commands, machinery below others, what is explained
-#: on pages of its own.
+#: Rooms without a page in the reference: commands, internals, and subjects of other pages.
 INNER = {
     "cli",
     "compat",
@@ -40,11 +39,11 @@ def test_every_room_has_its_page():
     assert {f"daskdl.{room}" for room in rooms} <= set(docs.ROOMS)
 
 
-#: Protocols that strangers implement, and what only runs beside others, with their reason.
+#: Public names without an example, with the reason.
 WITHOUT_EXAMPLE = {
-    "Reader", "Sink", "Source", "Writer",  # protocols: docs/stream.md has a queue of one's own
-    "Communicator",  # is handed to the function that collective.run calls
-    "Tensor",  # op and no_grad, beside it, have theirs
+    "Reader", "Sink", "Source", "Writer",  # protocols: docs/stream.md implements a queue
+    "Communicator",  # collective.run passes one to its function
+    "Tensor",  # op and no_grad, in the same room, have examples
     "Pysteps",  # needs the extra pysteps
 }  # fmt: skip
 
@@ -59,7 +58,7 @@ def test_public_names_are_documented(room):
     assert [name for name in names if not (getattr(module, name).__doc__ or "").strip()] == []
 
 
-#: What layers run, each of which has a row in tests/daskdl/nn/recipes.py that proves its shapes.
+#: Operations that layers run; a row in tests/daskdl/nn/recipes.py checks the shapes of each.
 RUN_BY_LAYERS = set(
     re.findall(
         r'(?:ops\.|_operation = (?:\d, )?")(\w+)',
@@ -77,7 +76,7 @@ SOURCES = "".join(
 
 @pytest.mark.parametrize("room", docs.ROOMS)
 def test_public_names_have_an_example(room):
-    """Of its own, in a method of its own, or where another name's example calls it.
+    """In its docstring, in one of its methods, or in another name's example that calls it.
 
     tests/test_doctests.py runs them.
     """
@@ -117,7 +116,7 @@ def test_gallery_has_a_picture_of_every_example(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_picture_is_drawn_of_made_data(tmp_path, monkeypatch):
+def test_a_picture_is_drawn_from_generated_data(tmp_path, monkeypatch):
     from PIL import Image
 
     from ci import thumbnails
@@ -152,7 +151,7 @@ def test_first_lines_without_a_noun_are_found(tmp_path, capsys):
     assert "x.py:6" not in problems
 
 
-def test_every_page_has_its_place():
+def test_every_page_is_in_a_table_of_contents():
     trees = [path.read_text() for path in docs.DOCS.glob("*.md") if "{toctree}" in path.read_text()]
     named = {line.strip() for tree in trees for line in tree.splitlines()}
     pages = {path.stem for path in docs.DOCS.glob("*.md")} - {"index"}

@@ -1,4 +1,4 @@
-"""The learning curve: rows are kept as they are done, and who judges is not learned from."""
+"""The learning curve: finished rows are reused, and radars that judge are not trained on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def row(lead: float) -> dict[str, float]:
 
 @pytest.fixture
 def trainings(monkeypatch) -> list[str]:
-    """Names of the folds that were trained for."""
+    """Names of the folds that were trained."""
     done: list[str] = []
 
-    def learn(fold, folder, iterations, own):
+    def learn(fold, folder, iterations, settings):
         done.append(fold.name)
         return "network", "reference"
 
@@ -37,17 +37,17 @@ def trainings(monkeypatch) -> list[str]:
     return done
 
 
-def test_rows_that_are_kept_are_not_made_again(trainings, tmp_path):
-    kept = tmp_path / "rows.json"
+def test_rows_of_the_file_are_not_made_again(trainings, tmp_path):
+    file = tmp_path / "rows.json"
     first = learning.Fold("one", ["a", "b"], ["c"], ["d"])
-    made = learning.run(first, KEY, kept, tmp_path)
+    made = learning.run(first, KEY, file, tmp_path)
     assert [r["lead_minutes"] for r in made] == [30.0, 60.0]
-    assert learning.run(first, KEY, kept, tmp_path) == made
+    assert learning.run(first, KEY, file, tmp_path) == made
     assert trainings == ["one"]
-    learning.run(first, KEY | {"iterations": 6}, kept, tmp_path)
-    learning.run(learning.Fold("two", ["a"], ["c"], ["d"]), KEY, kept, tmp_path)
+    learning.run(first, KEY | {"iterations": 6}, file, tmp_path)
+    learning.run(learning.Fold("two", ["a"], ["c"], ["d"]), KEY, file, tmp_path)
     assert trainings == ["one", "one", "two"]
-    assert len(json.loads(kept.read_text())) == 6
+    assert len(json.loads(file.read_text())) == 6
 
 
 def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):

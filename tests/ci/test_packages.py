@@ -1,4 +1,4 @@
-"""Packages: the oldest versions that are promised, and the recipe of conda."""
+"""Packages: the oldest versions that are promised, and the conda recipe."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_a_requirement_without_a_lower_bound_is_refused() -> None:
 @pytest.mark.parametrize("arguments", [["--list"], ["--list", "--nowcast"]])
 def test_every_requirement_of_ours_has_a_lower_bound(arguments, capsys) -> None:
     assert oldest.main(arguments) == 0
-    found = capsys.readouterr().out.split()
-    assert any(line.startswith("dask[distributed]==") for line in found)
-    assert any(line.startswith("xradar==") for line in found) == ("--nowcast" in arguments)
+    pins = capsys.readouterr().out.split()
+    assert any(line.startswith("dask[distributed]==") for line in pins)
+    assert any(line.startswith("xradar==") for line in pins) == ("--nowcast" in arguments)
 
 
-def test_the_tests_that_are_run_are_there() -> None:
+def test_the_tests_that_are_run_exist() -> None:
     for names in oldest.TESTS.values():
         assert not [name for name in names if not (oldest.ROOT / name).exists()]
 
@@ -58,7 +58,7 @@ def test_every_extra_is_known() -> None:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What one requirement with an extra is called there.
+#: Conda's packages of requirements that have an extra.
 SPLIT = {"dask": ("dask-core", "distributed")}
 
 
@@ -76,7 +76,7 @@ def test_recipe_follows_pyproject():
 
 
 def test_rattler_build_takes_the_recipe():
-    """By its own parser and renderer (``pip install py-rattler-build``), without building."""
+    """Its parser and renderer (``pip install py-rattler-build``) read it; nothing is built."""
     build = pytest.importorskip("rattler_build")
     text = (ROOT / "ci" / "conda" / "recipe.yaml").read_text()
     (variant,) = build.Stage0Recipe.from_yaml(text).render(build.VariantConfig())

@@ -1,4 +1,4 @@
-"""Figures that benchmarks wrote, their tables, and the page that has them."""
+"""Figures that benchmarks write, their tables, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def test_checking_writes_nothing(tmp_path, monkeypatch, capsys):
         ("# Speed", "<!-- table guests -->\n<!-- end -->\n# Speed", "found 'guests'"),
     ],
 )  # fmt: skip
-def test_a_mark_that_names_nothing_is_refused(before, after, sentence):
+def test_a_mark_without_a_table_is_refused(before, after, sentence):
     text = performance.PAGE.read_text(encoding="utf-8").replace(before, after)
     with pytest.raises(ValueError, match=sentence):
         performance.page(text)
 
 
-def test_what_was_not_measured_says_how(monkeypatch, tmp_path):
+def test_a_figure_that_is_missing_names_its_command(monkeypatch, tmp_path):
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
     assert performance.section("engine") == ("\n`python -m ci.bench.engine`: not measured yet\n")
 
 
-def test_other_names_are_told_which_there_are(capsys):
+def test_unknown_names_are_refused_with_the_known_ones(capsys):
     assert performance.main(["measure", "weather"]) == 2
     assert performance.main(["keep"]) == 2
     assert "expected some of kernels, training" in capsys.readouterr().err
@@ -115,11 +115,11 @@ def test_every_figure_has_a_table():
     assert {name.partition("-")[0] for name in performance.COMMANDS} == tables.TABLES.keys()
 
 
-def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
-    found = {"rows": ROWS["control"]}
-    monkeypatch.setattr(tables, "figure", {"control": found}.get)
+def test_predictions_take_the_measured_control(monkeypatch):
+    figure = {"rows": ROWS["control"]}
+    monkeypatch.setattr(tables, "figure", {"control": figure}.get)
     lines = tables.scheduling()
-    # Of a turn of 2 minutes with 8 groups, one is formed anew.
+    # In a turn of 2 minutes one of 8 groups is formed anew.
     assert "| 32 | 4.5 | 0.59 |" in lines
     assert "| 252 | 9.2 | - |" in lines
     header, _, *lines = tables.prediction()
@@ -129,7 +129,7 @@ def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
     assert not any("0.59" in line for line in lines if "| 64 |" in line)
 
 
-def test_rows_of_engines_are_beside_gloo_and_the_socket():
+def test_rows_of_engines_compare_with_gloo_and_the_socket():
     (row,) = ROWS["engine"]
     assert row["name"] == f"synchronization/28 MB/{engine.GANG}"
     assert (row["ours_ms"], row["peer_ms"], row["ratio"], row["socket_ms"]) == (10, 20, 2, 9)
@@ -150,7 +150,7 @@ def test_the_cost_of_control_is_measured(tmp_path, capsys):
     assert "gang         2   2.0" in capsys.readouterr().out
 
 
-def test_the_model_of_hosts_is_the_one_that_was_written_down():
+def test_the_model_of_hosts_predicts_shares_of_an_iteration():
     # 28 MB over 10 Gbit/s: 3.2 % of 1.5 s at 32 hosts, and 3.4 % at 256.
     predicted = tables.predicted
     assert predicted(32, 28, 10_000) / 1500 == pytest.approx(0.032, abs=0.0005)
@@ -170,11 +170,11 @@ def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_pat
         (tmp_path / f"{i}.json").write_text(json.dumps([{"name": f"case {i}"}]))
         os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
     performance.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
-    found = tables.figure("kernels")
-    assert found["command"] == performance.COMMANDS["kernels"]
-    assert found["machine"] == {"cores": 2}
-    assert found["date"] == "1970-01-03"
-    assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
+    figure = tables.figure("kernels")
+    assert figure["command"] == performance.COMMANDS["kernels"]
+    assert figure["machine"] == {"cores": 2}
+    assert figure["date"] == "1970-01-03"
+    assert figure["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
     assert [file.name for file in folder.iterdir()] == ["kernels.json"]
     assert tables.figure("training") is None
 
@@ -189,12 +189,12 @@ def test_a_measured_benchmark_is_run_and_kept(folder, monkeypatch):
 
 
 def test_published_figures_name_their_source():
-    for found in tables.published().values():
-        assert len(found["source"]) > 20
-        assert found["what"]
+    for figure in tables.published().values():
+        assert len(figure["source"]) > 20
+        assert figure["what"]
 
 
-def test_the_page_is_what_the_script_writes_of_parity():
+def test_the_page_of_parity_is_what_the_script_writes():
     assert parity.PAGE.read_text(encoding="utf-8") == parity.page(), "run python -m ci.parity"
 
 
@@ -214,7 +214,7 @@ def test_rows_that_say_nothing_are_refused(row, sentence, tmp_path, monkeypatch)
         parity.page()
 
 
-def test_checking_writes_nothing_of_parity(tmp_path, monkeypatch, capsys):
+def test_checking_parity_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(parity, "PAGE", tmp_path / "parity.md")
     monkeypatch.setattr("sys.argv", ["parity", "--check"])
     assert parity.main() == 1

@@ -43,7 +43,7 @@ def test_file_above_the_limit_fails_by_name(project, capsys):
     assert "daskdl/ops/c.py: expected at most 400 lines, found 401" in capsys.readouterr().err
 
 
-def test_without_the_base_there_is_a_table_all_the_same(project, capsys):
+def test_a_base_that_is_missing_still_gives_a_table(project, capsys):
     assert sizes.main(["origin/main"], project) == 0
     assert "+0 -0" in capsys.readouterr().out
 
@@ -52,7 +52,7 @@ def test_a_room_above_its_budget_fails_by_name(project, capsys):
     tests = project / "tests" / "daskdl" / "ops"
     tests.mkdir(parents=True)
     (tests / "test_c.py").write_text("x = 1\n" * 13)
-    sizes.write_budget(project)  # 20 lines: a hundredth more than 13, in tens
+    sizes.write_budget(project)  # 20 lines: 13 and one per cent, rounded up to tens
     assert sizes.main(["HEAD"], project) == 0
     assert "product 12, tests 13, examples and ci 0, all 25 lines in 4" in capsys.readouterr().out
     (tests / "test_d.py").write_text("x = 1\n" * 9)
@@ -64,7 +64,7 @@ def test_a_room_above_its_budget_fails_by_name(project, capsys):
     )
 
 
-def test_a_new_room_and_one_that_is_gone_want_a_change_of_the_table(project, capsys):
+def test_new_and_removed_rooms_need_a_change_of_the_budget(project, capsys):
     (project / "daskdl" / "ops").rename(project / "daskdl" / "operations")
     assert sizes.main(["HEAD"], project) == 1
     assert capsys.readouterr().err.splitlines() == [

@@ -1,4 +1,4 @@
-"""The skill benchmark: what is fitted never saw the radar it is judged on, and scores are right."""
+"""The skill benchmark: scores are right, and no fit saw the radar that judges it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scored(forecast: np.ndarray, observed: np.ndarray, **more) -> Scores:
     return score(made, 0, observed, np.isfinite(observed), spacing=1.0)
 
 
-def test_counts_are_those_of_the_definition() -> None:
+def test_counts_follow_the_definition() -> None:
     forecast, observed = 9 * field(1), 9 * field(2)
     scores = scored(forecast, observed)
     for threshold in THRESHOLDS:
@@ -56,7 +56,7 @@ def test_threshold_is_found_where_the_field_is_half_as_strong() -> None:
     assert calibrated_threshold([], 1.0) == 1
 
 
-def test_logistic_is_calibrated_on_what_it_was_fitted_to() -> None:
+def test_logistic_is_calibrated_on_the_data_of_its_fit() -> None:
     observed = field(5)
     noisy = observed * np.exp(np.random.default_rng(0).normal(size=observed.shape)).astype("f4")
     scores = scored(noisy, observed)
@@ -74,7 +74,7 @@ def test_members_give_a_probability() -> None:
     assert brier_parts(scores.brier).score == pytest.approx(event * 0.25, rel=1e-6)
 
 
-def test_what_is_fitted_never_saw_the_radar_it_is_judged_on() -> None:
+def test_fits_leave_out_the_radar_that_judges_them() -> None:
     half, whole = scored(field(7) / 2, field(7)), scored(field(8), field(8))
     cases = {
         (event, "m", lead): [scores]
@@ -82,7 +82,7 @@ def test_what_is_fitted_never_saw_the_radar_it_is_judged_on() -> None:
         for lead in (30, 60)
     }
     results = Results(cases, {"a1": "a", "a2": "a", "b": "b"}, ["m"])
-    # Event a1 would be cut at 0.5 if a2, the same radar's, had a say.
+    # Event a1 would be cut at 0.5 if the fit had a2, which is of the same radar.
     assert results.threshold("a1", "m", 30, 1.0) == pytest.approx(1, rel=0.03)
     assert results.threshold("b", "m", 30, 1.0) == pytest.approx(0.5, rel=0.03)
     assert len(results.others("b", "m", 30)) == 1
@@ -103,7 +103,7 @@ def test_starts_are_regular_rainy_and_valid_times_common() -> None:
 
 
 @pytest.mark.slow
-def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
+def test_extrapolation_beats_persistence_and_the_goals_say_so(tmp_path: Path) -> None:
     events = [event("a", "a", 0), event("b", "b", 1)]
     results = compare(
         events,
@@ -132,15 +132,15 @@ def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
     assert verdicts(backwards)[0].startswith("missed  extrapolation above persistence")
 
 
-def test_peers_are_kept_as_they_were_made(tmp_path: Path) -> None:
+def test_forecasts_of_peers_are_read_from_the_cache(tmp_path: Path) -> None:
     pytest.importorskip("pysteps")
     pytest.importorskip("cv2")
     made = event("a", "a", 0)
     first = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
-    (kept,) = tmp_path.rglob("*.npz")
-    stamp = kept.stat().st_mtime_ns
+    (cached,) = tmp_path.rglob("*.npz")
+    stamp = cached.stat().st_mtime_ns
     second = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
-    assert kept.stat().st_mtime_ns == stamp
+    assert cached.stat().st_mtime_ns == stamp
     np.testing.assert_array_equal(first.rain, second.rain)
     assert first.seconds == second.seconds > 0
 
@@ -169,7 +169,7 @@ def test_blur_is_seen_in_the_detail() -> None:
     assert scores.detail[0] < 0.5 * scores.detail[1]
 
 
-def test_own_yes_and_no_count_instead_of_a_cut_field() -> None:
+def test_decisions_of_a_forecast_count_instead_of_its_cut_field() -> None:
     observed = field(1)
     yes = {t: (observed >= np.float32(t))[np.newaxis] for t in THRESHOLDS}
     scores = scored(np.zeros_like(observed), observed, yes=yes)
@@ -189,22 +189,20 @@ def test_gain_has_an_interval_over_events() -> None:
     gain = results.calibrated_csi(POOL, "good", 30, 1.0) - results.calibrated_csi(
         POOL, "poor", 30, 1.0
     )
-    # Cases that are all alike leave nothing to chance.
+    # All cases are alike: the interval has no width.
     np.testing.assert_allclose(results.gain("good", "poor", 30, 1.0), [gain] * 3)
     assert gain > 0.3
-    plain = good.csi(1.0) - poor.csi(1.0)
-    assert results.gain("good", "poor", 30, 1.0, "b", cut=False)[0] == pytest.approx(plain)
+    uncut = good.csi(1.0) - poor.csi(1.0)
+    assert results.gain("good", "poor", 30, 1.0, "b", cut=False)[0] == pytest.approx(uncut)
 
 
-def test_each_source_has_a_row_of_what_is_gained() -> None:
+def test_each_source_has_a_row_of_gains() -> None:
     good, poor = scored(field(1), field(1)), scored(field(2), field(1))
-    of = {"auto": good, "pysteps:sprog": poor, "extrapolation": poor}
-    of["pysteps:extrapolation"] = good
+    by_method = {"auto": good, "pysteps:sprog": poor, "extrapolation": poor}
+    by_method["pysteps:extrapolation"] = good
     radars = {"a1": "a", "a2": "a", "b": "b"}
-    cases = {
-        (e, m, lead): [scores] for e in radars for m, scores in of.items() for lead in (30, 60)
-    }
-    results = Results(cases, radars, list(of))
+    cases = {(e, m, lead): [by_method[m]] for e in radars for m in by_method for lead in (30, 60)}
+    results = Results(cases, radars, list(by_method))
     rows = [line for line in by_source(results) if line.startswith("| a | +60 | 2, 2 |")]
     (cells,) = ([cell.strip() for cell in row.split("|")] for row in rows)
     gain = good.csi(1.0) - poor.csi(1.0)
@@ -221,9 +219,9 @@ def test_heavy_rain_is_judged_where_a_source_has_enough_of_it() -> None:
     rain = np.tile(observed, (2, 2))
     good, poor = scored(rain, rain), scored(np.roll(rain, 20, 1), rain)
     for auto, word in ((good, "met   "), (poor, "missed")):
-        of = {"auto": auto, "extrapolation": good}
-        cases = {("e", m, lead): [of[m]] for m in of for lead in (30, 60)}
-        lines = verdicts(Results(cases, {"e": "a"}, list(of)))
+        by_method = {"auto": auto, "extrapolation": good}
+        cases = {("e", m, lead): [by_method[m]] for m in by_method for lead in (30, 60)}
+        lines = verdicts(Results(cases, {"e": "a"}, list(by_method)))
         (line,) = [x for x in lines if "heavy rain of auto not below extrapolation" in x]
         assert line.startswith(word)
         assert ("a +60 5 mm/h CSI -" in line) == (word == "missed")

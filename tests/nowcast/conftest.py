@@ -1,4 +1,4 @@
-"""Fixtures of the tests of nowcast: names of real radar files, and logs that end with a test."""
+"""Fixtures of the tests of nowcast: paths of real radar files, and a clean log for each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def helchteren(radar_dir):
 
 @pytest.fixture(autouse=True)
 def _log_of_one_test():
-    """Take away the handlers that a command leaves: the next test has another standard error."""
+    """Remove the handlers that a command leaves: the next test has another standard error."""
     log = logging.getLogger("nowcast")
     handlers, level, propagate = log.handlers[:], log.level, log.propagate
     yield

@@ -33,7 +33,7 @@ def translation(
 def rotation(n: int, degrees: float, size: int = 160, seed: int = 0) -> NDArray[np.float32]:
     """``n`` frames of storms that turn about the grid's centre, by ``degrees`` a step from x to y.
 
-    A point at (y, x) off the centre so moves by about ``radians(degrees) * (x, -y)`` a step.
+    So a point at (y, x) from the centre moves by about ``radians(degrees) * (x, -y)`` a step.
     """
     large = storms((2 * size, 2 * size), seed)
     centre = size - 0.5

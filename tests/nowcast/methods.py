@@ -1,4 +1,4 @@
-"""Forecasters for tests: any function from frames to frames, and one that knows what came."""
+"""Forecasters for tests: any function from frames to frames, and one that knows the future."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nowcast.forecasters import Forecast
 
 
 class Answers:
-    """Forecaster that answers as a function of (frames, leads, ...) does, a field or a Forecast."""
+    """Forecaster that returns the answer of a function of (frames, leads): rain or a Forecast."""
 
     def __init__(self, answer: Callable[..., Any], n_in: int = 1) -> None:
         self.answer, self.n_in, self.least = answer, n_in, n_in
@@ -22,7 +22,7 @@ class Answers:
 
 
 def oracle(observed: np.ndarray, factor: float = 1.0, n_in: int = 3) -> Answers:
-    """Forecaster that looks up what was observed, times ``factor``; beyond the end, the last."""
+    """Forecaster that returns the observed frames times ``factor``; after the end, the last."""
 
     def look_up(frames: np.ndarray, leads: int) -> np.ndarray:
         last = next(i for i, f in enumerate(observed) if np.array_equal(f, frames[-1], True))

@@ -1,4 +1,4 @@
-"""A small rain store and a small model for it, for the tests of what is done with the two."""
+"""A small rain store and a small model for it, for the tests that use both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FRAMES, SIZE, N_IN, N_OUT = 24, 32, 2, 3
 def rain_of(
     frames: Any, minutes: Any, grid: Grid, start: np.datetime64 = START, **attrs: Any
 ) -> xr.Dataset:
-    """A rain Dataset of frames (n, y, x), so many minutes after the start."""
+    """A rain Dataset of frames (n, y, x) at times in minutes after the start."""
     time = start + np.round(60 * np.asarray(minutes)).astype(int) * np.timedelta64(1, "s")
     described = {"title": "test", "source": "weather radar, test"} | attrs
     rain = np.asarray(frames, np.float32)
@@ -37,7 +37,7 @@ def moving_rain(
 ) -> xr.Dataset:
     """Storms that move by two cells a frame, every ten minutes from midnight on; a corner missing.
 
-    As many frames as there are ``minutes`` after midnight, if these are given.
+    ``minutes`` gives the times of other frames, in minutes after midnight.
     """
     after = 10 * np.arange(FRAMES) if minutes is None else np.asarray(minutes)
     rain = translation(len(after), 0, 2, size=SIZE)
@@ -47,9 +47,9 @@ def moving_rain(
 
 
 def small_model(n_in: int = N_IN) -> NowcastModel:
-    """An untrained model for it: the first twelve frames to train, seven from 2:50 on to test."""
+    """An untrained model for the store: twelve frames train it, seven from 2:50 on test it."""
     network = ConvLSTMForecaster(n_in, N_OUT, channels=(4,), block=4)
-    network.head.bias.data += 0.5  # of an untrained one all may be dry
+    network.head.bias.data += 0.5  # else an untrained network may forecast none
     times = START + np.arange(FRAMES) * STEP
     name = name_of(moving_rain())
     split = split_by_rain(name, times, np.ones(FRAMES), (0.5, 0.2), n_in + N_OUT)
@@ -57,7 +57,7 @@ def small_model(n_in: int = N_IN) -> NowcastModel:
 
 
 def a_forecast(index: int = 11, **attrs: Any) -> xr.Dataset:
-    """A forecast from frame ``index`` of the moving rain; in the place of a model's, noise."""
+    """A forecast from frame ``index`` of the moving rain; its rain is noise, not a model's."""
     noise = np.random.default_rng(0).gamma(0.5, 2.0, (N_OUT, SIZE, SIZE)).astype(np.float32)
     noise[:, :2, :2] = np.nan
     return forecast_dataset(moving_rain(**attrs), index, noise, "noise")

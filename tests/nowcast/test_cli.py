@@ -1,4 +1,4 @@
-"""The command line as a shell has it: help, defaults, streams, exit codes, Ctrl-C."""
+"""The command line as a shell sees it: help, defaults, streams, exit codes, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.nowcast.commands.test_train import FIXED
 from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
 
-#: What starts with Ctrl-C ignored, as a job in the background does, would go on ignoring it.
+#: A job in the background starts with Ctrl-C ignored; this program handles it again.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,27 +37,27 @@ def parameters(command: str) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_tells_what_it_does_and_each_option(command, capsys, monkeypatch):
+def test_the_help_of_every_command_names_its_options(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert run(app, [command, "--help"]) == 0
-    said = capsys.readouterr().out
+    text = capsys.readouterr().out
     for name in parameters(command).keys() - {"help"}:
         option = {"as_json": "--json", "assign": "--set", "start": "--from", "stop": "--to"}
         shown = option.get(name, f"--{name.replace('_', '-')}")
-        assert shown in said or name.upper() in said.upper(), name
+        assert shown in text or name.upper() in text.upper(), name
 
 
 def test_help_names_every_command(capsys):
     assert run(app, ["--help"]) == 0
-    said = capsys.readouterr().out
-    assert all(command in said for command in COMMANDS)
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
 
 
-def test_defaults_are_those_of_the_library():
-    given, known = parameters("ingest"), IngestSettings()
+def test_defaults_follow_the_library():
+    defaults, settings = parameters("ingest"), IngestSettings()
     for name in ("spacing", "sweeps", "combine", "zr", "hail_cap", "noise", "rhohv", "step"):
-        assert given[name] == getattr(known, name), name
-    assert IngestSettings.of(size=given["size"]).size == known.size
+        assert defaults[name] == getattr(settings, name), name
+    assert IngestSettings.of(size=defaults["size"]).size == settings.size
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_main_runs_the_process_arguments(monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
+def test_a_missing_cluster_ends_with_4(tmp_path, capsys):
     store = write_store(tmp_path / "rain.zarr", translation(12, 0, 3, 32))
     arguments = ["train", str(store), "--out", str(tmp_path / "m"), "--cluster"]
     for address in ("tcp://127.0.0.1", str(tmp_path / "none.json")):
@@ -115,16 +115,16 @@ def wait_for_a_checkpoint(process: subprocess.Popen[str], out: Path) -> None:
 
 @pytest.mark.kills
 def test_sigterm_ends_training_with_143_and_leaves_nothing_behind(tmp_path):
-    """The driver alone gets it, as from kill or a service manager; the nannies' semaphores go."""
+    """Only the driver gets the signal, as from kill; it also removes the nannies' semaphores."""
     store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
     out = tmp_path / "m"
     with started([*training(store, out, 400), "--workers", "1"]) as process:
         wait_for_a_checkpoint(process, out)
         os.kill(process.pid, signal.SIGTERM)
-        os.kill(process.pid, signal.SIGTERM)  # an impatient one changes nothing
-        said, err = process.communicate(timeout=60)
+        os.kill(process.pid, signal.SIGTERM)  # a second signal changes nothing
+        printed, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
-    assert said == ""
+    assert printed == ""
     assert "Traceback" not in err
     assert "semaphore" not in err
     assert "the same command goes on where this one stops\nnowcast: terminated\n" in err
@@ -133,7 +133,7 @@ def test_sigterm_ends_training_with_143_and_leaves_nothing_behind(tmp_path):
 @pytest.mark.long
 @pytest.mark.kills
 def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
-    """As a terminal does it: the signal reaches the driver and every worker at once."""
+    """As from a terminal, the signal reaches the driver and every worker at once."""
     store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
 
     def command(out):
@@ -146,16 +146,16 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     with start(out) as process:
         wait_for_a_checkpoint(process, out)
         os.killpg(process.pid, signal.SIGINT)
-        said, err = process.communicate(timeout=60)
+        printed, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert said == ""
+    assert printed == ""
     assert "Traceback" not in err
     assert "the same command goes on where this one stops\nnowcast: interrupted\n" in err
     assert not (out / "model.safetensors").exists()
     with start(out) as process:
         _, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
-    # What was interrupted has the bits of an undisturbed run, here without workers.
+    # The resumed model has the bits of an undisturbed run, here without workers.
     assert run(app, command(tmp_path / "whole")) == 0
     resumed, whole = load_model(out), load_model(tmp_path / "whole")
     assert (resumed.network.flat == whole.network.flat).all()

@@ -1,4 +1,4 @@
-"""Stores to train on, whole or cut by their rain, and the probabilities that are fitted to them."""
+"""Stores to train on, whole or cut by their rain, and the probabilities fitted to them."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_the_longest_step_and_the_first_grid_are_common(tmp_path):
     assert common_step_and_spacing(paths, chosen) == (np.timedelta64(20, "m"), 2000.0)
 
 
-def test_a_store_that_fits_is_read_by_its_name_and_others_as_they_are_brought(tmp_path):
-    plain, fine = opened(stores(tmp_path, plain=moving_rain(), fine=moving_rain(spacing=500.0)))
-    assert plain.data == str(tmp_path / "plain.zarr")
+def test_a_store_that_fits_is_read_from_its_path_and_others_are_resampled(tmp_path):
+    coarse, fine = opened(stores(tmp_path, coarse=moving_rain(), fine=moving_rain(spacing=500.0)))
+    assert coarse.data == str(tmp_path / "coarse.zarr")
     assert isinstance(fine.data, xr.DataArray)
     assert fine.rain.sizes == {"time": 24, "y": 16, "x": 16}
 
@@ -91,7 +91,7 @@ def test_a_store_too_short_to_be_cut_is_trained_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_of_many_stores_whole_ones_are_kept(tmp_path):
+def test_many_stores_are_split_whole(tmp_path):
     made = opened(stores(tmp_path, **{name: moving_rain() for name in "abcdefgh"}))
     split = split_archives(made, [], [], SETTINGS, 2)
     assert names(split) == [list("abcde"), ["f"], ["g", "h"]]
@@ -99,7 +99,7 @@ def test_of_many_stores_whole_ones_are_kept(tmp_path):
 
 @pytest.mark.slow
 def test_every_shard_has_windows_of_every_store(tmp_path):
-    made = opened(stores(tmp_path, plain=moving_rain(), fine=moving_rain(spacing=500.0)))
+    made = opened(stores(tmp_path, coarse=moving_rain(), fine=moving_rain(spacing=500.0)))
     split = split_archives(made, [], [], SETTINGS, 2)
     samples = training_windows(made, split.train, 3, SETTINGS)
     assert samples.partitions == SETTINGS.shards
@@ -110,23 +110,23 @@ def test_every_shard_has_windows_of_every_store(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_store_without_a_window_is_left_out_and_told(tmp_path):
+def test_a_store_without_a_window_is_left_out_and_named(tmp_path):
     dry = moving_rain()
     dry["rain_rate"] = dry["rain_rate"] * 0
     made = opened(stores(tmp_path, wet=moving_rain(), dry=dry))
     settings = SETTINGS.model_copy(update={"wet_fraction": 0.05, "keep_dry": 0.0})
     split = split_archives(made, [], [], settings, 2)
-    said: list[str] = []
-    assert len(training_windows(made, split.train, 3, settings, said.append))
-    assert len(said) == 1
-    assert said[0].startswith("left out: ")
-    assert "dry.zarr" in said[0]
+    messages: list[str] = []
+    assert len(training_windows(made, split.train, 3, settings, messages.append))
+    assert len(messages) == 1
+    assert messages[0].startswith("left out: ")
+    assert "dry.zarr" in messages[0]
     with pytest.raises(DataError, match="at least one window"):
         training_windows(made[1:], split.train, 3, settings)
 
 
 def samples(slope: float, count: int, seed: int = 0) -> list[Sample]:
-    """Pixels whose chance of any rain is logistic(slope * sure * margin), all else left out."""
+    """Pixels whose chance of rain is logistic(slope * sure * odds); other predictors are 0."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(0, 2, count)
     sure, wet = rng.uniform(0.5, 2, count), np.zeros(len(THRESHOLDS))
@@ -136,12 +136,12 @@ def samples(slope: float, count: int, seed: int = 0) -> list[Sample]:
     return [Sample("a", 0.0, odds, wet, sure, np.zeros(count), around, around, rain)]
 
 
-def test_the_slope_that_made_the_data_is_found():
+def test_the_slope_of_the_data_is_fitted():
     table = fit(samples(1.3, 20000), SHIPPED)
     assert all(abs(first - 1.3) < 0.1 for first, _ in table.slope)
 
 
-def test_without_data_that_tell_the_table_stays():
+def test_data_without_information_leave_the_table():
     few = samples(1.3, 20)
     table = fit([replace(few[0], odds=np.zeros(20))], SHIPPED)
     np.testing.assert_allclose(table.slope, SHIPPED.slope, atol=2e-3)
@@ -157,15 +157,15 @@ def test_a_store_is_fitted_and_its_probabilities_are_right_on_average(tmp_path):
     chance, truth = forecast.exceedance(1.0), frames[11:14] >= 1
     known = np.isfinite(chance)
     assert chance[known].mean() == pytest.approx(truth[known].mean(), abs=0.04)
-    plain = Sprog().forecast(frames[8:11], 3, spacing_km=1.0, step_minutes=10.0).exceedance(1.0)
-    brier = [np.mean((p - truth)[known] ** 2) for p in (chance, plain)]
-    assert brier[0] < 0.8 * brier[1]  # rain that only moves is surer than real rain
+    shipped = Sprog().forecast(frames[8:11], 3, spacing_km=1.0, step_minutes=10.0).exceedance(1.0)
+    brier = [np.mean((p - truth)[known] ** 2) for p in (chance, shipped)]
+    assert brier[0] < 0.8 * brier[1]  # rain that only moves is more certain than real rain
     write_table(table, tmp_path / "own.json", {"starts": used})
     assert read_table(tmp_path / "own.json") == table
 
 
 @pytest.mark.slow
-def test_a_file_from_before_surroundings_counted_goes_on_without_them(tmp_path):
+def test_an_older_file_is_read_without_surroundings(tmp_path):
     write_table(SHIPPED, tmp_path / "own.json", {})
     numbers = json.loads((tmp_path / "own.json").read_text())
     del numbers["rank_margin"]["near"], numbers["rank_margin"]["wide"]
@@ -181,14 +181,14 @@ def test_a_file_from_before_surroundings_counted_goes_on_without_them(tmp_path):
     np.testing.assert_array_equal(made, expected)
 
 
-def test_what_is_no_such_file_is_refused(tmp_path):
+def test_other_files_are_refused(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     for name in ("a.json", "none.json"):
         with pytest.raises(DataError, match="expected a file that nowcast calibrate wrote"):
             read_table(tmp_path / name)
 
 
-def test_oblong_cells_are_as_far_apart_as_forecasts_have_them(tmp_path):
+def test_the_spacing_of_oblong_cells_is_a_geometric_mean(tmp_path):
     archive = Archive.open(write_store(tmp_path / "rain.zarr", translation(2, 1, 2)), None, None)
     oblong = archive.rain.assign_coords(y=1.44 * archive.rain["y"])
     assert replace(archive, rain=oblong).spacing_km == pytest.approx(1.2)
@@ -261,7 +261,7 @@ def test_too_few_frames_are_refused_with_the_options_that_help():
         split_by_rain("s", times(40), np.ones(40), FRACTIONS, 17)
 
 
-def test_there_and_back_as_plain_data():
+def test_a_split_survives_a_round_trip_as_a_dict():
     split = split_by_rain("s", times(40), np.ones(40), FRACTIONS, 2)
     assert Split.from_dict(split.to_dict()) == split
     assert split.of_store("test", "s") == list(split.test)

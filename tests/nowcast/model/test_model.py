@@ -28,7 +28,7 @@ STEP = np.timedelta64(300, "s")
 def model():
     time = np.datetime64("2020-02-07T13:00") + 5 * np.arange(40) * np.timedelta64(1, "m")
     network = ConvLSTMForecaster(2, 3, channels=(4,), block=4)
-    network.head.bias.data += 0.5  # of an untrained one all may be dry
+    network.head.bias.data += 0.5  # else an untrained network may forecast none
     split = split_by_rain("store", time, np.ones(40), (0.5, 0.2), 5)
     return NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split, {"a": 1})
 
@@ -37,7 +37,7 @@ def rain(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).gamma(0.5, 2, shape).astype(np.float32)
 
 
-def test_a_notebook_shows_what_it_reads_and_forecasts(model):
+def test_a_notebook_shows_the_inputs_and_the_forecasts_of_a_model(model):
     html = model._repr_html_()
     for text in (
         "2 frames, one every 5 min", "3 frames, to 15 min ahead", "1 by 1 km",
@@ -55,7 +55,7 @@ def test_forecasts_any_size_in_mm_per_hour(model):
     assert len(np.unique(forecast)) > 100
 
 
-def test_missing_in_the_last_frame_is_missing_in_the_forecast_and_nowhere_else(model):
+def test_only_cells_missing_in_the_last_frame_are_missing_in_the_forecast(model):
     frames = rain(2, 12, 12)
     frames[0, :3] = np.nan
     frames[1, :, 8:] = np.nan
@@ -100,7 +100,7 @@ def test_refuses_stores_of_another_grid_or_step(model):
 
 
 def ways(window: np.ndarray) -> list[bytes]:
-    """All that a window (T, H, W) may become."""
+    """The symmetries of a window (T, H, W), as bytes."""
     result = []
     for t in (1, -1):
         for y in (1, -1):
@@ -127,11 +127,11 @@ def test_every_window_becomes_one_of_its_symmetries_and_all_occur(size, count):
 def test_the_generator_alone_decides_and_nothing_is_changed_in_place():
     rng = np.random.default_rng(1)
     batch = {"x": rng.random((8, 2, 4, 4, 1)), "y": rng.random((8, 1, 4, 4, 1))}
-    kept = {name: array.copy() for name, array in batch.items()}
+    before = {name: array.copy() for name, array in batch.items()}
     first, second = (Symmetries()(batch, np.random.default_rng(5)) for _ in range(2))
     for name in batch:
         np.testing.assert_array_equal(first[name], second[name])
-        np.testing.assert_array_equal(batch[name], kept[name])
+        np.testing.assert_array_equal(batch[name], before[name])
     other = Symmetries()(batch, np.random.default_rng(6))
     assert (other["x"] != first["x"]).any()
 
@@ -140,7 +140,7 @@ rates = st.floats(0, 150, width=32)
 
 
 @given(rates)
-def test_there_and_back(rate):
+def test_the_scale_can_be_inverted(rate):
     scale = RainScale()
     again = scale.to_rain(scale.to_network(np.array([rate], np.float32)))
     np.testing.assert_allclose(again, [rate], rtol=2e-5, atol=1e-6)
@@ -157,7 +157,7 @@ def test_dry_is_zero_full_is_one_missing_stays():
     np.testing.assert_allclose(values, [0, 1, np.nan, 0], rtol=1e-6)
 
 
-def test_what_a_network_makes_is_never_below_zero_or_without_bound():
+def test_rain_of_a_network_has_a_lower_and_an_upper_bound():
     rain = RainScale(0.1, 50).to_rain(np.array([-3, 40], np.float32))
     assert rain[0] == 0
     np.testing.assert_allclose(rain[1], 200, rtol=1e-4)
@@ -199,7 +199,7 @@ def test_options_win_over_assignments_and_these_over_the_file(tmp_path):
         ("epochs", r"--set: expected NAME=VALUE, found 'epochs'"),
     ],
 )
-def test_what_is_wrong_is_named(assignment, sentence):
+def test_wrong_settings_are_named(assignment, sentence):
     with pytest.raises(SettingsError, match=sentence):
         parse(None, [assignment])
 
@@ -233,13 +233,13 @@ def moving(*steps: float) -> MovingModel:
     ],
 )
 def test_networks_of_the_moving_frame_take_any_step(steps, have, used, words):
-    step, said = step_for(moving(*steps), minutes(have), "a.zarr")
+    step, message = step_for(moving(*steps), minutes(have), "a.zarr")
     assert step == minutes(used)
-    assert words in said
-    assert bool(words) == bool(said)
+    assert words in message
+    assert bool(words) == bool(message)
 
 
-def test_those_of_the_fixed_frame_only_their_own():
+def test_networks_of_the_fixed_frame_take_only_their_step():
     model = small_model()  # every ten minutes
     assert step_for(model, minutes(10), "a.zarr") == (minutes(10), "")
     assert step_for(model, minutes(5), "a.zarr")[0] == minutes(10)

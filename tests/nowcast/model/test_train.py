@@ -1,4 +1,4 @@
-"""Training on a rain store: what is written, what it learns, what it refuses."""
+"""Training on a rain store: the folder it writes, the skill it reaches, stores it refuses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_folder_holds_the_model_and_its_history(trained):
     assert re.fullmatch(r"moving patches \[[0-9a-f]{8}\]", name)  # and its content
 
 
-def test_it_beats_persistence_on_what_it_has_not_seen(trained, moving):
+def test_it_beats_persistence_on_unseen_frames(trained, moving):
     _, model = trained
     frames = moving[32:]
     errors = {"model": 0.0, "persistence": 0.0}
@@ -95,7 +95,7 @@ def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
 
 @pytest.mark.slow
 def test_missing_pixels_do_not_spoil_training(moving, tmp_path):
-    """Nor when windows are run backwards, where they come from the output into the input."""
+    """Nor in windows run backwards, where missing pixels of the output reach the input."""
     holes = moving.copy()
     holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan
     store = write_store(tmp_path / "rain.zarr", holes)
@@ -126,19 +126,19 @@ def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
 
 @pytest.mark.long
 def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
-    store, said = write_store(tmp_path / "rain.zarr", moving), []
+    store, messages = write_store(tmp_path / "rain.zarr", moving), []
 
     def bits(name, shards, client=None, tiny=TINY):
         settings = tiny.model_copy(update={"shards": shards, "epochs": 1})
-        model = train(store, tmp_path / name, settings, client, progress=False, say=said.append)
+        model = train(store, tmp_path / name, settings, client, progress=False, say=messages.append)
         return model.network.flat.tobytes()
 
     with connect("local", workers=2) as client:
         assert bits("a", 8, client) == bits("b", 8)
-        assert not [line for line in said if "workers" in line]
+        assert not [line for line in messages if "workers" in line]
         assert bits("c", 1, client) == bits("d", 1)
         assert bits("e", 2, client, TINY_MOVING) == bits("f", 2, tiny=TINY_MOVING)
-    assert [line for line in said if "workers" in line] == [
+    assert [line for line in messages if "workers" in line] == [
         "2 workers, 1 of them with work, one a shard; "
         "--set shards=2 uses all and gives another model"
     ]
@@ -147,14 +147,14 @@ def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_p
 @pytest.mark.slow
 def test_several_stores_and_parts_that_are_named(moving, tmp_path):
     paths = [write_store(tmp_path / f"{n}.zarr", moving[10 * n : 10 * n + 20]) for n in range(3)]
-    settings, said = TINY.model_copy(update={"epochs": 0.2}), []
+    settings, messages = TINY.model_copy(update={"epochs": 0.2}), []
     model = train(
-        paths[:1], tmp_path / "m", settings, progress=False, say=said.append,
+        paths[:1], tmp_path / "m", settings, progress=False, say=messages.append,
         validate=paths[1:2], test=paths[2:],
     )  # fmt: skip
     assert model.split.train[0].first == np.datetime64("2020-06-01T00:00")
     assert [len(getattr(model.split, part)) for part in ("train", "validation", "test")] == [1] * 3
-    assert said[0].startswith(f"{4 * 17} training windows from 2020-06-01T00:00:00")
+    assert messages[0].startswith(f"{4 * 17} training windows from 2020-06-01T00:00:00")
 
 
 @pytest.mark.slow

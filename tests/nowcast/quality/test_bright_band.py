@@ -1,4 +1,4 @@
-"""The excess of a bright band is taken off, rain below it and showers stay."""
+"""The excess of a bright band is removed; rain below it and showers stay."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def sweep_of(dbz, elevation, site=SITE) -> Sweep:
 
 @pytest.mark.parametrize("elevation", [1.5, 3.0])
 def test_a_band_of_known_excess_goes_and_rain_below_it_stays(elevation):
-    plain, band = (
+    truth, band = (
         radar.measure(Weather(1, 2), 3600.0, elevation, np.random.default_rng(0))
         for radar in (PLAIN, BAND)
     )
     result = clean(sweep_of(band, elevation), (), freezing=FREEZING)
     after = result.sweep.dbz
-    height = np.broadcast_to(PLAIN.beam(elevation)[1], plain.shape)
-    rain = (plain >= 7) & (plain < STRATIFORM - 7) & np.isfinite(band)
+    height = np.broadcast_to(PLAIN.beam(elevation)[1], truth.shape)
+    rain = (truth >= 7) & (truth < STRATIFORM - 7) & np.isfinite(band)
     melting = rain & (height > 2050) & (height < 2350)
     assert melting.sum() > 300
-    excess = band[melting].mean() - plain[melting].mean()
+    excess = band[melting].mean() - truth[melting].mean()
     assert excess > 3
-    assert abs(after[melting].mean() - plain[melting].mean()) < excess / 2
+    assert abs(after[melting].mean() - truth[melting].mean()) < excess / 2
     assert ((result.flags & FLAG) > 0)[melting].mean() > 0.95
     assert result.counts["bright_band"] == np.count_nonzero(result.flags & FLAG)
     below = rain & (height < 1400)
@@ -56,7 +56,7 @@ def test_a_band_of_known_excess_goes_and_rain_below_it_stays(elevation):
     assert (after[aloft] - band[aloft]).mean() > 4
 
 
-def test_showers_and_what_is_no_echo_stay():
+def test_showers_and_gates_without_echo_stay():
     dbz = np.full((360, 400), CONVECTIVE)
     dbz[::2], dbz[5], dbz[7] = STRATIFORM, -np.inf, np.nan
     rain = clean(sweep_of(dbz, 1.5), (), freezing=FREEZING).sweep.dbz
@@ -65,12 +65,12 @@ def test_showers_and_what_is_no_echo_stay():
     after = clean(sweep_of(dbz, 1.5), STEPS, freezing=FREEZING).sweep.dbz
     assert np.isneginf(after[5]).all()
     assert np.isnan(after[7]).all()
-    # Of a radar above the freezing level all is snow: nothing has a band.
+    # A radar above the freezing level sees only snow, which has no band.
     above = clean(sweep_of(dbz, 0.5, Site(50.0, 5.0, 3500.0)), (), freezing=FREEZING)
     assert not above.flags.any()
 
 
-def test_a_series_holds_between_its_times_and_no_longer(tmp_path):
+def test_a_series_is_interpolated_and_used_for_12_hours_beyond(tmp_path):
     path = tmp_path / "freezing.csv"
     path.write_text("time,height\n2026-05-20T12:00Z,2400\n2026-05-20T00:00Z,2000\n")
     time = np.datetime64("2026-05-20T06:00")
@@ -88,7 +88,7 @@ def test_a_series_holds_between_its_times_and_no_longer(tmp_path):
 
 
 @pytest.mark.slow
-def test_ingest_lowers_and_tells_and_the_picture_shows_one_time(tmp_path, capsys):
+def test_ingest_lowers_the_band_and_the_picture_shows_one_time(tmp_path, capsys):
     radar = replace(BAND, elevations=(3.0,))
     scans = simulate(tmp_path / "scans", hours=0.2, step_minutes=5, seed=1, radar=radar)
     small = {"size": 100, "spacing": 2000.0}

@@ -1,4 +1,4 @@
-"""Echo that is no rain is taken out of simulated sweeps, whose truth is known, and rain stays."""
+"""False echo is removed from simulated sweeps, whose truth is known, and rain stays."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def disturbed():
 
 
 def shares(disturbed, steps, kinds, other=None) -> tuple[float, float]:
-    """Return the shares of false echo of some kinds that is removed and of rain that is kept.
+    """Return the share of false echo of some kinds that is removed, and of rain that stays.
 
-    ``other`` gives moments of a sweep in the place of its own.
+    ``other`` returns moments that replace some of a sweep's.
     """
-    removed = kept = false = rain = 0
+    removed = stays = false = rain = 0
     for seen in disturbed:
         moments = {"coherence": seen.coherence} | (other(seen) if other else {})
         sweep = replace(sweep_of(seen.dbz, seen.rhohv, seen.phidp), **moments)
@@ -59,17 +59,17 @@ def shares(disturbed, steps, kinds, other=None) -> tuple[float, float]:
         echo = seen.dbz >= 7
         wrong, right = echo & np.isin(seen.kind, kinds), echo & (seen.kind == Kind.RAIN)
         removed, false = removed + (wrong & (result.flags > 0)).sum(), false + wrong.sum()
-        kept, rain = kept + (right & (result.sweep.dbz >= 7)).sum(), rain + right.sum()
-    return removed / false, kept / rain
+        stays, rain = stays + (right & (result.sweep.dbz >= 7)).sum(), rain + right.sum()
+    return removed / false, stays / rain
 
 
 def test_speckle_and_spikes_go_and_rain_stays(disturbed):
-    removed, kept = shares(disturbed, ("spikes",), [Kind.SPIKE])
+    removed, stays = shares(disturbed, ("spikes",), [Kind.SPIKE])
     assert removed > 0.95
-    assert kept > 0.995
-    removed, kept = shares(disturbed, ("speckle",), [Kind.SPECKLE])
-    assert removed > 0.9  # what touches rain or a hill is not small
-    assert kept > 0.995
+    assert stays > 0.995
+    removed, stays = shares(disturbed, ("speckle",), [Kind.SPECKLE])
+    assert removed > 0.9  # echo that touches rain or a hill is not small
+    assert stays > 0.995
 
 
 @given(st.integers(0, 35), st.integers(0, 2**32 - 1))
@@ -80,7 +80,7 @@ def test_north_is_no_border(turn, seed):
     np.testing.assert_array_equal(speckle(np.roll(echo, turn, 0)), np.roll(small, turn, 0))
 
 
-def test_an_echo_as_large_as_the_smallest_stays():
+def test_echo_of_the_least_size_stays():
     echo = np.zeros((360, 50), bool)
     echo[[358, 359, 0, 1, 2], 10] = echo[2, 10 : 10 + GATES - 4] = True
     assert echo.sum() == GATES
@@ -103,13 +103,13 @@ def test_a_spike_across_a_shower_leaves_no_hole():
 
 
 def test_ground_is_rough_and_rain_is_not(disturbed):
-    removed, kept = shares(disturbed, ("texture",), [Kind.CLUTTER])
+    removed, stays = shares(disturbed, ("texture",), [Kind.CLUTTER])
     assert removed > 0.95
-    assert kept > 0.99
-    removed, kept = shares(disturbed, DEFAULT, list(Kind)[1:])
+    assert stays > 0.99
+    removed, stays = shares(disturbed, DEFAULT, list(Kind)[1:])
     assert removed > 0.95
-    assert kept > 0.99
-    # Where there is no polarimetric moment, a shower is not told from ground.
+    assert stays > 0.99
+    # Without polarimetric moments showers look like ground.
     alone = sweep_of(disturbed[0].dbz)
     assert "texture" not in clean(alone, ("texture",)).counts
 
@@ -130,7 +130,7 @@ def test_echo_of_the_second_trip_is_incoherent_and_rain_is_not(disturbed):
     folded = simulated(FalseEcho(second_trip=1))
 
     def by_velocity(seen):
-        """Return velocities of a wind, across Nyquist's, and of the second trip any."""
+        """Return velocities of a folded wind, and random ones in the second trip."""
         rng = np.random.default_rng(0)
         wind = 1.5 * np.cos(np.radians(np.arange(360.0)))[:, None]
         velocity = wind + rng.normal(0, 0.15, seen.dbz.shape)
@@ -140,10 +140,10 @@ def test_echo_of_the_second_trip_is_incoherent_and_rain_is_not(disturbed):
         return {"coherence": None, "velocity": np.where(np.isfinite(seen.dbz), velocity, np.nan)}
 
     for other, least in ((None, 0.96), (by_velocity, 0.9)):
-        removed, kept = shares(folded, ("second_trip", "speckle"), [Kind.SECOND_TRIP], other)
+        removed, stays = shares(folded, ("second_trip", "speckle"), [Kind.SECOND_TRIP], other)
         assert removed > least
-        assert kept > 0.99
-    # Without coherence and velocity nothing is told.
+        assert stays > 0.99
+    # Without coherence and velocity the step is skipped.
     assert "second_trip" not in clean(sweep_of(disturbed[0].dbz), STEPS).counts
 
 
@@ -157,7 +157,7 @@ def test_low_correlation_is_no_rain_and_unmeasured_stays():
     assert result.sweep.dbz[0, 2] == 9.0
 
 
-def test_attenuation_is_made_good_where_it_is():
+def test_attenuation_is_corrected_where_it_occurs():
     rng = np.random.default_rng(0)
     truth = np.full((360, 240), -np.inf, np.float32)
     truth[:90, 40:75] = 45 + rng.normal(0, 1, (90, 35))
@@ -168,16 +168,16 @@ def test_attenuation_is_made_good_where_it_is():
     measured = sweep_of(truth - taken, None, phidp.astype(np.float32))
     assert taken.max() > 6
     for sweep in (measured, replace(measured, phidp=None)):
-        made_good = clean(sweep, (), attenuation="C").sweep.dbz
+        corrected = clean(sweep, (), attenuation="C").sweep.dbz
         rain = np.isfinite(truth)
-        assert np.abs(made_good[rain] - truth[rain]).max() < 1.0
-        assert np.isneginf(made_good[~rain]).all()
-    # A radar that is 10 dB too strong makes no rain of nothing.
+        assert np.abs(corrected[rain] - truth[rain]).max() < 1.0
+        assert np.isneginf(corrected[~rain]).all()
+    # With a radar 10 dB too strong the correction stops at the cap.
     strong = clean(sweep_of(truth + 10), (), attenuation="X").sweep.dbz
     assert (strong[rain] - truth[rain]).max() <= 10 + CAP + 1e-3
 
 
-def test_nothing_to_clean_is_left_as_it_was(disturbed):
+def test_sweeps_with_nothing_to_clean_stay(disturbed):
     dry = sweep_of(np.full((360, 20), -np.inf))
     assert not clean(dry, STEPS).flags.any()
     missing = replace(dry, dbz=np.full_like(dry.dbz, np.nan))

@@ -1,4 +1,4 @@
-"""Ground and obstacles are learnt from sweeps, kept in a file, and taken out of others."""
+"""Ground and obstacles are learnt from sweeps, saved in a file, and corrected in others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RAYS, GATES, LOSS = 120, 80, 6.0
 
 
 def sweeps(count: int) -> list[Sweep]:
-    """Return showers anywhere, ground at rays 10 to 14, and an obstacle before rays 60 to 65."""
+    """Return sweeps of showers, ground at rays 10 to 14, and an obstacle before rays 60 to 65."""
     rng, result = np.random.default_rng(0), []
     x = (np.arange(GATES) + 0.5) * 1000.0
     azimuth = (np.arange(RAYS) + 0.5) * 360 / RAYS
@@ -48,11 +48,11 @@ def test_ground_and_obstacles_are_learnt(climate):
     assert climate.ground[10:15, 5:12].all()
     assert climate.ground.sum() == 35
     np.testing.assert_allclose(climate.blockage[61:65, -1], LOSS, atol=1.5)
-    # So few showers differ from ray to ray.
+    # With so few showers the loss varies from ray to ray.
     assert climate.blockage[np.r_[0:59, 67:RAYS]].max() < LOSS / 2
 
 
-def test_what_is_learnt_is_taken_out_and_made_good(climate, tmp_path):
+def test_learnt_ground_is_removed_and_learnt_blockage_compensated(climate, tmp_path):
     write_climate(climate, tmp_path / "climate.nc")
     known = open_climate(tmp_path / "climate.nc")
     (sweep,) = sweeps(1)
@@ -64,7 +64,7 @@ def test_what_is_learnt_is_taken_out_and_made_good(climate, tmp_path):
     np.testing.assert_allclose(gain, LOSS, atol=1.5)
     wall = replace(known, blockage=known.blockage * 3)
     assert np.isnan(clean(sweep, ("climate",), climate=wall).sweep.dbz[62, 20:]).all()
-    # A sweep from above looks over all that.
+    # A sweep of a higher elevation looks over both.
     above = replace(sweep, elevation=3.0)
     np.testing.assert_array_equal(clean(above, ("climate",), climate=known).sweep.dbz, above.dbz)
 

@@ -1,4 +1,4 @@
-"""A terrain model's blockage has Bech's numbers, comes from files of any kind, and is used."""
+"""The blockage of a terrain model follows Bech, from files of any kind, and ingest uses it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(folder: Path, kind: str, heights: xr.DataArray) -> Path:
     return path
 
 
-def test_the_blocked_part_of_a_beam_is_a_circle_s():
+def test_the_blocked_part_of_a_beam_is_a_segment_of_a_circle():
     radius = np.array(200.0)
     for height, part in ((-300, 0), (-200, 0), (0, 0.5), (200, 1), (500, 1)):
         assert beam_blockage(np.array(100.0 + height), np.array(100.0), radius) == part
@@ -60,7 +60,7 @@ def test_the_blocked_part_of_a_beam_is_a_circle_s():
     assert beam_blockage(np.array(0.0), np.array(100.0), radius) == pytest.approx(expected)
 
 
-def test_blockage_is_wradlib_s():
+def test_blockage_equals_wradlib_s():
     qual = pytest.importorskip("wradlib.qual")
     rng = np.random.default_rng(0)
     ground, radius = rng.uniform(0, 2000, (36, 100)), np.linspace(5, 900, 100)
@@ -86,7 +86,7 @@ def test_behind_a_ridge_the_beam_is_weaker_from_any_file(tmp_path, kind):
     assert kind != "nc" or (wall[east, at > 24] == ALL).all()
 
 
-def test_what_is_no_terrain_of_the_radar_is_refused(tmp_path):
+def test_terrain_that_does_not_fit_the_radar_is_refused(tmp_path):
     elsewhere = terrain(50.0).assign_coords(lon=np.arange(601) * 0.01 + 40)
     with pytest.raises(DataError, match="expected heights around the radar"):
         terrain_loss(written(tmp_path, "nc", elsewhere), GATES)

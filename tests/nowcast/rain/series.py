@@ -1,4 +1,4 @@
-"""Frames in which every cell says where and when it is."""
+"""Frames whose cells encode their place and time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def instants(minutes: Sequence[float]) -> np.ndarray:
 def series(
     minutes: Sequence[float], ny: int = 4, nx: int = 5, values: ArrayLike | None = None
 ) -> xr.Dataset:
-    """Return frames of which cell (i, j) of frame t is 100 t + 10 i + j, or has such values."""
+    """Return frames with ``values``; by default cell (i, j) of frame t is 100 t + 10 i + j."""
     n = len(minutes)
     if values is None:
         t, i, j = np.ogrid[:n, :ny, :nx]
@@ -37,9 +37,9 @@ def series(
 
 
 def frame(minute: int, value: float | None = None, whole: bool = False) -> writer.Frame:
-    """Return a frame whose cells are the minute after 13:00, or a value, of a scan 7 s later.
+    """Return a frame of a scan at 13:``minute``:07; its cells are the minute, or ``value``.
 
-    A corner is missing unless it is whole.
+    One corner is missing unless the frame is whole.
     """
     rain = np.full((6, 8), minute if value is None else value, np.float32)
     rain[0, 0] = rain[0, 0] if whole else np.nan
@@ -48,13 +48,13 @@ def frame(minute: int, value: float | None = None, whole: bool = False) -> write
 
 
 def frames(*minutes: int) -> list[writer.Frame]:
-    """Return frames, in the order of time, whose cells are all the minute."""
+    """Return whole frames in the order of time; their cells are the minute."""
     return [frame(minute, whole=True) for minute in sorted(minutes)]
 
 
 def new_store(path: Path, *made: writer.Frame) -> Path:
-    """Write a store of such frames."""
-    said = {"title": "t", "source": "s"}
-    writer.create(path, GRID, made[0], attributes={}, global_attributes=said)
+    """Write a store of frames."""
+    described = {"title": "t", "source": "s"}
+    writer.create(path, GRID, made[0], attributes={}, global_attributes=described)
     writer.append(path, made[1:])
     return path

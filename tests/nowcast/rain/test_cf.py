@@ -17,7 +17,7 @@ from nowcast.rain.utc import parse_utc, utc_text
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 
 
-def test_coordinates_carry_what_cf_asks_for():
+def test_coordinates_have_the_attributes_of_cf():
     coordinates = grid_coordinates(GRID)
     assert coordinates["x"].attrs["standard_name"] == "projection_x_coordinate"
     assert coordinates["y"].attrs["units"] == "m"
@@ -75,7 +75,7 @@ def test_one_moment_in_many_words(text):
 @pytest.mark.parametrize(
     "text", ["", " ", "NaT", "now", "today", "latest", "2020-13-01", "13:20", "0001-01-01T00+14:00"]
 )
-def test_what_is_no_time_is_refused_in_its_words(text):
+def test_a_text_that_is_no_time_is_refused_and_quoted(text):
     with pytest.raises(
         SettingsError, match=r"--from: expected a time such as .* or 'x', found"
     ) as e:
@@ -84,7 +84,7 @@ def test_what_is_no_time_is_refused_in_its_words(text):
 
 
 @given(st.datetimes())
-def test_what_is_written_is_read_back(time):
+def test_a_written_time_is_read_back(time):
     whole = time.replace(microsecond=0)
     text = utc_text(np.datetime64(whole, "us"))
     assert parse_utc("--at", text) == np.datetime64(whole, "us")
@@ -102,7 +102,7 @@ def test_rain_rate_inverts_reflectivity(a, b, rate):
 
 
 @pytest.mark.parametrize("name", RELATIONS)
-def test_named_relations_hold_z_equals_a_r_to_the_b(name):
+def test_named_relations_follow_z_equals_a_r_to_the_b(name):
     relation = ZRRelation.named(name, hail_cap=None, noise=None)
     a, b = RELATIONS[name]
     dbz = 10 * np.log10(a * 10.0**b)

@@ -1,4 +1,4 @@
-"""Rain stores: opening with clear errors, the step of time, and writing at one stroke."""
+"""Rain stores: opening with clear errors, the time step, and atomic writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dataset(minutes=(0, 5, 10)) -> xr.Dataset:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
-def test_what_is_written_is_read_back(tmp_path, name):
+def test_a_written_store_is_read_back(tmp_path, name):
     before = dataset()
     write_dataset(before, tmp_path / name)
     with open_rain(tmp_path / name) as after:
@@ -47,7 +47,7 @@ def test_a_read_dataset_can_be_written_again(tmp_path, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("write", [write_zarr, write_netcdf])
-def test_a_failed_write_leaves_the_old_one_and_nothing_beside_it(tmp_path, write):
+def test_a_failed_write_leaves_only_the_old_store(tmp_path, write):
     path = tmp_path / "rain"
     write(dataset(), path)
     broken = dataset().assign_attrs(bad=object())
@@ -84,7 +84,7 @@ def test_a_damaged_chunk_is_never_read_as_other_numbers(tmp_path, name):
             rain.load()
 
 
-def test_what_is_missing_or_no_store_is_named(tmp_path):
+def test_paths_without_a_store_are_named(tmp_path):
     (tmp_path / "rain.zarr").mkdir()
     (tmp_path / "text.nc").write_text("rain")
     for name, more in (("rain.zarr", ""), ("text.nc", ""), ("none.zarr", ", found nothing there")):
@@ -110,7 +110,7 @@ def test_what_is_missing_or_no_store_is_named(tmp_path):
         ),
     ],
 )
-def test_a_store_that_is_not_as_agreed_is_refused(tmp_path, change, sentence):
+def test_a_store_of_another_layout_is_refused(tmp_path, change, sentence):
     write_zarr(change(dataset()), tmp_path / "rain.zarr")
     with pytest.raises(DataError, match=sentence):
         open_rain(tmp_path / "rain.zarr")
@@ -122,7 +122,7 @@ def test_the_step_is_the_most_frequent_one():
         time_step(dataset((0,)))
 
 
-def test_unequal_steps_are_refused_by_what_they_are(tmp_path):
+def test_unequal_steps_are_refused_and_named(tmp_path):
     write_zarr(dataset((0, 5, 11, 15, 21, 26)), tmp_path / "rain.zarr")
     sentence = rf"{tmp_path / 'rain.zarr'}: expected frames in equal steps, found steps of 5, 6, 4 "
     with open_rain(tmp_path / "rain.zarr") as rain, pytest.raises(DataError, match=sentence):

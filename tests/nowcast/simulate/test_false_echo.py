@@ -23,7 +23,7 @@ def echo():
     return RADAR.echo(Weather(2, 2), 3600.0, 0.5)
 
 
-def test_without_any_there_is_rain_alone(echo):
+def test_without_false_echo_there_is_only_rain(echo):
     seen = disturb(echo, RADAR, 0.5, NONE, (1,))
     strong = seen.truth > 15
     assert strong.any()
@@ -32,7 +32,7 @@ def test_without_any_there_is_rain_alone(echo):
     assert np.abs(np.median(seen.phidp[strong]) - PHASE) < 1
 
 
-def test_each_kind_is_there_and_the_same_seed_gives_the_same(echo):
+def test_each_kind_occurs_and_a_seed_gives_the_same_echo(echo):
     amount = FalseEcho(spikes=5, second_trip=1)
     seen, again = (disturb(echo, RADAR, 0.5, amount, (1,)) for _ in range(2))
     np.testing.assert_array_equal(seen.dbz, again.dbz)
@@ -42,19 +42,19 @@ def test_each_kind_is_there_and_the_same_seed_gives_the_same(echo):
     assert np.median(seen.rhohv[seen.kind == Kind.SECOND_TRIP]) > 0.85
     assert np.median(seen.coherence[(seen.kind == Kind.RAIN) & (seen.dbz > 20)]) > 0.8
     assert np.median(seen.coherence[seen.kind == Kind.SECOND_TRIP]) < 0.3
-    # Higher up there is no ground, and nothing in the way.
+    # A higher beam meets neither ground nor obstacles.
     above = disturb(echo, RADAR, 1.5, FalseEcho(spikes=5), (1,))
     assert not (above.kind == Kind.CLUTTER).any()
 
 
-def test_strong_rain_and_obstacles_weaken_what_is_behind(echo):
+def test_strong_rain_and_obstacles_weaken_echo_behind_them(echo):
     for amount in (FalseEcho(0, 0, 0, 0, 0, 1.0, 0), FalseEcho(0, 0, 0, 0, 2, 0.0, 0)):
         seen = disturb(echo, RADAR, 0.5, amount, (1,))
         heard = np.isfinite(seen.dbz) & np.isfinite(seen.truth)
         assert np.percentile(seen.truth[heard] - seen.dbz[heard], 99) > 2.5
 
 
-def test_scans_tell_the_truth(tmp_path):
+def test_scans_have_the_truth_in_their_files(tmp_path):
     out = tmp_path / "scans"
     command = ["simulate", "--out", str(out), "--scans", "--false-echo", "--hours", "0.4"]
     assert run(app, command, install="") == 0
@@ -72,6 +72,6 @@ def test_scans_tell_the_truth(tmp_path):
     assert (kinds[b"DBZH_TRUE"] > 0).any()
 
 
-def test_less_than_nothing_is_refused():
+def test_negative_amounts_are_refused():
     with pytest.raises(SettingsError, match="speckle: expected a number from 0 on, found -1"):
         FalseEcho(speckle=-1)

@@ -1,4 +1,4 @@
-"""Tests of the flow: the closed form of where air goes against steps along the wind."""
+"""The flow: the closed form of trajectories against integration along the wind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def flow(seed: int = 0) -> Flow:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("start", "end"), [(0.0, 3 * 3600.0), (40_000.0, 36_000.0)])
-def test_air_goes_where_the_wind_blows_it(seed, start, end):
+def test_trajectories_follow_the_wind(seed, start, end):
     wind, place = flow(seed), np.array([80e3, -60e3])
     path = solve_ivp(
         lambda t, at: np.array(wind.wind(t, at[0], at[1])), (start, end), place, rtol=1e-9, atol=0.1
@@ -116,12 +116,12 @@ def test_rain_moves_along_the_flow_while_it_grows_and_fades(seed):
         for lead in carried:
             observed = field(weather, start + lead)[DISC]
             matrix, shift = weather.flow.carry(60.0 * (start + lead), 60.0 * start)
-            came = np.einsum("ij,jyx->iyx", matrix, np.stack([x, y])) + shift[:, None, None]
-            moved = weather.rain_field(60.0 * start, came[0], came[1])[DISC]
+            origin = np.einsum("ij,jyx->iyx", matrix, np.stack([x, y])) + shift[:, None, None]
+            moved = weather.rain_field(60.0 * start, origin[0], origin[1])[DISC]
             carried[lead].append(skill(moved, observed))
             stayed[lead].append(skill(before[DISC], observed))
     along, still = ({k: np.mean(v) for k, v in each.items()} for each in (carried, stayed))
-    # Extrapolation knows more than persistence, and both lose what grows and fades.
+    # Extrapolation beats persistence, and both lose skill as rain grows and fades.
     assert all(along[lead] > still[lead] + 0.1 for lead in along)
     assert along[10] > 0.6
     assert along[10] > along[30] + 0.2 > along[60] + 0.3
@@ -137,7 +137,7 @@ def test_motion_is_the_flow():
     assert (u[-1, 0] - u[0, 0]) / 240e3 == pytest.approx(uy)
 
 
-def test_seeds_are_days_of_their_own_and_longer_days_begin_alike():
+def test_seeds_give_different_days_and_longer_days_begin_alike():
     assert not np.array_equal(field(Weather(0), 300), field(Weather(1), 300))
     np.testing.assert_array_equal(field(Weather(0, hours=2), 119), field(Weather(0, hours=24), 119))
 

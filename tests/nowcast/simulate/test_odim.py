@@ -1,4 +1,4 @@
-"""Tests of the ODIM_H5 writer, read back by h5py and by xradar."""
+"""The ODIM_H5 writer, read back by h5py and by xradar."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def open_sweep(path: Path, number: int = 0) -> xr.Dataset:
         return tree[f"sweep_{number}"].to_dataset(inherit="all_coords").load()
 
 
-def test_xradar_reads_what_was_written(tmp_path):
+def test_xradar_reads_the_written_fields(tmp_path):
     fields = dbz(0), dbz(1)
     path = write(tmp_path / "volume.h5", *fields)
     for number, field in enumerate(fields):
@@ -71,22 +71,22 @@ def test_xradar_reads_what_was_written(tmp_path):
         np.testing.assert_allclose(times, 20.0 * (np.arange(36) + 0.5) / 36, atol=2e-3)
         read, heard = sweep["DBZH"].values, np.isfinite(field)
         assert np.abs(read[heard] - field[heard]).max() <= GAIN / 2 + 1e-6
-        # Without echo is a number to xradar; missing is not.
+        # xradar reads no echo as a number, and missing as NaN.
         np.testing.assert_allclose(read[np.isneginf(field)], OFFSET)
         np.testing.assert_array_equal(np.isnan(read), np.isnan(field))
 
 
-def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path):
-    found: dict[str, h5py.h5a.AttrID] = {}
+def test_attributes_have_the_types_of_odim(tmp_path):
+    attributes: dict[str, h5py.h5a.AttrID] = {}
     with h5py.File(write(tmp_path / "volume.h5", dbz(), dbz()), "r") as file:
 
         def visit(name, item):
             for key in item.attrs:
-                found[f"/{name}/{key}"] = h5py.h5a.open(item.id, key.encode())
+                attributes[f"/{name}/{key}"] = h5py.h5a.open(item.id, key.encode())
 
         visit("", file["/"])
         file.visititems(visit)
-        for name, attribute in found.items():
+        for name, attribute in attributes.items():
             kind = attribute.get_type()
             if isinstance(kind, h5py.h5t.TypeStringID):
                 assert not kind.is_variable_str(), name
@@ -107,7 +107,7 @@ def test_attributes_are_of_the_kinds_that_odim_wants(tmp_path):
         }
         for group, names in wanted.items():
             for name in names.split():
-                assert f"{group}/{name}".replace("///", "//") in found, f"{group}/{name}"
+                assert f"{group}/{name}".replace("///", "//") in attributes, f"{group}/{name}"
         assert file.attrs["Conventions"] == b"ODIM_H5/V2_3"
         assert file["what"].attrs["object"] == b"PVOL"
         assert file["what"].attrs["version"] == b"H5rad 2.3"
@@ -130,7 +130,7 @@ def test_same_data_gives_the_same_bytes_over_an_older_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "b.h5"]
 
 
-def test_nothing_is_left_of_a_volume_that_failed(tmp_path):
+def test_a_failed_write_leaves_the_old_volume(tmp_path):
     write(tmp_path / "volume.h5", dbz())
     before = (tmp_path / "volume.h5").read_bytes()
     with pytest.raises(ValueError, match="unpack"):

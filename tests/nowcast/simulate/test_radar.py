@@ -1,4 +1,4 @@
-"""Tests of the simulated radar: where the beam goes, and what becomes of rain on its way."""
+"""The simulated radar: the path of its beam, and the echo of rain along it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daskdl.errors import SettingsError
 from nowcast.simulate.radar import A, B, Radar
 from nowcast.simulate.weather import Weather
 
-#: Sees everything, for comparisons gate by gate.
+#: A radar without lost rays, for comparisons gate by gate.
 CLEAR = Radar(blocked=(), gap=0.0)
 
 
@@ -38,7 +38,7 @@ def measure(weather: Weather, radar: Radar = CLEAR, elevation: float = 0.5, seed
 
 def test_beam_height_and_distance():
     ground, height = Radar(height=0.0).beam(1.0)
-    # Tables of the 4/3 earth: the axis of a beam at 1 degree is 2.59 km high at 100 km.
+    # In tables for 4/3 of the earth's radius a beam at 1 degree is 2.59 km high at 100 km.
     at = np.searchsorted(Radar().range, 100e3)
     assert height[at] == pytest.approx(
         100e3 * np.sin(np.deg2rad(1.0)) + 1e10 / (2 * 8.4947e6), 0.01
@@ -85,17 +85,17 @@ def test_weak_rain_is_heard_near_and_not_far():
     assert not np.isnan(dbz).any()
 
 
-def test_noise_alone_is_seldom_taken_for_echo():
+def test_noise_rarely_counts_as_echo():
     class Dry(Uniform):
         rate = 0.0
 
     dbz = measure(Dry())
     assert np.isneginf(dbz).mean() > 0.998
-    # What is taken for it is no rain for anybody.
+    # Such echo is too weak for rain.
     assert dbz.max() < 5.0
 
 
-def test_a_spot_is_where_it_is_and_wider_by_the_beam():
+def test_a_spot_is_in_its_place_and_widened_by_the_beam():
     dbz = measure(Spot())
     power = np.where(np.isfinite(dbz), 10 ** (0.1 * dbz), 0.0)
     ray = (power.sum(1) * np.arange(360)).sum() / power.sum() + 0.5
@@ -116,7 +116,7 @@ def test_blocked_and_lost_rays_are_missing():
     assert not np.isnan(measure(Uniform())).any()
 
 
-def test_rays_that_there_are_not_cannot_be_blocked():
+def test_blocked_rays_must_exist():
     with pytest.raises(SettingsError, match=r"blocked: expected rays from 0 to 35, found \[131"):
         Radar(rays=36)
     assert Radar(rays=36, blocked=()).rays == 36

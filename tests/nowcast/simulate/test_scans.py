@@ -23,7 +23,7 @@ def scans(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_one_file_a_step_that_calls_itself_simulated(scans):
+def test_each_step_has_a_file_marked_as_simulated(scans):
     assert [path.name for path in scans] == [
         f"simulated_20200601{time}.h5" for time in ("0000", "0010", "0020", "0030", "0040", "0050")
     ]
@@ -46,16 +46,16 @@ def test_repeating_gives_the_same_files_and_another_seed_others(scans, tmp_path)
 
 
 def test_progress_and_another_radar(tmp_path):
-    said: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     radar = Radar(rays=90, gates=50, gate_length=1000.0, elevations=(0.7,), blocked=())
     paths = simulate(
         tmp_path / "new",
         hours=0.25,
         step_minutes=5,
         radar=radar,
-        progress=lambda done, total: said.append((done, total)),
+        progress=lambda done, total: calls.append((done, total)),
     )
-    assert said == [(1, 3), (2, 3), (3, 3)]
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     with h5py.File(paths[0]) as file:
         assert file["dataset1/data1/data"].shape == (90, 50)
         assert file["dataset1/where"].attrs["elangle"] == 0.7
@@ -72,7 +72,7 @@ def test_numbers_that_make_no_scans_are_refused(wrong, tmp_path):
 
 
 def test_ingested_rain_is_the_weather(scans):
-    """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
+    """From weather to files, and back through readers, the Z-R relation and the gridding."""
     from nowcast.ingest.rain_map import map_scan, try_header
     from nowcast.ingest.scan import group_scans
     from nowcast.ingest.settings import IngestSettings

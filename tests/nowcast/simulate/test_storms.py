@@ -46,7 +46,7 @@ def test_a_longer_day_begins_with_the_same_storms():
             np.testing.assert_array_equal(
                 getattr(few, field.name), getattr(many, field.name)[: len(few)]
             )
-    # Storms of the long day that the short one does not have come after its end.
+    # The other storms of the long day come after the end of the short one.
     assert long.shields[np.arange(len(short.shields), len(long.shields))].birth.min() >= 2 * 3600.0
 
 
@@ -59,7 +59,7 @@ def test_vigour_grows_faster_than_it_fades():
     assert 0.35 < ages[vigour.argmax()] < 0.45
 
 
-def test_cells_are_carried_and_alive_only_in_their_lives():
+def test_cells_move_and_are_alive_only_in_their_lives():
     cells = Storms.draw(0, 3.0, 56.0).cores
     time = 3600.0
     living = cells.alive(time)
@@ -68,7 +68,7 @@ def test_cells_are_carried_and_alive_only_in_their_lives():
     middles, frames = living.positions(STILL, time)
     np.testing.assert_allclose(middles[:, 0], living.x + 10.0 * (time - living.when), atol=1e-3)
     np.testing.assert_allclose(middles[:, 1], living.y, atol=1e-3)
-    # Radii are those of maturity or smaller.
+    # Radii are at most those at maturity.
     lengths = 1 / np.linalg.svd(frames, compute_uv=False)
     assert (lengths[:, 0] <= living.across + 1e-6).all()
     assert (lengths[:, 1] <= living.along + 1e-6).all()
@@ -86,7 +86,7 @@ def test_a_life_has_its_stages():
         assert (mine.birth + mine.life).max() < dead
 
 
-def test_radars_look_in_turn_each_its_own_way():
+def test_radars_look_in_turn_and_differ():
     days = Days(2, 1.0, 10, 32, 6000.0, seed=4, organised=True, radars=2)
     first, second = (np.stack(list(days.frames(day))) for day in (0, 1))
     assert np.isnan(first).sum() != np.isnan(second).sum()
@@ -147,7 +147,7 @@ def test_near_points_are_alike_and_far_ones_are_not():
     assert abs(correlation(noise, far)) < 0.35
 
 
-def test_it_is_carried_by_the_flow_and_renewed():
+def test_texture_moves_with_the_flow_and_is_renewed():
     texture, start = Texture(2), 10_000.0
     before = texture.sample(FLOW, start, X, Y)
     along = {}
@@ -158,5 +158,5 @@ def test_it_is_carried_by_the_flow_and_renewed():
     assert along[10] > 0.85
     assert along[10] > along[30] + 0.1
     assert abs(along[120]) < 0.3
-    # Without the flow it is soon another one.
+    # At a fixed point the texture soon changes.
     assert correlation(before, texture.sample(FLOW, start + 1200.0, X, Y)) < 0.5

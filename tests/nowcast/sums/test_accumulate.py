@@ -1,4 +1,4 @@
-"""Sums of rain: no combs, gaps, probabilities of members, areas, and the command."""
+"""Sums of rain: rain that moves, gaps, probabilities of members, areas, and the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ store = partial(rain_of, grid=GRID)
 
 
 def members(*rates) -> xr.Dataset:
-    """A forecast of three leads of ten minutes, each member one rate (lead,) everywhere."""
+    """A forecast of three leads of ten minutes; each member has rates (lead,) everywhere."""
     fields = np.ones((len(rates), 3, 64, 64), np.float32)
     fields *= np.array(rates, np.float32)[:, :, None, None]
     observed = store(np.ones((2, 64, 64)), [0, 10])
@@ -60,12 +60,12 @@ def test_rain_that_moves_by_eight_cells_a_frame_leaves_no_comb():
     inner = (slice(8, -8), slice(8, -8))
     sums = nowcast.accumulate(rain, "1h")
     error = np.abs(sums["rain_sum"].values[0, 0] - truth)[inner].mean()
-    plain = np.abs((fine[:-1:20] + fine[20::20]).mean(0) / 2 - truth)[inner].mean()
-    assert error < 0.25 * plain
+    without_motion = np.abs((fine[:-1:20] + fine[20::20]).mean(0) / 2 - truth)[inner].mean()
+    assert error < 0.25 * without_motion
     assert sums["time"].values[0] == START + np.timedelta64(60, "m")
 
 
-def test_a_gap_counts_as_not_observed_and_too_long_a_one_as_missing():
+def test_a_gap_counts_as_not_observed_and_a_long_gap_makes_a_sum_missing():
     minutes = [0, 10, 20, 60, 70, 80, 90, 100, 110, 120]
     rain = store(np.full((10, 64, 64), 6.0), minutes)
     sums = nowcast.accumulate(rain, "1h", observed=0.3)
@@ -83,8 +83,8 @@ def test_a_gap_counts_as_not_observed_and_too_long_a_one_as_missing():
     assert (bridged["observed_share"] > 0.99).all()
 
 
-def test_probabilities_are_of_each_member_s_own_sum():
-    # By the hour the same mean; one member has all of it, and the order in time is another.
+def test_probabilities_count_the_sums_of_members():
+    # The second and the third member have the same rates in another order in time.
     sums = nowcast.accumulate(
         members([12, 12, 12], [0, 0, 18], [18, 0, 0]), "30min", amounts=[3, 5]
     )
@@ -112,7 +112,7 @@ def test_areas_have_the_mean_of_their_cells_by_share(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["nc", "zarr"])
-def test_the_command_writes_sums_and_the_areas_beside_them(tmp_path, capsys, ending):
+def test_the_command_writes_sums_and_a_table_of_areas(tmp_path, capsys, ending):
     write_dataset(members([12, 12, 12], [0, 0, 18]), tmp_path / "forecast.nc")
     path = areas(tmp_path, gauge=("Point", [500, 500]))
     out = tmp_path / f"sums.{ending}"

@@ -1,4 +1,4 @@
-"""Sums adjusted to gauges: figures of gauges left out, files of gauges, and the command."""
+"""Sums adjusted to gauges: scores at gauges left out, files of gauges, and the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOURS = 4
 
 @pytest.fixture(scope="module")
 def rain():
-    """Rain of three hours, and what a radar shows of it: 0.6 of it at the site, 0.3 at 100 km."""
+    """Hourly rain, and the sums of a radar that sees 0.6 of it at the site, 0.3 at 100 km."""
     rng = np.random.default_rng(1)
     hourly = rng.gamma(2.0, 1.5, HOURS).astype(np.float32)[:, None, None]
     truth = hourly * np.exp(0.3 * np.sin(GRID.x / 20e3)[None, None, :]).astype(np.float32)
@@ -73,7 +73,7 @@ def write_netcdf(gauges, path):
     return path
 
 
-def test_gauges_that_are_left_out_tell_what_each_method_gains(rain, gauges):
+def test_scores_at_gauges_left_out_rank_the_methods(rain, gauges):
     radar, mean, by_range = left_out(pairs_of(rain[1], gauges, 1.0), METHODS)
     assert radar.pairs == np.isfinite(gauges.amount).sum()
     assert radar.bias < 0.5
@@ -120,7 +120,7 @@ def test_the_command_adjusts_the_whole_map(rain, gauges, tmp_path, capsys, write
         ("{head}\na,50,5,2019-06-01T01:00Z,1", "gauges on the grid at the sums' times"),
     ],
 )
-def test_bad_gauges_are_one_sentence(rain, tmp_path, text, sentence):
+def test_bad_gauges_are_refused_in_one_sentence(rain, tmp_path, text, sentence):
     file = tmp_path / "gauges.csv"
     file.write_text(text.replace("{head}", "station,latitude,longitude,time,mm"))
     with pytest.raises(DataError, match=sentence):

@@ -1,4 +1,4 @@
-"""Tests of the confidence intervals."""
+"""Confidence intervals, and scores pooled over cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_samples_of_one_event_are_runs_of_cases(cases, block):
     )
 
 
-def test_a_run_of_all_cases_leaves_nothing_to_chance():
+def test_a_run_of_all_cases_gives_equal_samples():
     assert (bootstrap_weights(np.zeros(5, int), 5, 20) == 1).all()
 
 
@@ -60,7 +60,7 @@ def interval(hits: np.ndarray, unions: np.ndarray, weights: np.ndarray) -> np.nd
 
 
 @pytest.mark.slow
-def test_interval_covers_the_truth_about_as_often_as_it_says():
+def test_interval_covers_the_truth_about_as_often_as_it_promises():
     rng = np.random.default_rng(3)
     covered = 0
     trials = 200
@@ -74,8 +74,8 @@ def test_interval_covers_the_truth_about_as_often_as_it_says():
 
 
 @pytest.mark.slow
-def test_what_differs_by_event_needs_events_and_not_cases():
-    # The gain is of the event, not of the case: 8 events of 20 cases say 8 things, not 160.
+def test_gains_that_differ_by_event_need_draws_of_events():
+    # All cases of an event have one gain: 8 events of 20 cases are 8 independent values, not 160.
     rng = np.random.default_rng(4)
     labels = np.repeat(range(8), 20)
     covered = {"events": 0, "cases": 0}
@@ -102,7 +102,7 @@ MINUTE = np.timedelta64(60, "s")
 
 
 def cases(count: int) -> tuple[np.ndarray, list[CaseSums]]:
-    """Fields (case, observed and two forecasters, lead, y, x) and their sums."""
+    """Return fields (case, observed and two forecasters, lead, y, x) and their sums."""
     rain = np.random.default_rng(8).gamma(0.5, 2, (count, 3, 2, 12, 15)).astype(np.float32)
     return rain, [scored(o, a, b) for o, a, b in rain]
 

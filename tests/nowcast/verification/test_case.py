@@ -1,4 +1,4 @@
-"""The sums of one case, its windows and its power spectra: against scores and pysteps."""
+"""The sums, windows and power spectra of one case, compared with scores and pysteps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEADS, SHAPE = 3, (24, 31)
 
 
 def fields(seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Observed and two forecast fields, each with missing pixels of its own."""
+    """One observed and two forecast fields with different missing pixels."""
     rng = np.random.default_rng(seed)
     rain = rng.gamma(0.5, 2, size=(3, LEADS, *SHAPE)).astype(np.float32)
     rain[rng.random(rain.shape) < 0.1] = np.nan
@@ -82,7 +82,7 @@ def test_equal_to_scores():
         np.testing.assert_allclose(sums.absolute_error[m] / sums.pixels, error, rtol=1e-6)
 
 
-def test_what_is_not_scored_counts_for_nobody():
+def test_pixels_that_one_forecast_misses_count_for_none():
     observed = np.full((1, 8, 8), 5, np.float32)
     forecast = np.full((1, 8, 8), np.nan, np.float32)
     sums = scored(observed, {"knows": observed, "does not": forecast}, (1.0,), [3])
@@ -124,7 +124,7 @@ def test_a_wave_has_its_power_at_its_wavelength(shape):
     assert wavelength[np.argmax(power)] == pytest.approx(8)
 
 
-def test_blur_takes_away_detail_and_leaves_the_large():
+def test_blur_lowers_the_power_of_small_scales_only():
     rain = storms((128, 128), seed=2, cover=1.0)
     blurred = ndimage.gaussian_filter(rain, 2, mode="wrap")
     wavelength, sharp = radial_power(rain, 1.0)
@@ -145,7 +145,7 @@ def test_missing_is_dry_and_an_empty_band_has_no_power():
 
 @settings(deadline=None)  # the first example waits for the compiler
 @given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 12), st.integers(1, 7))
-def test_equal_to_plain_windows(seed, ny, nx, window):
+def test_equal_to_sliding_windows(seed, ny, nx, window):
     window = min(window, ny, nx)
     f, o = np.random.default_rng(seed).random((2, 3, ny, nx)) < 0.4
     views = [np.lib.stride_tricks.sliding_window_view(e, (window, window), (1, 2)) for e in (f, o)]

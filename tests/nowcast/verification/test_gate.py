@@ -1,4 +1,4 @@
-"""The gate: which networks may be taken without being asked for."""
+"""The gate: which networks may be used by default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.nowcast.stores import N_IN, N_OUT, moving_rain, small_model
 
 
 def scores(low: list[list[float]], high: list[list[float]], events: int = 5) -> xr.Dataset:
-    """Differences of a model to S-PROG by (lead, threshold)."""
+    """Scores with the differences of a model from S-PROG by (lead, threshold)."""
     dims = ("forecaster", "lead_time", "threshold")
     both = {"low": np.array([low, low]), "high": np.array([high, high])}
     values = {f"csi_difference_{end}": (dims, data) for end, data in both.items()}
@@ -41,13 +41,13 @@ def scores(low: list[list[float]], high: list[list[float]], events: int = 5) -> 
 SAME = [[-0.1] * 3] * 2, [[0.1] * 3] * 2
 
 
-#: Better at 1 mm/h and one hour, and nowhere worse; lower and upper ends by (lead, threshold).
+#: Better at 1 mm/h and one hour, and nowhere worse; intervals by (lead, threshold).
 BETTER = [[-0.1, -0.1, -0.1], [-0.1, 0.01, -0.1]], SAME[1]
 MIXED = [[-0.2, -0.1, -0.1], [-0.1, 0.01, -0.1]], [[-0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]
 
 
 @pytest.mark.parametrize(
-    ("ends", "events", "simulated", "passed", "sentence"),
+    ("interval", "events", "simulated", "passed", "sentence"),
     [
         (BETTER, 5, False, True, "better than sprog at 1 mm/h on 5 events it has not seen"),
         (BETTER, 5, True, True, "better than sprog at 1 mm/h on 5 simulated events it has not"),
@@ -58,22 +58,22 @@ MIXED = [[-0.2, -0.1, -0.1], [-0.1, 0.01, -0.1]], [[-0.1, 0.1, 0.1], [0.1, 0.1, 
     ],
 )  # fmt: skip
 def test_a_network_passes_that_is_better_somewhere_and_worse_nowhere(
-    ends, events, simulated, passed, sentence
+    interval, events, simulated, passed, sentence
 ):
-    made = verdict(scores(*ends, events=events), simulated=simulated)
+    made = verdict(scores(*interval, events=events), simulated=simulated)
     assert made.passed is passed
     assert made.to_dict()["simulated"] is simulated
     assert made.sentence.startswith(sentence)
 
 
-def test_a_verdict_tells_differences_and_findings():
+def test_a_verdict_has_differences_and_findings():
     made = verdict(scores(*BETTER))
     assert made.csi_difference["60"] == pytest.approx([0.055, 0.01, 0.1])
     assert "model against sprog: CSI at 0.1 and 5 mm/h: no difference" in made.findings[0]
 
 
 @pytest.mark.slow
-def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(tmp_path):
+def test_an_untrained_network_fails_and_one_simulated_store_is_noticed(tmp_path):
     paths, names = [], []
     for number in range(3):
         store = moving_rain(title=f"store {number}", simulated=int(number == 1))
@@ -96,7 +96,7 @@ def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(t
 
 
 @pytest.mark.slow
-def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path):
+def test_without_a_long_stretch_nothing_is_shown(tmp_path):
     write_zarr(moving_rain(title="other"), tmp_path / "rain.zarr")
     made = judge(small_model(), [tmp_path / "rain.zarr"])
     assert not made.passed
@@ -105,15 +105,15 @@ def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path):
 
 
 @pytest.mark.slow
-def test_stores_whose_steps_do_not_divide_are_left_out_aloud(tmp_path):
+def test_stores_whose_steps_do_not_divide_are_left_out_and_counted(tmp_path):
     # 15 min is no whole number of 10 min.
     stores = [moving_rain(), moving_rain(15 * np.arange(24), title="slow")]
     first, last = np.datetime64("2020-06-01T00:00"), np.datetime64("2020-06-01T07:00")
     for number, store in enumerate(stores):
         write_zarr(store, tmp_path / f"{number}.zarr")
     parts = tuple(Stretch(name_of(store), first, last) for store in stores)
-    made_of = Averaged([network("small", 0)]).eval()
-    model = MovingModel(made_of, (10.0,), (1.0,), 30, SHIPPED, Split((), (), parts), {})
+    networks = Averaged([network("small", 0)]).eval()
+    model = MovingModel(networks, (10.0,), (1.0,), 30, SHIPPED, Split((), (), parts), {})
     made = judge(model, [tmp_path / f"{number}.zarr" for number in range(2)])
     assert "1 of 2 test stretches were left out, as the longest step, 15 min" in made.sentence
     assert "1 of 2" in made.findings[-1]

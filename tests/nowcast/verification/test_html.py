@@ -1,4 +1,4 @@
-"""The report of a verification: one file that holds all it shows."""
+"""The report of a verification: one file without links to others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.nowcast.stores import moving_rain
 
 
 def ensemble() -> Answers:
-    """Members around the last frame, and probabilities from them."""
+    """Return a forecaster whose members are multiples of the last frame."""
 
     def answer(frames: np.ndarray, leads: int) -> Forecast:
         still = np.repeat(frames[-1:], leads, 0)
@@ -41,7 +41,7 @@ def made():
 
 
 @pytest.mark.slow
-def test_report_is_whole_and_fetches_nothing(made, tmp_path):
+def test_report_has_all_pictures_and_fetches_nothing(made, tmp_path):
     scores, store, methods = made
     write_report(scores, tmp_path / "verify.html", [store], methods)
     text = (tmp_path / "verify.html").read_text(encoding="utf-8")
@@ -79,8 +79,8 @@ def test_reliability_needs_probabilities(made, tmp_path, monkeypatch):
     monkeypatch.setattr(probabilistic, "save", lambda figure, path: figures.append(figure))
     scores, _, _ = made
     plot_probabilistic(scores, tmp_path / "x.png")
-    plain = scores.sel(forecaster=["extrapolation"]).drop_vars("rank_histogram")
-    plot_probabilistic(plain, tmp_path / "x.png")
+    deterministic = scores.sel(forecaster=["extrapolation"]).drop_vars("rank_histogram")
+    plot_probabilistic(deterministic, tmp_path / "x.png")
     titles = [[axes.get_title() for axes in figure.axes] for figure in figures]
     assert titles[0] == [
         "reliability, 0.1 mm h$^{-1}$", "reliability, 1 mm h$^{-1}$", "rank histogram",
@@ -95,7 +95,7 @@ LEADS = (5, 10, 15, 20)
 def scores(
     low: np.ndarray, high: np.ndarray, csi: np.ndarray | None = None, events: int = 9
 ) -> xr.Dataset:
-    """Scores of extrapolation and persistence with intervals (threshold, lead) of the former."""
+    """Scores of two forecasters with intervals (threshold, lead) of extrapolation's gain."""
     dims = ("forecaster", "lead_time", "threshold")
     shape = (2, len(LEADS), low.shape[0])
     values = {}
@@ -134,7 +134,7 @@ def test_better_and_worse_need_an_interval_without_zero():
     ]
 
 
-def test_few_events_are_said():
+def test_few_events_get_a_sentence():
     low = np.array([[0.1] * 4])
     assert findings(scores(low, low + 0.1, events=2))[1:] == [
         "The intervals are from 2 events: other weather may give another order."

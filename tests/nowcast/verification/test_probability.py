@@ -1,4 +1,4 @@
-"""Brier score, reliability, ROC, CRPS and ranks: against scores, pysteps and their definitions."""
+"""Brier score, reliability, ROC, CRPS and ranks, compared with scores, pysteps, definitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nowcast.verification.probability import (
 
 
 def made(seed: int, shape: tuple[int, int] = (30, 40), levels: int | None = None):
-    """Probabilities, events that follow them, and most pixels scored."""
+    """Return probabilities, events drawn from them, and a mask of most pixels."""
     rng = np.random.default_rng(seed)
     p = rng.random(shape) ** 2
     if levels is not None:
@@ -29,7 +29,7 @@ def made(seed: int, shape: tuple[int, int] = (30, 40), levels: int | None = None
 
 
 @given(st.integers(0, 999))
-def test_brier_score_is_that_of_scores(seed):
+def test_brier_score_equals_scores(seed):
     xr = pytest.importorskip("xarray")
     from scores.probability import brier_score
 
@@ -48,12 +48,12 @@ def test_parts_add_up_and_nothing_is_within_bins_of_few_levels(seed, bins):
     parts = brier_parts(probability_sums(p, event, scored), bins)
     total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
     assert parts.score == pytest.approx(total)
-    # With one level of probability in each bin Murphy's three parts are all there is.
+    # With one probability in each bin Murphy's three parts add up to the score.
     p, event, scored = made(seed, levels=4)
     assert brier_parts(probability_sums(p, event, scored), bins).within == pytest.approx(0)
 
 
-def test_sums_of_two_cases_are_those_of_both_together():
+def test_sums_of_two_cases_add_up():
     a, b = made(1), made(2)
     both = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_sums_of_two_cases_are_those_of_both_together():
     )
 
 
-def test_reliability_is_that_of_pysteps():
+def test_reliability_equals_pysteps():
     verification = pytest.importorskip("pysteps.verification.probscores")
     p, event, scored = made(3)
     diagram = verification.reldiag_init(0.5, n_bins=10)
@@ -73,7 +73,7 @@ def test_reliability_is_that_of_pysteps():
     assert count.sum() == scored.sum()
 
 
-def test_area_under_roc_is_that_of_scores():
+def test_area_under_roc_equals_scores():
     xr = pytest.importorskip("xarray")
     from scores.probability import roc_curve_data
 
@@ -81,7 +81,7 @@ def test_area_under_roc_is_that_of_scores():
     expected = roc_curve_data(
         xr.DataArray(p[scored].astype(float), dims="n"),
         xr.DataArray(event[scored].astype(float), dims="n"),
-        # Between the levels, where rounding has no say.
+        # Between the levels, where rounding changes nothing.
         thresholds=[0.0, *((np.arange(BINS) + 0.5) / BINS).tolist(), 1.0],
     )
     pofd, pod, area = roc_curve(probability_sums(p, event, scored))
@@ -127,7 +127,7 @@ def test_shapes_must_agree():
 
 
 def ensemble_of(seed: int, members: int = 7):
-    """Members and an observation with much dry, and most pixels scored."""
+    """Return members and an observation, mostly dry, and a mask of most pixels."""
     rng = np.random.default_rng(seed)
     rain = rng.gamma(0.5, 2.0, (members + 1, 12, 15)).astype(np.float32)
     rain[rain < 0.4] = 0
@@ -135,7 +135,7 @@ def ensemble_of(seed: int, members: int = 7):
 
 
 @given(st.integers(0, 999), st.integers(1, 12), st.sampled_from(["ecdf", "fair"]))
-def test_crps_is_that_of_scores(seed, members, method):
+def test_crps_equals_scores(seed, members, method):
     xr = pytest.importorskip("xarray")
     from scores.probability import crps_for_ensemble
 
@@ -153,14 +153,14 @@ def test_crps_is_that_of_scores(seed, members, method):
     assert score == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_members_are_left_as_they_were():
+def test_members_are_not_changed():
     values, observed, scored = ensemble_of(3)
     before = values.copy()
     ensemble_sums(values, observed, scored)
     np.testing.assert_array_equal(values, before)
 
 
-def test_ranks_without_ties_are_those_of_pysteps():
+def test_ranks_without_ties_equal_pysteps():
     scores = pytest.importorskip("pysteps.verification.ensscores")
     rng = np.random.default_rng(4)
     values, observed = rng.random((5, 20, 20), np.float32), rng.random((20, 20), np.float32)

@@ -1,4 +1,4 @@
-"""Tests of the table and the JSON."""
+"""The table and the JSON of scores."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def text(table: object, width: int = 100) -> str:
 
 @pytest.mark.slow
 def test_json_has_every_score_by_method_lead_and_threshold(scores):
-    plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
-    assert plain["n_cases"] == 31
-    assert list(plain["forecasters"]) == ["persistence", "flow"]
-    assert list(plain["forecasters"]["flow"]) == ["5", "10", "15"]
-    at = plain["forecasters"]["flow"]["10"]
+    report = json.loads(json.dumps(to_json(scores), allow_nan=False))
+    assert report["n_cases"] == 31
+    assert list(report["forecasters"]) == ["persistence", "flow"]
+    assert list(report["forecasters"]["flow"]) == ["5", "10", "15"]
+    at = report["forecasters"]["flow"]["10"]
     here = scores.isel(forecaster=1, lead_time=1)
     assert at["mae"] == pytest.approx(float(here["mae"]))
     one = at["thresholds"]["1"]
@@ -47,18 +47,18 @@ def test_json_has_every_score_by_method_lead_and_threshold(scores):
     assert one["fss"]["5"] == pytest.approx(float(here["fss"].sel(threshold=1.0, scale=5)))
     low, high = one["csi_difference_interval"]
     assert low <= one["csi_difference"] <= high
-    assert plain["events"]["10"]["1"] == int(here["events"].sel(threshold=1.0))
-    assert plain["scored_fraction"]["15"] == pytest.approx(float(scores["scored_fraction"][-1]))
+    assert report["events"]["10"]["1"] == int(here["events"].sel(threshold=1.0))
+    assert report["scored_fraction"]["15"] == pytest.approx(float(scores["scored_fraction"][-1]))
 
 
-def test_what_is_undefined_is_null(scores):
+def test_undefined_scores_are_null(scores):
     never = to_json(scores)["forecasters"]["flow"]["5"]["thresholds"]["900"]
     assert [never[name] for name in ("csi", "pod", "bias")] == [None] * 3
     assert never["csi_difference_interval"] == [None, None]
 
 
 @pytest.mark.slow
-def test_file_is_replaced_whole_or_left(scores, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file(scores, tmp_path, monkeypatch):
     path = tmp_path / "verify.json"
     write_json(scores, path)
     first = path.read_text()
@@ -102,7 +102,7 @@ def test_simulated_rain_is_called_so(scores):
     assert "simulated rain" in text(score_table(scores.assign_attrs(simulated="yes")))
 
 
-def test_undefined_is_a_dash(scores):
+def test_undefined_scores_are_dashes(scores):
     assert " - " in text(score_table(scores, 900.0))
 
 

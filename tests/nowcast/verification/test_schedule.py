@@ -57,7 +57,7 @@ def test_starts_that_leads_do_not_divide_are_refused():
         schedule(times(list(range(9))), 2, [], STEP)
 
 
-def test_own_times_are_all_leads_of_a_start():
+def test_own_times_score_all_leads_of_a_start():
     starts, scored = own_times(times(list(range(12))), 2, [1, 2, 3], STEP, every=4)
     assert starts.tolist() == [2, 6]
     assert scored.all()
@@ -69,7 +69,7 @@ def test_own_times_are_all_leads_of_a_start():
     st.integers(1, 5),
     st.integers(1, 9),
 )
-def test_exactly_the_runs_without_a_gap(frames, n_in, n_out, stride):
+def test_valid_starts_are_those_of_runs_without_a_gap(frames, n_in, n_out, stride):
     present = sorted(frames)
     every = [
         i
@@ -84,13 +84,13 @@ def test_exactly_the_runs_without_a_gap(frames, n_in, n_out, stride):
     assert apart[:1] == every[:1]
 
 
-def test_scans_some_seconds_off_follow_and_a_lost_scan_does_not():
+def test_scans_some_seconds_off_make_a_run_and_a_lost_scan_breaks_it():
     late = np.array([0, 20, -5, 0, 10, 0]) * np.timedelta64(1, "s")
     time = times([0, 1, 2, 4, 5, 6]) + late
     assert valid_starts(time, 2, 1, STEP).tolist() == [2, 5]
 
 
-def test_frames_twice_as_dense_are_another_step():
+def test_frames_twice_as_dense_have_another_step():
     assert valid_starts(times([0, 1, 2, 3]), 1, 1, 2 * STEP).size == 0
 
 
@@ -102,7 +102,7 @@ def test_times_that_do_not_increase_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         *(
             ({name: 0}, f"{name} must be at least 1, found 0")
@@ -112,6 +112,6 @@ def test_times_that_do_not_increase_are_refused():
         ({"tolerance": 0.6}, "tolerance must be from 0 to 0.5 of a step, found 0.6"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(setting, said):
-    with pytest.raises(SettingsError, match=said):
+def test_settings_that_make_no_sense_are_refused(setting, message):
+    with pytest.raises(SettingsError, match=message):
         valid_starts(times([0, 1]), **{"n_in": 1, "n_out": 1, "step": STEP} | setting)

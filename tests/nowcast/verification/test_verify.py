@@ -1,4 +1,4 @@
-"""Tests of the verification of forecasters."""
+"""The verification of forecasters."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_forecast_of_nothing_misses_all(moving):
     assert np.isnan(scores["far"]).all()
     assert (scores["misses"].isel(forecaster=0) == scores["events"]).all()
     np.testing.assert_allclose(scores["mae"][0], moving[4:6].mean(), rtol=1e-5)
-    # Of yes and no the Brier score is the share of wrong ones.
+    # For yes and no the Brier score is the share of wrong forecasts.
     share = (moving[4:6] >= 1).mean()
     np.testing.assert_allclose(scores["brier"].squeeze(), share)
 
 
-def test_no_event_is_no_score_rather_than_a_bad_one(moving):
+def test_without_events_there_is_no_score(moving):
     wild = {"wild": oracle(moving.to_numpy(), 1e4)}
     scores = verify(moving[:6], wild, 2, thresholds=(900.0,))
     assert (scores["events"] == 0).all()
@@ -86,7 +86,7 @@ def test_no_event_is_no_score_rather_than_a_bad_one(moving):
 def test_scores_are_ratios_of_sums_and_not_means_of_ratios():
     frames = np.zeros((3, 32, 32), np.float32)
     frames[1, :10, :10] = 2  # a storm that the forecast has ...
-    frames[2, :20, :20] = 2  # ... and a larger one of which it has a quarter
+    frames[2, :20, :20] = 2  # ... and a larger one: it has a quarter of that
     method = {"m": Answers(lambda before, leads: frames[1:2])}
     scores = verify(rain(frames), method, 1, thresholds=(1.0,), scales=(1, 4))
     each = [
@@ -113,7 +113,7 @@ def test_all_methods_are_scored_on_the_same_pixels(moving):
     # Three valid times: 11 frames, of which 5 go in and 4 leads reach the rest.
     pixels = table.isel(forecaster=0, threshold=0) / (3 * SIZE**2)
     np.testing.assert_allclose(scores["scored_fraction"], pixels)
-    # What moves in is not known, so fewer pixels are left the further ahead.
+    # Rain that moves in is unknown, so longer leads have fewer pixels.
     assert (np.diff(scores["scored_fraction"]) < 0).all()
     assert scores["scored_fraction"][0] < 54 / 64
 
@@ -143,11 +143,11 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving):
         np.testing.assert_allclose(sign * gain, flow - still)
     assert scores.attrs["cases_sharing_frames"] == 7
     assert scores.attrs["n_events"] == 1
-    said = findings(scores)
-    assert said[0] == (
+    sentences = findings(scores)
+    assert sentences[0] == (
         "extrapolation against persistence: CSI at 1 mm/h: better at all lead times."
     )
-    assert said[-1].startswith("The intervals are from 1 event:")
+    assert sentences[-1].startswith("The intervals are from 1 event:")
 
 
 def test_cases_that_share_all_their_rain_give_no_interval(moving):
@@ -196,9 +196,9 @@ def test_probabilities_and_members_are_scored(moving):
     share = float((moving[4:] >= 1).mean())
     brier = scores["brier"].squeeze().values
     np.testing.assert_allclose(brier, np.outer([0.25, 0.04, 1], [share, share]), rtol=1e-5)
-    # The one that says from which probability on it means yes is taken at its word.
+    # A forecast with an event probability decides by it.
     np.testing.assert_allclose(scores["csi"].sel(forecaster="sure"), 1)
-    # One of two members right, the other dry: CRPS is a quarter of the error of the dry one.
+    # One of two members is right, the other dry: CRPS is a quarter of the dry member's error.
     mae = scores["mae"].sel(forecaster="dry")
     np.testing.assert_allclose(scores["crps"].sel(forecaster="half"), mae / 4, rtol=1e-5)
     assert scores["crps"].sel(forecaster="sure").isnull().all()
@@ -221,15 +221,15 @@ def test_windows_follow_the_grid_spacing(moving):
     assert "csi_difference" not in scores
 
 
-def test_frames_go_to_every_method_as_they_were(moving):
+def test_a_method_that_changes_frames_changes_no_other(moving):
     def vandal(frames, leads):
         frames[...] = 0
         return np.repeat(frames[:1], leads, 0)
 
     alone = verify(moving[:6], {"p": Persistence()}, 2)
-    beside = verify(moving[:6], {"vandal": Answers(vandal), "p": Persistence()}, 2)
+    together = verify(moving[:6], {"vandal": Answers(vandal), "p": Persistence()}, 2)
     xr.testing.assert_equal(
-        alone["csi"].loc[{"forecaster": "p"}], beside["csi"].loc[{"forecaster": "p"}]
+        alone["csi"].loc[{"forecaster": "p"}], together["csi"].loc[{"forecaster": "p"}]
     )
 
 
@@ -247,7 +247,7 @@ def test_each_method_gets_as_many_frames_as_it_reads(moving):
     assert seen == {"one": {1}, "three": {3}}
 
 
-def test_scans_some_seconds_late_are_of_the_nominal_step(moving):
+def test_scans_some_seconds_late_have_the_nominal_step(moving):
     late = np.resize([0, 40, 5, 25], FRAMES) * np.timedelta64(1, "s")
     scores = verify(moving.assign_coords(time=moving.time + late), {"p": Persistence()}, 2)
     assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
@@ -284,7 +284,7 @@ TWICE = {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}
         (lambda rain: rain, P, 2, {"thresholds": ()}, SettingsError, "above 0 mm/h"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_in_a_sentence(
+def test_senseless_arguments_are_refused_in_a_sentence(
     moving, change, methods, leads, settings, error, sentence
 ):
     with pytest.raises(error, match=sentence):

@@ -25,7 +25,7 @@ LAT, LON = 50.0, 5.0
 
 
 def a_forecast(index: int = 11) -> xr.Dataset:
-    """Dry at the first lead, 2 mm/h then, with probabilities; a corner is missing."""
+    """A forecast with probabilities: dry at the first lead, then 2 mm/h; a corner is missing."""
     rain = np.zeros((N_OUT, SIZE, SIZE), np.float32)
     rain[1:] = 2.0
     probability = np.stack([np.where(rain > 0, 0.8, 0.2), np.where(rain > 0, 0.3, 0.0)])
@@ -52,7 +52,7 @@ def folder(made, tmp_path):
 
 @pytest.fixture
 def areas(folder):
-    """GeoJSON beside it: the west of the grid, a place in its east, and something far away."""
+    """A GeoJSON file: the west of the grid, a place in its east, and an area far away."""
 
     def square(west, south, side):
         east, north = west + side, south + side
@@ -75,7 +75,7 @@ def areas(folder):
 
 @contextmanager
 def served(app: Any) -> Iterator[str]:
-    """Serve an ASGI application, and give the address."""
+    """Serve an ASGI application and yield its address."""
     import uvicorn
 
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))

@@ -1,4 +1,4 @@
-"""The server's answers: maps, points, caching, replaced and damaged forecasts, nothing else."""
+"""The server's answers: maps, points, areas, caching, replaced and damaged forecasts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_picture_is_sent_once(client):
     assert client.get("/v1/latest", headers=tag).status_code == 304
 
 
-def test_a_point_tells_rates_quantiles_and_arrival(client):
+def test_a_point_has_rates_quantiles_and_arrival(client):
     answer = client.get("/v1/point", params={"lat": LAT, "lon": LON}).json()
     row, column = answer["cell"]["row"], answer["cell"]["column"]
     rain = moving_rain()["rain_rate"].values[:, row, column]
@@ -90,7 +90,7 @@ def test_a_point_tells_rates_quantiles_and_arrival(client):
     assert answer["arrival"]["time"] == second["time"]
 
 
-def test_an_area_tells_mean_and_maximum(areas, client):
+def test_an_area_has_mean_and_maximum(areas, client):
     answer = client.get("/v1/area?name=west").json()
     laid = Areas.read(areas, Grid.from_dataset(moving_rain(), where="test"))
     observed, (cells, share) = answer["observed"], laid.cells[0]
@@ -109,7 +109,7 @@ def test_an_area_tells_mean_and_maximum(areas, client):
     assert not away["properties"]["arrival"]["known"]
 
 
-def test_quantiles_of_an_area_are_those_of_its_members(areas, folder):
+def test_quantiles_of_an_area_come_from_its_members(areas, folder):
     path = folder / "forecasts" / "20200601T0150Z.nc"
     made = a_forecast()
     rates = np.arange(11, dtype=np.float32)[:, None, None, None]
@@ -149,14 +149,14 @@ def test_cells_that_a_watch_wrote_are_shown(client, folder):
     assert frames[5][0]["track"] == 77
 
 
-def test_areas_that_cannot_be_read_are_told(areas, shown):
+def test_unreadable_areas_are_noted(areas, shown):
     areas.write_text("{}")
     shown.refresh()  # unless the server was quicker
     assert "areas.geojson: expected GeoJSON" in shown.shown().notes[-1]
     assert str(areas.parent) not in shown.shown().notes[-1]
 
 
-def test_the_openapi_page_is_true(areas, client):
+def test_the_openapi_page_describes_the_answers(areas, client):
     jsonschema = pytest.importorskip("jsonschema")
     described = client.get("/openapi.json").json()
     routes = {route.path for route in client.app.routes if isinstance(route, Route)}
@@ -173,7 +173,7 @@ def test_the_openapi_page_is_true(areas, client):
         jsonschema.validate(answer.json(), schema | {"components": described["components"]})
 
 
-def test_common_metadata_of_ogc_leads_to_all_there_is(client):
+def test_links_of_ogc_metadata_reach_all_answers(client):
     landing = client.get("/v1/").json()
     relations = {link["rel"].rpartition("/")[2]: link["href"] for link in landing["links"]}
     assert relations.keys() == {"self", "service-desc", "service-doc", "conformance", "data"}
@@ -198,7 +198,7 @@ def test_common_metadata_of_ogc_leads_to_all_there_is(client):
             assert client.get(address, params={"f": "html"}).status_code == 400
 
 
-def test_python_opens_it_as_datasets(areas, shown):
+def test_python_opens_answers_as_datasets(areas, shown):
     with served(application(shown)) as address:
         forecasts = nowcast.open(f"{address}#lead=10")
         assert forecasts.latest()["areas"] == ["west", "town", "away"]
@@ -236,7 +236,7 @@ def test_wrong_requests_get_a_sentence(client, path, status, words):
     assert words in answer.json()["error"]
 
 
-def test_only_the_page_is_read(client):
+def test_other_paths_and_methods_are_refused(client):
     assert "<title>Rain nowcast" in client.get("/").text
     assert client.get("/openapi.json").json()["openapi"] == "3.1.0"
     for path in ("/%2e%2e/app.py", "/..%2fapp.py", "/page/../app.py", "/frame/rain/..%2f1.png"):
@@ -244,11 +244,11 @@ def test_only_the_page_is_read(client):
     assert client.post("/v1/latest").status_code == 405
 
 
-def test_a_newer_forecast_takes_the_place(client, folder, shown):
+def test_a_newer_forecast_replaces_the_old_one(client, folder, shown):
     before = client.get("/frames").json()["case"]
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
-    told = {"forecast": "forecasts/20200601T0220Z.nc", "flags": ["late"], "method": "auto"}
-    (folder / "latest.json").write_text(json.dumps(told))
+    latest = {"forecast": "forecasts/20200601T0220Z.nc", "flags": ["late"], "method": "auto"}
+    (folder / "latest.json").write_text(json.dumps(latest))
     shown.refresh()
     frames = client.get("/frames").json()
     assert frames["start"] == "2020-06-01T02:20:00Z"
@@ -282,7 +282,7 @@ def test_a_damaged_forecast_leaves_the_one_before(client, folder, shown):
     assert client.get("/healthz").json()["status"] == "ok"
 
 
-def test_a_name_outside_of_the_folder_is_refused(tmp_path):
+def test_a_path_outside_the_folder_is_refused(tmp_path):
     write_netcdf(a_forecast(), tmp_path / "secret.nc")
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "latest.json").write_text('{"forecast": "../secret.nc"}')
@@ -305,7 +305,7 @@ def test_the_base_map_has_the_coast_of_belgium():
     lines = border_lines(Grid.around(51.2, 2.9, size=(100, 100), spacing=1000.0))
     # Ostend lies on a straight part of the coast, whose points are 25 km apart.
     coast = np.concatenate(
-        [np.linspace(*ends, 100) for line in lines["coast"] for ends in pairwise(line)]
+        [np.linspace(*points, 100) for line in lines["coast"] for points in pairwise(line)]
     )
     assert np.hypot(coast[:, 0] - 1500, coast[:, 1] - 3500).min() < 3000
     assert sum(len(line) for line in lines["border"]) > 5

@@ -1,4 +1,4 @@
-"""Networks of the moving frame as forecasters: untrained they are S-PROG, and leave no blocks."""
+"""Networks of the moving frame as forecasters: untrained they equal S-PROG; none leaves blocks."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ def rain():
 
 @pytest.mark.slow
 def test_an_untrained_network_is_sprog(rain):
-    plain = Sprog().forecast(rain, 3, members=2, **GRID)
+    sprog = Sprog().forecast(rain, 3, members=2, **GRID)
     made = Trained(model()).forecast(rain, 3, members=2, **GRID)
     for name in ("rain", "probability", "members", "event_probability"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(plain, name))
+        np.testing.assert_array_equal(getattr(made, name), getattr(sprog, name))
 
 
-def test_one_that_has_weights_changes_it_where_sprog_knows(rain):
-    plain = Sprog().forecast(rain, 2, **GRID)
+def test_a_trained_network_changes_sprog_where_it_forecasts(rain):
+    sprog = Sprog().forecast(rain, 2, **GRID)
     made = Trained(model(shaken())).forecast(rain, 2, thresholds=(0.3, 1.0), **GRID)
     assert made.thresholds == (0.3, 1.0)
-    assert np.array_equal(np.isnan(made.rain), np.isnan(plain.rain))
-    difference = np.abs(made.probability[1] - plain.exceedance(1.0))
+    assert np.array_equal(np.isnan(made.rain), np.isnan(sprog.rain))
+    difference = np.abs(made.probability[1] - sprog.exceedance(1.0))
     assert np.nanmax(difference) > 0.005
     assert (made.probability[0] >= made.probability[1])[np.isfinite(made.probability[0])].all()
-    assert np.nanmean(np.abs(made.rain - plain.rain)) > 0
+    assert np.nanmean(np.abs(made.rain - sprog.rain)) > 0
 
 
 def test_a_quantized_network_forecasts_nearly_the_same(rain, tmp_path):
-    """Its file is a model's, which ``nowcast predict --model`` takes."""
-    plain = model(shaken())
+    """Its folder is a model that ``nowcast predict --model`` takes."""
+    full = model(shaken())
     cascade, arrival = _arrival(rain)
     x = features(cascade, arrival, SHIPPED)[np.newaxis]
     logits = np.zeros((*x.shape[:3], len(THRESHOLDS)), np.float32)
     samples = np.concatenate([x, logits], -1)
-    network = daskdl.quantize(plain.network, samples, tried=0)
+    network = daskdl.quantize(full.network, samples, tried=0)
     assert any(type(module).__name__ == "Int8Conv2d" for _, module in network.modules())
-    replace(plain, network=network).save(tmp_path)
-    small, whole = (Trained(m).forecast(rain, 2, **GRID) for m in (load_model(tmp_path), plain))
+    replace(full, network=network).save(tmp_path)
+    small, whole = (Trained(m).forecast(rain, 2, **GRID) for m in (load_model(tmp_path), full))
     change = np.abs(small.probability - whole.probability)
     assert 0 < np.nanmax(change) < 0.1
     assert np.nanmean(change) < 0.005
@@ -84,20 +84,20 @@ def test_a_quantized_network_forecasts_nearly_the_same(rain, tmp_path):
 def test_more_probable_rain_is_more_rain(rain):
     wetter = network("small", 0)
     wetter.head.bias.data[...] = 1.0
-    plain = Sprog().forecast(rain, 2, **GRID)
+    sprog = Sprog().forecast(rain, 2, **GRID)
     made = Trained(model(wetter)).forecast(rain, 2, **GRID)
-    assert np.nanmean(made.rain) > 1.1 * np.nanmean(plain.rain)
+    assert np.nanmean(made.rain) > 1.1 * np.nanmean(sprog.rain)
     for level in THRESHOLDS:
-        assert np.count_nonzero(made.rain >= level) >= np.count_nonzero(plain.rain >= level)
-    known = np.isfinite(plain.rain)
-    assert (made.rain >= 0.6 * plain.rain)[known].all()
-    assert (made.rain >= 0.99 * plain.rain)[known].mean() > 0.97
+        assert np.count_nonzero(made.rain >= level) >= np.count_nonzero(sprog.rain >= level)
+    known = np.isfinite(sprog.rain)
+    assert (made.rain >= 0.6 * sprog.rain)[known].all()
+    assert (made.rain >= 0.99 * sprog.rain)[known].mean() > 0.97
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_lines_of_blocks(name, rain):
-    """Differences between neighbours across any line of a grid are like those beside it."""
+    """Neighbours across any line of a grid differ as much as other neighbours do."""
     made = model(shaken(name))
     cascade, arrival = _arrival(rain)
     shift = made(cascade, arrival, SHIPPED)
@@ -122,14 +122,14 @@ def test_large_grids_are_computed_in_squares_with_the_same_result(rain, monkeypa
     np.testing.assert_allclose(made(cascade, arrival, SHIPPED), whole, atol=1e-5)
 
 
-def test_the_mean_of_several(rain):
+def test_several_networks_give_their_mean(rain):
     one, two = shaken(seed=1), shaken(seed=2)
     cascade, arrival = _arrival(rain)
     shifts = [model(*n)(cascade, arrival, SHIPPED) for n in ((one,), (two,), (one, two))]
     np.testing.assert_allclose(shifts[2], (shifts[0] + shifts[1]) / 2, atol=1e-5)
 
 
-def test_the_folder_brings_it_back(rain, tmp_path):
+def test_the_folder_restores_the_model(rain, tmp_path):
     made = model(shaken())
     made.save(tmp_path)
     assert "CorrectionNetwork" in describe(tmp_path)["modules"]
@@ -150,21 +150,21 @@ def _arrival(rain: np.ndarray):
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.long) if n == "trajgru" else n for n in NAMES]
 )
-def test_their_products_are_float32s_in_both_precisions(name):
+def test_networks_compute_in_float32_in_both_precisions(name):
     x = np.random.default_rng(0).standard_normal((2, 24, 24, CHANNELS + len(THRESHOLDS)))
-    found = []
+    results = []
     for precision in ("float32", "bf16-pairs"):
         made = network(name, 1).eval()
         made.head.weight.data[...] = 0.1
         with computing_in(precision):
             y = made(x.astype(np.float32))
             mean(y * y).backward()
-        found.append((y.data, made.flat_grad.copy()))
-    for one, other in zip(*found, strict=True):
+        results.append((y.data, made.flat_grad.copy()))
+    for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_saved_network_is_read_where_the_zoo_is_known_too(tmp_path):
+def test_a_saved_network_with_a_class_named_as_in_the_zoo_is_read(tmp_path):
     made = network("small", 0)
     nn.save(made, tmp_path / "a.safetensors")
     assert {type(part).__name__ for _, part in made.modules()} & {*models.__all__} == {"UNet"}

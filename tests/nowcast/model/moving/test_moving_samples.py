@@ -1,4 +1,4 @@
-"""Samples of the moving frame: what is in them, and that they do not depend on how they are cut."""
+"""Samples of the moving frame: their content, which is the same however windows are cut."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _recipe(folder: Path, augment: bool) -> MovingRecipe:
     frames = translation(10, 1, 2, size=64)
     frames[:, :4] = np.nan
     store = write_store(folder / "rain.zarr", frames)
-    found = windows(store, n_in=3, n_out=4, tile=(64, 64), wet_fraction=0)
-    return MovingRecipe(found.recipes[0], 1.0, 10.0, Draw(4, 24, augment, 0), SHIPPED)
+    cut = windows(store, n_in=3, n_out=4, tile=(64, 64), wet_fraction=0)
+    return MovingRecipe(cut.recipes[0], 1.0, 10.0, Draw(4, 24, augment, 0), SHIPPED)
 
 
 @pytest.mark.slow
-def test_inputs_logits_and_what_was_reached(recipe):
+def test_inputs_logits_and_reached_thresholds(recipe):
     assert len(recipe) == 4 * 4
     arrays = recipe.load().arrays
     assert arrays["x"].shape == (16, 24, 24, CHANNELS + len(THRESHOLDS))
@@ -47,7 +47,7 @@ def test_inputs_logits_and_what_was_reached(recipe):
     # Lead times are spread: two of each half.
     leads = 30 * 2.0 ** arrays["x"][:, 0, 0, MAPS].astype(float)
     assert sorted(np.round(leads.reshape(4, 4)[0]).tolist()) == [10, 20, 30, 40]
-    # Rain that only moves is forecast well: the logits say what was reached.
+    # Rain that only moves is forecast well: the logits predict the reached thresholds.
     chance = 1 / (1 + np.exp(-arrays["x"][..., CHANNELS:].astype(float)))
     wet = chance[..., 2][reached >= 3].mean(), chance[..., 2][(reached >= 0) & (reached < 3)].mean()
     assert wet[0] > wet[1] + 0.4
@@ -66,14 +66,14 @@ def test_a_part_holds_the_same_samples_and_a_recipe_pickles(recipe):
 
 
 @pytest.mark.slow
-def test_augmented_samples_are_others(recipe, tmp_path):
-    plain, made = recipe.load().arrays, _recipe(tmp_path, augment=True).load().arrays
-    assert np.isfinite(made["x"]).all()
-    assert not np.array_equal(plain["y"], made["y"])
+def test_augmented_samples_differ(recipe, tmp_path):
+    original, augmented = recipe.load().arrays, _recipe(tmp_path, augment=True).load().arrays
+    assert np.isfinite(augmented["x"]).all()
+    assert not np.array_equal(original["y"], augmented["y"])
 
 
 def test_frames_are_relative_to_the_rain_of_the_last_one():
-    """Twice as much rain is the same input, 3 dB of rain are half a unit."""
+    """Twice as much rain is the same input; 3 dB more would be half a unit."""
     frames = translation(3, 1, 2, size=64)
     rain = np.where(frames > 0.5, frames, 0).astype(np.float32)
     made = []
@@ -94,7 +94,7 @@ def test_mirrors_change_inputs_and_truth_alike(recipe):
 
 
 @pytest.mark.parametrize("kind", ["crps", "balanced", "sharp"])
-def test_losses_are_least_for_the_truth_and_blind_to_what_is_missing(kind):
+def test_losses_are_least_for_the_truth_and_ignore_missing_pixels(kind):
     rng = np.random.default_rng(0)
     target = rng.integers(-1, 8, (2, 8, 8)).astype(np.int8)
     truth = np.where(target[..., None] > np.arange(7), 9.0, -9.0).astype(np.float32)
@@ -114,7 +114,7 @@ def test_training_lowers_the_loss_of_a_network(recipe):
     assert made.evaluate(samples, loss=loss)["loss"] < 0.95 * before
 
 
-def test_places_are_not_chosen_by_what_came(recipe):
+def test_places_do_not_depend_on_the_future(recipe):
     window = recipe.windows.load().take(np.array([0]))
     past, observed = window["x"][0, ..., 0], window["y"][0, ..., 0]
     drawn = []
