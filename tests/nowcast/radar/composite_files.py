@@ -1,4 +1,4 @@
-"""Small composites for tests, in several formats: a map of 24 x 20 cells, its corner missing."""
+"""Small composites in several formats: a map of 24 x 20 cells; a corner is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rain() -> np.ndarray:
 
 
 def write_odim(path: Path, quantity: str = "RATE", **where: Any) -> Path:
-    """Write a composite as OPERA's: reflectivity is 10 dBZ a mm h-1, amounts are of 15 minutes."""
+    """Write a composite as OPERA does: reflectivity is 10 dBZ a mm h-1, amounts of 15 minutes."""
     import h5py
     import pyproj
 
@@ -81,7 +81,7 @@ def write_radolan(path: Path, product: str = "RW", minutes: int = 60) -> Path:
 
 
 def write_grib(path: Path, *, count: int = 2, gap: float = -3.0, **keys: Any) -> Path:
-    """Write messages two minutes apart in MRMS's parameter, -3 for no coverage, rows from north."""
+    """Write messages two minutes apart of MRMS's parameter: -3 is no coverage, rows from north."""
     from nowcast.radar.maps.grib import load_eccodes
 
     eccodes = load_eccodes()
@@ -115,7 +115,7 @@ def write_geotiff(
     real: bool = False,
     epsg: int = 3067,
 ) -> Path:
-    """Write a composite of the Finnish institute; reflectivity is 5 dBZ a mm h-1."""
+    """Write a composite as the Finnish institute does; reflectivity is 5 dBZ a mm h-1."""
     import tifffile
 
     values = rain()[::-1]

@@ -1,6 +1,6 @@
-"""Damaged copies of radar files, and what reading each of them comes to.
+"""Damaged copies of radar files, and the outcome of reading each.
 
-They are read as an ingest reads them. "crashed" are those over which a library died or hung.
+They are read as an ingest reads them. The outcome is "crashed" where a library died or hung.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SETTINGS = IngestSettings.of(site=Site(50.0, 5.0), size=32, spacing=8000.0)
 
 
 def mutants(content: bytes, count: int, seed: int) -> Iterator[bytes]:
-    """Give damaged copies: cut short, bits and bytes flipped, zeros, pieces swapped or put in."""
+    """Yield damaged copies: cut short, bits and bytes flipped, zeros, pieces swapped or put in."""
     random = np.random.default_rng(seed)
     for number in range(count):
         data = bytearray(content)
@@ -64,15 +64,14 @@ def mutants(content: bytes, count: int, seed: int) -> Iterator[bytes]:
 def outcomes(
     contents: Sequence[bytes], suffix: str, folder: Path, count: int, seed: int = 0
 ) -> Counter[str]:
-    """Return how many of ``count`` mutants were read, refused as header and refused as scan.
+    """Return the number of mutants with each outcome, of ``count`` in all.
 
     Raises
     ------
     AssertionError
-        When a mutant made this program fail by a mistake of its own, or gave rain below 0 or
-        without bound.
+        If a mutant shows a bug of this program, or gives rain below 0 or without bound.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for number, content in enumerate(contents):
         share = count // len(contents) + (number < count % len(contents))
         for i, mutant in enumerate(mutants(content, share, seed + number)):
@@ -80,13 +79,13 @@ def outcomes(
             path.write_bytes(mutant)
             outcome = outcome_of(path)
             assert not outcome.startswith("wrong"), f"{path}: {outcome}"
-            found[outcome] += 1
+            counts[outcome] += 1
             path.unlink()
-    return found
+    return counts
 
 
 def outcome_of(path: Path) -> str:
-    """Return what reading a file came to: "read", "no header", "no scan" or "wrong: why"."""
+    """Return "read", "no header", "no scan", "crashed" or "wrong: why" for a file."""
     header = try_header(path)
     if isinstance(header, Failure):
         return _refused(header, "no header")
@@ -103,7 +102,7 @@ def outcome_of(path: Path) -> str:
     return "read"
 
 
-def _refused(failure: Failure, what: str) -> str:
+def _refused(failure: Failure, outcome: str) -> str:
     if failure.ours:
         return f"wrong: {failure.reason}"
-    return "crashed" if "crashed" in failure.reason else what
+    return "crashed" if "crashed" in failure.reason else outcome

@@ -1,4 +1,4 @@
-"""Small ODIM_H5 files for tests: a turn of the antenna with a block of echo; and as CfRadial."""
+"""Small ODIM_H5 files with a block of echo, and their copies as CfRadial."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def write_sweep(
     source: str = "WMO:06475,NOD:behel",
     nodata: float = 255.0,
 ) -> Path:
-    """Write a volume with one sweep an elevation; raw 0 is undetect, 255 nodata, dBZ = raw/2 - 32.
+    """Write a volume with a sweep at each elevation.
 
-    The echo of each sweep is 30 dBZ plus its number.
+    Raw 0 is undetect, 255 nodata, dBZ = raw/2 - 32; the echo of sweep n, from 0, is 30 + n dBZ.
     """
     with h5py.File(path, "w") as file:
         file.attrs["Conventions"] = np.bytes_("ODIM_H5/V2_3")
@@ -69,7 +69,7 @@ def write_sweep(
 
 
 def write_cfradial(path: Path, source: Path, version: int = 1, count: int = 1) -> Path:
-    """Write what xradar makes of the first ``count`` sweeps of an ODIM file."""
+    """Write the first ``count`` sweeps of an ODIM file by xradar's exporter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import xradar

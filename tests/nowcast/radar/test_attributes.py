@@ -1,4 +1,4 @@
-"""Attributes as one text or one number."""
+"""Attributes as one text or one number, and the content of packed files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_number_is_one_number_however_stored(file):
         (None, "expected an attribute 'key' of /, found none"),
     ],
 )
-def test_what_is_no_number_is_told(file, value, sentence):
+def test_other_values_are_named(file, value, sentence):
     if value is not None:
         file.attrs["key"] = value
     with pytest.raises(DataError, match=sentence):
@@ -89,15 +89,15 @@ TEXT = bytes(range(256)) * 400
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
-def test_content_is_that_of_the_plain_file(tmp_path, pack):
+def test_packed_files_have_the_content_of_plain_files(tmp_path, pack):
     path = tmp_path / "file.x"
     path.write_bytes(pack(TEXT))
     assert read_bytes(path) == TEXT
     assert read_bytes(path, 10) == TEXT[:10]
-    with plain_file(path) as plain:
-        assert plain.read_bytes() == TEXT
-        assert (plain == path) == (pack is bytes)
-    assert plain.exists() == (pack is bytes)
+    with plain_file(path) as unpacked:
+        assert unpacked.read_bytes() == TEXT
+        assert (unpacked == path) == (pack is bytes)
+    assert unpacked.exists() == (pack is bytes)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
@@ -111,7 +111,7 @@ def test_a_file_that_breaks_off_is_named(tmp_path, pack):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
-def test_more_than_the_most_is_refused_before_it_is_written(tmp_path, monkeypatch, pack):
+def test_too_large_content_is_refused_before_it_is_written(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(plainfile, "MOST_BYTES", 3 << 20)
     path = tmp_path / "bomb.gz"
     for size, fits in (((3 << 20), True), ((3 << 20) + 1, False)):

@@ -1,4 +1,4 @@
-"""Formats are told by content, whatever the name; what is none gets one clear sentence."""
+"""Formats are recognised by content, whatever the name; other files get one clear sentence."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FILES = {
     "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz": Format.FMI,
 }
 # Station, time and site of the header; elevation, shape, weakest and strongest echo (dBZ) of the
-# lowest sweep, and the least share of gates without echo. Of NEXRAD's split cut it is the
-# surveillance sweep; message 1 says no site.
+# lowest sweep, and the least share of gates without echo. In NEXRAD's split cut the lowest is the
+# surveillance sweep; message 1 has no site.
 POLAR_FILES = {
     "polar/KLBB20160601_150025_V06": (
         "KLBB", "2016-06-01T15:00:26", "33.65414,-101.81416,1029",
@@ -103,13 +103,13 @@ def test_text_named_h5_is_one_clear_sentence(tmp_path, packed):
         recognise(path)
 
 
-def test_an_empty_file_is_said_to_be_empty(tmp_path):
+def test_an_empty_file_is_refused_as_empty(tmp_path):
     (tmp_path / "a.nc").touch()
     with pytest.raises(DataError, match=r"a\.nc: the file is empty"):
         recognise(tmp_path / "a.nc")
 
 
-def test_odim_profiles_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
+def test_odim_profiles_and_other_hdf5_are_refused_and_named(tmp_path):
     with h5py.File(tmp_path / "comp.h5", "w") as file:
         file.attrs["Conventions"] = "ODIM_H5/V2_2"
         file.create_group("what").attrs["object"] = "VP"
@@ -140,7 +140,7 @@ def test_odim_profiles_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
         (b"<!DOCTYPE html><html>", "a web page"),
     ],
 )
-def test_what_else_is_met_is_named_with_what_to_give_instead(tmp_path, content, named):
+def test_other_formats_are_named_with_a_remedy(tmp_path, content, named):
     (tmp_path / "a").write_bytes(content.ljust(600))
     with pytest.raises(DataError, match=named):
         recognise(tmp_path / "a")

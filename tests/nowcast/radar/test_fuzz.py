@@ -1,4 +1,4 @@
-"""Damaged files of every format: each is read, or refused in a sentence; nothing else happens."""
+"""Damaged files of every format: each is read, or refused in a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.nowcast.radar.fuzz import outcome_of, outcomes
 from tests.nowcast.radar.odim_file import write_cfradial, write_sweep
 from tests.nowcast.radar.polar.test_uf import write_uf
 
-# Small real files of each format, and what writes one.
+# Small real files of each format, or a function that writes one.
 SOURCES = {
     "nexrad": ["polar/KLIX20050828_180149.gz", "polar/KLBB20160601_150025_V06"],
     "odim_single": ["polar/T_PAZE63_C_LFPW_20230420065446.h5"],
@@ -30,19 +30,19 @@ SOURCES = {
     "geotiff": write_geotiff,
     "uf": write_uf,
 }
-# Each file of these takes a second.
+# Formats whose files take a second each.
 SLOW = {"nexrad", "iris", "rainbow"}
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    """A library that hangs is given up sooner than in an archive."""
+    """Give up on a library that hangs sooner than an ingest does."""
     monkeypatch.setattr(isolated, "SECONDS", 10)
 
 
 @pytest.fixture
 def contents(radar_dir, tmp_path):
-    """Return a function that reads the files of a source, and their ending."""
+    """Return a function that returns the content of a source's files, and their suffix."""
 
     def read(name):
         source = SOURCES[name]
@@ -58,7 +58,7 @@ def contents(radar_dir, tmp_path):
 
 
 def small(content: bytes) -> bytes:
-    """Return a file unpacked, a NEXRAD volume without most of its sweeps."""
+    """Return unpacked content, and of a NEXRAD volume only its first sweeps."""
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
     if content.startswith(b"AR2V") and content[28:31] != b"BZh":
@@ -90,7 +90,7 @@ def test_a_thousand_mutants_of_every_format(contents, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_the_small_volumes_are_whole_where_it_counts(contents, tmp_path):
+def test_the_small_volumes_can_be_read(contents, tmp_path):
     for content in contents("nexrad")[0]:
         path = tmp_path / "volume"
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""An exception is the file's fault, in one sentence, or this program's, with the place."""
+"""An exception is explained: a damaged file in one sentence, or a bug with its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nowcast.radar.guard import ReaderError, explained, foreign_file, guarded
 from nowcast.radar.header import Site
 
 
-def told(raising) -> Exception:
+def explanation(raising) -> Exception:
     try:
         raising()
     except Exception as error:
@@ -29,31 +29,31 @@ def told(raising) -> Exception:
         lambda: {}["what"],
         lambda: b"\xff".decode("utf-8"),
         lambda: h5py.File("/dev/null", "r"),
-        lambda: np.linalg.inv("text"),  # a type that does not fit, inside a library
+        lambda: np.linalg.inv("text"),  # a wrong type inside a library
         lambda: Site(500.0, 0.0),
     ],
 )
-def test_libraries_and_values_tell_of_a_damaged_file(raising):
-    error = told(raising)
+def test_errors_of_libraries_and_values_mean_a_damaged_file(raising):
+    error = explanation(raising)
     assert type(error) is DataError
     assert str(error).startswith("a.h5: damaged")
 
 
-def test_a_mistake_of_ours_says_so_and_where(monkeypatch):
-    # As a line of the package would, this one raises itself and not inside a library.
+def test_a_bug_of_ours_is_named_with_its_place(monkeypatch):
+    # The lambda raises by itself, not inside a library, as a line of the package would.
     monkeypatch.setattr(guard, "OURS", __name__.partition(".")[0])
-    error = told(lambda: len(3))
+    error = explanation(lambda: len(3))
     assert type(error) is ReaderError
     assert "TypeError: object of type 'int' has no len()" in str(error)
     assert f"in {__name__}, line " in str(error)
     assert "please report it" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    # Values that a file gave are no mistake of ours.
-    assert type(told(lambda: int("x"))) is DataError
+    # Bad values of a file are no bug of ours.
+    assert type(explanation(lambda: int("x"))) is DataError
 
 
 @pytest.mark.parametrize(
-    ("error", "found"),
+    ("error", "message"),
     [
         (DataError("a.h5: broken; mend it"), "a.h5: broken; mend it"),
         (
@@ -64,10 +64,10 @@ def test_a_mistake_of_ours_says_so_and_where(monkeypatch):
         (ReaderError("a.h5: ours"), "a.h5: ours"),
     ],
 )
-def test_what_is_a_sentence_stays_one_and_names_the_file(error, found):
+def test_messages_stay_and_name_the_file(error, message):
     with pytest.raises(type(error)) as raised, guarded("a.h5", "HDF5"):
         raise error
-    assert str(raised.value) == found
+    assert str(raised.value) == message
 
 
 def test_ctrl_c_passes():

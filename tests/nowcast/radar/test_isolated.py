@@ -28,7 +28,7 @@ def chatter() -> str:
 
 
 class Unreadable:
-    """Pickles, and fails in the middle of being unpickled."""
+    """An object that can be pickled but not unpickled."""
 
     def __reduce__(self):
         return divmod, (1, 0)
@@ -69,14 +69,14 @@ def test_more_memory_than_allowed_is_an_error_and_no_crash():
 
 
 def test_threads_take_turns():
-    found: dict[int, int] = {}
+    answers: dict[int, int] = {}
 
     def ask(number):
-        found[number] = call("a", abs, -number)
+        answers[number] = call("a", abs, -number)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: number for number in range(8)}
+    assert answers == {number: number for number in range(8)}

@@ -1,4 +1,4 @@
-"""The one door: what was written is read in every format, moments are joined, errors told."""
+"""The reader of all formats: it reads files that tests write, joins moments and names errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RATE = "202406011215_FIN-RR-3067-250M.tif"
 @pytest.mark.parametrize(
     ("name", "write", "keys", "decibel", "hours", "off"),
     [
-        # dBZ a mm h-1 of reflectivity, hours of an amount, and the error that packing makes
+        # dBZ a mm h-1 of reflectivity, hours of an amount, and the error of the packing
         ("rate.h5", write_odim, {}, None, None, 0),
         ("amount.h5", write_odim, {"quantity": "ACRR"}, None, 0.25, 1e-5),
         ("echo.h5", write_odim, {"quantity": "DBZH"}, 10, None, 0),
@@ -50,14 +50,14 @@ RATE = "202406011215_FIN-RR-3067-250M.tif"
         ("six.grib2", write_grib, {"count": 1, "parameterNumber": 11}, None, 6, 0.01),
     ],
 )
-def test_the_rain_that_was_written_is_read(tmp_path, name, write, keys, decibel, hours, off):
+def test_written_rain_is_read_back(tmp_path, name, write, keys, decibel, hours, off):
     if write is write_grib:
         pytest.importorskip("eccodes")
     header = read_header(write(tmp_path / name, **keys))
     length = None if hours is None else np.timedelta64(int(60 * hours), "m")
     assert (header.accumulation, header.reflectivity) == (length, decibel is not None)
     relation = ZRRelation(hail_cap=None)
-    # Amounts of ODIM are written as of a quarter of an hour, the others as if they were rates.
+    # ODIM's amounts are written as of a quarter of an hour, the others like rates.
     expected = rain() / (hours if hours and hours > 1 else 1)
     if decibel is not None:
         expected = relation.rain_rate(np.where(rain() == 0, -np.inf, decibel * rain()))
@@ -75,7 +75,7 @@ def test_moments_in_separate_files_are_joined(helchteren):
     assert 0 <= measured.min() < measured.max() < 1
 
 
-def test_without_reflectivity_there_is_a_sentence(tmp_path):
+def test_a_file_without_reflectivity_is_refused(tmp_path):
     path = write_sweep(tmp_path / "a.h5", quantity="RHOHV")
     with pytest.raises(DataError, match=r"a\.h5: expected a sweep with reflectivity .DBZH."):
         read_sweeps([path], Format.ODIM)
@@ -134,7 +134,7 @@ def test_an_image_of_another_size_or_none_is_an_error(radar_dir, tmp_path, image
         read_rain(header, 0, ZRRelation())
 
 
-#: Longitude and latitude of corners as the files (or their format) state them, and m they may miss.
+#: Longitude and latitude of corners as the files or their formats state them, and the error in m.
 CORNERS = {
     NAME: (
         {"LL": (0, 49.362), "UL": (0, 55.974), "UR": (10.856, 55.389), "LR": (9.009, 48.895)},

@@ -27,7 +27,7 @@ from tests.nowcast.radar.maps.test_cfnetcdf import UNITS, maps, write
         ("equivalent_reflectivity_factor", "time: point height: maximum", None),
     ],
 )
-def test_what_is_no_mean_is_no_rain(tmp_path, name, methods, sentence):
+def test_only_means_and_sums_are_rain(tmp_path, name, methods, sentence):
     dataset = maps(name)
     dataset["rain"].attrs["cell_methods"] = methods
     path = write(dataset, tmp_path / "a.nc")
@@ -38,7 +38,7 @@ def test_what_is_no_mean_is_no_rain(tmp_path, name, methods, sentence):
             read_header(path)
 
 
-def test_two_variables_of_one_name_are_told_apart_or_refused(tmp_path):
+def test_two_variables_of_one_name_are_distinguished_or_refused(tmp_path):
     dataset = maps()
     dataset["best"] = (2 * dataset["rain"]).assign_attrs(dataset["rain"].attrs)
     with pytest.raises(DataError, match=r"one variable of rainfall_rate, .* found rain, best; "):
@@ -70,7 +70,7 @@ def test_units_are_read_as_udunits_spells_them(units, kind, factor):
     upward=st.booleans(), leftward=st.booleans(), by_column=st.booleans(),
     metres=st.booleans(), ratio=st.sampled_from([1.0, 1.5, 3.0]),
 )  # fmt: skip
-def test_the_same_rain_is_read_in_whatever_form_it_is_written(
+def test_the_same_rain_is_read_from_every_form(
     tmp_path, kind, packed, form, upward, leftward, by_column, metres, ratio
 ):
     name, units, factor = kind

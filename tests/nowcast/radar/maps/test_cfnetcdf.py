@@ -1,4 +1,4 @@
-"""CF netCDF: the BOM day, and rates and accumulations as other people write them."""
+"""CF netCDF: a day of the BOM, and rates and accumulations as others write them."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
     st.sampled_from(["", "+", "-"]), st.sampled_from([":", ""]),
     st.integers(0, 14), st.sampled_from([0, 30, 45]),
 )  # fmt: skip
-def test_a_zone_is_udunits_with_a_sign_or_without(tmp_path, clock, sign, colon, hours, minutes):
-    """As all files of ARM have it; xarray alone drops the hours before one without a sign."""
+def test_a_time_zone_needs_no_sign(tmp_path, clock, sign, colon, hours, minutes):
+    """All files of ARM have a zone; xarray alone drops the hours before one without a sign."""
     zone = f"{hours}:{minutes:02d}" if colon else f"{hours:02d}{minutes:02d}"
     path = write(maps(), tmp_path / "a.nc")
     with netCDF4.Dataset(path, "a") as file:
@@ -82,7 +82,7 @@ def test_a_zone_is_udunits_with_a_sign_or_without(tmp_path, clock, sign, colon, 
     assert read_header(path).times[0] == np.datetime64("2020-01-01T10:00") - behind
 
 
-#: Names and units of rain, and how many mm/h one of these is, of ten minutes for an amount.
+#: Names and units of rain, and one unit in mm/h, where an amount is of ten minutes.
 UNITS = [
     ("precipitation_flux", "kg m-2 s-1", 3600.0),
     ("lwe_precipitation_rate", "m s-1", 3.6e6),
@@ -138,7 +138,7 @@ def test_latitudes_and_longitudes_are_compared_with_the_grid_mapping(tmp_path, w
         ),
     ],
 )
-def test_what_is_missing_is_named(tmp_path, change, sentence):
+def test_missing_metadata_are_named(tmp_path, change, sentence):
     path = write(change(maps()), tmp_path / "a.nc")
     if sentence is None:
         assert read_header(path).station == "CF netCDF"
@@ -176,7 +176,7 @@ def test_unknown_units_are_refused(tmp_path):
         read_rain(header, 0, ZRRelation())
 
 
-def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
+def test_an_export_of_pysteps_is_read_back(radar_dir, tmp_path):
     """pysteps' netCDF has no standard name, and its projection counts in kilometres."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -227,11 +227,11 @@ def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said", [{"crs_wkt": pyproj.CRS("EPSG:28992").to_wkt()}, {"false_easting": 1e5}]
+    "more", [{"crs_wkt": pyproj.CRS("EPSG:28992").to_wkt()}, {"false_easting": 1e5}]
 )
-def test_a_text_and_attributes_of_one_grid_mapping_agree_or_are_refused(tmp_path, said):
+def test_a_text_and_attributes_of_one_grid_mapping_agree_or_are_refused(tmp_path, more):
     dataset = maps()
-    dataset["proj"].attrs |= said
+    dataset["proj"].attrs |= more
     with pytest.raises(DataError, match="expected crs_wkt to say what the attributes of the grid"):
         read_header(write(dataset, tmp_path / "a.nc"))
 
@@ -243,7 +243,7 @@ def test_amounts_without_bounds_are_over_the_step_of_their_times(tmp_path):
     assert header.accumulation == dataset["time"].values[1] - dataset["time"].values[0]
 
 
-def test_a_store_of_this_program_is_a_source_too(tmp_path):
+def test_a_store_of_this_program_can_be_read(tmp_path):
     dataset = moving_rain()
     write_zarr(dataset, tmp_path / "rain.zarr")
     header = read_header(tmp_path / "rain.zarr")
@@ -268,7 +268,7 @@ def test_times_further_apart_than_usual_have_a_gap_between_them(tmp_path):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
+def test_coordinates_in_degrees_are_a_grid(tmp_path, named):
     dataset = maps().drop_vars("proj")
     del dataset["rain"].attrs["grid_mapping"]
     axes = {
@@ -288,8 +288,8 @@ def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
     np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
 
 
-def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_path):
-    """GPM's 3B-HHR: transposed, without a standard name, at the start of its half hour."""
+def test_imerg_has_transposed_maps_in_a_group_and_julian_days(tmp_path):
+    """GPM's 3B-HHR has no standard name, and its time is the start of the half hour."""
     start = np.array([1403740800], np.int32)  # of 2024-06-30, 00:00
     rain = np.arange(12, dtype=np.float32).reshape(1, 4, 3)
     rain[0, 3, 0] = -9999.9
@@ -325,7 +325,7 @@ def test_imerg_has_its_maps_by_longitude_in_a_group_and_counts_julian_days(tmp_p
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("hours", [None, 24])
-def test_a_number_that_no_rain_has_is_missing_or_refused_where_it_is_many(
+def test_an_impossible_number_is_missing_or_refused_in_many_cells(
     tmp_path, name, units, code, hours
 ):
     dataset = maps(name, units)

@@ -51,7 +51,7 @@ def test_too_few_pixels_are_an_error(radar_dir, tmp_path):
         (b"\n255\n", b"\n127\n", "expected 255 grey levels, found 127"),
     ],
 )
-def test_a_header_that_is_not_as_known_is_refused(radar_dir, tmp_path, old, new, sentence):
+def test_an_unknown_header_is_refused(radar_dir, tmp_path, old, new, sentence):
     content = gzip.decompress((radar_dir / NAME).read_bytes())
     path = tmp_path / "a.pgm"
     path.write_bytes(content.replace(old, new, 1))

@@ -17,7 +17,7 @@ from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import NX, NY, rain, write_geotiff
 
 
-def test_its_place(tmp_path):
+def test_the_place_of_the_grid(tmp_path):
     header = read_header(write_geotiff(tmp_path / "a.tif"))
     assert header.format is Format.GEOTIFF
     assert header.times == (np.datetime64("2024-06-01T12:15"),)
@@ -46,16 +46,16 @@ def test_scale_and_offset_as_gdal_writes_them(tmp_path):
     content = path.read_bytes()
     assert b'"Gain"' in content
     path.write_bytes(content.replace(b'"Gain">0.5<', b'"SCALE">.4<'))
-    found = read_rain(read_header(path), 0, ZRRelation(hail_cap=None))
+    values = read_rain(read_header(path), 0, ZRRelation(hail_cap=None))
     decibel = np.where(rain() == 0, -np.inf, 0.4 * (2 * (5 * rain() + 32)) - 32)
-    np.testing.assert_allclose(found, ZRRelation(hail_cap=None).rain_rate(decibel), rtol=0.05)
+    np.testing.assert_allclose(values, ZRRelation(hail_cap=None).rain_rate(decibel), rtol=0.05)
 
 
 def test_a_unit_without_a_gain_is_the_quantity_itself(tmp_path):
     path = write_geotiff(tmp_path / "202406011215-rr.tif", reflectivity=False)
     path.write_bytes(path.read_bytes().replace(b'"Gain"', b'"Gone"'))
-    found = geotiff.read_values(path, read_header(path), 0)
-    np.testing.assert_allclose(found, 100 * rain(), atol=1)
+    values = geotiff.read_values(path, read_header(path), 0)
+    np.testing.assert_allclose(values, 100 * rain(), atol=1)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_metadata_that_expand_are_not_read(tmp_path):
     path = write_geotiff(tmp_path / "202406011215-dbz.tif")
     content = path.read_bytes().replace(b"<GDALMetadata>", b"<!DOCTYPE x []>")
     path.write_bytes(content)
-    assert read_header(path).reflectivity  # by its name
+    assert read_header(path).reflectivity  # from its name
 
 
 def test_an_image_without_a_place_is_refused(tmp_path):
@@ -133,6 +133,6 @@ QUANTITY = "expected a quantity in dBZ, mm/h or mm"
         ("dbz.tif", {"epsg": 32767}, "expected a projection with an EPSG code"),
     ],
 )
-def test_what_is_not_told_is_asked_for(tmp_path, name, keys, sentence):
+def test_missing_metadata_are_named(tmp_path, name, keys, sentence):
     with pytest.raises(DataError, match=sentence):
         read_header(write_geotiff(tmp_path / name, **keys))

@@ -1,4 +1,4 @@
-"""GRIB2 rain rates: MRMS's as eccodes has it point by point, and made ones."""
+"""GRIB2 rain rates: MRMS's as eccodes reads it point by point, and messages that tests write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MRMS = "mrms/PrecipRate_00.00_20190610-000200.grib2"
 
 
 @pytest.mark.long
-def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
+def test_mrms_is_as_eccodes_reads_it_at_points(radar_dir):
     header = read_header(radar_dir / MRMS)
     assert header.format is Format.GRIB
     assert header.station == "MRMS"
@@ -79,7 +79,7 @@ def test_pyproj_works_after_eccodes_was_loaded():
     assert (run.returncode, run.stdout.strip()) == (0, "(0.0, 0.0)"), run.stderr[-300:]
 
 
-def test_reflectivity_of_mrms_has_a_number_for_no_echo_and_one_for_no_coverage(tmp_path):
+def test_reflectivity_of_mrms_has_codes_for_no_echo_and_no_coverage(tmp_path):
     keys = {"parameterCategory": 11, "parameterNumber": 0}
     header = read_header(write_grib(tmp_path / "a.grib2", count=1, gap=-999.0, **keys))
     assert (header.reflectivity, header.accumulation) == (True, None)
@@ -105,7 +105,7 @@ def test_an_amount_over_a_stated_interval(tmp_path):
 
 
 def write_rate(path, values, keys, sample="regular_ll_sfc_grib2"):
-    """Write one message of WMO's rate, and return the latitudes and longitudes of its points."""
+    """Write a message of WMO's rain rate; return the latitudes and longitudes of its points."""
     message = eccodes.codes_grib_new_from_samples(sample)
     for key, value in (keys | WMO | {"parameterNumber": 7}).items():
         eccodes.codes_set(message, key, value)
@@ -134,7 +134,7 @@ def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
     if upwards:
         np.testing.assert_allclose(latitude.ravel(), points[0], atol=1e-3)
         np.testing.assert_allclose(longitude.ravel() % 360, points[1] % 360, atol=1e-3)
-    else:  # eccodes's points rise whatever the flag says; the first is that of the northern row
+    else:  # eccodes' points rise whatever the flag; the first point is in the northern row
         assert (latitude[-1, 0], longitude[-1, 0] % 360) == pytest.approx((23.117, 240.98))
     values = read_rain(header, 0, ZRRelation())
     assert values[19 if upwards else 0, 29] == pytest.approx(599, rel=1e-3)
@@ -176,7 +176,7 @@ def test_cells_around_a_rotated_pole_lie_where_their_points_are(tmp_path):
 
 
 def run_lengths(path):
-    """Rewrite a message of two rows of three by run-length packing, level 0 first (missing)."""
+    """Rewrite a message of two rows of three in run-length packing; level 0, missing, is first."""
     content = path.read_bytes()
     sections, at = {}, 16
     while content[at : at + 4] != b"7777":
@@ -251,7 +251,7 @@ STATISTICS = [
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_observation_of_rain_is_refused(tmp_path, keys, sentence):
+def test_other_products_than_observed_rain_are_refused(tmp_path, keys, sentence):
     path = write_grib(tmp_path / "a.grib2", count=1, **keys)
     with pytest.raises(DataError, match=rf"a\.grib2: .*{sentence}"):
         read_header(path)

@@ -18,7 +18,7 @@ NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
     ("key", "value"),
     [("geo_row_offset", 3600.0), ("geo_column_offset", 50.0), ("geo_pixel_size_x", 2.0)],
 )
-def test_a_grid_that_its_corners_contradict_is_refused(radar_dir, tmp_path, key, value):
+def test_a_grid_that_contradicts_its_corners_is_refused(radar_dir, tmp_path, key, value):
     path = tmp_path / "a.h5"
     path.write_bytes((radar_dir / NAME).read_bytes())
     with h5py.File(path, "r+") as file:

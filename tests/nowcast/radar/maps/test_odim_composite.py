@@ -1,4 +1,4 @@
-"""ODIM_H5 composites: OPERA's as h5py has them, and quantities, corners and codes of made ones."""
+"""ODIM_H5 composites: OPERA's as in h5py, and quantities, corners and codes of written files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.nowcast.radar.composite_files import write_odim
 OPERA = "opera/20180824/T_PAAH21_C_EUOC_20180824190000.hdf"
 
 
-def test_opera_is_as_h5py_has_it(radar_dir):
+def test_opera_is_as_h5py_reads_it(radar_dir):
     header = read_header(radar_dir / OPERA)
     assert header.format is Format.ODIM_COMPOSITE
     assert header.times == (np.datetime64("2018-08-24T19:00"),)
@@ -31,18 +31,18 @@ def test_opera_is_as_h5py_has_it(radar_dir):
 
 
 @pytest.mark.parametrize("of_centres", [False, True])
-def test_corners_may_be_those_of_cells_or_their_centres(tmp_path, of_centres):
-    ends = (1_002_000.0, 1_040_000.0) if of_centres else (1_000_000.0, 1_040_000.0)
-    heights = (902_000.0, 948_000.0) if of_centres else (900_000.0, 948_000.0)
+def test_corners_may_be_of_cells_or_of_their_centres(tmp_path, of_centres):
+    xs = (1_002_000.0, 1_040_000.0) if of_centres else (1_000_000.0, 1_040_000.0)
+    ys = (902_000.0, 948_000.0) if of_centres else (900_000.0, 948_000.0)
     path = write_odim(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         project = pyproj.Proj(file["where"].attrs["projdef"].decode())
-        for name, x, y in (("LL", ends[0], heights[0]), ("UR", ends[1], heights[1])):
+        for name, x, y in (("LL", xs[0], ys[0]), ("UR", xs[1], ys[1])):
             longitude, latitude = project(x, y, inverse=True)
             file["where"].attrs[f"{name}_lon"] = longitude
             file["where"].attrs[f"{name}_lat"] = latitude
     grid = read_header(path).grid
-    # 20 cells of 2 km: from the centre of the first to that of the last are 38 km, not 40.
+    # 20 cells of 2 km: the first and the last centre are 38 km apart, not 40.
     first = (1_002_000.0, 902_000.0) if of_centres else (1_001_000.0, 901_000.0)
     assert (grid.x0, grid.y0) == pytest.approx(first, abs=0.1)
 
@@ -52,7 +52,7 @@ def test_corners_may_be_those_of_cells_or_their_centres(tmp_path, of_centres):
     st.sampled_from(["xscale", "yscale", "UR_lon", "UR_lat", "LL_lon", "LL_lat"]),
     st.floats(-0.5, 1.0),
 )
-def test_what_the_corners_and_the_scale_say_agrees_or_is_refused(tmp_path, key, change):
+def test_corners_and_scale_agree_or_are_refused(tmp_path, key, change):
     path = write_odim(tmp_path / "a.h5")
     truth = read_header(path).grid
     with h5py.File(path, "r+") as file:
@@ -69,7 +69,7 @@ def test_what_the_corners_and_the_scale_say_agrees_or_is_refused(tmp_path, key, 
 LAEA = "+proj=laea +lat_0=52 +lon_0=10 +x_0=4321000 +y_0=3210000 +ellps=GRS80"
 
 
-def test_a_code_of_epsg_is_a_projection(tmp_path):
+def test_an_epsg_code_is_a_projection(tmp_path):
     grids = [
         read_header(write_odim(tmp_path / "a.h5", projdef=projdef)).grid
         for projdef in ("EPSG:3035", LAEA)
@@ -78,7 +78,7 @@ def test_a_code_of_epsg_is_a_projection(tmp_path):
     assert grids[0].dy == grids[1].dy == 2000.0
 
 
-def test_a_grid_in_degrees_is_one_in_metres(tmp_path):
+def test_a_grid_in_degrees_becomes_one_in_metres(tmp_path):
     path = write_odim(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         file["where"].attrs["projdef"] = np.bytes_("+proj=longlat +datum=WGS84")
@@ -96,7 +96,7 @@ def test_a_composite_of_something_else_names_it(tmp_path):
         read_header(write_odim(tmp_path / "a.h5", "HGHT"))
 
 
-def test_sizes_may_stand_in_the_dataset(tmp_path):
+def test_sizes_may_be_in_the_dataset(tmp_path):
     path = write_odim(tmp_path / "a.h5")
     expected = read_header(path)
     with h5py.File(path, "r+") as file:
@@ -152,7 +152,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize(("quantity", "group", "changes", "sentence"), STATEMENTS)
-def test_what_a_composite_says_is_followed_or_refused(tmp_path, quantity, group, changes, sentence):
+def test_attributes_are_followed_or_refused(tmp_path, quantity, group, changes, sentence):
     path = write_odim(tmp_path / "a.h5", quantity)
     expected = read_header(path)
     with h5py.File(path, "r+") as file:

@@ -1,4 +1,4 @@
-"""RADOLAN composites are as wradlib reads them, and codes mean what they mean."""
+"""RADOLAN composites are as wradlib reads them, and their codes are understood."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_products_are_as_wradlib_reads_them(radar_dir, pattern, time):
 
 
 @pytest.mark.parametrize("shape", radolan.CORNERS)
-def test_all_grids_are_wradlibs(shape):
+def test_all_grids_equal_wradlibs(shape):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wradlib = pytest.importorskip("wradlib")
@@ -100,7 +100,7 @@ def test_the_grid_of_germany_since_2018_has_the_stated_corners(version, corner):
     longitude_latitude = to_geographic.transform(grid.x0 - 500, grid.y0 - 500)
     if corner:
         assert longitude_latitude == pytest.approx(corner, abs=1e-8)
-    else:  # the same place but for the shape of the earth
+    else:  # the same place on another shape of the earth
         assert longitude_latitude == pytest.approx((3.57, 45.70), abs=0.05)
 
 

@@ -19,7 +19,7 @@ from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header, read_sweeps
 from tests.nowcast.radar.odim_file import write_cfradial
 
-# Its sweeps rise in time; of a volume that is scanned downwards the exporter mixes the sweeps up.
+# A volume that is scanned upwards: the exporter mixes up the sweeps of others.
 NAME = "T_PAGZ35_C_ENMI_20170421090837.hdf"
 
 
@@ -31,7 +31,7 @@ def exported(polar, tmp_path_factory):
 
 @contextmanager
 def edited(exported, path):
-    """Give a copy of the volume at ``path``, open to be changed."""
+    """Yield a copy of the volume at ``path``, open for changes."""
     path.write_bytes(exported.read_bytes())
     with netCDF4.Dataset(path, "r+") as file:
         yield file
@@ -39,7 +39,7 @@ def edited(exported, path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", [Format.CFRADIAL, Format.CFRADIAL2])
-def test_it_reads_as_what_it_was_exported_from(exported, polar, tmp_path, format):
+def test_an_export_reads_like_its_source(exported, polar, tmp_path, format):
     path = exported
     if format is Format.CFRADIAL2:
         path = write_cfradial(tmp_path / "volume.nc", polar / NAME, version=2, count=2)
@@ -60,7 +60,7 @@ def test_it_reads_as_what_it_was_exported_from(exported, polar, tmp_path, format
 
 
 @pytest.mark.slow
-def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
+def test_a_time_zone_without_a_sign_is_understood(exported, tmp_path):
     path = tmp_path / "zone.nc"
     with edited(exported, path) as file:
         time = file.variables["time"]
@@ -80,7 +80,7 @@ def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
         ("time_coverage_start", "2017-04-21T15:07:37Z", "within 60 minutes of time_coverage_start"),
     ],
 )
-def test_what_the_root_says_and_sweeps_do_not_follow_is_refused(
+def test_statements_of_the_root_that_sweeps_do_not_follow_are_refused(
     exported, tmp_path, name, value, sentence
 ):
     path = tmp_path / "said.nc"
@@ -127,7 +127,7 @@ def test_a_truncated_file_is_an_error(exported, tmp_path):
 
 @pytest.fixture
 def renamed(exported, tmp_path):
-    """The volume with moments known by standard_name only, and no echo as fill value."""
+    """The volume with moments named only by standard_name, and no echo as fill value."""
     path = tmp_path / "renamed.nc"
     with edited(exported, path) as file:
         file.set_auto_mask(False)
@@ -154,7 +154,7 @@ def renamed(exported, tmp_path):
 
 
 @pytest.mark.slow
-def test_moments_may_be_known_by_standard_name_only(renamed, exported):
+def test_moments_may_be_named_by_standard_name_only(renamed, exported):
     (sweep,), (origin,) = (read_sweeps([p], Format.CFRADIAL) for p in (renamed, exported))
     echo = np.isfinite(origin.dbz)
     np.testing.assert_array_equal(sweep.dbz[echo], origin.dbz[echo])
@@ -163,7 +163,7 @@ def test_moments_may_be_known_by_standard_name_only(renamed, exported):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("no echo", 0.0), ("missing", 0.5)])
-def test_fill_is_no_echo_where_nothing_else_says_it(renamed, fill, missing):
+def test_fill_is_no_echo_unless_set_to_missing(renamed, fill, missing):
     header = read_header(renamed)
     scans, _ = group_scans([header])
     settings = IngestSettings.of(fill=fill, size=64, spacing=4000.0)
@@ -184,8 +184,8 @@ print("netCDF4" in sys.modules)
 
 @pytest.mark.slow
 def test_volumes_are_read_without_netcdf4(exported, polar, tmp_path):
-    """Its library ends a process where the collector closes a file while another thread reads."""
+    """netCDF4 crashes if the garbage collector closes a file while another thread reads."""
     second = write_cfradial(tmp_path / "second.nc", polar / NAME, version=2)
     command = [sys.executable, "-W", "ignore", "-c", READS, exported, second]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"

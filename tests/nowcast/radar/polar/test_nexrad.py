@@ -64,7 +64,7 @@ def test_only_the_records_of_the_lowest_cut_are_unpacked(polar, monkeypatch):
 
 @pytest.fixture(scope="module")
 def chunks(polar, tmp_path_factory):
-    """The volume in the pieces that arrive in real time: the start, and a record a file."""
+    """The volume in chunks as they arrive in real time: the header, then a record in each file."""
     folder = tmp_path_factory.mktemp("chunks")
     content = (polar / LBB).read_bytes()
     ends, at = [], 24
@@ -80,7 +80,7 @@ def chunks(polar, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_chunks_are_one_scan_that_reads_like_the_volume(chunks, polar):
+def test_chunks_are_one_scan_equal_to_the_volume(chunks, polar):
     headers = [read_header(path) for path in chunks]
     assert {(header.station, header.format) for header in headers[:-1]} == {("KLBB", Format.NEXRAD)}
     (scan,), repeated = group_scans(headers)

@@ -13,7 +13,7 @@ from nowcast.radar.reader import read_header, read_sweeps
 from tests.nowcast.radar.odim_file import RAYS, write_sweep
 
 
-def test_the_lowest_sweep_is_read_wherever_it_stands(tmp_path):
+def test_the_lowest_sweep_is_read_at_any_position(tmp_path):
     path = write_sweep(tmp_path / "a.h5", elevations=(9.0, 4.0, 0.5, 2.0, 90.0))
     (sweep,) = read_sweeps([path], Format.ODIM)
     assert sweep.elevation == 0.5
@@ -31,7 +31,7 @@ def test_undetect_is_no_echo_and_nodata_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("stops", [True, False])
-def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stops):
+def test_a_counter_clockwise_turn_does_not_mirror_the_picture(tmp_path, stops):
     path = write_sweep(tmp_path / "a.h5")
     edges = np.arange(RAYS, -1, -1) * (360.0 / RAYS)
     with h5py.File(path, "a") as file:
@@ -46,7 +46,7 @@ def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stop
 
 
 @pytest.mark.parametrize("key", ["antspeed", "rpm"])
-def test_rays_put_in_order_from_a_turn_counter_clockwise_end_at_the_one_before(tmp_path, key):
+def test_sorted_rays_of_a_counter_clockwise_turn_end_at_the_previous_ray(tmp_path, key):
     path, width = write_sweep(tmp_path / "a.h5"), 360.0 / RAYS
     with h5py.File(path, "a") as file:
         how = file["dataset1"].require_group("how").attrs
@@ -65,9 +65,9 @@ def test_one_code_for_nodata_and_undetect_is_undetect(tmp_path):
     assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 100 - 1
 
 
-def test_attributes_of_one_element_read_as_their_element(tmp_path):
+def test_attributes_of_one_element_are_read_as_the_element(tmp_path):
     # As in the volumes of KNMI.
-    path, plain = (write_sweep(tmp_path / name) for name in ("a.h5", "b.h5"))
+    path, other_path = (write_sweep(tmp_path / name) for name in ("a.h5", "b.h5"))
 
     def wrap(name, node):
         for key, value in list(node.attrs.items()):
@@ -76,15 +76,15 @@ def test_attributes_of_one_element_read_as_their_element(tmp_path):
     with h5py.File(path, "r+") as file:
         wrap("/", file)
         file.visititems(wrap)
-    header, expected = (read_header(p) for p in (path, plain))
+    header, expected = (read_header(p) for p in (path, other_path))
     assert (header.times, header.site, header.station) == (
         expected.times, expected.site, expected.station
     )  # fmt: skip
-    (sweep,), (other,) = (read_sweeps([p], Format.ODIM) for p in (path, plain))
+    (sweep,), (other,) = (read_sweeps([p], Format.ODIM) for p in (path, other_path))
     np.testing.assert_array_equal(sweep.dbz, other.dbz)
 
 
-def test_gain_may_stand_in_the_dataset(tmp_path):
+def test_gain_may_be_in_the_dataset(tmp_path):
     path = write_sweep(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         for key in ("gain", "offset", "nodata", "undetect"):
@@ -101,13 +101,13 @@ def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
     with h5py.File(path) as file:
         count = sum(name.startswith("dataset") for name in file)
     for sweep in read_sweeps([path], Format.ODIM, cuts=3):
-        found = 0
+        matches = 0
         for number in range(count):
             with xr.open_dataset(path, engine="odim", group=f"sweep_{number}") as other:
                 other = other.load()
             if abs(float(other["elevation"][0]) - sweep.elevation) > 1e-4:
                 continue
-            found += 1
+            matches += 1
             np.testing.assert_allclose(other["azimuth"], sweep.azimuth, atol=1e-4)
             np.testing.assert_allclose(other["range"], sweep.range, atol=0.1)
             expected = other["DBZH"].values
@@ -115,10 +115,10 @@ def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
             np.testing.assert_array_equal(np.isnan(expected), np.isnan(sweep.dbz))
             assert (expected[silent] == expected.min()).all()
             np.testing.assert_allclose(expected[~silent], sweep.dbz[~silent], atol=1e-4)
-        assert found == 1
+        assert matches == 1
 
 
-def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_path):
+def test_sweeps_of_a_broken_radar_and_of_velocity_are_skipped(tmp_path):
     path = write_sweep(tmp_path / "a.h5", elevations=(0.5, 1.5, 2.5))
     with h5py.File(path, "r+") as file:
         file["dataset1/data1/what"].attrs["quantity"] = np.bytes_("VRADH")
@@ -131,7 +131,7 @@ def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_p
         read_sweeps([path], Format.ODIM)
 
 
-def test_two_data_of_one_quantity_are_refused_but_of_another_are_not(tmp_path):
+def test_two_data_of_one_quantity_are_refused(tmp_path):
     path = write_sweep(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         file.copy("dataset1/data1", file["dataset1"], "data2")
@@ -155,7 +155,7 @@ def test_whole_numbers_without_nodata_have_none(tmp_path):
 
 
 @pytest.mark.parametrize(("cells", "refused"), [(3, False), (4, True)])
-def test_a_number_that_no_echo_has_is_missing_or_refused(tmp_path, cells, refused):
+def test_an_impossible_number_is_missing_or_refused(tmp_path, cells, refused):
     raw = np.full((RAYS, 40), 100.0)
     raw[5, :cells] = 9999.0
     path = write_sweep(tmp_path / "a.h5", raw=raw)
@@ -167,7 +167,7 @@ def test_a_number_that_no_echo_has_is_missing_or_refused(tmp_path, cells, refuse
         np.testing.assert_array_equal(np.isnan(sweep.dbz), raw == 9999)
 
 
-def test_rays_begin_where_astart_says(tmp_path):
+def test_rays_begin_at_astart(tmp_path):
     path = write_sweep(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         file["dataset1"].create_group("how").attrs["astart"] = -2.5
@@ -196,7 +196,7 @@ SAYS = "found how/simulated True; leave the file out"
         ("dataset1/how", "simulated", b"True", f"what a radar measured, {SAYS}"),
     ],
 )
-def test_what_a_volume_says_is_followed_or_refused(tmp_path, group, key, value, sentence):
+def test_contradictory_attributes_of_a_volume_are_refused(tmp_path, group, key, value, sentence):
     path = write_sweep(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         file.require_group(group).attrs[key] = value

@@ -1,4 +1,4 @@
-"""A sweep from xradar's Dataset: rays in order, kinds of gates."""
+"""A sweep from xradar's Dataset: the order of rays and the kinds of gates; sites."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def classify(moment):
     return moment.values == -33, moment.values == 99
 
 
-def test_rays_are_sorted_and_gates_told_apart():
+def test_rays_are_sorted_and_gates_classified():
     sweep = from_xradar(dataset(), None, classify)
     assert sweep.azimuth.tolist() == [0.0, 120.0, 240.0]
     assert sweep.dbz.dtype == np.float32
@@ -82,13 +82,13 @@ def test_cuts_are_lowest_first_and_disjoint(elevations, count):
         assert lowest[0] == min(elevations)
 
 
-def test_of_a_split_cut_the_longest_range_is_used_and_of_equals_the_first():
+def test_the_longest_range_of_a_split_cut_is_used_or_else_the_first():
     sweeps = [sweep(0.48, 8), sweep(0.5, 18, 20), sweep(0.48, 18, 10), sweep(1.5)]
     assert [s.time for s in usable_sweeps(sweeps, 1)] == [sweeps[2].time]
     assert len(usable_sweeps(sweeps, 2)) == 2
 
 
-def test_sweeps_without_reflectivity_are_passed_over():
+def test_sweeps_without_reflectivity_are_skipped():
     sweeps = [sweep(0.4, dbz=False), sweep(0.5), sweep(1.5)]
     assert usable_sweeps(sweeps, 1) == [sweeps[1]]
 

@@ -1,4 +1,4 @@
-"""Universal Format: a volume written after its description is read as xradar reads it."""
+"""Universal Format: a volume written by its specification is read as xradar reads it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RAYS, GATES, NO_DATA = 36, 60, -32768
 def write_uf(
     path: Path, elevations: tuple[float, ...] = (0.5, 1.5), names: tuple[bytes, ...] = (b"DZ",)
 ) -> Path:
-    """Write a volume: 30 dBZ in a block of the lowest sweep, one more in the next; else no data."""
+    """Write a volume: a block of 30 dBZ in the lowest sweep, 31 dBZ in the next; else no data."""
     with path.open("wb") as file:
         for sweep, elevation in enumerate(elevations, start=1):
             for ray in range(RAYS):
@@ -81,14 +81,14 @@ def test_sweeps_are_as_xradar_reads_them(tmp_path):
         tree.close()
     for sweep, other in zip(read_sweeps([path], Format.UF, 2), others, strict=True):
         np.testing.assert_allclose(other["azimuth"], sweep.azimuth)
-        # The words are the middle of the first gate (Barnes, 1980); xradar adds half of one.
+        # The words give the middle of the first gate (Barnes, 1980); xradar adds half a gate.
         np.testing.assert_allclose(other["range"] - 500.0, sweep.range)
         np.testing.assert_array_equal(other["DBTH"].values.astype(np.float32), sweep.dbz)
         assert float(other["elevation"][0]) == sweep.elevation
         assert latitude == pytest.approx(sweep.site.latitude, abs=1e-6)
 
 
-def test_the_zone_of_the_times(tmp_path):
+def test_times_are_read_in_their_zone(tmp_path):
     path = write_uf(tmp_path / "a.uf")
     path.write_bytes(path.read_bytes().replace(b"UT", b"MS"))
     assert read_header(path).times == (np.datetime64("2020-06-01T19:00:10"),)
@@ -108,7 +108,7 @@ def test_the_zone_of_the_times(tmp_path):
         (29, NO_DATA, None),
     ],
 )
-def test_what_rays_say_of_their_sweep_is_compared(tmp_path, word, value, sentence):
+def test_rays_of_a_sweep_must_agree(tmp_path, word, value, sentence):
     path = write_uf(tmp_path / "a.uf", (0.5,))
     content = bytearray(path.read_bytes())
     record = len(content) // RAYS
@@ -135,7 +135,7 @@ def test_two_fields_of_one_name_are_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("missing", 60.0)])
-def test_no_data_is_no_echo_unless_it_is_said_to_be_missing(tmp_path, fill, missing):
+def test_no_data_is_no_echo_unless_set_to_missing(tmp_path, fill, missing):
     header = read_header(write_uf(tmp_path / "a.uf"))
     settings = IngestSettings.of(size=64, spacing=1000.0, fill=fill)
     result = map_scan(group_scans([header])[0][0], target_grid(header, settings), settings)

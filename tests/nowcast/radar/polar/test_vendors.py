@@ -1,4 +1,4 @@
-"""Volumes of vendors: Sigmet/IRIS and Rainbow 5, and GAMIC's as their writer lays them out."""
+"""Volumes of vendors: Sigmet/IRIS, Rainbow 5, and files in the layout of GAMIC."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RAYS, GATES = 36, 50
 
 
 def write_gamic(path):
-    """Write two sweeps: 30 dBZ in a block of the lower one, whose first ray lies across north."""
+    """Write two sweeps: a block of 30 dBZ in the lower one; the first ray lies across north."""
     angles = [f"{angle}_{edge}" for angle in ("azimuth", "elevation") for edge in ("start", "stop")]
     ray = np.dtype([*((angle, "f8") for angle in angles), ("timestamp", "i8")])
     begin = np.datetime64("2024-06-01T12:00:06", "us").astype(np.int64)
@@ -89,7 +89,7 @@ def test_the_times_of_a_gamic_volume_are_compared(tmp_path, days):
     path = write_gamic(tmp_path / "a.mvol")
     with h5py.File(path, "r+") as file:
         file["what"].attrs["date"] = np.bytes_(f"2024-06-0{1 + days}T12:00:00.000Z")
-        if days == 0:  # the rays' own
+        if days == 0:  # the times of the rays
             for scan in ("scan0", "scan1"):
                 rays = file[f"{scan}/ray_header"][:]
                 rays["timestamp"] += 7_200_000_000
@@ -115,5 +115,5 @@ def test_a_gamic_volume(tmp_path):
     np.testing.assert_allclose(sweep.range[:2], [500.0, 1500.0])
     np.testing.assert_allclose(sweep.azimuth, np.arange(RAYS) * 10.0)
     assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 60
-    # One step of the range of bytes, of which 0 is kept for no echo: -32 + 0.5 * 123.
+    # Byte 0 is reserved for no echo: -32 + 0.5 * 123.
     np.testing.assert_allclose(sweep.dbz[9:12, 10:30], 29.5, atol=0.01)
