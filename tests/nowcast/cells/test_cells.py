@@ -1,4 +1,4 @@
-"""Cells: one track for one storm, speed, parents of a merger and a split, dry, missing, command."""
+"""Cells: tracks, speed, parents in mergers and splits, dry and missing frames, the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP = 5
 
 
 def store(*paths):
-    """Storms of 20 mm/h and 5 km, each a list of (x, y) in km on the grid by frame."""
+    """Storms of 20 mm/h and 5 km; each path is a list of (x, y) in km on the grid by frame."""
     x, y = np.meshgrid(GRID.x / 1000, GRID.y / 1000)
     frames = np.zeros((max(map(len, paths), default=4), 96, 96), np.float32)
     for path in paths:
@@ -44,7 +44,7 @@ def test_one_storm_keeps_its_track_and_has_its_speed_and_direction():
         assert cell.speed_m_s == pytest.approx(5000 / 300, rel=0.1)
         assert cell.direction_deg == pytest.approx(np.degrees(np.arctan2(3, 4)), rel=0.1)
         assert (cell.x_km, cell.y_km) == pytest.approx((-20 + 3 * k, -15 + 4 * k), abs=0.5)
-    # A Gaussian's rain is 2 pi sigma^2 times its peak; the cell has what is above 1 mm/h.
+    # A Gaussian's rain is 2 pi sigma^2 times its peak; the cell has the part above 1 mm/h.
     assert rows[0].volume_m3_h == pytest.approx(20 * np.pi * 50 * 1000, rel=0.1)
     assert rows[0].area_km2 == pytest.approx(np.pi * 50 * np.log(20), rel=0.1)
 
@@ -66,7 +66,7 @@ def test_storms_that_merge_are_both_parents_and_those_that_split_have_one():
     assert len({cell.track for cell in twins}) == 2
 
 
-def test_a_core_keeps_its_track_in_the_wide_rain_that_it_comes_into():
+def test_a_core_keeps_its_track_when_it_meets_wide_rain():
     rain = store([(-22 + 5 * k, 0) for k in range(8)])
     x, y = np.meshgrid(GRID.x / 1000, GRID.y / 1000)
     wide = 2 * np.exp(-(((np.hypot(x - 20, y)) / 25) ** 4))
@@ -126,7 +126,7 @@ def test_the_command_writes_polygons_and_tables(tmp_path, capsys):
     assert ".geojson, .csv or .parquet" in capsys.readouterr().err
 
 
-def test_a_cell_moves_as_its_middle_does_not_as_the_rain_around_it():
+def test_a_cell_moves_with_its_middle_not_with_the_rain_around_it():
     ways = [[(-30 + 1.5 * k, y) for k in range(9)] for y in (-25, 25)]
     ways.append([(-25 + 3.5 * k, 0) for k in range(9)])
     rows = nowcast.track_cells(store(*ways))
@@ -136,7 +136,7 @@ def test_a_cell_moves_as_its_middle_does_not_as_the_rain_around_it():
         assert last[side].direction_deg == pytest.approx(90, abs=5)
 
 
-def test_rain_that_grows_has_a_trend_and_is_told_where_it_goes_and_when():
+def test_rain_that_grows_has_a_trend_a_track_ahead_and_an_arrival():
     rain = store([(-30 + 3 * k, 0) for k in range(9)])
     rain["rain_rate"] = rain["rain_rate"] * xr.DataArray(1.1 ** np.arange(9), dims="time")
     cells = nowcast.track_cells(rain)
@@ -163,6 +163,6 @@ def test_rain_that_grows_has_a_trend_and_is_told_where_it_goes_and_when():
     assert minutes[1] == 60
 
 
-def test_settings_out_of_bounds_are_told():
+def test_settings_out_of_bounds_are_refused():
     with pytest.raises(SettingsError, match="saddle: expected a share"):
         nowcast.track_cells(store(), saddle=1.0)

@@ -54,7 +54,7 @@ def alerter(folder, **send: Any) -> Alerter:
 
 
 def issue(alerter, folder, rain, index, chance):
-    """Give an alerter a forecast in which the probability of 5 mm/h is the same everywhere."""
+    """Give an alerter a forecast with one probability of 5 mm/h everywhere."""
     field = np.zeros((3, SIZE, SIZE), np.float32)
     made = Forecast(field, (1.0, 5.0), np.full((2, *field.shape), chance, np.float32))
     at = str(rain["time"].values[index])[:16].replace("-", "").replace(":", "")
@@ -63,7 +63,7 @@ def issue(alerter, folder, rain, index, chance):
     alerter.update(path, rain)
 
 
-def test_begin_end_silence_and_what_came_of_it(tmp_path, rain):
+def test_begin_end_silence_and_outcomes(tmp_path, rain):
     log = tmp_path / "log"
     command = ["sh", "-c", f"cat >>{log}; echo >>{log}"]
     one = alerter(tmp_path, command=command)
@@ -75,9 +75,9 @@ def test_begin_end_silence_and_what_came_of_it(tmp_path, rain):
     assert [(m["kind"], m["start"][11:16]) for m in sent] == [
         ("begin", "00:50"), ("end", "01:20"), ("begin", "01:40"), ("end", "02:10"),
     ]  # fmt: skip
-    told = one.summary()
+    summary = one.summary()
     # The first alert was 20 minutes before its rain, the second for nothing, the last rain missed.
-    assert told == {
+    assert summary == {
         "on": [], "unsent": 0, "hits": 1, "false": 1, "missed": 1, "median_lead_minutes": 20.0
     }  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_an_amount_is_the_share_of_members(rain, tmp_path):
         assert probability(rule, place, forecast) == expected
 
 
-#: Elements of CAP 1.2's schema in their order, those that must be there with an exclamation mark.
+#: Elements of CAP 1.2's schema in their order; an exclamation mark means required.
 ALERT = (
     "identifier! sender! sent! status! msgType! source scope! restriction addresses code note "
     "references incidents info"
@@ -165,13 +165,13 @@ def test_cap_has_the_schema_s_structure(tmp_path, rain):
     assert begin.find("identifier", space).text in end.find("references", space).text
 
 
-def test_a_webhook_that_fails_is_tried_again_and_mail_is_sent(tmp_path, rain):
-    got: list[str] = []
+def test_a_failed_webhook_is_tried_again_and_mail_is_sent(tmp_path, rain):
+    received: list[str] = []
 
     class Web(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(500 if len(got) == 1 else 200)
+            received.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(500 if len(received) == 1 else 200)
             self.end_headers()
 
         def log_message(self, *_):
@@ -187,7 +187,7 @@ def test_a_webhook_that_fails_is_tried_again_and_mail_is_sent(tmp_path, rain):
                     letter = b""
                     while not letter.endswith(b"\r\n.\r\n"):
                         letter += self.rfile.readline()
-                    got.append(letter.decode())
+                    received.append(letter.decode())
                     self.wfile.write(b"250 fine\r\n")
 
     with (
@@ -207,5 +207,5 @@ def test_a_webhook_that_fails_is_tried_again_and_mail_is_sent(tmp_path, rain):
         assert one.summary()["unsent"] == 0
         for server in (web, mail):
             server.shutdown()
-    assert json.loads(got[0])["id"] == json.loads(got[2])["id"]
-    assert "Subject: Heavy rain, Town: 5 mm/h with 90%" in got[1]
+    assert json.loads(received[0])["id"] == json.loads(received[2])["id"]
+    assert "Subject: Heavy rain, Town: 5 mm/h with 90%" in received[1]

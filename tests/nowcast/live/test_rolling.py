@@ -1,4 +1,4 @@
-"""Rolling verification, each forecast once, and recalibration where it proves better."""
+"""Rolling verification scores each forecast once; recalibration is used where it is better."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rain():
 
 
 def issue(folder, rain, index, spoil=lambda forecast: forecast):
-    """Write a forecast of three leads as a watch would have done."""
+    """Write a forecast of three leads as a watch does."""
     at = str(rain["time"].values[index])[:16]
     made = spoil(predict(forecaster("sprog"), rain, at, 30, members=4))
     path = folder / f"{at.replace('-', '').replace(':', '')}Z.nc"
@@ -57,13 +57,13 @@ def test_each_forecast_is_scored_once_when_it_is_past(tmp_path, rain):
     expected = (yes & event).sum((1, 2)) / (yes | event).sum((1, 2))
     np.testing.assert_allclose(first, expected)
     assert np.isfinite(scores["crps"].sel(forecaster=ISSUED)).all()
-    told = rolling.tell()
-    assert told["csi"]["persistence"].keys() == {"10", "20", "30"}
+    summary = rolling.tell()
+    assert summary["csi"]["persistence"].keys() == {"10", "20", "30"}
     assert (tmp_path / "verification.json").exists()
 
 
 @pytest.mark.slow
-def test_falling_behind_is_told_and_old_sums_go(tmp_path, monkeypatch):
+def test_falling_behind_is_reported_and_old_sums_are_dropped(tmp_path, monkeypatch):
     rain = moving_rain()
     monkeypatch.setattr(module, "HOURS", 1)
 
@@ -74,8 +74,8 @@ def test_falling_behind_is_told_and_old_sums_go(tmp_path, monkeypatch):
     rolling = Rolling(tmp_path, "sprog")
     for index in (3, 7, 14, 19):  # in four hours
         assert rolling.verify([issue(tmp_path, rain, index, dry)], rain)
-    told = rolling.tell()
-    assert any("worse" in text for text in told["behind"])
+    summary = rolling.tell()
+    assert any("worse" in text for text in summary["behind"])
     monkeypatch.setattr(module, "KEPT", np.timedelta64(50, "m"))
     index = 20
     assert rolling.verify([issue(tmp_path, rain, index, dry)], rain)
@@ -87,8 +87,8 @@ def test_falling_behind_is_told_and_old_sums_go(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_probabilities_that_are_off_are_recalibrated_from_what_they_were(tmp_path, monkeypatch):
-    """Issued too high, they are bent down; once bent, the curves still follow those before."""
+def test_biased_probabilities_are_recalibrated_from_their_raw_values(tmp_path, monkeypatch):
+    """Curves bend too high probabilities down; fitted to bent ones, they stay the same."""
     rain = moving_rain()
     monkeypatch.setattr(module, "HOURS", 1)
     monkeypatch.setattr(recalibration, "FEWEST_BLOCKS", 4)
@@ -113,14 +113,14 @@ def test_probabilities_that_are_off_are_recalibrated_from_what_they_were(tmp_pat
         path = issue(bent, rain, index, lambda made: curves.applied(high(made)))
         assert again.verify([path], rain)
     _, same = again.recalibration()
-    # But at 5 mm/h, where probabilities may not pass those of 1 mm/h.
+    # Except at 5 mm/h, where probabilities may not exceed those of 1 mm/h.
     pairs = [np.array(one.curves)[:, :2] for one in (same, curves)]
     np.testing.assert_allclose(*pairs, atol=0.02)
     brier = [one.scores()["brier_reliability"].sel(forecaster=ISSUED) for one in (rolling, again)]
     assert float(brier[1].mean()) < 0.5 * float(brier[0].mean())
 
 
-def test_damaged_sums_begin_anew_and_a_damaged_forecast_is_passed_over(tmp_path, rain, caplog):
+def test_damaged_sums_begin_anew_and_a_damaged_forecast_is_skipped(tmp_path, rain, caplog):
     (tmp_path / "verification.npz").write_bytes(b"half")
     rolling = Rolling(tmp_path, "sprog")
     assert "begin anew" in caplog.text
@@ -134,7 +134,7 @@ def test_damaged_sums_begin_anew_and_a_damaged_forecast_is_passed_over(tmp_path,
 
 
 def draw(rng, size, frequency):
-    """Return probabilities, and events that come with another frequency."""
+    """Return probabilities, and events whose frequency is a function of them."""
     chance = rng.beta(0.5, 1.0, size).astype(np.float32)
     return chance, rng.random(size) < frequency(chance)
 
@@ -151,7 +151,7 @@ def blocks(frequency, count=20):
     return np.stack(made)  # (block, lead, threshold, bin, 5)
 
 
-def test_curves_are_those_of_least_squares():
+def test_curves_minimise_the_squared_error():
     chance, event = draw(np.random.default_rng(1), (1, 50_000), lambda p: p**2)
     sums = _in_tens(probability_sums(chance, event, np.ones(event.shape, bool)))
     curve = fit(sums[np.newaxis, np.newaxis])[0, 0]
@@ -171,15 +171,15 @@ def test_curves_are_those_of_least_squares():
 @pytest.mark.parametrize(
     ("frequency", "adopted"), [(lambda p: p**2, True), (lambda p: p, False)], ids=["off", "right"]
 )
-def test_the_gate_opens_only_where_it_proves_better(frequency, adopted):
+def test_only_better_curves_are_adopted(frequency, adopted):
     verdict = judge(blocks(frequency))
     assert verdict.adopted == adopted
     assert ("are recalibrated" in verdict.sentence()) == adopted
-    assert not judge(blocks(frequency, 7)).adopted  # too few to tell
+    assert not judge(blocks(frequency, 7)).adopted  # too few blocks
 
 
-def test_the_change_is_that_of_the_brier_score_where_it_was_not_fitted():
-    """Two halves of which one is right and one is off: curves of one are worse on the other."""
+def test_curves_are_judged_on_blocks_left_out_of_the_fit():
+    """One half is right and the other biased: curves of one are worse on the other."""
     sums = np.concatenate([blocks(lambda p: p**3, 10), blocks(lambda p: p, 10)])
     verdict = judge(sums)
     assert not verdict.adopted

@@ -1,4 +1,4 @@
-"""A file and an MQTT message make a watch look at once; a broker that is away is waited for."""
+"""A file or an MQTT message wakes a watch at once; it waits for a broker that is away."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_whole_file_wakes_and_what_the_watch_writes_does_not(tmp_path, pattern
 
 
 @pytest.mark.parametrize("address", ["http://host/topic", "mqtt://host", "mqtt:///topic"])
-def test_an_address_that_is_none_is_refused(address):
+def test_a_wrong_address_is_refused(address):
     with (
         pytest.raises(SettingsError, match=r"expected mqtt://host/topic .*, found"),
         triggered(address, print),

@@ -1,4 +1,4 @@
-"""A watch takes each scan in once, forecasts from the newest, goes on after a kill, and answers."""
+"""A watch ingests each scan once, forecasts from the newest, survives a kill, and has metrics."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_scans_arrive_out_of_order_twice_and_with_a_gap(watch, scans):
     assert [status[name] for name in ("scans", "forecasts", "repeated")] == [5, 2, 1]
 
 
-def test_a_scan_from_a_wrong_clock_stands_in_nobody_s_way(tmp_path, scans):
-    """Its year is 2099: it is no start, and what is kept is counted from the other scans."""
+def test_a_scan_from_a_wrong_clock_does_not_block_others(tmp_path, scans):
+    """The year is 2099: no forecast starts there, and old frames are counted from other scans."""
     (tmp_path / "in").mkdir()
     strange = tmp_path / "radar_209901010000.h5"
     shutil.copy(scans[0], strange)
@@ -123,7 +123,7 @@ def test_a_file_is_read_when_it_is_whole(watch, scans):
     assert watch.cycle()
 
 
-def test_a_damaged_file_is_named_and_left(watch, scans):
+def test_a_damaged_file_is_named_and_skipped(watch, scans):
     arrive(watch, *scans[:2])
     damaged = Path(watch.source, "damaged.h5")
     damaged.write_bytes(scans[2].read_bytes()[:3000])
@@ -140,7 +140,7 @@ def test_a_damaged_file_is_named_and_left(watch, scans):
     assert read(watch, "status.json")["damaged"] == {}
 
 
-def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
+def test_a_watch_continues_after_a_kill(watch, scans, tmp_path, monkeypatch):
     arrive(watch, *scans[:3])
     with monkeypatch.context() as broken:
         broken.setattr(module.status, "write", lambda *_: (_ for _ in ()).throw(SystemExit))
@@ -155,7 +155,7 @@ def test_goes_on_after_a_kill(watch, scans, tmp_path, monkeypatch):
     assert times(following) == 3
 
 
-def test_extrapolation_stands_in_for_what_fails(watch, scans):
+def test_extrapolation_replaces_a_method_that_fails(watch, scans):
     class Broken:
         n_in, least, baseline = 3, 2, 10.0
 
@@ -170,7 +170,7 @@ def test_extrapolation_stands_in_for_what_fails(watch, scans):
     assert "model failed" in latest["flags"]
 
 
-def test_curves_that_were_adopted_bend_what_is_issued(watch, scans):
+def test_adopted_curves_change_issued_probabilities(watch, scans):
     watch.forecaster = forecaster("sprog")
     curve = np.linspace(0.3, 1, len(EDGES))
     watch.recalibration = Recalibration([10.0], [1.0], [[curve.tolist()]])
@@ -181,7 +181,7 @@ def test_curves_that_were_adopted_bend_what_is_issued(watch, scans):
     known = np.isfinite(first)
     np.testing.assert_allclose(issued[known], np.interp(first, EDGES, curve)[known], atol=1e-5)
     assert np.nanmin(issued) >= 0.3 > np.nanmin(first)
-    watch._recalibrate()  # nothing was verified: they are dropped
+    watch._recalibrate()  # nothing was verified: the curves are dropped
     assert watch.recalibration is None
     assert "expected 8 blocks, found 0" in watch.status["recalibration"]["told"]
 
@@ -197,15 +197,15 @@ def test_store_and_forecasts_are_bounded(tmp_path, scans):
         watch.cycle()
     assert times(watch) == 3
     assert len(list(watch.forecasts.iterdir())) == 3
-    kept = sorted(path.stem for path in watch.forecasts.iterdir())
+    starts = sorted(path.stem for path in watch.forecasts.iterdir())
     for name in also:
-        assert sorted({path.name[:14] for path in (watch.out / name).iterdir()}) == kept
+        assert sorted({path.name[:14] for path in (watch.out / name).iterdir()}) == starts
     following = again(tmp_path, keep=half)  # old files of the source stay out
     assert not following.cycle()
     assert times(following) == 3
 
 
-def test_a_full_disk_is_told_and_nothing_written(tmp_path, scans):
+def test_a_full_disk_is_reported_and_nothing_written(tmp_path, scans):
     (tmp_path / "in").mkdir()
     with small_disk(tmp_path / "out", "48m") as disk:
         watch = again(tmp_path)
@@ -225,7 +225,7 @@ def test_a_full_disk_is_told_and_nothing_written(tmp_path, scans):
 
 
 @pytest.mark.slow
-def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
+def test_counts_survive_a_kill_at_any_write(tmp_path, scans, monkeypatch):
     """The last cycle takes a scan, its copy and a new one, and removes old frames."""
 
     def killed_at(write):
@@ -262,13 +262,13 @@ def test_counts_outlast_a_kill_at_any_write(tmp_path, scans, monkeypatch):
     whole, writes = killed_at(0)
     assert whole == {"scans": 4, "repeated": 1, "late": 2, "forecasts": 2, "fallbacks": 0}
     assert writes == 7
-    # Before the first write nothing was begun: the copy is then one that came between two watches.
+    # Before the first write nothing was begun: then the copy came between two watches.
     for write in range(2, writes + 1):
         assert killed_at(write)[0] == whole, write
 
 
 @pytest.mark.slow
-def test_a_late_radar_makes_its_frame_of_a_mosaic_anew(tmp_path):
+def test_a_late_radar_renews_its_frame_of_a_mosaic(tmp_path):
     (tmp_path / "in").mkdir()
     grid = IngestSettings(size=(32, 32), spacing=8000.0, mosaic="quality")
     paths = {"source": str(tmp_path / "in"), "out": tmp_path / "out"}

@@ -1,4 +1,4 @@
-"""Frames of stores and arrays: checked, counted on workers or here, loaded once for all windows."""
+"""Frames of stores and arrays: checked, counted here or on workers, loaded once for windows."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ KINDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_windows_are_loaded_from_whatever_holds_them(kind, store):
+def test_windows_are_loaded_from_every_kind_of_data(kind, store):
     whole = recipe(KINDS[kind](store), [3, 4, 20, 31], tile=(2, 3), at=(1, 2))
     part = pickle.loads(pickle.dumps(whole.part(1, 4).part(1, 3)))
     assert whole.in_memory == (kind == "array")
     for some, starts in ((whole, [3, 4, 20, 31]), (part, [20, 31]), (part.localised(), [20, 31])):
-        # Frames that windows share are held once.
+        # Frames that windows share are in memory once.
         frames = len({t + k for t in starts for k in range(3)})
         loaded = some.load()
         assert loaded.nbytes == loaded.__sizeof__() == some.nbytes == 4 * frames * 4 * 5
@@ -73,9 +73,9 @@ def test_windows_are_loaded_from_whatever_holds_them(kind, store):
 def test_a_part_pickles_without_the_rest(kind, tmp_path):
     data = series(np.arange(300), 50, 50)
     data.to_zarr(tmp_path / "large.zarr", zarr_format=3, consolidated=False)
-    held = {"dask": data.chunk(time=3), "array": data}.get(kind)
-    held = KINDS[kind](tmp_path / "large.zarr") if held is None else held
-    part = recipe(held, range(297), tile=(50, 50)).part(100, 103)
+    source = {"dask": data.chunk(time=3), "array": data}.get(kind)
+    source = KINDS[kind](tmp_path / "large.zarr") if source is None else source
+    part = recipe(source, range(297), tile=(50, 50)).part(100, 103)
     frames = 3 * 3 * 10_000 if kind == "dask" else 5 * 10_000 if kind == "array" else 0
     assert len(pickle.dumps(part)) < frames + 6000
 
@@ -101,7 +101,7 @@ def test_a_worker_in_another_folder_finds_the_store(store, tmp_path, monkeypatch
     assert whole.load().take(np.array([0]))["x"][0, 0, 0, 0, 0] == 500
 
 
-def test_the_store_is_left_alone(store):
+def test_changes_of_a_batch_do_not_reach_the_frames(store):
     loaded = recipe(store, [0, 1]).load()
     loaded.take(np.array([0]))["x"][:] = -1
     assert loaded.take(np.array([0]))["x"][0, 0, 0, 0, 0] == 0
@@ -110,7 +110,7 @@ def test_the_store_is_left_alone(store):
 # --- counting
 
 
-def test_cells_are_counted_where_they_are():
+def test_wet_and_known_cells_are_counted_by_corner():
     values = np.array([[0.1, np.nan, 0.0], [0.09, 5.0, 0.2]], np.float32)
     source = FrameSource.open(series([0], 2, 3, values), "rain_rate")
     corners = np.array([[0, 0], [0, 1]])
@@ -128,9 +128,9 @@ def test_workers_count_the_same(at_once, store, workers, monkeypatch):
     frames, corners = np.array([0, 1, 2, 5, 9, 10, 11, 39]), np.array([[0, 0], [1, 2], [2, 3]])
     array = FrameSource.open(series(MINUTES), "rain_rate")
     expected = array.count(frames, corners, (2, 2), 912.0)
-    # A task has the numbers of its block and the store's path, not its times.
-    found = FrameSource.open(store, "rain_rate").count(frames, corners, (2, 2), 912.0)
-    np.testing.assert_array_equal(found, expected)
+    # A task has the frame numbers of its block and the store's path, not the times.
+    counted = FrameSource.open(store, "rain_rate").count(frames, corners, (2, 2), 912.0)
+    np.testing.assert_array_equal(counted, expected)
     assert expected[0].tolist()[4:6] == [[0, 4, 4], [4, 4, 4]]
     tasks = workers.run_on_scheduler(
         lambda dask_scheduler: sum(
@@ -153,8 +153,8 @@ def test_workers_that_do_not_come_are_an_error(store, monkeypatch):
 
 def test_a_task_makes_no_tasks(workers):
     """Frames of a lazy array are computed by the task that loads them, in its own thread."""
-    held = workers.scatter(recipe(KINDS["dask"](None), [0, 1]))
-    highest = workers.submit(lambda r: float(r.load().frames.max()), held, key="load")
+    scattered = workers.scatter(recipe(KINDS["dask"](None), [0, 1]))
+    highest = workers.submit(lambda r: float(r.load().frames.max()), scattered, key="load")
     assert highest.result(timeout=30) == 334.0
     computed = workers.run_on_scheduler(
         lambda dask_scheduler: [
@@ -164,7 +164,7 @@ def test_a_task_makes_no_tasks(workers):
     assert computed == ["load"]
 
 
-# --- what are no frames
+# --- data that are no frames
 
 
 def bad(**changes):
@@ -174,7 +174,7 @@ def bad(**changes):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (series([0]).rename(rain_rate="dbz"), r"a variable 'rain_rate', found \['dbz'\]"),
         (np.zeros((3, 4, 5)), "a path, a Dataset or a DataArray, found ndarray"),
@@ -191,12 +191,12 @@ def bad(**changes):
         ),
     ],
 )
-def test_what_are_no_frames_is_refused(data, said):
-    with pytest.raises(DataError, match=said):
+def test_data_that_are_no_frames_are_refused(data, message):
+    with pytest.raises(DataError, match=message):
         FrameSource.open(data, "rain_rate")
 
 
-def test_what_is_no_store_is_refused(tmp_path):
+def test_paths_that_are_no_stores_are_refused(tmp_path):
     missing = tmp_path / "missing.zarr"
     with pytest.raises(DataError, match=r"missing\.zarr: expected a zarr store, found no such"):
         FrameSource.open(missing, "rain_rate")

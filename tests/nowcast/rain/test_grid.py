@@ -82,7 +82,7 @@ def test_an_empty_grid_is_refused():
         Grid.around(0, 0, size=(0, 3), spacing=1.0)
 
 
-def test_a_grid_in_a_projection_of_one_s_own_lies_around_its_centre():
+def test_a_grid_in_a_given_projection_lies_around_its_centre():
     grid = nowcast.Grid.around(50.8, 4.4, size=(5, 7), spacing=2000.0, crs="EPSG:3035")
     latitude, longitude = grid.latitude_longitude()
     np.testing.assert_allclose([latitude[2, 3], longitude[2, 3]], [50.8, 4.4], atol=1e-6)

@@ -1,4 +1,4 @@
-"""A rain store that is open is never read as another one, nor by damaged metadata."""
+"""An open rain store is never read as another one, nor with damaged metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.nowcast.stores import moving_rain
 
 
 @pytest.mark.slow
-def test_another_store_in_its_place_is_told(tmp_path):
+def test_another_store_in_its_place_is_refused(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     with open_rain(path) as opened:
         assert float(opened["rain_rate"][1].max()) == 10
@@ -52,7 +52,7 @@ def test_a_store_that_grows_is_the_same(tmp_path):
 
 @pytest.mark.slow
 def test_damaged_metadata_are_never_used(tmp_path):
-    """Any one bit: told, or of the spaces between."""
+    """Any one bit that changes is detected, unless it leaves the same JSON."""
     path = new_store(tmp_path / "rain.zarr", 0, 10) / "zarr.json"
     whole = path.read_bytes()
     read = 0
@@ -70,7 +70,7 @@ def test_damaged_metadata_are_never_used(tmp_path):
     path.write_bytes(whole.replace(b'"units": "mm h-1"', b'"units": "mm/h"', 1))
     with pytest.raises(DataError, match="the file is damaged"):
         open_rain(path.parent)
-    consolidate(path.parent)  # from the arrays' own
+    consolidate(path.parent)  # from the metadata of the arrays
     open_rain(path.parent).close()
 
 
@@ -106,7 +106,7 @@ def test_a_store_that_grows_or_is_written_anew_keeps_its_name(tmp_path):
         ({"source": "weather radar, ODIM_H5, station behel", "history": "simulated"}, False),
     ],
 )
-def test_an_attribute_decides_then_what_it_is_called(attrs, simulated):
+def test_an_attribute_decides_and_then_the_name(attrs, simulated):
     assert is_simulated(xr.Dataset(attrs=attrs)) is simulated
     assert is_simulated(xr.DataArray(0.0, attrs=attrs)) is simulated
 
@@ -115,7 +115,7 @@ def test_removing_nothing_is_no_error(tmp_path):
     remove(tmp_path / "none")
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_work():
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work():
     with pytest.raises(OSError) as raised, replacing(Path("/proc/forecast.nc")):  # noqa: PT011
         pytest.fail("nothing is to be computed for it")
     assert str(raised.value.filename).startswith("/proc")

@@ -1,4 +1,4 @@
-"""Windows of a store that grows, late frames too, while workers read them; and of one replaced."""
+"""Windows of a store that gets new and late frames while it is read, or that is replaced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_two_hours(path: Path) -> SampleSet:
 
 
 def minutes_of(samples: SampleSet) -> list[list[int]]:
-    """Return the minutes of each window's frames, as its cells say."""
+    """Return the minutes of each window's frames, which its cells encode."""
     batch = everything(samples)
     both = np.concatenate([batch["x"], batch["y"]], axis=1)
     assert (both == both[:, :, :1, :1]).all()
@@ -54,7 +54,7 @@ def _ingest(path: Path, going: object, enough: object) -> None:
 
 
 class Ingests(Callback):
-    """Has another process ingest from the first epoch on."""
+    """Another process that ingests from the first epoch on."""
 
     def __init__(self, path: Path) -> None:
         self.going, self.enough = SPAWN.Event(), SPAWN.Event()
@@ -76,7 +76,7 @@ def trained(samples: SampleSet, *callbacks: Callback) -> bytes:
 
 
 @pytest.mark.slow
-def test_training_beside_an_ingest_sees_what_it_opened(tmp_path):
+def test_training_during_an_ingest_sees_the_store_as_it_was_opened(tmp_path):
     hour = range(0, 120, 10)
     alone = trained(of_two_hours(new_store(tmp_path / "alone.zarr", *hour)))
     path = new_store(tmp_path / "rain.zarr", *hour)
@@ -94,7 +94,7 @@ def test_training_beside_an_ingest_sees_what_it_opened(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_store_that_was_written_anew_is_not_read_for_the_one_before(tmp_path):
+def test_a_store_that_was_written_anew_is_not_read_as_the_old_one(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     samples = windows(path, n_in=1, n_out=1, keep_dry=1)
     shutil.rmtree(path)
@@ -107,18 +107,18 @@ def test_a_store_that_was_written_anew_is_not_read_for_the_one_before(tmp_path):
 def test_a_frame_that_has_gone_is_named(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     samples = windows(path, n_in=1, n_out=1)
-    held = (path / "zarr.json").read_text()
+    metadata = (path / "zarr.json").read_text()
     shutil.rmtree(path)
     new_store(path, 0, 20, 30)
     identity = (path / "zarr.json").read_text().split('"id": "')[1][:32]
     (path / "zarr.json").write_text(
-        (path / "zarr.json").read_text().replace(identity, held.split('"id": "')[1][:32])
+        (path / "zarr.json").read_text().replace(identity, metadata.split('"id": "')[1][:32])
     )
     with pytest.raises(DataError, match=r"with a frame of 2020-02-07T13:10.*, found none of that"):
         everything(samples)
 
 
-def test_a_damaged_chunk_is_told_with_its_store(tmp_path):
+def test_a_damaged_chunk_is_reported_with_its_store(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     samples = windows(path, n_in=1, n_out=1)
     chunk = path / "rain_rate" / "c" / "1" / "0" / "0"

@@ -23,13 +23,13 @@ def rain(n: int = 7, size: int = 40, spacing: float = 500.0, start: str = "00:00
 
 
 def expected(made: xr.DataArray) -> np.ndarray:
-    """The same function at the new places, of the frames that are there."""
+    """The same function at the new times and places."""
     frame = (made["time"].values - np.datetime64("2020-01-01")) / FIVE
     y, x = made["y"].values, made["x"].values
     return frame[:, None, None] + y[:, None] / 1000 + 2 * x / 1000
 
 
-def test_what_fits_is_left_as_it_is():
+def test_data_that_fit_are_not_resampled():
     whole = rain()
     assert resampled(whole, FIVE, 500.0, "r") is whole
     assert resampled(whole, FIVE, 501.0, "r") is whole
@@ -55,7 +55,7 @@ def test_a_block_with_a_missing_cell_is_missing():
     assert int(np.isnan(made).sum()) == len(made)
 
 
-def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there():
+def test_a_longer_step_takes_every_second_frame():
     made = resampled(rain(), TEN, 500.0, "r")
     assert made.sizes["time"] == 4
     np.testing.assert_allclose(made.compute(), expected(made), rtol=1e-5)
@@ -63,7 +63,7 @@ def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there():
     assert (np.diff(resampled(late, TEN, 500.0, "r")["time"]) == TEN).all()
 
 
-def test_what_cannot_be_is_named():
+def test_impossible_steps_and_spacings_are_named():
     with pytest.raises(DataError, match=r"r: expected frames in a step of which 7 min is a mult"):
         resampled(rain(), np.timedelta64(420, "s"), 500.0, "r")
     with pytest.raises(DataError, match="at least 60 cells along y and x for a spacing of 15000 m"):
@@ -85,6 +85,6 @@ def test_oblong_cells_count_as_squares_of_their_area():
         (np.zeros(3), np.zeros(3), "found 0 m by 0 m"),
     ],
 )
-def test_what_has_no_length_is_refused(y, x, words):
+def test_cells_without_a_length_are_refused(y, x, words):
     with pytest.raises(DataError, match=words):
         mean_spacing(y, x, "s")

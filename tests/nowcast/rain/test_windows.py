@@ -86,17 +86,17 @@ def test_all_frames_lie_in_the_times(times, expected):
 
 
 def test_a_range_without_frames_is_refused():
-    said = (
+    message = (
         r"^data: expected at least 3 consecutive frames from 2010-08-27 to 2010-08-26, found 0 "
         "frames of which there are none; give another step or time range"
     )
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         windows(series([0, 5, 10]), n_in=2, n_out=1, times=("2010-08-27", "2010-08-26"))
 
 
 def test_too_few_frames_are_refused():
-    said = "at least 4 consecutive frames 5 min apart, found 5 frames of which the longest .* has 3"
-    with pytest.raises(DataError, match=said):
+    text = "at least 4 consecutive frames 5 min apart, found 5 frames of which the longest .* has 3"
+    with pytest.raises(DataError, match=text):
         gapless_runs(instants([0, 5, 10, 60, 65]), None, None, 4, "data")
 
 
@@ -115,7 +115,7 @@ def test_a_grid_smaller_than_the_tile_is_refused():
         windows(series([0, 5, 10], 4, 5), n_in=2, n_out=1, tile=(5, 2))
 
 
-# --- which are kept
+# --- windows that are kept
 
 
 def rainy(minutes, wet, ny=10, nx=10, rate=1.0):
@@ -126,8 +126,8 @@ def rainy(minutes, wet, ny=10, nx=10, rate=1.0):
     return series(minutes, ny, nx, values.reshape(-1, ny, nx))
 
 
-def kept(data, **options):
-    """Return how many windows are kept."""
+def count_windows(data, **options):
+    """Return the number of windows that are kept."""
     return len(windows(data, n_in=1, n_out=1, **options))
 
 
@@ -142,28 +142,28 @@ def kept(data, **options):
     ],
 )
 def test_a_window_is_dry_below_the_fraction_of_wet_cells(options, expected):
-    data = rainy([0, 5], [7, 90])  # what follows the input has no say
+    data = rainy([0, 5], [7, 90])  # frames after the input do not count
     if expected:
-        assert kept(data, keep_dry=0.0, **options) == 1
+        assert count_windows(data, keep_dry=0.0, **options) == 1
     else:
         with pytest.raises(DataError, match=r"found 1, of which 0 have .* and 1 are dry"):
-            kept(data, keep_dry=0.0, **options)
+            count_windows(data, keep_dry=0.0, **options)
 
 
 def test_missing_cells_are_neither_wet_nor_dry():
     data = rainy([0, 5], [-90, 0])
-    data["rain_rate"][0, 9, :5] = 1.0  # 5 of the 10 cells that are there, 5 of all 100
-    assert kept(data, keep_dry=0.0, wet_fraction=0.5, max_missing=0.9) == 1
+    data["rain_rate"][0, 9, :5] = 1.0  # 5 of the 10 known cells, 5 of all 100
+    assert count_windows(data, keep_dry=0.0, wet_fraction=0.5, max_missing=0.9) == 1
 
 
 @pytest.mark.parametrize(("missing", "limit"), [(70, 0.7), (29, 0.29), (100, 1.0), (0, 0.0)])
 def test_windows_with_more_missing_cells_are_left_out(missing, limit):
-    """Exactly the fraction is not more, whatever its rounding."""
+    """A share equal to the limit is not more, despite rounding."""
     data = rainy([0, 5], [-missing] * 2)
-    assert kept(data, max_missing=limit) == 1
+    assert count_windows(data, max_missing=limit) == 1
     if missing:
         with pytest.raises(DataError, match=r"of which 1 have more than \d+% missing"):
-            kept(data, max_missing=limit - 0.001)
+            count_windows(data, max_missing=limit - 0.001)
 
 
 def test_wet_and_missing_cells_of_every_window_are_counted():
@@ -207,7 +207,7 @@ class TestThinning:
         # Within four standard deviations of the binomial distribution.
         assert abs(dry - 0.25 * total) < 4 * np.sqrt(0.25 * 0.75 * total)
 
-    def test_again_the_same_and_by_another_seed_others(self):
+    def test_a_seed_repeats_its_windows_and_another_seed_has_others(self):
         assert self.starts().tolist() == self.starts().tolist()
         assert set(self.starts(seed=1)) != set(self.starts())
 
@@ -215,11 +215,11 @@ class TestThinning:
         assert self.starts(partitions=7).tolist() == self.starts().tolist()
 
     def test_other_frames_do_not_matter(self):
-        """A store that grew at either end keeps the windows that it had."""
+        """A store that grew at either end keeps its old windows."""
         everything = self.starts()
         assert self.starts(first=101).tolist() == everything[everything >= 101].tolist()
 
-    def test_more_are_kept_of_a_larger_share(self):
+    def test_a_larger_share_keeps_more_windows(self):
         assert set(self.starts(keep_dry=0.2)) < set(self.starts(keep_dry=0.6))
         assert len(self.starts(keep_dry=1.0)) == 402
 
@@ -236,7 +236,7 @@ def test_partitions_are_stretches_of_time_of_equal_length(partitions, lengths):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"n_in": 0}, "n_in: expected a whole number from 1, found 0"),
         ({"n_out": 1.5}, "n_out: expected a whole number from 1, found 1.5"),
@@ -257,8 +257,8 @@ def test_partitions_are_stretches_of_time_of_equal_length(partitions, lengths):
         ({"tile": (2, 2), "tile_stride": 0}, r"tile_stride: expected two .*, found \(0, 0\)"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, said):
-    with pytest.raises(SettingsError, match=said):
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(SettingsError, match=message):
         windows(rainy([0, 5, 10], [0, 0, 0]), **{"n_in": 1, "n_out": 1} | options)
 
 
@@ -284,10 +284,10 @@ def test_windows_are_filtered_split_and_shuffled_over_their_frames():
     data = series(range(0, 150, 5), 4, 4)
     samples = windows(data, n_in=2, n_out=1, partitions=3)
     even = samples.filter(lambda batch: batch["x"][:, 0, 0, 0, 0] % 200 == 0)
-    held = everything(even.shuffle(1))
-    assert sorted(held["x"][:, 0, 0, 0, 0].astype(int).tolist()) == [*range(0, 2800, 200)]
-    np.testing.assert_array_equal(held["y"][:, 0], held["x"][:, 0] + 200)
-    # Windows that overlap still hold their frames once.
+    shuffled = everything(even.shuffle(1))
+    assert sorted(shuffled["x"][:, 0, 0, 0, 0].astype(int).tolist()) == [*range(0, 2800, 200)]
+    np.testing.assert_array_equal(shuffled["y"][:, 0], shuffled["x"][:, 0] + 200)
+    # Windows that overlap still have their frames in memory once.
     loaded = even.recipes[0].load()
     assert loaded.nbytes == samples.recipes[0].load().nbytes
 

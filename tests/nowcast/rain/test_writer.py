@@ -56,7 +56,7 @@ def test_times_fill_several_chunks(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_who_has_a_store_open_is_shown_the_frames_that_he_opened(tmp_path):
+def test_an_open_store_shows_the_frames_that_it_had_when_opened(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)
     pickled = pickle.loads(pickle.dumps(xr.open_zarr(path)))
@@ -74,10 +74,10 @@ def test_other_programs_see_each_frame_under_its_time(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)
     writer.append(path, [frame(25), frame(15), frame(5)])
-    with xr.open_zarr(path) as plain:
-        pairs = zip(plain["time"].values, plain["rain_rate"].values[:, 1, 1], strict=True)
+    with xr.open_zarr(path) as opened:
+        pairs = zip(opened["time"].values, opened["rain_rate"].values[:, 1, 1], strict=True)
         assert all(time == frame(int(rain))[0] for time, rain in pairs)
-        xr.testing.assert_equal(plain.sortby("time").load(), open_rain(path).load())
+        xr.testing.assert_equal(opened.sortby("time").load(), open_rain(path).load())
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_frame_that_is_all_missing_is_kept(tmp_path):
     assert after == {10: 10, 15: 15, 30: 30}
 
 
-def test_a_time_that_is_there_is_refused(tmp_path):
+def test_a_time_that_exists_is_refused(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10)
     with pytest.raises(DataError, match=r"rain\.zarr: expected a frame of each time, found two of"):
@@ -145,11 +145,11 @@ def test_a_killed_writer_leaves_a_store_that_is_read_and_appended_to(tmp_path, a
 
 
 @pytest.mark.kills
-def test_what_a_killed_writer_left_is_not_taken_for_a_frame_that_is_all_missing(tmp_path):
+def test_data_of_a_killed_writer_do_not_fill_a_frame_that_is_all_missing(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 0)
     _killed(path, 3)
-    assert (path / "rain_rate" / "c" / "1").is_dir()  # of a frame that no reader knows of
+    assert (path / "rain_rate" / "c" / "1").is_dir()  # of a frame that no reader sees
     writer.append(path, [frame(7, np.nan)])
     assert np.isnan(contents(path)[7])
 
