@@ -1,4 +1,4 @@
-"""The cleaning of an ingest: what it took out is counted, flagged and shown."""
+"""The cleaning of an ingest: removed echo is counted, flagged and shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scans(tmp_path_factory):
     return simulate(folder, hours=0.5, seed=2, radar=radar, false_echo=AMOUNT)
 
 
-def test_flags_say_where_echo_was_taken_out(scans, tmp_path):
+def test_flags_mark_cells_of_removed_echo(scans, tmp_path):
     store, raw = tmp_path / "rain.zarr", tmp_path / "raw.zarr"
     small = {"size": 120, "spacing": 2000.0}
     report = ingest(scans[:1], store, keep_flags=True, **small)

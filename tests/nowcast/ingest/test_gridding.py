@@ -1,4 +1,4 @@
-"""Gate weights: sums, uniform fields, missing gates, places as xradar has them; opened volumes."""
+"""Gate weights: sums, uniform fields, missing gates, places as in xradar; opened volumes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_uniform_field_stays_uniform(value, rays):
     np.testing.assert_allclose(rain, value, rtol=1e-5)
 
 
-def test_beyond_the_last_gate_is_missing_and_nothing_nearer_is():
+def test_only_cells_beyond_the_last_gate_are_missing():
     cells = grid(128)
     shape = geometry()
     rain = gate_weights(shape, cells).apply(np.zeros((360, 100), np.float32))
@@ -61,7 +61,7 @@ def test_beyond_the_last_gate_is_missing_and_nothing_nearer_is():
     assert (rain[distance < last - 1000] == 0).all()
 
 
-def test_a_cell_with_gates_is_their_mean():
+def test_a_cell_has_the_mean_of_its_gates():
     shape, cells = geometry(), grid(40, 2000.0)
     values = np.random.default_rng(1).exponential(1, (360, 100)).astype(np.float32)
     rain = gate_weights(shape, cells).apply(values)
@@ -73,7 +73,7 @@ def test_a_cell_with_gates_is_their_mean():
     assert rain[13, 25] == pytest.approx(values[inside].mean(), rel=1e-5)
 
 
-def test_a_mean_of_rates_is_not_a_mean_of_decibels():
+def test_cells_have_a_mean_of_rates_not_of_decibels():
     shape, cells = geometry(), grid(10, 8000.0)
     values = np.zeros((360, 100), np.float32)
     values[::2] = 10.0

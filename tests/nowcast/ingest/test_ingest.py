@@ -99,7 +99,7 @@ def test_composites_keep_their_grid(
         assert methods == ("time: point" if "fmi" in folder else accumulated)
 
 
-@pytest.mark.long  # the same readers and steps as in test_composites_keep_their_grid, of more files
+@pytest.mark.long  # more files for the readers and steps of test_composites_keep_their_grid
 @pytest.mark.parametrize(
     ("folder", "count", "step"), [("knmi", 92, 5), ("bom", 144, 10), ("fmi", 40, 5)]
 )
@@ -113,7 +113,7 @@ def test_whole_archives(radar_dir, tmp_path, folder, count, step):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bytes_for_processes", [0, 10**12], ids=["processes", "thread"])
-def test_a_cluster_of_its_own_does_as_well(tmp_path, monkeypatch, bytes_for_processes):
+def test_ingest_starts_a_cluster_when_none_is_given(tmp_path, monkeypatch, bytes_for_processes):
     monkeypatch.setattr(tasks, "BYTES_FOR_PROCESSES", bytes_for_processes)
     folder = write_series(tmp_path / "scans", 0, 5)
     report = ingest([folder], tmp_path / "rain.zarr", **SMALL)
@@ -129,7 +129,7 @@ def test_repeating_reads_nothing_again(tmp_path, client):
     ingest([folder], store, client=client, **SMALL)
     with open_rain(store) as dataset:
         before = dataset["rain_rate"].values
-    # Were the scan read again, it would have other rain now.
+    # If the scan were read again, its rain would differ.
     write_sweep(folder / "05.h5", "130504", raw=np.full((72, 40), 140, np.uint8))
     report = ingest([folder], store, client=client, **SMALL)
     assert (report.written, report.existing) == (0, 2)
@@ -138,7 +138,7 @@ def test_repeating_reads_nothing_again(tmp_path, client):
 
 
 @pytest.mark.parametrize("late", [(0,), (10, 40), (0, 10, 20, 30, 40)])
-def test_late_scans_end_in_their_place(tmp_path, client, late):
+def test_late_scans_are_put_in_their_place(tmp_path, client, late):
     store = tmp_path / "rain.zarr"
     ingest([write_series(tmp_path / "first", 5, 15, 25)], store, client=client, **SMALL)
     report = ingest([write_series(tmp_path / "late", *late)], store, client=client, **SMALL)
@@ -163,7 +163,7 @@ def test_bad_files_are_named_counted_and_skipped(tmp_path, client, caplog):
     assert "truncated" in reasons["05.h5"]
     assert reasons["text.h5"].startswith("expected a radar file")
     assert "text.h5: skipped: expected a radar file" in caplog.text
-    # Nothing else is tried again, and a repaired file takes its place.
+    # A second run reads the repaired file and tries the bad ones.
     (folder / "05.h5").write_bytes(content)
     report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
     assert (report.written, report.existing, len(report.failed)) == (1, 2, 2)
@@ -192,7 +192,7 @@ def test_nothing_to_read_is_one_sentence_and_no_store(tmp_path, client, prepare,
     assert [entry.name for entry in tmp_path.iterdir()] == ["scans"]
 
 
-def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
+def test_when_every_scan_fails_there_is_no_store(tmp_path, client):
     folder = write_series(tmp_path / "scans", 0)
     write_sweep(folder / "00.h5", quantity="RHOHV")
     with pytest.raises(DataError, match=r"00\.h5: expected a sweep with reflectivity"):
@@ -211,7 +211,7 @@ def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
         ({"clean": "none"}, "made with cleaning 'texture spikes speckle second_trip'"),
     ],
 )
-def test_a_store_of_another_kind_is_refused_and_untouched(tmp_path, client, settings, sentence):
+def test_a_store_of_other_settings_is_refused_and_untouched(tmp_path, client, settings, sentence):
     folder = write_series(tmp_path / "scans", 0)
     store = tmp_path / "rain.zarr"
     ingest([folder], store, client=client, **SMALL)
@@ -259,7 +259,7 @@ def test_a_wrong_setting_is_refused_before_anything(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_files_may_lie_beside_the_store(tmp_path, client):
+def test_the_store_may_be_in_the_folder_of_the_files(tmp_path, client):
     folder = write_series(tmp_path / "scans", 0)
     shutil.copy(folder / "00.h5", folder / "copy.h5")
     report = ingest([folder], folder / "rain.zarr", client=client, **SMALL)
@@ -268,9 +268,7 @@ def test_the_files_may_lie_beside_the_store(tmp_path, client):
     assert (again.written, again.existing, again.failed) == (0, 1, [])
 
 
-def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
-    tmp_path, client, monkeypatch
-):
+def test_a_bug_in_a_reader_is_reported_and_other_files_are_ingested(tmp_path, client, monkeypatch):
     folder = write_series(tmp_path / "scans", 0, 5, 10)
     read = odim.read_sweeps
 
@@ -278,8 +276,8 @@ def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
         sweeps = read(path, cuts, moment)
         return sweeps if path.name != "05.h5" else guard.foreign_file(len(sweeps[0]), "x")
 
-    # The worker is a thread of this process, and is to read in it: it calls what stands here.
-    monkeypatch.setattr(isolated, "call", lambda name, function, *given: function(*given))
+    # The worker is a thread of this process; reading in it lets it call the patched function.
+    monkeypatch.setattr(isolated, "call", lambda name, function, *args: function(*args))
     monkeypatch.setattr(odim, "read_sweeps", mistaken)
     monkeypatch.setattr(guard, "OURS", __name__.partition(".")[0])
     report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
@@ -291,7 +289,7 @@ def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
 
 
 @pytest.mark.slow
-def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, caplog):
+def test_site_and_station_come_from_the_files_that_agree(tmp_path, client, caplog):
     folder = write_series(tmp_path / "scans", *range(0, 55, 5))
     write_sweep(folder / "00.h5", "130004", site=(0.0, 0.0, 0.0))
     write_sweep(folder / "05.h5", "130504", site=(21.0, 5.0, 100.0))
@@ -301,7 +299,7 @@ def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, ca
         expected = Grid.around(51.0, 5.0, size=(40, 40), spacing=1000.0)
         assert Grid.from_dataset(dataset).matches(expected)
         assert dataset.attrs["station"] == "06475"
-        # The first does not know its site and is mapped by that of the others.
+        # The first file has no site and is mapped with the site of the others.
         assert float(dataset["rain_rate"][0].max()) == float(dataset["rain_rate"][1].max()) > 1
     reasons = {name.rsplit("/", 1)[1]: reason for name, reason in report.failed}
     assert set(reasons) == {"05.h5", "50.h5"}
@@ -310,7 +308,7 @@ def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, ca
 
 
 @pytest.mark.slow
-def test_more_than_half_missing_is_said(tmp_path, client, caplog):
+def test_more_than_half_missing_is_logged(tmp_path, client, caplog):
     raw = np.full((72, 40), 255, np.uint8)
     raw[:30] = 0
     raw[:5, :30] = 140
@@ -323,7 +321,7 @@ def test_more_than_half_missing_is_said(tmp_path, client, caplog):
 
 
 @pytest.mark.slow
-def test_mutants_among_the_files_end_nothing(tmp_path, client):
+def test_mutants_among_the_files_do_not_end_the_run(tmp_path, client):
     folder = write_series(tmp_path / "scans", *range(0, 60, 5))
     content = (folder / "30.h5").read_bytes()
     for number, mutant in enumerate(mutants(content, 24, seed=3)):
@@ -336,8 +334,8 @@ def test_mutants_among_the_files_end_nothing(tmp_path, client):
 
 
 @pytest.mark.slow
-def test_a_damaged_file_of_a_scan_does_not_take_the_others_along(tmp_path, client):
-    """Reflectivity and correlation in two files, of which the second is damaged."""
+def test_a_damaged_file_of_a_scan_leaves_its_other_files(tmp_path, client):
+    """Reflectivity and correlation are in two files; the second is damaged."""
     folder = write_series(tmp_path / "scans", 0, 5)
     rhohv = write_sweep(folder / "05rhohv.h5", "130504", quantity="RHOHV")
     content = bytearray(rhohv.read_bytes())
@@ -351,7 +349,7 @@ def test_a_damaged_file_of_a_scan_does_not_take_the_others_along(tmp_path, clien
     assert "damaged" in reason
 
 
-def test_radars_without_a_name_are_told_apart_by_their_places(tmp_path):
+def test_radars_without_a_name_are_distinguished_by_their_places(tmp_path):
     for number, latitude in enumerate((50.0, 51.0)):
         folder = tmp_path / "scans"
         folder.mkdir(exist_ok=True)

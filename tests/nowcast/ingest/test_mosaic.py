@@ -42,7 +42,7 @@ def read(store, name="rain_rate"):
 
 
 def seam(rain) -> float:
-    """Difference in dB across the line halfway between the radars, over that along it."""
+    """Mean difference in dB across the line halfway between radars, over the one along it."""
     decibel = 10 * np.log10(np.where(rain > 0.5, rain, np.nan))
     middle = rain.shape[1] // 2
     across = decibel[:, middle] - decibel[:, middle - 1]
@@ -50,7 +50,7 @@ def seam(rain) -> float:
     return float(np.nanmean(np.abs(across)) / np.nanmean(np.abs(along)))
 
 
-def test_the_seam_is_not_seen_and_calibrations_are_told_and_taken_out(volumes, tmp_path):
+def test_no_seam_shows_and_calibrations_are_reported_and_corrected(volumes, tmp_path):
     report = ingest([volumes], tmp_path / "quality.zarr", mosaic="quality", size=SIZE)
     assert (report.written, report.radars) == (6, {"simulated a": 6, "simulated b": 6})
     ((_, _, decibel, cells),) = report.calibration.differences()
@@ -92,7 +92,7 @@ def test_scans_are_moved_to_the_frames_time(volumes, tmp_path, monkeypatch):
     assert error["moved"] < 0.85 * error["still"]
 
 
-def test_what_a_lost_radar_alone_saw_is_missing_and_a_restart_goes_on(volumes, tmp_path):
+def test_the_area_of_a_lost_radar_is_missing_and_a_restart_continues(volumes, tmp_path):
     folder = tmp_path / "volumes"
     shutil.copytree(volumes, folder)
     lost = sorted((folder / "b").iterdir())[3]
@@ -107,8 +107,7 @@ def test_what_a_lost_radar_alone_saw_is_missing_and_a_restart_goes_on(volumes, t
     assert np.isfinite(rain[4, 300, 100])
     assert np.isfinite(rain[3, 60, 60])
 
-    # The second radar comes late: the frames that it was missing in are made anew, also of scans
-    # at an address.
+    # The second radar comes late: frames without it are made anew, also from scans at an address.
     first = [*sorted((folder / "a").iterdir())[:4], *sorted((folder / "b").iterdir())[:2]]
     for store, at in ((tmp_path / "far.zarr", Path.as_uri), (tmp_path / "parts.zarr", str)):
         ingest([at(path) for path in first], store, **lines)
@@ -118,22 +117,22 @@ def test_what_a_lost_radar_alone_saw_is_missing_and_a_restart_goes_on(volumes, t
             np.testing.assert_array_equal(read(store, name), values)
         assert read(store, "radar_count").tolist() == [2, 2, 2, 1, 2, 2]
     assert report.existing == 3
-    # A day on which one radar is not there at all goes into the same map.
+    # A day without one of the radars goes into the same map.
     report = ingest([folder / "a"], tmp_path / "parts.zarr", **lines)
     assert (report.anew, report.existing) == (0, 6)
 
 
-def test_rain_on_the_way_lowers_the_weight(volumes, tmp_path):
+def test_attenuation_lowers_the_weight(volumes, tmp_path):
     scan = sorted((volumes / "a").iterdir())[:1]
-    for name, band in (("plain", None), ("weakened", "C")):
+    for name, band in (("clear", None), ("weakened", "C")):
         ingest(scan, tmp_path / name, mosaic="quality", size=SIZE, attenuation=band)
-    plain, weakened = (read(tmp_path / name, "quality") for name in ("plain", "weakened"))
-    assert (weakened <= plain * 1.0001).all()
-    assert (weakened < 0.95 * plain).any()
-    assert (weakened > 0.999 * plain).mean() > 0.2
+    clear, weakened = (read(tmp_path / name, "quality") for name in ("clear", "weakened"))
+    assert (weakened <= clear * 1.0001).all()
+    assert (weakened < 0.95 * clear).any()
+    assert (weakened > 0.999 * clear).mean() > 0.2
 
 
-def test_what_makes_no_mosaic_is_refused(tmp_path, radar_dir):
+def test_settings_that_make_no_mosaic_are_refused(tmp_path, radar_dir):
     scan = write_sweep(tmp_path / "a.h5")
     with pytest.raises(SettingsError, match="expected no site for a mosaic"):
         ingest([scan], tmp_path / "x.zarr", mosaic="quality", site="50,5")

@@ -1,4 +1,4 @@
-"""One scan to one map: the strongest echo is at the place and of the value that xradar gives."""
+"""One scan to one map: the strongest echo has the place and the value that xradar gives."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ AS_MEASURED = IngestSettings.of(clean="none", hail_cap=None)
 
 
 def xradar_gates(path, engine: str, site: Site | None, tmp_path) -> tuple[np.ndarray, ...]:
-    """Return longitude, latitude and dBZ of the lowest sweep's gates by xradar alone."""
+    """Return longitude, latitude and dBZ of the lowest sweep's gates as xradar reads them."""
     if path.suffix == ".gz":
-        plain = tmp_path / path.stem
-        plain.write_bytes(gzip.decompress(path.read_bytes()))
-        path = plain
+        unpacked = tmp_path / path.stem
+        unpacked.write_bytes(gzip.decompress(path.read_bytes()))
+        path = unpacked
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import xradar  # noqa: F401
@@ -57,7 +57,7 @@ def xradar_gates(path, engine: str, site: Site | None, tmp_path) -> tuple[np.nda
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
+def test_the_strongest_echo_has_the_place_and_value_of_xradar(polar, tmp_path, name):
     engine, site = FILES[name]
     longitude, latitude, dbz = xradar_gates(polar / name, engine, site, tmp_path)
     strongest = np.unravel_index(np.nanargmax(dbz), dbz.shape)
@@ -67,7 +67,7 @@ def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
     place = site or header.site
     relation = settings.relation
 
-    # One gate a cell: the very value of the gate, in the middle of a grid around it.
+    # One gate a cell: exactly the value of the gate, in the middle of a grid around it.
     _, _, distance = pyproj.Geod(ellps="WGS84").inv(
         place.longitude, place.latitude, longitude[strongest], latitude[strongest]
     )
@@ -96,7 +96,7 @@ def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
     with_gates = (count > 0) & ~np.isnan(rain.reshape(-1))
     expected = total[with_gates] / count[with_gates]
     mapped = rain.reshape(-1)[with_gates]
-    # A gate on the border of two cells may fall into the other one.
+    # A gate on the border of two cells may fall into either.
     assert np.isclose(mapped, expected, rtol=0.05, atol=0.05).mean() > 0.99
     assert expected[np.argmax(mapped)] > 0.9 * expected.max()
 
@@ -114,12 +114,12 @@ def test_false_echo_is_no_rain_by_default(helchteren):
     (scan,), _ = group_scans([read_header(path) for path in paths])
     site = scan.headers[0].site
     grid = Grid.around(site.latitude, site.longitude, size=(100, 100), spacing=2000.0)
-    kept = map_scan(scan, grid, IngestSettings()).rain
-    everything = map_scan(scan, grid, IngestSettings.of(clean="none")).rain
-    assert np.nansum(kept) < 0.9 * np.nansum(everything)
-    assert np.array_equal(np.isnan(kept), np.isnan(everything))
-    # Rain around a gate takes its place.
-    assert np.mean(kept <= everything + 1e-5) > 0.99
+    cleaned = map_scan(scan, grid, IngestSettings()).rain
+    uncleaned = map_scan(scan, grid, IngestSettings.of(clean="none")).rain
+    assert np.nansum(cleaned) < 0.9 * np.nansum(uncleaned)
+    assert np.array_equal(np.isnan(cleaned), np.isnan(uncleaned))
+    # Rain around a removed gate replaces it.
+    assert np.mean(cleaned <= uncleaned + 1e-5) > 0.99
 
 
 def test_several_elevations_are_combined(tmp_path):
@@ -138,7 +138,7 @@ def test_several_elevations_are_combined(tmp_path):
     )
 
 
-def test_lowest_fills_what_the_lower_one_misses_and_max_takes_the_strongest():
+def test_lowest_fills_gaps_from_above_and_max_takes_the_strongest():
     low = np.array([np.nan, 1.0, 2.0, np.nan], np.float32)
     high = np.array([5.0, 3.0, np.nan, np.nan], np.float32)
     np.testing.assert_array_equal(combine([low, high], "lowest"), [5, 1, 2, np.nan])

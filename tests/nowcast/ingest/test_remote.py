@@ -37,7 +37,7 @@ def scans(tmp_path_factory):
 
 
 class Unreliable(SimpleHTTPRequestHandler):
-    """Serve files; break off in the middle of each file's first answer when it is to fail."""
+    """Serve files; the first answer for a file in ``failing`` breaks off in the middle."""
 
     failing: ClassVar[set[str]] = set()
 
@@ -78,7 +78,7 @@ def server(scans):
         ("99999999999999.h5", None),
     ],
 )
-def test_names_tell_their_times(name, time):
+def test_times_are_read_from_names(name, time):
     expected = None if time is None else np.datetime64(time, "s")
     assert name_time(f"s3://b/2024/01/01/{name}") == expected
 
@@ -96,7 +96,7 @@ def test_fields_of_times_are_filled_in_and_others_refused():
         list(spanned("s3://b/%Y%M/*", *times))
 
 
-def test_batches_part_no_hour():
+def test_batches_do_not_split_hours():
     start = np.datetime64("2026-05-20T00:00", "s")
     files = [RemoteFile(f"s3://b/{i}", 1, start + np.timedelta64(10 * i, "s")) for i in range(900)]
     parts = list(batches(files))
@@ -107,7 +107,7 @@ def test_batches_part_no_hour():
 
 
 @pytest.mark.slow
-def test_a_web_servers_folder_becomes_the_store_that_its_files_become(server, scans, tmp_path):
+def test_a_folder_of_a_web_server_gives_the_store_of_its_files(server, scans, tmp_path):
     ingest([scans], tmp_path / "local.zarr")
     names = sorted(path.name for path in scans.glob("*.h5"))
     Unreliable.failing = {f"/{names[1]}"}
@@ -122,7 +122,7 @@ def test_a_web_servers_folder_becomes_the_store_that_its_files_become(server, sc
     }  # fmt: skip
 
 
-def test_times_are_chosen_by_names(server, scans):
+def test_files_are_chosen_by_times_in_names(server, scans):
     every = listed([server], Access())
     assert [file.time for file in every] == sorted(file.time for file in every)
     few = listed([f"{server}*.h5"], Access(first=every[1].time, last=every[2].time))
@@ -132,7 +132,7 @@ def test_times_are_chosen_by_names(server, scans):
         listed([server], Access(first=late))
 
 
-def test_a_file_that_breaks_off_is_fetched_again_and_one_that_is_gone_is_named(
+def test_a_broken_transfer_is_repeated_and_a_missing_file_is_named(
     server, scans, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(remote, "PAUSE", 0.01)
@@ -186,13 +186,13 @@ def test_a_bucket_is_listed_by_day_and_holds_a_store(scans, tmp_path, monkeypatc
         system.mkdir("radar")
         for number, path in enumerate(paths):
             system.put_file(str(path), f"radar/{day}/{path.name}")
-            # Also what another program puts there after it was listed, as for a watch.
+            # A file that another program adds after a listing is in the next one, as a watch needs.
             assert len(listed([f"s3://radar/{day}/"], Access(options))) == number + 1
         times = name_time(paths[0].name), name_time(paths[-1].name)
         access = Access(options, *times)
         report = ingest(["s3://radar/%Y/%m/%d/*"], tmp_path / "rain.zarr", access=access)
         assert report.written == len(paths)
-        # A store that was copied there is read by commands, and none is written there.
+        # Commands read a store that was copied to the bucket, and write none there.
         monkeypatch.setitem(fsspec.config.conf, "s3", options)
         system.put(str(tmp_path / "rain.zarr"), "radar/rain.zarr", recursive=True)
         with open_rain("s3://radar/rain.zarr") as there, open_rain(tmp_path / "rain.zarr") as here:

@@ -33,7 +33,7 @@ def test_failures_are_logged_and_counted(caplog):
     assert "a.h5: skipped: truncated" in caplog.text
 
 
-def test_copies_are_named_by_their_addresses_and_no_other_file_is():
+def test_only_copies_are_named_by_their_addresses():
     report = IngestReport("rain.zarr")
     report.addresses = {
         "/tmp/c/1": "s3://b/1",
@@ -60,14 +60,14 @@ def test_more_than_half_missing_is_a_warning(caplog, missing, warned):
     assert ("rain.zarr: 51 % of the radar's range is missing" in caplog.text) == warned
 
 
-def test_of_a_composite_what_lies_outside_is_explained(caplog):
+def test_missing_cells_of_a_composite_are_explained(caplog):
     IngestReport("a.zarr", coverage=Coverage(9, 1, 0), area=GRID).warn_of_missing()
     assert "90 % of the composite's grid is missing" in caplog.text
     assert "outside of all radars' range" in caplog.text
     assert "--fill 'no echo'" in caplog.text
 
 
-def test_why_there_is_nothing():
+def test_a_run_without_files_has_a_reason():
     report = IngestReport("rain.zarr", ignored=2)
     assert "found none (2 other files)" in str(report.nothing_read())
     report.failed.append(("a.h5", "truncated"))
@@ -85,14 +85,14 @@ def test_cells_are_counted_where_the_radar_reaches():
     assert Coverage.of(rain, reached) == Coverage(1, 2, 2)
 
 
-def test_they_add_up_and_read_as_per_cent():
+def test_coverages_add_up_and_print_as_per_cent():
     total = Coverage(1, 2, 1) + Coverage(0, 4, 0)
     assert total.shares() == (12.5, 75.0, 12.5)
     assert str(total) == "12.5 % missing, 75.0 % dry, 12.5 % wet (0.1 mm/h and more)"
     assert Coverage().shares() == (0.0, 0.0, 0.0)
 
 
-def test_text_is_understood():
+def test_settings_are_read_from_text():
     settings = IngestSettings.of(
         size="200x300", site="50.9,6.4,116", centre="51,5", zr="250,1.2", step="5min"
     )
@@ -123,9 +123,9 @@ def test_text_is_understood():
     ],
 )
 def test_other_values_are_refused_by_name(name, value):
-    with pytest.raises(SettingsError, match=f"ingest, {name}: .*found") as told:
+    with pytest.raises(SettingsError, match=f"ingest, {name}: .*found") as error:
         IngestSettings.of(**{name: value})
-    assert str(told.value).count("found") == 1
+    assert str(error.value).count("found") == 1
 
 
 def test_equal_settings_describe_themselves_equally():
@@ -145,7 +145,7 @@ ORIGIN = {
 
 @pytest.fixture
 def store(tmp_path):
-    """Six frames of ten minutes each, of which the fourth is missing."""
+    """Six frames every ten minutes without the fourth."""
     rain = np.random.default_rng(0).gamma(0.2, 2.0, (5, 256, 256)).astype(np.float32)
     rain[:, :3, :3] = np.nan
     grid = Grid.around(52.0, 5.0, size=(256, 256), spacing=1000.0)
@@ -155,7 +155,7 @@ def store(tmp_path):
 
 
 @pytest.mark.slow
-def test_numbers_and_times_are_those_of_the_store(store, tmp_path):
+def test_numbers_and_times_come_from_the_store(store, tmp_path):
     missing = write_mlcast(store, tmp_path / "out.zarr", Origin.of(**ORIGIN))
     assert missing.astype("datetime64[m]").astype(str).tolist() == ["2020-06-01T00:30"]
     with open_rain(store) as before, xr.open_zarr(tmp_path / "out.zarr") as after:
@@ -183,7 +183,7 @@ def test_the_validator_finds_no_fault_but_the_length(store, tmp_path, monkeypatc
             "mlcast_dataset_validator.specs.source_data.radar_precipitation"
         )
         metadata = sys.modules["mlcast_dataset_validator.checks.global_attributes.mlcast_metadata"]
-        # The one check that asks the network.
+        # This check asks the network.
         monkeypatch.setattr(metadata, "github_repo_exists", lambda org, repo: False)
         write_mlcast(store, tmp_path / "out.zarr", Origin.of(**ORIGIN))
         with xr.open_zarr(tmp_path / "out.zarr") as dataset:
@@ -201,6 +201,6 @@ def test_the_validator_finds_no_fault_but_the_length(store, tmp_path, monkeypatc
         ({"licence": "CC0"}, "mlcast, licence"),
     ],
 )
-def test_what_the_convention_would_refuse_is_refused_first(change, sentence):
+def test_settings_against_the_convention_are_refused(change, sentence):
     with pytest.raises(SettingsError, match=sentence):
         Origin.of(**(ORIGIN | change))

@@ -1,4 +1,4 @@
-"""Scans: files are found, and put together by time."""
+"""Scans: files are found and grouped by time."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_moments_of_one_time_are_one_scan():
 def test_each_file_is_in_a_scan_repeated_or_refused_and_none_vanishes(
     files, format, stranger, step
 ):
-    """Whatever volumes lie in one folder, however close in time; one may be another radar's.
+    """This holds for any volumes in a folder, however close in time, one maybe of another radar.
 
-    Of fewer than ten files a stranger is refused; of more, as half of the examples are, it is told.
+    With fewer than ten files a stranger is an error; with more it is skipped and reported.
     """
     headers = [
         replace(header(f"13:{second // 60:02d}:{second % 60:02d}", str(i), format),
@@ -67,15 +67,15 @@ def test_each_file_is_in_a_scan_repeated_or_refused_and_none_vanishes(
     ]  # fmt: skip
     report = IngestReport("rain.zarr")
     try:
-        kept = of_one_radar(headers, report)
+        accepted = of_one_radar(headers, report)
     except DataError:
         assert len({(one.format, one.station) for one in headers}) > 1
         return
-    scans, repeated = group_scans(kept, step)
-    told = [name for name, _ in report.failed]
-    assert sorted([path for scan in [*scans, *repeated] for path in scan.paths] + told) == sorted(
-        one.path for one in headers
-    )
+    scans, repeated = group_scans(accepted, step)
+    refused = [name for name, _ in report.failed]
+    assert sorted(
+        [path for scan in [*scans, *repeated] for path in scan.paths] + refused
+    ) == sorted(one.path for one in headers)
     assert len({scan.time for scan in scans}) == len(scans)
 
 
@@ -119,7 +119,7 @@ def header_series(name: str, station: str = "06475", site: Site | None = HERE) -
     return replace(header("00:00", name), station=station, site=site)
 
 
-def test_the_site_is_that_of_most_files_of_which_one_knows():
+def test_the_most_frequent_known_site_is_used():
     sites = {"a": None, "b": THERE, "c": HERE, "d": HERE}
     files = [header_series(name, site=site) for name, site in sites.items()]
     assert typical(files).path == "c"
@@ -131,7 +131,7 @@ def test_the_site_is_that_of_most_files_of_which_one_knows():
     assert grid.matches(Grid.around(51.0, 5.0, size=(8, 8), spacing=1000.0))
 
 
-def test_few_files_of_another_radar_are_failures_and_many_are_refused():
+def test_few_files_of_another_radar_are_skipped_and_many_are_refused():
     files = [header_series(str(number)) for number in range(18)]
     files += [header_series("x", "1"), header_series("y", "2")]
     report = IngestReport("rain.zarr")
@@ -150,7 +150,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder_gives_all_below_it_but_hidden_ones_and_stores(folder):
+def test_a_folder_gives_all_files_but_hidden_ones_and_stores(folder):
     files = find_files([folder])
     assert [path.name for path in files.found] == ["a.h5", "b.h5", "c.h5"]
     assert files.named == []
@@ -166,7 +166,7 @@ def test_files_and_patterns_are_named_and_each_comes_once(folder):
 @pytest.mark.parametrize(
     ("name", "sentence"), [("x.h5", "found nothing there"), ("*.nc", "matches no file")]
 )
-def test_what_is_not_there_is_named(folder, name, sentence):
+def test_missing_paths_are_named(folder, name, sentence):
     with pytest.raises(DataError, match=sentence):
         find_files([folder / name])
 

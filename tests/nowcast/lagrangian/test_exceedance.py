@@ -1,4 +1,4 @@
-"""Probabilities from ranks, and the field that follows from corrected ones."""
+"""Probabilities from ranks, and the field redrawn from corrected probabilities."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_longer_lead_is_less_sure():
     np.testing.assert_allclose(logit(far), logit(near) / 2, rtol=1e-3, atol=1e-3)
 
 
-def test_rain_whose_motion_is_not_sure_is_less_sure():
+def test_rain_of_uncertain_motion_is_less_sure():
     rain = storms((64, 64), 1)
     half = np.full_like(rain, 0.5)
     sure, unsure = (
@@ -54,7 +54,7 @@ def test_rain_whose_motion_is_not_sure_is_less_sure():
     np.testing.assert_allclose(logit(unsure), logit(sure) / 2, rtol=1e-3, atol=1e-3)
 
 
-def test_what_ships_is_monotone_and_falls_with_lead():
+def test_the_shipped_table_is_monotone_and_falls_with_lead():
     check_table(SHIPPED)
     assert SHIPPED.thresholds == THRESHOLDS
     rain = storms((80, 80), 3)
@@ -80,13 +80,13 @@ def test_what_ships_is_monotone_and_falls_with_lead():
     assert sharpness[-1] == sharpness[-2] > 0
 
 
-def test_between_the_tables_thresholds_numbers_are_between():
+def test_numbers_between_thresholds_of_the_table_are_interpolated():
     low, middle, high = SHIPPED.at((1.0, 1.5, 2.0), 30)
     for a, b, c in zip(low, middle, high, strict=True):
         assert min(a, c) <= b <= max(a, c)
 
 
-def test_the_best_cut_is_that_of_the_largest_expected_csi():
+def test_the_best_cut_has_the_largest_expected_csi():
     p = np.random.default_rng(0).beta(0.2, 0.4, (40, 50)).astype(np.float32)
     p[0] = np.nan
     values = p[1:].ravel().astype(float)
@@ -102,13 +102,13 @@ def test_the_best_cut_is_that_of_the_largest_expected_csi():
     assert best_cut(np.zeros((3, 3), np.float32)) == 1
 
 
-def test_yes_covers_hardly_more_than_is_expected_to_be_hit():
+def test_yes_covers_little_more_than_the_expected_area():
     flat = np.random.default_rng(0).uniform(0, 0.3, (60, 80)).astype(np.float32)
     assert (flat >= best_cut(flat)).sum() == pytest.approx(MOST_YES * flat.sum(), rel=0.01)
 
 
 def test_where_no_rain_is_expected_the_best_cut_says_no():
-    """The largest expected CSI would be that of yes everywhere, at which no forecaster aims."""
+    """Yes everywhere would have the largest expected CSI, but no forecaster wants that."""
     hardly = np.linspace(0.001, 0.01, 64, dtype=np.float32).reshape(8, 8)
     assert best_cut(hardly) > hardly.max()
 
@@ -117,7 +117,7 @@ LEVELS = np.asarray(THRESHOLDS, np.float32)
 
 
 def example(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a field of rain, and probabilities that fall off with how far below it a level is."""
+    """Return a field of rain, and probabilities that fall with log(level / rain)."""
     random = np.random.default_rng(seed)
     rain = np.exp(random.normal(-0.5, 1.5, (40, 50))).astype(np.float32)
     distance = np.log(rain) - np.log(LEVELS)[:, np.newaxis, np.newaxis]
@@ -129,7 +129,7 @@ def areas(field: np.ndarray) -> np.ndarray:
     return np.array([np.count_nonzero(field >= level) for level in LEVELS])
 
 
-def test_probabilities_in_the_order_of_the_field_leave_its_areas_and_its_heaviest_rain():
+def test_probabilities_in_the_order_of_the_field_keep_its_areas_and_heaviest_rain():
     rain, chances = example()
     field = redrawn(rain, chances, [1.0] * len(LEVELS), THRESHOLDS)
     np.testing.assert_array_equal(areas(field), areas(rain))
@@ -144,7 +144,7 @@ def test_areas_change_by_the_factors():
     factors = [1.05, 1.2, 1.1, 1.0, 0.9, 0.5, 0.0]
     field = redrawn(rain, chances, factors, THRESHOLDS)
     wanted = np.round(areas(rain) * factors)
-    # Of the highest rates, where none is wanted, those of the level below are kept.
+    # The last level, of factor 0, is left out: rates above the level before it stay.
     np.testing.assert_array_equal(areas(field)[:-1], wanted[:-1])
 
 

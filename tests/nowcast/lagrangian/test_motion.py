@@ -1,4 +1,4 @@
-"""The motion field, and what is carried along it."""
+"""The motion field, and fields moved along it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_dry_area_takes_the_motion_of_the_rain_around_it():
 
 
 @pytest.mark.parametrize("value", [0.0, 0.05, 4.0, np.nan])
-def test_nothing_to_see_is_no_motion(value):
+def test_frames_without_features_have_no_motion(value):
     frames = np.full((3, 64, 80), value, np.float32)
     np.testing.assert_array_equal(motion_field(frames), np.zeros((2, 64, 80), np.float32))
 
@@ -84,7 +84,7 @@ def test_grids_that_no_block_divides():
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (64, 64), (3, 4, 64)])
-def test_frames_that_tell_no_motion_are_refused(shape):
+def test_frames_of_other_shapes_are_refused(shape):
     with pytest.raises(ShapeError, match=r"expected frames of shape \(time >= 2, .* found"):
         motion_field(np.zeros(shape, np.float32))
 
@@ -107,22 +107,22 @@ def test_the_motion_in_km_does_not_depend_on_the_grid(spacing):
     assert np.hypot(*difference).max() < 0.05 * np.hypot(*in_km).mean()
 
 
-def test_a_field_of_rain_that_moves_apart_is_followed_in_both_halves():
+def test_rain_that_moves_apart_is_followed_in_both_halves():
     frames = np.concatenate([translation(3, 0.0, -3.0), translation(3, 0.0, 3.0, seed=1)], axis=1)
     motion = motion_field(frames)
     assert np.abs(motion[1, :100] + 3).max() < 0.5
     assert np.abs(motion[1, 220:] - 3).max() < 0.5
 
 
-def fading(kept: float) -> np.ndarray:
-    """Storms that move by 1.2 and 1.6 pixels of 2 km in 5 min, 13 m/s, and lose rain each step."""
+def fading(factor: float) -> np.ndarray:
+    """Storms that move by 1.2 and 1.6 pixels of 2 km in 5 min, 13 m/s; rain fades by a factor."""
     frames = translation(5, 1.2, 1.6, size=128, margin=40)
-    return (frames * kept ** np.arange(5, dtype=np.float32)[:, None, None])[::2]
+    return (frames * factor ** np.arange(5, dtype=np.float32)[:, None, None])[::2]
 
 
-@pytest.mark.parametrize("kept", [0.5, 0.2])
-def test_rain_that_fades_is_not_fast(kept):
-    motion = motion_field(fading(kept), spacing_km=2.0, ages=(4, 2, 0))
+@pytest.mark.parametrize("factor", [0.5, 0.2])
+def test_rain_that_fades_is_not_fast(factor):
+    motion = motion_field(fading(factor), spacing_km=2.0, ages=(4, 2, 0))
     speed = np.hypot(*motion) * 2000 / 300
     assert speed.max() < 30
     assert np.median(speed) < 16
@@ -148,7 +148,7 @@ def test_the_error_is_large_where_estimates_of_two_frames_differ():
     np.testing.assert_allclose(error, SPREAD, rtol=1e-5)
 
 
-def test_what_arrives_from_where_motion_is_in_doubt_is_less_sure():
+def test_arrivals_from_uncertain_motion_are_less_sure():
     north = translation(3, 0.0, 3.0)
     frames = np.concatenate([north, translation(3, 0.0, 3.0, seed=1)[[0, 1, 0]]], axis=1)
     cascade = Cascade.of(frames, spacing_km=1.0, step_minutes=5.0)
@@ -190,7 +190,7 @@ def test_rotation_returns_to_where_the_rain_turns_to():
         assert error < 0.1 * truth[k][inner].mean()
 
 
-def test_coarse_paths_agree_with_those_of_every_pixel(monkeypatch):
+def test_coarse_paths_agree_with_paths_of_every_pixel(monkeypatch):
     rain = storms((90, 75), 2)
     y, x = np.mgrid[:90, :75]
     motion = np.stack([2 + np.sin(x / 20), 1 + np.cos(y / 20)]).astype(np.float32)
@@ -202,7 +202,7 @@ def test_coarse_paths_agree_with_those_of_every_pixel(monkeypatch):
     assert np.abs(coarse - fine)[both].max() < 0.02 * rain.max()
 
 
-def test_missing_moves_along_and_stays_apart_from_dry():
+def test_missing_pixels_move_along_and_do_not_become_dry():
     rain = np.zeros((40, 40), np.float32)
     rain[10, 10] = np.nan
     forecast = advect(rain, steady(1, 2, rain.shape), 2)
@@ -222,7 +222,7 @@ def test_no_lead_is_refused():
         advect(np.zeros((9, 9), np.float32), np.zeros((2, 9, 9), np.float32), 0)
 
 
-def test_fields_carried_together_are_those_carried_alone():
+def test_fields_carried_together_equal_fields_carried_alone():
     fields = np.random.default_rng(0).standard_normal((3, 50, 61), np.float32)
     y, x = np.mgrid[:50, :61]
     motion = np.stack([2 + np.sin(x / 20), 1 + np.cos(y / 20)]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Regional ranks: at them, each region of a field gets the rain rates of its own."""
+"""Regional ranks: each region of a field gets the rain rates of that region."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def smooth_field(seed: int = 0, shape: tuple[int, int] = (SIDE, SIDE)) -> np.nda
 
 
 def rain_like(field: np.ndarray) -> np.ndarray:
-    """Return rain that a third of the pixels have."""
+    """Return rain in a third of the pixels."""
     return np.where(field > 0.4, np.exp(1.2 * field), 0).astype(np.float32)
 
 
@@ -32,13 +32,13 @@ def test_one_window_is_the_match_of_the_whole():
     made = matched(field, rain, WINDOW_KM / 2 / SIDE)
     whole = match(ranks(field), rain)
     near = np.abs(made - whole) <= 0.02 + 0.02 * whole
-    assert near.mean() > 0.99  # the others are in the class where rain begins
+    assert near.mean() > 0.99  # the other pixels are in the class where rain begins
     assert (np.diff(made.ravel()[np.argsort(field, axis=None)]) >= -1e-3 * made.max()).all()
     assert made.max() == pytest.approx(rain.max(), rel=0.02)
     assert (made == 0).mean() == pytest.approx((rain == 0).mean(), abs=0.005)
 
 
-def test_each_end_of_a_large_grid_has_its_own_rates():
+def test_both_ends_of_a_large_grid_keep_their_rates():
     field, rain = smooth_field(3, (SIDE, 8 * SIDE)), rain_like(smooth_field(4, (SIDE, 8 * SIDE)))
     rain[:, : 4 * SIDE] *= 0.05
     made = matched(field, rain, WINDOW_KM / SIDE)
@@ -47,7 +47,7 @@ def test_each_end_of_a_large_grid_has_its_own_rates():
             wet = made[:, part][made[:, part] > 0], rain[:, part][rain[:, part] > 0]
             one, other = (np.quantile(values, level) for values in wet)
             assert one == pytest.approx(other, rel=0.25)
-    # A window reaches half its side beyond its middle, and little depends on what is farther away.
+    # A window reaches half its side beyond its middle; rain farther away matters little.
     near, less = slice(3 * SIDE, 4 * SIDE - SIDE // 2), rain.copy()
     less[:, 4 * SIDE :] = 0
     alone = matched(field, less, WINDOW_KM / SIDE)
@@ -70,7 +70,7 @@ def test_windows_leave_no_lines():
 
 
 @pytest.mark.slow
-def test_missing_pixels_stay_missing_and_decide_nothing():
+def test_missing_pixels_stay_missing_and_change_nothing():
     field, rain = smooth_field(6), rain_like(smooth_field(7))
     less, seen = field.copy(), rain.copy()
     less[:40] = np.nan
@@ -82,7 +82,7 @@ def test_missing_pixels_stay_missing_and_decide_nothing():
     np.testing.assert_allclose(made[40:, 10:], alone, rtol=1e-4)
 
 
-def test_dry_wet_and_nothing():
+def test_dry_wet_and_missing_fields():
     field = smooth_field(8)
     assert (matched(field, np.zeros_like(field), 1.0) == 0).all()
     np.testing.assert_allclose(matched(field, np.full_like(field, 3), 1.0), 3, rtol=0.01)

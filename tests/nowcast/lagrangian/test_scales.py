@@ -23,12 +23,12 @@ from nowcast.lagrangian.ranks import ranks
 from tests.nowcast.fields import storms
 
 
-def test_shares_are_those_of_the_known_pixels_with_weights_that_fall_off():
+def test_shares_count_known_pixels_with_weights_that_fall_off():
     rain = storms((47, 70), 1)  # no whole number of cells
     rain[10:25, 30:44] = np.nan
-    found = Surroundings.of(rain, (0.1, 1.0), spacing_km=2.0)
-    assert found.side == 2
-    for made, reach in ((found.near, 1), (found.wide, 3)):
+    around = Surroundings.of(rain, (0.1, 1.0), spacing_km=2.0)
+    assert around.side == 2
+    for made, reach in ((around.near, 1), (around.wide, 3)):
         assert made.shape == (2, 24, 35)
         along_y, along_x = (_twice(n, reach) for n in (24, 35))
         for k, level in enumerate((0.1, 1.0)):
@@ -42,7 +42,7 @@ def test_shares_are_those_of_the_known_pixels_with_weights_that_fall_off():
 
 
 def _twice(cells: int, reach: int) -> np.ndarray:
-    """Return the matrix that adds up neighbours, and sums again."""
+    """Return the matrix that adds up neighbours twice."""
     apart = np.abs(np.subtract.outer(np.arange(cells), np.arange(cells)))
     once = (apart <= reach).astype(float)
     return once @ once
@@ -54,28 +54,28 @@ def _by_cell(pixels: np.ndarray) -> np.ndarray:
     return padded.reshape(len(padded) // 2, 2, -1, 2).sum((1, 3))
 
 
-def test_where_nothing_is_known_it_is_as_if_dry():
-    found = Surroundings.of(np.full((9, 9), np.nan, np.float32), (1.0,), spacing_km=1.0)
-    np.testing.assert_allclose(found.wide, np.log(LEAST / (1 + LEAST)), rtol=1e-6)
+def test_unknown_surroundings_count_as_dry():
+    around = Surroundings.of(np.full((9, 9), np.nan, np.float32), (1.0,), spacing_km=1.0)
+    np.testing.assert_allclose(around.wide, np.log(LEAST / (1 + LEAST)), rtol=1e-6)
 
 
-def test_probabilities_count_what_surrounds_a_pixel():
+def test_probabilities_depend_on_the_surroundings():
     rain = storms((96, 80), 3)
     rank = ranks(rain)
-    plain = MarginTable((1.0,), ((1.5, 1.0),), ((0.0, 0.0),), ((0.0, 0.0),), ((0.0, 0.0),))
-    table = replace(plain, near=((0.5, 0.0),), wide=((0.25, 0.0),))
+    alone = MarginTable((1.0,), ((1.5, 1.0),), ((0.0, 0.0),), ((0.0, 0.0),), ((0.0, 0.0),))
+    table = replace(alone, near=((0.5, 0.0),), wide=((0.25, 0.0),))
     without, made = (
         logit(exceedance(rain, rank, rain, (1.0,), 30, numbers, spacing_km=1.0)[0])
-        for numbers in (plain, table)
+        for numbers in (alone, table)
     )
     near, wide = Surroundings.of(rain, (1.0,), spacing_km=1.0).at_pixels(rain.shape)
-    inside = np.abs(without) < 8  # float32 knows little of the logits of 0 and 1
+    inside = np.abs(without) < 8  # float32 is inexact for logits near 0 and 1
     np.testing.assert_allclose(
         (made - without)[inside], (0.5 * near + 0.25 * wide)[0][inside], atol=2e-3
     )
 
 
-def test_means_of_whole_blocks_and_of_the_rest():
+def test_means_of_whole_and_partial_blocks():
     field = np.arange(15, dtype=np.float32).reshape(3, 5)
     made = block_means(field, 2)
     assert made.shape == (2, 3)
@@ -84,7 +84,7 @@ def test_means_of_whole_blocks_and_of_the_rest():
     assert block_means(field, 1) is field
 
 
-def test_blocks_are_interpolated_and_the_ends_held():
+def test_blocks_are_interpolated_and_constant_beyond_the_ends():
     blocks = np.array([[[1.0, 3.0, 4.0]]], np.float32)
     made = enlarge(blocks, (2, 6), 2)
     at = (np.arange(6) + 0.5) / 2 - 0.5
@@ -110,7 +110,7 @@ def test_bands_add_up_to_the_field(shape):
     np.testing.assert_allclose(again[known], field[known], atol=1e-4)
 
 
-def test_missing_pixels_say_nothing():
+def test_missing_pixels_do_not_change_bands():
     field = np.full((64, 80), 3.0, np.float32)
     field[20:40, 30:60] = np.nan
     parts = decompose(field)
@@ -142,7 +142,7 @@ def simulated(root: float, steps: int, size: int = 4000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
-def test_weights_are_those_of_the_recursion(root):
+def test_weights_follow_the_recursion(root):
     last, before = 1.3, -0.4
     weights = BandModel(0.0, root).ahead(np.arange(1.0, 7))
     path = [before, last]
@@ -152,7 +152,7 @@ def test_weights_are_those_of_the_recursion(root):
 
 
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.9])
-def test_correlations_and_what_is_forgotten_are_those_of_the_process(root):
+def test_correlations_and_forgotten_variance_follow_the_process(root):
     x = simulated(root, 8)
     correlation = np.corrcoef(x[-3:])
     assert correlation[2, 1] == pytest.approx(lagged(root, 1), abs=0.03)
@@ -164,14 +164,14 @@ def test_correlations_and_what_is_forgotten_are_those_of_the_process(root):
 
 @pytest.mark.parametrize("time", [0.5, 1, 2, 2.4])
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
-def test_a_root_is_found_by_a_correlation_at_any_time(root, time):
+def test_a_correlation_at_any_time_gives_the_root(root, time):
     assert root_of(lagged(root, time), time) == pytest.approx(root)
 
 
-def test_between_whole_times_it_is_forgotten_evenly():
-    told = BandModel(0.0, 0.8).forgotten(np.array([1, 1.5, 2, 0.25]))
-    assert told[1] == pytest.approx((told[0] + told[2]) / 2)
-    assert told[3] == pytest.approx(told[0] / 4)
+def test_forgotten_variance_is_linear_between_whole_times():
+    forgotten = BandModel(0.0, 0.8).forgotten(np.array([1, 1.5, 2, 0.25]))
+    assert forgotten[1] == pytest.approx((forgotten[0] + forgotten[2]) / 2)
+    assert forgotten[3] == pytest.approx(forgotten[0] / 4)
 
 
 def test_a_band_that_grows_goes_on_growing_and_then_returns():

@@ -31,7 +31,7 @@ def test_every_pixel_is_standard_normal():
     assert np.abs(made.mean(axis=0)).max() < 0.35
     deviation = made.std(axis=(0, 1))[10:-10, 10:-10]
     assert abs(deviation.mean() - 1) < 0.02
-    # No comb: rows and columns of one parity are as uncertain as those of the other.
+    # No comb: even and odd rows and columns are equally uncertain.
     for rows in (0, 1):
         for columns in (0, 1):
             assert abs(deviation[rows::2, columns::2].mean() - 1) < 0.03
@@ -43,7 +43,7 @@ def test_small_scales_come_first():
     assert step[0] > 1.2 * step[1]
 
 
-def test_a_seed_is_a_field():
+def test_a_seed_determines_the_field():
     first, same, other = (noise([0.5, 0.8], 2, seed)[1] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 0.2
@@ -52,19 +52,19 @@ def test_a_seed_is_a_field():
 def test_evened_fields_have_a_mean_square_of_one_at_each_pixel():
     fields = np.random.default_rng(0).standard_normal((10, 6, 7), np.float32)
     fields[:, 2, 3] = np.nan
-    plain = fields.copy()
+    original = fields.copy()
     evened(fields)
     known = np.isfinite(fields)
-    np.testing.assert_array_equal(known, np.isfinite(plain))
+    np.testing.assert_array_equal(known, np.isfinite(original))
     squares = (fields**2).mean(axis=0)
     np.testing.assert_allclose(squares[known[0]], 1, rtol=1e-5)
-    np.testing.assert_array_equal(np.sign(fields[known]), np.sign(plain[known]))
-    few = plain[:4].copy()
+    np.testing.assert_array_equal(np.sign(fields[known]), np.sign(original[known]))
+    few = original[:4].copy()
     evened(few)
-    np.testing.assert_array_equal(few, plain[:4])
+    np.testing.assert_array_equal(few, original[:4])
 
 
-def test_ranks_are_those_of_a_sort():
+def test_ranks_follow_a_sort():
     field = np.random.default_rng(0).normal(size=(70, 90)).astype(np.float32)
     field[:5] = np.nan
     expected = (rankdata(field[5:]).reshape(65, 90) - 0.5) / field[5:].size
@@ -82,7 +82,7 @@ def test_matching_gives_the_other_distribution_in_the_same_order():
     assert (np.diff(made.ravel()[np.argsort(field, axis=None)]) >= 0).all()
 
 
-def test_nothing_known_stays_unknown():
+def test_unknown_fields_stay_unknown():
     nothing = np.full((4, 5), np.nan, np.float32)
     assert np.isnan(ranks(nothing)).all()
     assert np.isnan(match(ranks(np.ones((4, 5), np.float32)), nothing)).all()
@@ -125,13 +125,13 @@ def test_missing_stays_missing():
 
 
 def rain(seed: int, sigma: float) -> np.ndarray:
-    """Rain in a third of a grid, with structures of so many cells."""
+    """Rain in a part of a grid, with structures of ``sigma`` cells."""
     noise = gaussian_filter(np.random.default_rng(seed).normal(size=(96, 128)), sigma)
     return np.maximum(10 ** (0.5 * noise / noise.std()) - 2, 0).astype(np.float32)
 
 
 def small_scales(field: np.ndarray) -> float:
-    """Power of the wavelengths below 16 cells."""
+    """Power at wavelengths below 16 cells."""
     level = np.log(np.maximum(np.nan_to_num(field), np.float32(0.1)))
     ring = _rings(field.shape)
     power = _power(np.fft.rfft2(level), ring)
@@ -145,12 +145,12 @@ def test_a_smooth_field_gets_the_spectrum_and_rates_of_the_frame():
     assert small_scales(smooth) < 0.2 * small_scales(moved)
     assert 0.9 < small_scales(made) / small_scales(moved) < 1.1
     np.testing.assert_allclose(np.sort(made, None), np.sort(moved, None), rtol=0.1, atol=0.1)
-    # It is nearer to the expected field than the frame is.
+    # The result is nearer to the expected field than the frame is.
     nearer, moved_only = (np.corrcoef(f.ravel(), smooth.ravel())[0, 1] for f in (made, moved))
     assert nearer > moved_only + 0.05
 
 
-def test_missing_and_dry_stay_so():
+def test_missing_and_dry_pixels_stay():
     moved = rain(1, 2.0)
     moved[:20], smooth = np.nan, gaussian_filter(rain(1, 2.0), 6).astype(np.float32)
     smooth[:, :30] = np.nan

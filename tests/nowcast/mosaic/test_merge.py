@@ -25,7 +25,7 @@ def view(rain, quality) -> View:
         ("nearest", [1.0, 4.0, 0.0, NAN, NAN]),
     ],
 )
-def test_a_radar_that_does_not_know_leaves_its_part_to_the_other_or_missing(how, expected):
+def test_cells_that_one_radar_misses_come_from_the_other(how, expected):
     first = view([1.0, NAN, 0.0, NAN, 7.0], [0.5, 0.9, 0.9, 0.9, NAN])
     second = view([4.0, 4.0, NAN, NAN, NAN], [0.5, 0.1, NAN, 0.5, NAN])
     merged = merge([first, second], how)
@@ -34,7 +34,7 @@ def test_a_radar_that_does_not_know_leaves_its_part_to_the_other_or_missing(how,
 
 
 @given(st.integers(0, 99), st.sampled_from(["quality", "maximum", "nearest"]))
-def test_a_merge_lies_between_its_views_and_knows_what_any_knows(seed, how):
+def test_a_merge_lies_between_its_views_and_has_all_their_cells(seed, how):
     rng = np.random.default_rng(seed)
     views = []
     for _ in range(int(rng.integers(1, 4))):
@@ -50,7 +50,7 @@ def test_a_merge_lies_between_its_views_and_knows_what_any_knows(seed, how):
     np.testing.assert_array_equal(merged.quality > 0, known)
 
 
-def test_rain_is_moved_to_another_time_and_back_and_its_rim_is_missing():
+def test_rain_is_moved_in_time_and_the_rim_is_missing():
     y, x = np.mgrid[:60, :60]
 
     def blob(seconds):
@@ -71,7 +71,7 @@ def test_calibrations_are_compared_where_both_see_rain_alike():
     truth = rng.gamma(1, 4, (80, 80)).astype(np.float32)
     quality = np.full((80, 80), 0.5, np.float32)
     other = quality.copy()
-    other[:40] = 0.1  # far from it: whatever it says there is not compared
+    other[:40] = 0.1  # far from the radar: its rain is not compared
     factor = np.where(other == 0.5, 10 ** (0.2 / 1.6), 100).astype(np.float32)
     calibration = Calibration(1.6)
     calibration.add({"a": View(truth, quality), "b": View(truth * factor, other)})
