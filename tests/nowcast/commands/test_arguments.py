@@ -1,4 +1,4 @@
-"""Arguments of commands, what they say, and the one file of settings of a watch."""
+"""Arguments of commands, their messages, and the settings file of a watch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_lead_times(text, minutes):
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "0min", "-5", "5s", "1h30", "1e2", "nan", "1.h"])
-def test_what_is_no_lead_time_is_quoted(text):
+def test_a_text_that_is_no_lead_time_is_quoted(text):
     with pytest.raises(SettingsError, match="--lead: expected a time such as 60min or 1h") as error:
         lead_minutes(text)
     assert f"found {text!r}; give a number" in str(error.value)
@@ -49,18 +49,18 @@ def test_what_is_no_lead_time_is_quoted(text):
     ("text", "values"),
     [("1", (1.0,)), ("0.1,1,5", (0.1, 1.0, 5.0)), (" 5 , 1e-1 ", (0.1, 5.0)), ("1,1,1.0", (1.0,))],
 )
-def test_numbers_are_sorted_and_each_is_there_once(text, values):
+def test_numbers_are_sorted_without_duplicates(text, values):
     assert numbers("--scales", text) == values
 
 
 @pytest.mark.parametrize("text", ["", ",", "1,", "one", "1;2", "nan", "1,inf"])
-def test_what_are_no_numbers_is_quoted_with_its_option(text):
+def test_a_text_without_numbers_is_quoted_with_its_option(text):
     with pytest.raises(SettingsError, match="--scales: expected numbers with commas") as error:
         numbers("--scales", text)
     assert f"found {text!r}; write 0.1" in str(error.value)
 
 
-def test_words_go_to_standard_error_and_data_to_standard_output(capsys):
+def test_messages_go_to_standard_error_and_data_to_standard_output(capsys):
     talk.say("3 frames written")
     talk.print_json({"frames": 3, "leads": ["10", None]})
     out, err = capsys.readouterr()
@@ -140,7 +140,7 @@ def test_a_wrong_setting_is_named(tmp_path, capsys, line, expected):
 
 
 @pytest.mark.slow
-def test_a_watch_takes_the_file_and_options_over_it(tmp_path):
+def test_options_override_the_file_of_a_watch(tmp_path):
     radar = Radar(gates=60, elevations=(0.5,))
     simulate(tmp_path / "in", hours=0.5, step_minutes=10, radar=radar)
     settings = {

@@ -1,4 +1,4 @@
-"""The demo, on fewer hours than it has by default: everything it promises is there and right."""
+"""The demo, on fewer hours than by default: every file that it promises; and ``nowcast ingest``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from nowcast.simulate import simulate
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.long
-def test_all_that_it_promises_is_there_and_right(tmp_path):
-    """One test: its processes are not to be started by each of those that run tests."""
+def test_all_promised_files_are_there_and_right(tmp_path):
+    """One test, lest every process that runs tests starts workers for the demo."""
     made = tmp_path / "demo"
     demo.demo(made, seed=0, cluster="local", workers=2, hours=14)
 
@@ -37,7 +37,7 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
     with Image.open(made / "verify.png") as picture:
         assert min(picture.size) > 300
 
-    # What is simulated is called so.
+    # Simulated data are named as such.
     assert "simulated" in rain.attrs["title"].lower()
     assert "simulated" in forecast.attrs["source"].lower()
 
@@ -50,7 +50,7 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
     assert csi["extrapolation"] > csi["persistence"]
     assert csi["model"] > csi["persistence"]
 
-    # The forecast starts in the part that was not trained on.
+    # The forecast starts in the test part.
     reference = forecast["forecast_reference_time"].values
     assert model.split.test[0].first < reference < model.split.test[0].last
     assert np.isfinite(forecast["rain_rate"].values).any()
@@ -68,7 +68,7 @@ def ingest(*arguments: object) -> int:
 
 
 @pytest.mark.slow
-def test_a_repetition_writes_nothing_twice_and_json_goes_to_stdout(scans, tmp_path, capsys):
+def test_a_second_run_writes_nothing_and_json_goes_to_stdout(scans, tmp_path, capsys):
     out = tmp_path / "rain.zarr"
     assert ingest(scans, "--out", out) == 0
     assert "3 scans written" in capsys.readouterr().err
@@ -83,9 +83,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_ingested(scans, tmp
     bad = tmp_path / "bad.h5"
     bad.write_text("not HDF5 at all")
     assert ingest(scans, bad, "--out", tmp_path / "rain.zarr") == 3
-    said = capsys.readouterr().err
-    assert "bad.h5" in said
-    assert "3 scans written" in said
+    err = capsys.readouterr().err
+    assert "bad.h5" in err
+    assert "3 scans written" in err
     assert open_rain(tmp_path / "rain.zarr").sizes["time"] == 3
 
 

@@ -1,4 +1,4 @@
-"""verify, calibrate and predict on a cluster: the same numbers, and runs that go on."""
+"""verify, calibrate and predict on a cluster: the same numbers, and runs that continue."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def test_scores_have_the_same_bits(store, client, tmp_path, monkeypatch):
             if number == 7:
                 raise KeyboardInterrupt
 
-        kept = tmp_path / "kept"
+        folder = tmp_path / "kept"
         with pytest.raises(KeyboardInterrupt):
-            verify(rain["rain_rate"], METHODS, **settings, client=client, kept=kept,
+            verify(rain["rain_rate"], METHODS, **settings, client=client, kept=folder,
                    progress=interrupted)  # fmt: skip
-        assert len(list(kept.glob("*.npz"))) == 3
+        assert len(list(folder.glob("*.npz"))) == 3
         made = []
         monkeypatch.setattr(
             cases, "_scored", lambda *call, do=cases._scored: made.append(1) or do(*call)
         )
-        again = verify(rain["rain_rate"], METHODS, **settings, kept=kept)
+        again = verify(rain["rain_rate"], METHODS, **settings, kept=folder)
     assert len(made) == alone.attrs["n_cases"] - 6
     xr.testing.assert_identical(alone, again)
-    assert not kept.exists()
+    assert not folder.exists()
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_a_forecast_from_each_frame(store, client, tmp_path):
     settings = {"lead_minutes": 20.0, "members": 2}
     made = predict_each(Steps(), store, tmp_path, first, last, every=2, client=client, **settings)
     assert made[:2] == (3, 0)
-    assert list(made[2]) == ["2020-06-01T00:00"]  # without a frame before it
+    assert list(made[2]) == ["2020-06-01T00:00"]  # no frame before it
     path = tmp_path / "20200601T0040Z.nc"
     with open_forecast(path) as written, open_rain(store) as rain:
         alone = predict(Steps(), rain, "2020-06-01T00:40", 20.0, members=2)

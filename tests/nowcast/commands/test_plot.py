@@ -1,4 +1,4 @@
-"""``nowcast plot`` and ``nowcast info``: pictures, what is compared, and what lies at a path."""
+"""``nowcast plot`` and ``nowcast info``: pictures, comparisons, and facts about files."""
 
 from __future__ import annotations
 
@@ -73,54 +73,54 @@ def test_cells_are_drawn_on_the_maps_of_their_times(folder, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
-    given = {}
+def test_observed_frames_are_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
+    drawn = {}
 
     def draw(forecast, path, *, observed, before, **_):
         (forecast,) = forecast.values()
         seen = None if observed is None else observed.load()
-        given.update(forecast=forecast["rain_rate"].load(), observed=seen, before=before.load())
+        drawn.update(forecast=forecast["rain_rate"].load(), observed=seen, before=before.load())
 
     monkeypatch.setattr(pictures, "plot_forecast", draw)
-    # Of the forecast from frame 11 the store has the first two times and not the third.
+    # The store has the first two times of the forecast from frame 11, not the third.
     write_dataset(moving_rain().isel(time=slice(5, 14)), tmp_path / "rain.zarr")
     assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / "rain.zarr") == 0
-    np.testing.assert_array_equal(given["forecast"], a_forecast()["rain_rate"])
-    np.testing.assert_array_equal(given["before"], moving_rain()["rain_rate"][11:12])
-    np.testing.assert_array_equal(given["observed"][:2], moving_rain()["rain_rate"][12:14])
-    assert np.isnan(given["observed"][2]).all()
-    # A forecast of now: nothing has come yet, and the last frame is shown all the same.
+    np.testing.assert_array_equal(drawn["forecast"], a_forecast()["rain_rate"])
+    np.testing.assert_array_equal(drawn["before"], moving_rain()["rain_rate"][11:12])
+    np.testing.assert_array_equal(drawn["observed"][:2], moving_rain()["rain_rate"][12:14])
+    assert np.isnan(drawn["observed"][2]).all()
+    # A forecast of now: no lead was observed yet, but the last frame is shown.
     write_dataset(moving_rain().isel(time=slice(5, 12)), tmp_path / "now.zarr")
     assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / "now.zarr") == 0
-    assert given["observed"] is None
-    assert given["before"].sizes["time"] == 1
+    assert drawn["observed"] is None
+    assert drawn["before"].sizes["time"] == 1
 
 
 @pytest.mark.slow
-def test_forecasts_of_one_time_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
-    given = {}
-    monkeypatch.setattr(pictures, "plot_forecast", lambda made, *_, **more: given.update(made))
+def test_forecasts_of_one_time_are_drawn_together(folder, tmp_path, monkeypatch, capsys):
+    drawn = {}
+    monkeypatch.setattr(pictures, "plot_forecast", lambda made, *_, **more: drawn.update(made))
     made = a_forecast()
     made.attrs["source"] = "nowcast, method sprog, from weather radar, ODIM_H5, station Here, by it"
     write_dataset(made, tmp_path / "sprog.nc")
     words = [str(folder / "f.nc"), str(tmp_path / "sprog.nc"), str(folder / "f.zarr")]
     assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 0
     first, last = folder / "f.nc", folder / "f.zarr"
-    assert list(given) == [f"noise ({first})", "sprog", f"noise ({last})"]
+    assert list(drawn) == [f"noise ({first})", "sprog", f"noise ({last})"]
     write_dataset(a_forecast(12), tmp_path / "later.nc")
     words[1] = str(tmp_path / "later.nc")
     assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 3
     assert "expected a forecast from 2020-06-01T01:50" in capsys.readouterr().err
 
 
-def test_probabilities_that_are_not_there_are_a_usage_error(folder, tmp_path, capsys):
+def test_missing_probabilities_are_a_usage_error(folder, tmp_path, capsys):
     assert plot(folder / "f.nc", tmp_path / "a.png", "--threshold", 1) == 2
     assert "found none for 1 mm/h" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_another_place_or_time_is_not_what_was_observed(folder, tmp_path, capsys):
-    for name, rain, said in (
+def test_observations_of_another_place_or_time_are_refused(folder, tmp_path, capsys):
+    for name, rain, message in (
         # As many cells, but elsewhere.
         ("north.zarr", moving_rain(latitude=55.0), "expected the forecast's grid, 32 x 32 cells"),
         ("fine.zarr", moving_rain(spacing=500.0), "expected the forecast's grid, 32 x 32 cells"),
@@ -133,7 +133,7 @@ def test_another_place_or_time_is_not_what_was_observed(folder, tmp_path, capsys
         write_dataset(rain, tmp_path / name)
         assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / name) == 3
         err = capsys.readouterr().err
-        assert err.startswith(f"nowcast: {tmp_path / name}: {said}")
+        assert err.startswith(f"nowcast: {tmp_path / name}: {message}")
         assert err.count("\n") == 1
     assert not (tmp_path / "a.png").exists()
 
@@ -152,7 +152,7 @@ def test_a_folder_is_not_replaced_by_a_picture(folder, tmp_path):
     assert (tmp_path / "a.png" / "notes.txt").read_text() == "years of work"
 
 
-def test_what_is_no_forecast_ends_with_3_and_no_picture(folder, tmp_path, capsys):
+def test_other_files_end_with_3_and_no_picture(folder, tmp_path, capsys):
     for path in (folder / "rain.zarr", folder / "none.zarr", folder):
         assert plot(path, tmp_path / "a.png") == 3
         err = capsys.readouterr().err
@@ -163,7 +163,7 @@ def test_what_is_no_forecast_ends_with_3_and_no_picture(folder, tmp_path, capsys
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_left_of_a_picture_that_failed(folder, tmp_path, monkeypatch, capsys):
+def test_a_failed_picture_leaves_nothing(folder, tmp_path, monkeypatch, capsys):
     from matplotlib.figure import Figure
 
     def fail(figure, file, **_):
@@ -176,7 +176,7 @@ def test_nothing_is_left_of_a_picture_that_failed(folder, tmp_path, monkeypatch,
     assert not list(tmp_path.iterdir())
 
 
-def told(path):
+def facts_of(path):
     result = CliRunner().invoke(app, ["info", str(path), "--json"], catch_exceptions=False)
     assert result.exit_code == 0
     return json.loads(result.stdout)
@@ -197,13 +197,13 @@ def store(tmp_path):
 
 
 def test_store_and_forecast(store, tmp_path):
-    facts = told(store)
+    facts = facts_of(store)
     assert facts["gaps"] == [["2026-05-20T12:05Z", "2026-05-20T12:15Z"]]
     assert (facts["frames"], facts["missing_frames"], facts["step_minutes"]) == (5, 1, 5)
     assert (facts["missing_share"], facts["wet_share"]) == (0.25, 0.5)
     with open_rain(store) as rain:
         predict_to(tmp_path / "f.nc", forecaster("persistence"), rain, "2026-05-20T12:25")
-    facts = told(tmp_path / "f.nc")
+    facts = facts_of(tmp_path / "f.nc")
     assert (facts["kind"], facts["start"]) == ("forecast", "2026-05-20T12:25Z")
     assert (len(facts["lead_minutes"]), facts["wet_share"]) == (12, 0.5)
 
@@ -212,7 +212,7 @@ def test_scans_with_a_gap_and_a_damaged_file(tmp_path):
     scans = simulate(tmp_path, hours=1, step_minutes=10, radar=Radar(gates=60, elevations=(0.5,)))
     scans[2].unlink()
     scans[4].write_bytes(scans[4].read_bytes()[:2000])
-    facts = told(tmp_path)
+    facts = facts_of(tmp_path)
     assert (facts["kind"], facts["files"], facts["formats"]) == ("scans", 5, {"ODIM_H5": 5 - 1})
     assert facts["gaps"] == [["2020-06-01T00:10Z", "2020-06-01T00:30Z"]]
     assert list(facts["unreadable"]) == [str(scans[4])]

@@ -31,7 +31,7 @@ def predict(paths, out, *arguments: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["f.zarr", "new/folder/f.nc"])
-def test_the_forecast_is_written_and_said_on_standard_error(paths, tmp_path, capsys, name):
+def test_the_forecast_is_written_and_reported_on_standard_error(paths, tmp_path, capsys, name):
     assert predict(paths, tmp_path / name, "--at", "2020-06-01T02:00Z", "--lead", "20min") == 0
     out, err = capsys.readouterr()
     assert out == ""
@@ -59,10 +59,10 @@ def test_an_older_forecast_is_replaced(paths, tmp_path, name):
         ("f.gif", "PIL", 3 * 7, {"f.gif", "f.gfw", "f.gif.aux.xml", "f_060min.pgw"}),
     ],
 )
-def test_files_of_a_product_stand_beside_each_other(paths, tmp_path, name, package, count, some):
+def test_files_of_a_product_are_in_one_folder(paths, tmp_path, name, package, count, some):
     pytest.importorskip(package)
     out = tmp_path / "new" / name
-    for _ in range(2):  # over the first
+    for _ in range(2):  # the second run replaces the first
         assert run(app, ["predict", str(paths[1]), "--out", str(out)]) == 0
     names = {path.name for path in out.parent.iterdir()}
     assert len(names) == count
@@ -81,7 +81,7 @@ def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("--at", "soon"), 2, "--at: expected a time such as 2020-02-07T13:20 (UTC) or 'latest'"),
         (("--at", ""), 2, "found ''"),
@@ -92,25 +92,25 @@ def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path
         (("--at", "2020-06-01T00:00"), 3, "expected 2 frames up to 2020-06-01T00:00, found 1"),
     ],
 )
-def test_what_is_wrong_is_one_sentence_and_nothing_is_written(
-    paths, tmp_path, capsys, arguments, code, said
+def test_an_error_is_one_sentence_and_nothing_is_written(
+    paths, tmp_path, capsys, arguments, code, message
 ):
     assert predict(paths, tmp_path / "f.zarr", *arguments) == code
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("nowcast: ")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
+def test_wrong_models_and_stores_end_with_3(paths, tmp_path, capsys):
     model, rain = paths
     write_dataset(moving_rain(spacing=500.0), tmp_path / "other.zarr")
     text = tmp_path / "rain.nc"
     text.write_text("no netCDF")
-    for given, said in (
+    for inputs, message in (
         ((rain, rain), f"{rain}: expected a model that nowcast train wrote"),
         ((tmp_path / "none", rain), f"{tmp_path / 'none'}: expected a model"),
         ((model, model), f"{model}: expected a rain store (zarr) as nowcast ingest writes it"),
@@ -118,9 +118,9 @@ def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
         ((model, text), f"{text}: expected a rain store"),
         ((model, tmp_path / "other.zarr"), "expected a grid of 1000 x 1000 m"),
     ):
-        assert predict(given, tmp_path / "f.zarr") == 3
+        assert predict(inputs, tmp_path / "f.zarr") == 3
         err = capsys.readouterr().err
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
     assert not (tmp_path / "f.zarr").exists()
 
@@ -130,10 +130,10 @@ def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_p
     simulate(tmp_path / "scans", hours=0.5, step_minutes=10, seed=3)
     command = ["predict", str(tmp_path / "scans"), "--lead", "20min", "--thresholds", "0.5,2"]
     assert run(app, [*command, "--members", "3", "--out", str(tmp_path / "f.nc")]) == 0
-    told = capsys.readouterr().err
-    assert "scans read, 0 files not read" in told
-    # What is missing, dry and wet is told as by an ingest, under the name that was given.
-    assert re.search(rf"{re.escape(str(tmp_path))}.*: of the radar's range, .* % missing", told)
+    err = capsys.readouterr().err
+    assert "scans read, 0 files not read" in err
+    # The shares of missing, dry and wet cells are reported as by an ingest, under the given name.
+    assert re.search(rf"{re.escape(str(tmp_path))}.*: of the radar's range, .* % missing", err)
     with open_forecast(tmp_path / "f.nc") as made:
         assert made["rain_rate"].dims == ("lead_time", "y", "x")
         p = made["exceedance_probability"]
@@ -150,17 +150,17 @@ def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("simulated", [0, 1])
-def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, capsys, simulated):
+def test_auto_takes_a_network_only_for_rain_like_that_of_its_gate(tmp_path, capsys, simulated):
     model = small_model()
     model.about["gate"] = {"passed": True, "sentence": "better", "simulated": True}
     model.save(tmp_path / "m")
     write_dataset(moving_rain(simulated=simulated), tmp_path / "rain.zarr")
-    given = [str(tmp_path / "rain.zarr"), "--model", str(tmp_path / "m"), "--lead", "20min"]
-    assert run(app, ["predict", *given, "--out", str(tmp_path / "f.nc")]) == 0
+    arguments = [str(tmp_path / "rain.zarr"), "--model", str(tmp_path / "m"), "--lead", "20min"]
+    assert run(app, ["predict", *arguments, "--out", str(tmp_path / "f.nc")]) == 0
     taken = "it is taken" if simulated else "sprog is taken (or --method model)"
     assert f"the network is better; {taken}\n" in capsys.readouterr().err
     options = ["--method", "auto,model", "--every", "6", "--json"]
-    assert run(app, ["verify", *given, *options]) == 0
+    assert run(app, ["verify", *arguments, *options]) == 0
     auto, network = json.loads(capsys.readouterr().out)["forecasters"].values()
     assert (auto == network) is bool(simulated)
 
@@ -168,15 +168,15 @@ def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, c
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["forecast.zarr", "forecast.nc"])
 @pytest.mark.parametrize("folder", ["file", "/proc"])
-def test_a_place_that_cannot_be_written_is_told(paths, tmp_path, capsys, folder, name):
+def test_a_place_that_cannot_be_written_is_named(paths, tmp_path, capsys, folder, name):
     (tmp_path / "file").write_text("no folder")
     out = tmp_path / folder / name
     code = run(app, ["predict", str(paths[1]), "--method", "persistence", "--out", str(out)])
-    said = capsys.readouterr().err
+    err = capsys.readouterr().err
     assert code == 3
-    assert str(out.parent) in said
-    assert "internal error" not in said
-    assert "Traceback" not in said
+    assert str(out.parent) in err
+    assert "internal error" not in err
+    assert "Traceback" not in err
 
 
 OPTIONS = (

@@ -1,4 +1,4 @@
-"""Jobs of Slurm: cancelled in the middle they lose nothing; a watch hands over to the next one."""
+"""Jobs of Slurm: a cancelled job loses nothing; a watch hands over to the next job."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_cancelled_job_loses_nothing(name, inputs, tmp_path):
 
 
 def test_a_watch_hands_over_to_the_next_job(inputs, tmp_path):
-    """The batch script of the docs; Slurm's signal before the walltime is sent by hand."""
+    """The batch script of the docs; the test sends Slurm's signal before the walltime itself."""
     script = tmp_path / "watch.sbatch"
     text = Path(__file__).parents[3].joinpath("docs/howto/watch.sbatch").read_text()
     for whole, part in (

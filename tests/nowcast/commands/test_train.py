@@ -34,33 +34,33 @@ def train(store, out, epochs: str, *settings: str, options=()) -> int:
 
 
 @pytest.mark.slow
-def test_a_model_and_json_that_describes_it(store, tmp_path, capsys):
+def test_the_command_writes_a_model_and_json_about_it(store, tmp_path, capsys):
     code = train(store, tmp_path / "m", "0.5", *FIXED, options=["--json"])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    result = json.loads(said.out)
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    result = json.loads(output.out)
     assert result["settings"]["n_in"] == 2
-    assert "training windows" in said.err
+    assert "training windows" in output.err
     assert load_model(tmp_path / "m").lead_minutes == 20
 
 
 @pytest.mark.slow
-def test_by_default_a_correction_of_sprog(store, tmp_path, capsys):
+def test_the_default_model_corrects_sprog(store, tmp_path, capsys):
     code = train(
         store, tmp_path / "m", "1", "starts=2", "draws=2", "cells=16", "fractions=[0.6, 0.2]",
         "shards=2",
     )  # fmt: skip
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    assert "The network is not shown to be better than sprog" in said.err
-    assert "--method auto takes sprog." in said.err
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    assert "The network is not shown to be better than sprog" in output.err
+    assert "--method auto takes sprog." in output.err
     model = load_model(tmp_path / "m")
     assert isinstance(model, MovingModel)
     assert not (tmp_path / "m" / "training").exists()
     assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
 
 
-def test_what_is_wrong_is_said_before_workers_start(store, tmp_path, capsys):
+def test_errors_are_reported_before_workers_start(store, tmp_path, capsys):
     out = str(tmp_path / "m")
     assert run(app, ["train", str(tmp_path / "none.zarr"), "--out", out]) == 3
     assert run(app, ["train", str(store), "--out", out, "--set", "epocs=3"]) == 2
@@ -72,13 +72,13 @@ def test_what_is_wrong_is_said_before_workers_start(store, tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
-def test_predict_takes_the_file(tmp_path, capsys):
+def test_predict_takes_a_calibration(tmp_path, capsys):
     store = write_store(tmp_path / "rain.zarr", translation(20, 1, 2, size=64))
-    own = str(tmp_path / "own.json")
-    assert run(app, ["calibrate", str(store), "--out", own, "--starts", "3", "--lead", "20"]) == 0
-    assert f"fitted to 3 forecasts written to {own}" in capsys.readouterr().err
+    file = str(tmp_path / "own.json")
+    assert run(app, ["calibrate", str(store), "--out", file, "--starts", "3", "--lead", "20"]) == 0
+    assert f"fitted to 3 forecasts written to {file}" in capsys.readouterr().err
     chances = []
-    for name, options in (("a", []), ("b", ["--calibration", own])):
+    for name, options in (("a", []), ("b", ["--calibration", file])):
         out = str(tmp_path / f"{name}.zarr")
         assert run(app, ["predict", str(store), "--out", out, "--lead", "20", *options]) == 0
         chances.append(open_forecast(tmp_path / f"{name}.zarr")["exceedance_probability"].values)

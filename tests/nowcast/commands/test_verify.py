@@ -1,4 +1,4 @@
-"""``nowcast verify``: what is scored against what, on which stretch, and what is printed."""
+"""``nowcast verify``: the methods that are compared, the stretch of time, and the output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def methods(model=None, names=("persistence", "extrapolation")) -> dict:
 
 
 def scored(rain=None, model=None, **options):
-    """Scores of a model beside persistence and extrapolation."""
+    """Scores of a model, persistence and extrapolation."""
     model = model or small_model()
     return score([moving_rain() if rain is None else rain], methods(model), model=model, **options)
 
@@ -45,14 +45,14 @@ def verify(paths, *arguments: object) -> int:
     return run(app, ["verify", *map(str, named)])
 
 
-def test_the_model_is_scored_beside_the_two_that_it_has_to_beat(scores):
+def test_the_model_is_compared_with_persistence_and_extrapolation(scores):
     assert scores["forecaster"].values.tolist() == ["model", "persistence", "extrapolation"]
     assert scores.sizes["lead_time"] == N_OUT
     assert scores["threshold"].values.tolist() == [0.1, 1.0]
     assert scores["scale"].values.tolist() == [1.0, 5.0]
     assert scores.attrs["source"] == "moving patches"
     assert scores.attrs["reference"] == "extrapolation"
-    # Rain that is only moved is known by extrapolation, and by an untrained model not at all.
+    # Extrapolation predicts rain that only moves, and an untrained model does not.
     csi = scores["csi"].sel(threshold=0.1).isel(lead_time=-1)
     assert csi.sel(forecaster="extrapolation") > 0.6
     assert csi.sel(forecaster="extrapolation") > csi.sel(forecaster="persistence") + 0.3
@@ -71,7 +71,7 @@ def test_no_model_is_needed(paths, capsys):
 
 
 @pytest.mark.slow
-def test_another_reference_may_be_chosen_among_those_scored(paths, capsys):
+def test_another_scored_method_may_be_the_reference(paths, capsys):
     assert verify(paths, "--against", "persistence", "--json") == 0
     at = json.loads(capsys.readouterr().out)["forecasters"]["persistence"]["10"]
     assert at["thresholds"]["0.1"]["csi_difference"] == 0
@@ -81,15 +81,15 @@ def test_another_reference_may_be_chosen_among_those_scored(paths, capsys):
         scored(against="sprog")
 
 
-def test_methods_are_known_before_the_work(paths, capsys):
+def test_methods_are_checked_before_the_work(paths, capsys):
     _, rain = paths
-    for names, said in (
+    for names, message in (
         ("magic", "--method: expected one of auto, persistence"),
         ("model", "--method model: expected the folder"),
         (" , ", "--method: expected names with commas between them, found none"),
     ):
         assert run(app, ["verify", str(rain), "--method", names]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_several_stores_are_several_events():
     assert made.attrs["source"] == "moving patches; elsewhere"
 
 
-def test_the_part_that_the_model_never_saw_is_the_default(scores, capsys):
-    # Seven frames, the last of the day: three go in, and all three leads reach the last two.
+def test_the_test_part_is_the_default(scores, capsys):
+    # The last seven frames of the day: three are input, and all three leads reach the last two.
     assert scores.attrs["n_cases"] == 4
     assert scores.attrs["first_start"] == "2020-06-01T03:20:00"
     assert scores.attrs["last_start"] == "2020-06-01T03:50:00"
@@ -113,12 +113,12 @@ def test_the_part_that_the_model_never_saw_is_the_default(scores, capsys):
 def test_a_store_that_the_model_was_not_trained_on_is_scored_whole():
     model = small_model()
     model.about["trained_on"] = "moving patches"
-    own, other = (scored(moving_rain(title=t), model) for t in ("moving patches", "elsewhere"))
-    assert own.attrs["first_start"] == "2020-06-01T03:20:00"
+    known, other = (scored(moving_rain(title=t), model) for t in ("moving patches", "elsewhere"))
+    assert known.attrs["first_start"] == "2020-06-01T03:20:00"
     assert other.attrs["first_start"] == "2020-06-01T00:30:00"
 
 
-def test_a_stretch_may_be_chosen_and_overlap_is_said(capsys):
+def test_a_stretch_may_be_chosen_and_overlap_is_a_warning(capsys):
     made = scored(start="2020-06-01T01:00Z", stop="2020-06-01 02:00")
     assert made.attrs["first_start"] == "2020-06-01T01:30:00"
     assert made["threshold"].values.tolist() == [0.1, 1.0, 5.0, 10.0]
@@ -130,7 +130,7 @@ def test_a_stretch_may_be_chosen_and_overlap_is_said(capsys):
     )
 
 
-def test_frames_between_starts_and_the_leads_that_they_leave(capsys):
+def test_fewer_starts_are_named_with_their_leads(capsys):
     made = scored(every=3, **TWO)
     assert made.attrs["n_cases"] == 1
     assert capsys.readouterr().err == (
@@ -139,13 +139,13 @@ def test_frames_between_starts_and_the_leads_that_they_leave(capsys):
 
 
 @pytest.mark.slow
-def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
-    for start, stop, found in (
+def test_a_stretch_without_a_long_run_is_refused():
+    for start, stop, count in (
         ("2020-06-01T03:20", None, 4),
         ("2020-06-02", "2020-06-03", 0),
         ("2020-06-01T03:00", "2020-06-01T02:00", 0),
     ):
-        with pytest.raises(DataError, match=rf"3 \+ 3 consecutive .* found {found} frames and no"):
+        with pytest.raises(DataError, match=rf"3 \+ 3 consecutive .* found {count} frames and no"):
             scored(start=start, stop=stop)
     gaps = np.delete(10 * np.arange(24), [18, 21])
     with pytest.raises(DataError, match="found 5 frames and no such run"):
@@ -153,7 +153,7 @@ def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
 
 
 @pytest.mark.slow
-def test_simulated_rain_is_called_so_in_the_table(scores, capsys):
+def test_the_table_names_simulated_rain(scores, capsys):
     made = scored(moving_rain(title="Rain rate of Simulated radar"), **TWO)
     assert made.attrs["simulated"] == 1
     show(made)
@@ -162,7 +162,7 @@ def test_simulated_rain_is_called_so_in_the_table(scores, capsys):
     assert "Forecasts of rain at 1 mm/h or more" in capsys.readouterr().out
 
 
-def test_the_table_is_whole_where_there_is_no_terminal(scores, capsys):
+def test_the_table_is_whole_without_a_terminal(scores, capsys):
     show(scores)
     out = capsys.readouterr().out
     assert "\N{HORIZONTAL ELLIPSIS}" not in out
@@ -185,25 +185,25 @@ def test_json_and_picture_are_written(scores, tmp_path, capsys):
 def test_json_alone_is_on_standard_output(paths, tmp_path, capsys):
     out = tmp_path / "new" / "scores"
     assert verify(paths, "--json", "--out", out, "--thresholds", "1,0.1,1", "--scales", "5") == 0
-    said = capsys.readouterr()
-    printed = json.loads(said.out)
+    output = capsys.readouterr()
+    printed = json.loads(output.out)
     assert printed == json.loads((out / "verify.json").read_text())
     assert list(printed["forecasters"]["model"]["10"]["thresholds"]) == ["0.1", "1"]
     assert list(printed["forecasters"]["model"]["10"]["thresholds"]["1"]["fss"]) == ["5"]
-    assert said.err == f"scores written to {out}: verify.json, verify.png and verify.html\n"
+    assert output.err == f"scores written to {out}: verify.json, verify.png and verify.html\n"
 
 
 @pytest.mark.slow
-def test_people_get_a_table(paths, capsys):
+def test_a_table_is_printed_by_default(paths, capsys):
     assert verify(paths, "--thresholds", "0.1,1,1") == 0
-    said = capsys.readouterr()
-    assert "pooled over 4 cases" in said.out
-    assert said.err == ""
+    output = capsys.readouterr()
+    assert "pooled over 4 cases" in output.out
+    assert output.err == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--thresholds", "heavy"), "--thresholds: expected numbers with commas"),
         (("--thresholds", "nan"), "--thresholds: expected numbers with commas"),
@@ -212,31 +212,31 @@ def test_people_get_a_table(paths, capsys):
         (("--from", "yesterday"), "--from: expected a time such as 2020-02-07T13:20 (UTC)"),
     ],
 )
-def test_settings_out_of_range_end_with_2(paths, capsys, arguments, said):
+def test_settings_out_of_range_end_with_2(paths, capsys, arguments, message):
     assert verify(paths, *arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_input_that_is_none_ends_with_3(paths, tmp_path, capsys):
+def test_wrong_input_ends_with_3(paths, tmp_path, capsys):
     model, rain = paths
     write_dataset(moving_rain(spacing=500.0), tmp_path / "fine.zarr")
-    for given, said in (
+    for inputs, message in (
         ((rain, rain), "expected a model that nowcast train wrote"),
         ((model, tmp_path / "none.zarr"), "expected a rain store, found nothing there"),
         ((model, model), "expected a rain store (zarr)"),
         ((model, tmp_path / "fine.zarr"), "expected a grid of 1000 x 1000 m"),
     ):
-        assert verify(given) == 3
+        assert verify(inputs) == 3
         err = capsys.readouterr().err
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_is_known_before_the_work(paths, tmp_path, capsys, monkeypatch):
+def test_an_impossible_folder_is_refused_before_the_work(paths, tmp_path, capsys, monkeypatch):
     from nowcast.commands import verify as command
 
     monkeypatch.setattr(command, "score", lambda *_, **__: pytest.fail("worked in vain"))

@@ -1,4 +1,4 @@
-"""Forecast files: opened and checked, and what a new one may replace."""
+"""Forecast files: opened and checked, and the paths that a new one may replace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.nowcast.stores import a_forecast, moving_rain, small_model
 
 
 @pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
-def test_what_was_written_is_opened_equal(tmp_path, name):
+def test_a_written_forecast_is_opened_equal(tmp_path, name):
     made = a_forecast()
     write_dataset(made, tmp_path / name)
     with open_forecast(tmp_path / name) as again:
@@ -31,7 +31,7 @@ def test_what_was_written_is_opened_equal(tmp_path, name):
 
 
 @pytest.mark.parametrize("small", [0, 2**28])
-def test_members_of_a_lead_time_are_one_file_and_read_alone(tmp_path, small, monkeypatch):
+def test_members_of_each_lead_time_have_a_file(tmp_path, small, monkeypatch):
     monkeypatch.setattr(file, "SMALL", small)
     made = a_forecast()
     rates = made["rain_rate"].values * np.arange(5, dtype=np.float32)[:, None, None, None]
@@ -87,7 +87,7 @@ def without(*names):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("write", "found"),
+    ("write", "message"),
     [
         (nothing, "expected a forecast, found nothing; run nowcast predict first"),
         (text, r"found something else \(OSError\)"),
@@ -99,10 +99,10 @@ def without(*names):
         (without("time", "y"), "found none of the coordinates time, y"),
     ],
 )
-def test_something_else_is_refused_by_its_name(tmp_path, write, found):
+def test_other_paths_are_refused_by_name(tmp_path, write, message):
     path = tmp_path / "forecast"
     write(path)
-    with pytest.raises(DataError, match=found) as error:
+    with pytest.raises(DataError, match=message) as error:
         open_forecast(path)
     assert str(error.value).startswith(f"{path}: expected a forecast")
 
@@ -119,7 +119,7 @@ def test_an_older_forecast_and_nothing_may_be_replaced(tmp_path, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("write", [text, folder_of_files, model, rain_store, rain_file])
-def test_what_is_no_forecast_is_not_replaced(tmp_path, write):
+def test_other_files_are_not_replaced(tmp_path, write):
     path = tmp_path / "valuable"
     write(path)
     with pytest.raises(SettingsError, match=f"--out: .* found something else at {path}; choose"):

@@ -1,4 +1,4 @@
-"""Forecasts: their steps, and writing them."""
+"""Forecasts of every method: shapes, bits, members, and writing them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def method(request):
 
 
 @pytest.mark.slow
-def test_keeps_the_contract(method):
+def test_a_forecast_has_its_shapes_and_bounds(method):
     rain = translation(4, 1.0, -2.0, size=96)
     rain[:, 40:50, 40:50] = np.nan
     before = rain.copy()
@@ -55,11 +55,11 @@ def test_keeps_the_contract(method):
         assert 0 <= np.nanmin(made.probability) <= np.nanmax(made.probability) <= 1
 
 
-def test_goes_to_a_worker_and_back(method):
+def test_a_method_can_be_pickled(method):
     assert pickle.loads(pickle.dumps(method)) == method
 
 
-def test_refuses_what_makes_no_sense(method):
+def test_senseless_arguments_are_refused(method):
     rain = translation(4, 1.0, -2.0, size=32)
     with pytest.raises(SettingsError, match="leads must be at least 1 frame, found 0"):
         method.forecast(rain, 0, **GRID)
@@ -98,7 +98,7 @@ GRID_STEPS = {"spacing_km": 1.0, "step_minutes": 10.0}
 
 
 def showers(height: int, width: int) -> np.ndarray:
-    """Three frames (time, y, x) of rain that stays, with changes."""
+    """Three frames (time, y, x) of rain that changes in place."""
     rng = np.random.default_rng(0)
     stays = 20 * gaussian_filter(rng.normal(size=(height, width)), 4)
     frames = [stays + 4 * gaussian_filter(rng.normal(size=stays.shape), 3) for _ in range(3)]
@@ -111,7 +111,7 @@ def test_as_many_members_reach_a_threshold_as_the_probability_says():
     assert made.probability is not None
     share = (made.members >= 1).mean(axis=0)
     wrong = share - made.probability[made.thresholds.index(1.0)]
-    assert np.sqrt(np.nanmean(wrong**2)) < 0.04  # 0.046 of members with independent noise
+    assert np.sqrt(np.nanmean(wrong**2)) < 0.04  # 0.046 for members with independent noise
 
 
 def test_a_grid_of_few_pixels_has_members():
@@ -127,7 +127,7 @@ def test_a_grid_of_few_pixels_has_members():
 
 @pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
 @pytest.mark.parametrize("forecaster", [Sprog(), Persistence()], ids=["sprog", "persistence"])
-def test_leads_one_by_one(name, forecaster, tmp_path, monkeypatch):
+def test_leads_written_one_by_one_give_the_whole_forecast(name, forecaster, tmp_path, monkeypatch):
     monkeypatch.setattr(file, "SMALL", 0)
     rain = moving_rain()
     asked = {"thresholds": (1.0, 5.0), "members": 2}
@@ -146,7 +146,7 @@ def test_leads_one_by_one(name, forecaster, tmp_path, monkeypatch):
         assert np.isfinite(written["rain_rate"].values).any()
 
 
-def test_beside_missing_data_no_rain_is_stronger_than_was_nearby():
+def test_near_missing_data_no_rain_is_stronger_than_the_rain_around():
     rain = showers(192, 192)
     rain[:, :110, 60:] = np.nan
     made = Sprog().forecast(rain, 8, **GRID).rain[-1]

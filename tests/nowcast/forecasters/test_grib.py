@@ -1,4 +1,4 @@
-"""Forecasts in GRIB2: the values in their place, as eccodes and cfgrib read them."""
+"""Forecasts in GRIB2: eccodes and cfgrib read the values in their places."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def at(message, latitude, longitude):
 
 
 def test_eccodes_reads_fields_probabilities_and_members(forecast, path):
-    """Each value is that of the forecast's cell there, as far as packing keeps it."""
+    """Each value equals the forecast's cell at its place, to the precision of the packing."""
     row, column = 20, 12
     latitude = float(forecast["latitude"][row, column])
     longitude = float(forecast["longitude"][row, column])
@@ -76,12 +76,12 @@ def test_eccodes_reads_fields_probabilities_and_members(forecast, path):
     assert (5, 1200) in seen
 
 
-def test_nothing_is_said_while_it_is_written(forecast, tmp_path, capfd):
+def test_writing_prints_nothing(forecast, tmp_path, capfd):
     write_grib(forecast, tmp_path / "f.grib2")
     assert capfd.readouterr() == ("", "")
 
 
-def test_cfgrib_opens_it_as_a_dataset(forecast, path):
+def test_cfgrib_opens_the_file_as_a_dataset(forecast, path):
     xr = pytest.importorskip("xarray")
     pytest.importorskip("cfgrib")
     keys = {"productDefinitionTemplateNumber": 1}

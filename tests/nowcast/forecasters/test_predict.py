@@ -1,4 +1,4 @@
-"""A forecast from a rain store: which frames, what is refused, and how it is described."""
+"""A forecast from a rain store: its frames, its description, and refused arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_times_are_found(rain, at, index):
 
 
 @pytest.mark.parametrize("at", ["soon", "", "now", "NaT", "2020-06-31"])
-def test_what_is_no_time_is_a_wrong_setting(rain, at):
+def test_a_text_that_is_no_time_is_a_wrong_setting(rain, at):
     with pytest.raises(SettingsError, match=r"--at: expected a time .* or 'latest', found '") as e:
         find_time(rain, at)
     assert repr(at) in str(e.value)
@@ -68,7 +68,7 @@ def test_a_time_without_frame_names_the_nearest(rain, at, nearest):
 
 
 class Reads:
-    """Keeps what it is given; a forecaster of frames ten minutes apart, or of the last ones."""
+    """A forecaster that keeps its arguments, of frames ten minutes apart or of the last ones."""
 
     n_in, least = 3, 2
 
@@ -102,16 +102,16 @@ def test_the_last_frames_up_to_a_time(rain):
 )
 def test_frames_ten_minutes_apart_with_their_ages(minutes, ages, step):
     reads = Reads()
-    said = []
-    made = predict(reads, moving_rain(list(minutes)), say=said.append)
+    messages = []
+    made = predict(reads, moving_rain(list(minutes)), say=messages.append)
     assert reads.settings["ages"] == ages
     assert reads.settings["step_minutes"] == step
     assert made["lead_time"].values[0] == np.timedelta64(round(60 * step), "s")
     bridged = ages[-2] > 1.5 * step and step == 10
-    assert said == ([] if not bridged else [ANY])
+    assert messages == ([] if not bridged else [ANY])
 
 
-def test_scan_times_count_and_not_what_they_are_rounded_to():
+def test_ages_come_from_scan_times_not_from_rounded_times():
     rain = moving_rain([0, 5, 10, 15, 20])
     scanned = rain["time"].values + np.array([-60, 80, 30, -100, 90]) * np.timedelta64(1, "s")
     reads = Reads()
@@ -119,14 +119,14 @@ def test_scan_times_count_and_not_what_they_are_rounded_to():
     np.testing.assert_allclose(reads.settings["ages"], [21, 9.5, -1.5])
 
 
-def test_frames_of_the_future_are_left_out_and_told():
+def test_frames_of_the_future_are_left_out_and_named():
     rain = moving_rain([0, 10, 20])
     time = rain["time"].values.copy()
     time[-1] = np.datetime64("2079-01-01")
-    said = []
-    made = predict(Reads(), rain.assign_coords(time=time), say=said.append)
+    messages = []
+    made = predict(Reads(), rain.assign_coords(time=time), say=messages.append)
     assert str(made["forecast_reference_time"].values)[:16] == "2020-06-01T00:10"
-    assert "frames from 2079-01-01T00:00 on are left out" in said[0]
+    assert "frames from 2079-01-01T00:00 on are left out" in messages[0]
 
 
 def test_a_gap_that_is_too_long_is_refused():
@@ -143,7 +143,7 @@ def test_too_few_frames_are_counted(rain):
         check_run(rain, 1, 3)
 
 
-def test_frames_with_a_gap_are_refused_and_those_after_it_are_not():
+def test_frames_across_a_gap_are_refused_and_frames_after_it_are_not():
     gap = moving_rain([0, 10, 20, 40, 50, 60, 70])
     with pytest.raises(
         DataError,
@@ -168,7 +168,7 @@ def test_a_shorter_lead_is_the_beginning_of_the_longest(rain, model):
     xr.testing.assert_equal(short, long.isel(lead_time=slice(2)))
 
 
-def test_leads_that_the_model_has_not_are_refused(rain, model):
+def test_leads_beyond_those_of_the_model_are_refused(rain, model):
     with pytest.raises(DataError, match="trained for 30 min ahead, found 40 min"):
         predict(model, rain, lead_minutes=40)
     with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):
@@ -176,17 +176,17 @@ def test_leads_that_the_model_has_not_are_refused(rain, model):
 
 
 def test_a_model_of_a_longer_step_takes_one_frame_in_two_and_says_so(model):
-    said: list[str] = []
+    messages: list[str] = []
     fast = moving_rain(5 * np.arange(FRAMES))
-    forecast = predict(model, fast, "2020-06-01T01:05", say=said.append)
-    assert "trained on frames every 10 min; of these, every 5 min, one in 2 is used" in said[0]
+    forecast = predict(model, fast, "2020-06-01T01:05", say=messages.append)
+    assert "trained on frames every 10 min; of these, every 5 min, one in 2 is used" in messages[0]
     slow = fast.isel(time=slice(1, None, 2))
     expected = predict(model, slow, "2020-06-01T01:05")
     np.testing.assert_array_equal(forecast["rain_rate"], expected["rain_rate"])
     np.testing.assert_array_equal(forecast["time"], expected["time"])
 
 
-def test_coordinates_and_attributes_are_those_of_cf(rain):
+def test_coordinates_and_attributes_follow_cf(rain):
     frames = np.zeros((N_OUT, 32, 32), np.float32)
     made = forecast_dataset(rain, 7, frames, "zeros")
     assert made["rain_rate"].dims == ("lead_time", "y", "x")
@@ -227,7 +227,7 @@ def test_simulated_rain_gives_simulated_forecasts(model):
 def test_a_store_on_disk_is_read_in_part_and_its_forecast_can_be_written(rain, model, tmp_path):
     write_dataset(rain, tmp_path / "rain.zarr")
     expected = predict(model, rain, "2020-06-01T01:10")
-    # Only what the forecast is made from is read: the other frames are gone.
+    # Only the frames of the forecast are read: the others are damaged.
     for chunk in (tmp_path / "rain.zarr" / "rain_rate" / "c").iterdir():
         if chunk.name not in {"6", "7"}:
             (chunk / "0" / "0").write_bytes(b"damaged")

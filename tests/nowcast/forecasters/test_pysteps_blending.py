@@ -1,4 +1,4 @@
-"""pysteps takes our forecasts: as a method of its own, and to blend with weather models."""
+"""pysteps takes our forecasts: as one of its methods, and to blend with weather models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_linear_blending_goes_from_our_forecast_to_the_model(frames, monkeypatch
 
 
 def test_steps_blending_takes_our_members(frames, tmp_path):
-    """In decibels, as pysteps' ensemble blending wants its external nowcast."""
+    """Members in decibels, as pysteps' ensemble blending needs an external nowcast."""
     from pysteps.blending.steps import forecast
     from pysteps.utils import transformation
 
@@ -71,4 +71,4 @@ def test_steps_blending_takes_our_members(frames, tmp_path):
     )  # fmt: skip
     assert blended.shape == members.shape
     near = np.corrcoef(blended[0, 0].ravel(), decibel(members)[0, 0].ravel())[0, 1]
-    assert near > 0.8  # at first it is the nowcast that counts
+    assert near > 0.8  # at first the nowcast dominates

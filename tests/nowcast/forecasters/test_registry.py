@@ -17,7 +17,7 @@ from tests.nowcast.stores import small_model
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 
 
-def test_names_are_told_and_taken():
+def test_names_are_listed_and_accepted():
     assert method_names()[:4] == ["auto", "persistence", "extrapolation", "sprog"]
     assert forecaster("persistence") == Persistence()
     with pytest.raises(SettingsError, match=r"expected one of auto, persistence, .* found 'lk'"):
@@ -34,22 +34,22 @@ def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path):
     ):
         model.about["gate"] = gate
         model.save(tmp_path / "m")
-        said: list[str] = []
-        assert isinstance(forecaster("auto", tmp_path / "m", say=said.append), kind)
-        assert len(said) == 1
-        assert said[0].startswith(f"{tmp_path / 'm'}: the network is {words}")
+        lines: list[str] = []
+        assert isinstance(forecaster("auto", tmp_path / "m", say=lines.append), kind)
+        assert len(lines) == 1
+        assert lines[0].startswith(f"{tmp_path / 'm'}: the network is {words}")
         assert isinstance(forecaster("model", tmp_path / "m"), Trained)
 
 
-def test_a_proof_on_simulated_rain_counts_for_no_other(tmp_path):
+def test_a_gate_passed_on_simulated_rain_counts_only_there(tmp_path):
     model = small_model()
     model.about["gate"] = {"passed": True, "sentence": "better", "simulated": True}
     model.save(tmp_path / "m")
-    said: list[str] = []
-    assert isinstance(forecaster("auto", tmp_path / "m", say=said.append), Sprog)
-    assert said == [f"{tmp_path / 'm'}: the network is better; sprog is taken (or --method model)"]
+    lines: list[str] = []
+    assert isinstance(forecaster("auto", tmp_path / "m", say=lines.append), Sprog)
+    assert lines == [f"{tmp_path / 'm'}: the network is better; sprog is taken (or --method model)"]
     assert isinstance(forecaster("auto", tmp_path / "m", simulated=True), Trained)
-    # As models were written before: whether anything that was trained on is simulated decides.
+    # In older models the simulated training data decide.
     model.about.update(gate={"passed": True, "sentence": "better"}, simulated=True)
     model.save(tmp_path / "m")
     assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
@@ -62,7 +62,7 @@ def test_a_model_needs_its_folder(tmp_path):
         forecaster("auto", tmp_path)
 
 
-def test_repeats_the_last_frame_with_what_is_missing_in_it():
+def test_repeats_the_last_frame_with_its_missing_cells():
     rain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     rain[-1, 0, 0] = np.nan
     forecast = Persistence().forecast(rain, 3, **GRID).rain
@@ -108,13 +108,13 @@ def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir):
 needs_pysteps = pytest.mark.skipif(not module.pysteps_installed(), reason="needs pysteps")
 
 
-def test_says_what_to_install(monkeypatch):
+def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(module, "pysteps_installed", lambda: False)
     with pytest.raises(MissingExtraError, match=r"pysteps:sprog .* 'daskdl\[pysteps\]'"):
         Pysteps("sprog")
 
 
-def test_says_what_there_is():
+def test_the_known_methods_are_named():
     with pytest.raises(SettingsError, match=r"one of extrapolation, sprog, .* found 'magic'"):
         Pysteps("magic")
 

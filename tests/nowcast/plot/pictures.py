@@ -1,4 +1,4 @@
-"""Fields and forecasts to draw, and a way to look at what was drawn."""
+"""Fields and forecasts to draw, and functions to look at the pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP = np.timedelta64(10 * 60 * 10**9, "ns")
 
 
 def field(peak: float = 30.0, shift: int = 0, size: int = 40) -> NDArray[np.float32]:
-    """One storm on a dry ground, a corner of it missing."""
+    """One storm on dry ground; a corner is missing."""
     y, x = np.mgrid[:size, :size]
     rain = peak * np.exp(-((x - size / 3 - shift) ** 2 + (y - size / 2) ** 2) / (size / 6) ** 2)
     rain[:6, :6] = np.nan

@@ -28,28 +28,28 @@ def images(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
     with Image.open(path) as animation:
         assert animation.format == "GIF"
         assert animation.info["loop"] == 0
-        found, durations = [], []
+        frames_read, durations = [], []
         for number in range(animation.n_frames):
             animation.seek(number)
             durations.append(animation.info["duration"])
-            found.append(np.asarray(animation.convert("RGB")))
-    return found, durations
+            frames_read.append(np.asarray(animation.convert("RGB")))
+    return frames_read, durations
 
 
 @pytest.mark.slow
-def test_an_image_a_lead_time_after_those_of_the_input(tmp_path):
+def test_images_of_the_input_and_then_of_each_lead_time(tmp_path):
     path = tmp_path / "a.gif"
     animate_forecast(forecast(), path, observed=frames(1, 6), before=frames(-2, 0))
-    found, durations = images(path)
-    assert len(found) == 3 + 6
+    shown, durations = images(path)
+    assert len(shown) == 3 + 6
     assert durations == [FRAME] * 8 + [LAST]
-    assert len({image.shape for image in found}) == 1
-    assert all((one != other).any() for one, other in pairwise(found))
-    # Two maps side by side that are the same while there is only input, and differ then.
-    half = found[0].shape[1] // 2
+    assert len({image.shape for image in shown}) == 1
+    assert all((one != other).any() for one, other in pairwise(shown))
+    # Two maps side by side: equal for the frames of the input, and different afterwards.
+    half = shown[0].shape[1] // 2
     storms = [
         [share(image[:, part], COLOURS[6]) for part in (slice(None, half), slice(half, None))]
-        for image in found
+        for image in shown
     ]
     assert storms[0][0] == pytest.approx(0.0, abs=1e-5)
     assert storms[-1][1] > 0.005
@@ -103,7 +103,7 @@ def test_size_is_bounded(tmp_path):
     assert 100_000 < (tmp_path / "a.gif").stat().st_size < 3_000_000
 
 
-def test_missing_pillow_is_said_with_the_extra(monkeypatch, tmp_path):
+def test_missing_pillow_is_named_with_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
         animate_forecast(forecast(), tmp_path / "a.gif")

@@ -1,4 +1,4 @@
-"""Pictures of forecasts show rows on common times, cropped, with probabilities."""
+"""Panels of forecasts: rows at common times, cropped, with probabilities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_rows_and_times():
     np.testing.assert_array_equal(panels.rows["one"], forecast()["rain_rate"])
 
 
-def test_observed_is_put_at_the_times_of_the_forecast():
+def test_observed_frames_get_the_times_of_the_forecast():
     panels = Panels.of(forecast(), frames(-3, 4))
     np.testing.assert_array_equal(panels.rows["observed"][:4], frames(1, 4).values)
     assert np.isnan(panels.rows["observed"][4:]).all()
@@ -40,7 +40,7 @@ def test_observed_is_put_at_the_times_of_the_forecast():
     )
 
 
-def test_what_nobody_sees_is_cut_off():
+def test_rims_that_are_missing_everywhere_are_cut_off():
     made, seen = forecast(), frames(1, 6)
     made["rain_rate"][:, :10] = np.nan
     made["rain_rate"][:, :, -5:] = np.nan
@@ -108,7 +108,7 @@ def test_another_grid_or_lead_is_refused():
         ({"title": "Rain rate of behel"}, False),
     ],
 )
-def test_simulated_data_is_known_and_called_so(attrs, simulated):
+def test_simulated_data_is_recognised_and_named(attrs, simulated):
     made = forecast(**attrs)
     assert is_simulated(made) is simulated
     panels = Panels.of({"a": forecast(), "b": made})
@@ -120,7 +120,7 @@ def test_edges_of_cells():
     assert edges(np.array([1000.0, 3000.0, 5000.0])) == (0.0, 6.0)
 
 
-def test_cells_beside_a_map_move_the_limits_of_no_map():
+def test_cells_outside_a_map_do_not_change_its_limits():
     left, right = new_figure(4, 2).subplots(1, 2, sharex=True, sharey=True)
     ring = np.array([[5.0, 5.0], [30.0, 5.0], [5.0, 30.0]])
     left.imshow(np.zeros((10, 10)), extent=(0, 10, 0, 10))
@@ -132,7 +132,7 @@ def test_cells_beside_a_map_move_the_limits_of_no_map():
 
 
 def uncertain(members: int = 0) -> xr.Dataset:
-    """A forecast with the probabilities of 1 and 5 mm/h, and so many members."""
+    """A forecast with probabilities of 1 and 5 mm/h, and a number of members."""
     made = forecast()
     rain = made["rain_rate"]
     p = np.stack([np.clip(rain / 30, 0, 1), np.clip(rain / 60, 0, 1)]).astype(np.float32)
@@ -164,14 +164,14 @@ def test_fraction_of_members_is_a_probability_too():
     assert np.isnan(values[missing]).all()
 
 
-def test_what_is_not_there_is_named():
+def test_thresholds_that_are_missing_are_named():
     with pytest.raises(SettingsError, match=r"one of the forecast's, 1, 5 mm/h, found 2"):
         Panels.of(uncertain(), thresholds=(2.0,))
     with pytest.raises(SettingsError, match="probabilities or members, found none for 1 mm/h"):
         Panels.of(forecast(), thresholds=(1.0,))
 
 
-def test_rows_of_several_forecasts_stand_beside_the_observation(monkeypatch, tmp_path):
+def test_rows_of_several_forecasts_follow_the_observation(monkeypatch, tmp_path):
     figures: list[Figure] = []
     monkeypatch.setattr(module, "save", lambda figure, path: figures.append(figure))
     made = {"plain": forecast(), "sprog": uncertain(2)}
@@ -192,10 +192,10 @@ def test_rows_of_several_forecasts_stand_beside_the_observation(monkeypatch, tmp
 @pytest.mark.slow
 def test_picture_and_animation_show_the_probabilities(tmp_path):
     plot_forecast(uncertain(), tmp_path / "p.png", leads=(10,))
-    plain = tmp_path / "plain.png"
-    plot_forecast(forecast(), plain, leads=(10,))
+    without = tmp_path / "plain.png"
+    plot_forecast(forecast(), without, leads=(10,))
     for colour in PROBABILITIES[3:6]:
-        assert share(pixels(tmp_path / "p.png"), colour) > share(pixels(plain), colour) + 0.001
+        assert share(pixels(tmp_path / "p.png"), colour) > share(pixels(without), colour) + 0.001
     animate_forecast(uncertain(), tmp_path / "p.gif", observed=frames(1, 6), before=frames(-1, 0))
     from PIL import Image
 

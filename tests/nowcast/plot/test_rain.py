@@ -26,7 +26,7 @@ def test_a_map_is_written(tmp_path):
     assert share(wet, COLOURS[5]) > share(dry, COLOURS[5]) + 0.005
 
 
-def test_title_has_the_time_and_calls_simulated_data_so(tmp_path, monkeypatch):
+def test_title_has_the_time_and_names_simulated_data(tmp_path, monkeypatch):
     titles: list[str] = []
     monkeypatch.setattr(
         rain, "save", lambda figure, path: titles.append(figure.axes[0].get_title())
@@ -67,7 +67,7 @@ def test_cells_are_where_their_coordinates_are():
     assert at(2.0, 3.0) == DRY
 
 
-def test_one_cell_is_drawn_too():
+def test_a_single_cell_is_drawn():
     image = draw_rain(
         new_figure(2, 2).subplots(), np.ones((1, 1)), np.array([5e3]), np.array([0.0])
     )
@@ -90,7 +90,7 @@ def test_legend_names_edges_and_unit():
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Figures in place of files."""
+    """Figures that were drawn, in place of files."""
     figures: list[Figure] = []
     monkeypatch.setattr(module, "save", lambda figure, path: figures.append(figure))
     return figures
@@ -101,7 +101,7 @@ def texts(figure: Figure) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_picture_is_written_that_shows_the_data(tmp_path):
+def test_a_written_picture_shows_the_data(tmp_path):
     for name, peak in (("a.png", 30.0), ("b.png", 3.0)):
         made = forecast(peak=peak)
         plot_forecast(made, tmp_path / name, observed=frames(1, 6), leads=(10, 60))
@@ -109,7 +109,7 @@ def test_a_picture_is_written_that_shows_the_data(tmp_path):
     assert strong.shape == weak.shape
     height, width = strong.shape[:2]
     assert width > height > 600
-    # The storm of more than 20 mm/h is in the one and only the legend's patch in the other.
+    # One picture has the storm of more than 20 mm/h, the other only the legend's patch.
     assert share(strong, COLOURS[6]) > share(weak, COLOURS[6]) + 0.001
     assert share(strong, MISSING) > 0.001
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png"]
@@ -121,11 +121,11 @@ def test_rows_columns_and_times(drawn, tmp_path):
     plot_forecast(made, tmp_path / "x.png", observed=frames(1, 12))
     (figure,) = drawn
     assert len(figure.axes) == 3 * 6 + 1
-    said = texts(figure)
-    leads = [text for text in said if text.startswith("+")]
+    labels = texts(figure)
+    leads = [text for text in labels if text.startswith("+")]
     assert leads == ["+20 min", "+40 min", "+60 min", "+80 min", "+100 min", "+120 min"]
     for text in ("22:10 UTC", "23:50 UTC", "observed", "model", "persistence"):
-        assert text in said
+        assert text in labels
     shown = figure.axes[6].images[0].get_array()
     np.testing.assert_array_equal(shown.filled(np.nan), made["model"]["rain_rate"][1])
 
@@ -142,7 +142,7 @@ def test_chosen_leads_and_title(drawn, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_was_not_observed_is_said(drawn, tmp_path):
+def test_frames_that_were_not_observed_are_labelled(drawn, tmp_path):
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 5))
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 6))
     assert texts(drawn[0]).count("not observed") == 1
@@ -150,14 +150,14 @@ def test_what_was_not_observed_is_said(drawn, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_last_frame_comes_first_and_dry_maps_say_so(drawn, tmp_path):
+def test_the_last_frame_comes_first_and_dry_maps_are_labelled(drawn, tmp_path):
     made = forecast(peak=0.01, station="Here, up, WMO:06477, NOD:behel")
     plot_forecast({"sprog": made}, tmp_path / "x.png", before=frames(-2, 0), leads=(10, 60))
     (figure,) = drawn
-    said = texts(figure)
+    labels = texts(figure)
     assert figure.get_suptitle() == "Here, up: rain forecast by sprog from 2021-07-14 21:50 UTC"
-    assert said.count("no rain") == 2
-    assert [text for text in said if text == "last frame" or text.startswith("+")] == [
+    assert labels.count("no rain") == 2
+    assert [text for text in labels if text == "last frame" or text.startswith("+")] == [
         "last frame", "+10 min", "+60 min",
     ]  # fmt: skip
     shown = figure.axes[0].images[0].get_array()

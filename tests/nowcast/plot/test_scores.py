@@ -1,4 +1,4 @@
-"""The picture of scores; figures and their colours."""
+"""The picture of scores, and the figures and colours of all pictures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORECASTERS, LEADS, THRESHOLDS, SCALES = (
 
 
 def made(gain: float = 0.1, **attrs: object) -> xr.Dataset:
-    """Scores that fall with the lead time; of the model by ``gain`` better."""
+    """Scores that fall with the lead time; the model's are better by ``gain``."""
     fall = 0.8 - 0.1 * np.arange(LEADS)
     csi = np.stack([fall + gain, fall])[:, :, None] * np.array([1.0, 0.8, 0.5, np.nan])
     fss = csi[..., None] * np.array([0.7, 0.8, 1.0])
@@ -62,14 +62,14 @@ def made(gain: float = 0.1, **attrs: object) -> xr.Dataset:
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Figures in place of files."""
+    """Figures that were drawn, in place of files."""
     figures: list[Figure] = []
     monkeypatch.setattr(scores, "save", lambda figure, path: figures.append(figure))
     return figures
 
 
 @pytest.mark.slow
-def test_a_picture_is_written_that_shows_the_scores(tmp_path):
+def test_a_written_picture_shows_the_scores(tmp_path):
     plot_scores(made().isel(threshold=[1, 3]), tmp_path / "a.png")
     plot_scores(made(0.15).isel(threshold=[1, 3]), tmp_path / "b.png")
     one, other = pixels(tmp_path / "a.png"), pixels(tmp_path / "b.png")
@@ -83,7 +83,7 @@ def test_a_picture_is_written_that_shows_the_scores(tmp_path):
 def test_lines_are_the_scores(drawn, tmp_path):
     plot_scores(made(), tmp_path / "x.png")
     (figure,) = drawn
-    # Three thresholds had events; a column for each, and one for MAE and bias.
+    # Three thresholds had events: a column for each, and one for MAE and bias.
     assert len(figure.axes) == 2 * 4
     csi, fss, mae, bias = (figure.axes[k] for k in (1, 5, 3, 7))
     for axes, name in (
@@ -106,7 +106,7 @@ def test_lines_are_the_scores(drawn, tmp_path):
     assert [text.get_text() for text in csi.texts] == ["1\N{THIN SPACE}500 observed pixels"]
 
 
-def test_scales_are_those_of_whole_pixels(drawn, tmp_path):
+def test_scales_are_rounded_to_whole_pixels(drawn, tmp_path):
     plot_scores(made(fss_window_pixels=[1, 1, 5], grid_spacing_km=3.75), tmp_path / "x.png")
     np.testing.assert_array_equal(drawn[0].axes[5].lines[0].get_xdata(), [3.75, 3.75, 18.75])
 
@@ -133,7 +133,7 @@ def test_title_has_source_number_of_cases_and_times(attrs, title, drawn, tmp_pat
     assert drawn[0].get_suptitle() == title
 
 
-def test_a_long_title_stays_inside_of_a_narrow_picture(drawn, tmp_path):
+def test_a_long_title_stays_inside_a_narrow_picture(drawn, tmp_path):
     one = made(source="Rain rate of RAD_NL25_RAU_5min", first_start="2010-08-26T02:15:00",
                last_start="2010-08-27T03:15:00").sel(threshold=[1.0])  # fmt: skip
     plot_scores(one, tmp_path / "scores.png")
@@ -162,7 +162,7 @@ def test_a_figure_is_written_whole_and_the_same_each_time(tmp_path):
     assert first == second
 
 
-def test_what_was_there_stays_when_drawing_fails(tmp_path):
+def test_an_old_file_stays_when_drawing_fails(tmp_path):
     path = tmp_path / "picture.png"
     path.write_bytes(b"older")
     figure = new_figure(1.0, 1.0)
@@ -179,7 +179,7 @@ def test_no_state_of_pyplot_is_touched():
     assert pyplot is None or not pyplot.get_fignums()
 
 
-def test_missing_matplotlib_is_said_with_the_extra(monkeypatch):
+def test_missing_matplotlib_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
         new_figure(1.0, 1.0)
@@ -208,7 +208,7 @@ SIGHT = {
 
 
 def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CIE L*a*b* of a colour as it is seen."""
+    """CIE L*a*b* of a colour with that sight."""
     from skimage.color import rgb2lab
 
     rgb = np.array(to_rgb(colour))
@@ -219,12 +219,12 @@ def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("kind", SIGHT)
-def test_every_two_colours_are_told_apart(kind):
+def test_every_two_colours_can_be_distinguished(kind):
     names = (DRY, *COLOURS, EXTREME, MISSING)
     seen = [lab(colour, np.array(SIGHT[kind])) for colour in names]
     for i, one in enumerate(seen):
         for j, other in enumerate(seen[:i]):
-            # 2.3 is a difference that is just noticed side by side.
+            # 2.3 is the least difference that is noticed side by side.
             assert np.linalg.norm(one - other) > 8, (names[i], names[j])
 
 
@@ -249,12 +249,12 @@ def test_a_rate_has_the_colour_between_its_edges(rain, colour):
     assert to_hex(scale(norm(np.ma.masked_invalid([rain])))[0]) == colour
 
 
-def test_levels_are_those_of_the_legend():
+def test_the_legend_has_the_levels():
     _, norm = rain_colours()
     np.testing.assert_array_equal(norm.boundaries, LEVELS)
     assert len(COLOURS) == len(LEVELS) - 1
 
 
-def test_methods_have_colours_and_markers_of_their_own():
+def test_methods_have_different_colours_and_markers():
     colours, marks = ({method[k] for method in METHODS} for k in (0, 1))
     assert len(colours) == len(marks) == len(METHODS)

@@ -46,7 +46,7 @@ class Page:
         self.address = address
 
     def open(self, state: str = "", frame: int | None = 11, width: int = 1280) -> None:
-        """Open the page anew with its state after the #; wait until it shows a frame."""
+        """Open the page with its state after the #; wait until it shows a frame."""
         self.widen(width)
         self.chromium.get("about:blank")
         self.chromium.get(f"{self.address}#{state}")
@@ -90,13 +90,13 @@ def chromium():
 
 @contextmanager
 def opened(app: Any, chromium: webdriver.Chrome) -> Iterator[Page]:
-    """Serve an application to the browser, which must have nothing to complain about."""
+    """Serve an application to the browser, whose log must have no unexpected errors."""
     with served(app) as address:
         yield Page(chromium, address)
         chromium.get("about:blank")  # open connections would keep the server
-    said = [line["message"] for line in chromium.get_log("browser")]
+    messages = [line["message"] for line in chromium.get_log("browser")]
     expected = ("status of 503", "status of 404")
-    assert [line for line in said if not any(part in line for part in expected)] == []
+    assert [line for line in messages if not any(part in line for part in expected)] == []
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_the_address_holds_frame_quantity_and_place(page):
     assert "lead=30" in page.chromium.current_url
 
 
-def test_it_plays_each_frame_and_begins_again(page):
+def test_the_page_plays_each_frame_and_begins_again(page):
     page.open()
     page.run("""
         const wait = window.setTimeout, field = document.getElementById("field");
@@ -154,7 +154,7 @@ def test_keys_play_and_step(page):
     assert page["play"].text == "▶ Play"
 
 
-def test_the_slider_chooses_the_frame_and_says_it(page):
+def test_the_slider_chooses_the_frame_and_names_it(page):
     page.open()
     slider = page["slider"]
     slider.send_keys(Keys.END)
@@ -211,7 +211,7 @@ def test_cells_are_outlined_in_each_frame(page):
     assert kinds == ["cell", "way", "trail"]
     assert "km/h E" in page["outlines"].text
     page.run("point(...degreesAt(...state.cells.frames[state.n][0].trail.slice(-2)))")
-    page.until(lambda: "in 0 to" in page["outlines"].text)  # it is there
+    page.until(lambda: "in 0 to" in page["outlines"].text)  # the point is on the trail
     page["next"].click()
     page.until(lambda: page["outlines"].text == "No rain cells.")
 
@@ -229,7 +229,7 @@ def test_an_area_of_the_list_gives_its_curve(areas, page):
     assert "area=west" in page.chromium.current_url
 
 
-def test_files_alone_show_the_same(areas, shown, chromium, tmp_path):
+def test_exported_files_show_the_same(areas, shown, chromium, tmp_path):
     shown.refresh()
     case = shown.shown()
     export(case, tmp_path / "site")
@@ -254,7 +254,7 @@ def test_files_alone_show_the_same(areas, shown, chromium, tmp_path):
         page.until(lambda: page["arrival"].text.startswith("west: "))
 
 
-def test_the_interface_is_a_page_to_read(page):
+def test_the_interface_has_a_page_for_readers(page):
     page.chromium.get(f"{page.address}/api.html")
     page.until(lambda: "GET /v1/point" in page["operations"].text)
     assert "lat: number from -90 to 90, required" in page["operations"].text
@@ -262,7 +262,7 @@ def test_the_interface_is_a_page_to_read(page):
     page.until(lambda: "/v1/latest" in page.chromium.current_url)
 
 
-def test_a_width_changes_and_nothing_hangs_over(page):
+def test_at_any_width_nothing_overflows(page):
     page.open(f"lat={LAT}&lon={LON}")
     page.until(lambda: page["chart"].is_displayed())
     heights = []
@@ -270,7 +270,7 @@ def test_a_width_changes_and_nothing_hangs_over(page):
         page.widen(width)
         page.until(lambda width=width: page.run("return innerWidth") == width)
         assert page.run("return document.documentElement.scrollWidth") <= width
-        page.until(lambda: abs(page.box("mark")["width"] - 22) < 3)  # drawn anew at its size
+        page.until(lambda: abs(page.box("mark")["width"] - 22) < 3)  # redrawn at its size
         heights.append(page.box("show")["width"])
     assert heights[0] == heights[-1] > heights[1] > heights[2]
 
@@ -298,7 +298,7 @@ def test_a_forecast_is_replaced_under_an_open_page(page, folder, shown):
     write_netcdf(a_forecast(14), folder / "forecasts" / "20200601T0220Z.nc")
     shown.refresh()  # unless the server was quicker
     page["next"].click()
-    page["next"].click()  # of a picture that is new here the server has the new one
+    page["next"].click()  # a picture not fetched before comes from the new forecast
     page.until(lambda: "from 2020-06-01 02:20 UTC" in page["about"].text)
     page.until(lambda: page["utc"].text == "2020-06-01 02:20 UTC")
     assert page.run("return state.frames.observed") == 13

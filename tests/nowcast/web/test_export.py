@@ -1,4 +1,4 @@
-"""The page as files: what is in them, and what a second export leaves of the first."""
+"""The page as files: their content, and the files of older exports that stay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_files_have_the_numbers_of_the_forecast(areas, shown, tmp_path):
     assert fields[-1, 5, 5] == pytest.approx(3000, abs=3)  # 0.3, the probability of 1 mm/h
 
 
-def test_a_page_of_something_else_is_left_alone(shown, tmp_path):
+def test_a_foreign_page_is_not_overwritten(shown, tmp_path):
     shown.refresh()
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(SettingsError, match=r"index\.html of something else"):
@@ -40,7 +40,7 @@ def test_a_page_of_something_else_is_left_alone(shown, tmp_path):
     assert (tmp_path / "index.html").read_text() == "mine"
 
 
-def test_the_export_before_stays_until_the_next(folder, shown, tmp_path):
+def test_the_previous_export_stays_until_the_next(folder, shown, tmp_path):
     site, names = tmp_path / "site", []
     for index in (11, 14, 17):
         write_netcdf(a_forecast(index), folder / "forecasts" / f"20200601T{index}.nc")
