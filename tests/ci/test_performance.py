@@ -219,6 +219,7 @@ def test_checking_parity_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["parity", "--check"])
     assert parity.main() == 1
     assert "run python -m ci.parity" in capsys.readouterr().err
+    assert not parity.PAGE.exists()
     monkeypatch.setattr("sys.argv", ["parity"])
     assert parity.main() == 0
     monkeypatch.setattr("sys.argv", ["parity", "--check"])
