@@ -29,9 +29,11 @@ def assign(holders: Sequence[str | None], workers: Mapping[str, int]) -> list[st
     load: Counter[str] = Counter()
     owners: list[str | None] = []
     for holder in holders:
-        stays = holder in room and load[holder] < room[holder]
-        owners.append(holder if stays else None)
-        load.update([holder] if stays and holder else [])
+        if holder is not None and load[holder] < room.get(holder, 0):
+            load[holder] += 1
+            owners.append(holder)
+        else:
+            owners.append(None)
     result: list[str] = []
     for owner in owners:
         if owner is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -89,6 +90,21 @@ def test_an_error_names_rank_and_worker_and_ends_all(client: Client) -> None:
     with pytest.raises(TrainingError, match=expected):
         run(client, fails)
     assert run(client, lambda comm: comm.all_reduce(np.ones(1))[0]) == [2.0, 2.0]
+
+
+def fails_while_another_works(comm: Communicator) -> None:
+    if comm.rank == 0:
+        raise ZeroDivisionError("a mistake")
+    time.sleep(4)
+
+
+@pytest.mark.slow
+def test_the_error_of_one_rank_is_raised_while_another_still_works(client: Client) -> None:
+    with (
+        dask.config.set({"daskdl.peer-timeout": "500 ms"}),
+        pytest.raises(TrainingError, match=r"rank 0 .*a mistake"),
+    ):
+        run(client, fails_while_another_works)
 
 
 def waits(comm: Communicator) -> None:

@@ -303,6 +303,8 @@ def test_names_that_a_module_has_for_something_else_are_refused() -> None:
         (torch.full((6,), -torch.inf), lambda n, x: torch.maximum(n, x.amax(0)), True),
         (torch.zeros(6, dtype=torch.int64), lambda n, x: (9 * x.abs().amax(0)).long(), True),
         (torch.tensor(3), lambda n, x: n + 1, False),
+        (torch.tensor(3), lambda n, x: n - 1, True),
+        (torch.tensor(0.25), lambda n, x: n + 1, False),
         (torch.zeros(6), lambda n, x: 0.9 * n + 0.1 * x.mean(0), True),
         (torch.zeros(6).double(), lambda n, x: torch.maximum(n, x.amax(0).double()), True),
         (torch.full((6,), 9.5), lambda n, x: torch.minimum(n, x.amin(0)), True),

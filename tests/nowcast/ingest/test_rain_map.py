@@ -17,6 +17,8 @@ from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Site
 from nowcast.radar.reader import read_header
 from nowcast.rain.grid import Grid
+from tests.nowcast.radar import composite_files
+from tests.nowcast.radar.composite_files import NX, NY, write_geotiff
 from tests.nowcast.radar.odim_file import write_sweep
 
 FILES = {
@@ -153,6 +155,28 @@ def test_a_composite_on_another_grid_is_a_failure(radar_dir):
     assert isinstance(result, Failure)
     assert result.name == str(path)
     assert result.reason.startswith("expected the grid of 765 x 700 cells")
+
+
+@pytest.mark.parametrize(
+    ("reflectivity", "dry", "fill", "missing"),
+    [
+        (True, True, "auto", 12),
+        (True, False, "auto", 0),  # no cell is dry: only no number can mean that
+        (False, False, "auto", NX * NY - 30),
+        (True, True, "no echo", 0),
+    ],
+)
+def test_cells_without_a_number_are_dry_where_a_map_has_no_other_sign_of_it(
+    tmp_path, monkeypatch, reflectivity, dry, fill, missing
+):
+    if not dry:
+        wet = np.where(composite_files.rain() > 0, composite_files.rain(), np.nan)
+        monkeypatch.setattr(composite_files, "rain", lambda: wet)
+    path = write_geotiff(tmp_path / "202406011215-a.tif", reflectivity=reflectivity)
+    header = read_header(path)
+    (scan,), _ = group_scans([header])
+    rain = map_scan(scan, header.grid, IngestSettings.of(fill=fill)).rain
+    assert np.isnan(rain).sum() == missing
 
 
 @pytest.mark.slow

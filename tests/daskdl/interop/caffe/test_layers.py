@@ -336,6 +336,8 @@ def test_gradients_reach_all_weights():
         (layer("Pooling", "pooling_param { kernel_size: 99999999 }"), "a whole number from 1 to"),
         (layer("Scale", "", "y"), "nothing computes 'y'"),
         (layer("ReLU", top="a b"), "expected 1 tops, found 2"),
+        (layer("ArgMax", "argmax_param { out_max_val: true }"), "values of maxima"),
+        (layer("ArgMax", "argmax_param { top_k: 2 }"), "values of maxima"),
         ("", "no layer computes anything"),
         ('layers { layer { name: "c" type: "conv" } }', "Caffe's version 0"),
     ],

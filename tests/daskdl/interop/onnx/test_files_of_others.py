@@ -131,6 +131,14 @@ def test_attributes_of_which_one_value_is_known():
             read(*parts, opset=7)
 
 
+@pytest.mark.parametrize(("axes", "filter_axes"), [(1, 2), (2, 1), (4, 4)])
+def test_a_transposed_convolution_needs_filters_of_its_axes(axes, filter_axes):
+    net = read([node("ConvTranspose", ["x", "w"], ["y"])], {"x": (FLOAT, ["n"] * (axes + 2))},
+               ["y"], {"w": np.ones((2, 3, *(1,) * filter_axes), "f4")})  # fmt: skip
+    with pytest.raises(ShapeError, match="ConvTranspose: expected 1 to 3 axes behind the channels"):
+        net(np.ones((1, 2, *(4,) * axes), "f4"))
+
+
 #: Attributes of the standard that change no number, or only say what the inputs say themselves.
 WITHOUT_EFFECT = {
     "consumed_inputs", "is_test", "stash_type", "kernel_shape", "hidden_size", "output_sequence",
