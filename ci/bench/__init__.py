@@ -1,1 +1,1 @@
-"""Benchmarks: ours and a peer's in one process, alternating, told as ratios."""
+"""Benchmarks: ours and a peer's take turns in one process; results are ratios."""

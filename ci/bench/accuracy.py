@@ -1,9 +1,9 @@
-"""``python -m ci.bench.accuracy``: what networks reach in bfloat16 and int8, beside float32.
+"""``python -m ci.bench.accuracy``: scores of networks in bfloat16 and int8 against float32.
 
-Each task is learnt from the same weights and in the same order in float32 and bfloat16, and judged
-on samples that were not learnt from, in the precision of the training; int8 is the float32 model,
-quantized from the samples that it learnt from. scikit-learn's digits are real; the others are
-drawn, with noise that no model can foresee.
+Each task is trained in float32 and bfloat16 from the same weights and in the same order, and tested
+on other samples in the precision of its training; int8 is the float32 model, quantized with its
+training samples. scikit-learn's digits are real; the other samples are random, with noise that no
+model can predict.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Task(NamedTuple):
-    """Samples to learn from and to be judged by; how to make a model; its score in points."""
+    """Samples to train and to test on, how to make a model, and its score in points."""
 
     train: tuple[Array, Array]
     test: tuple[Array, Array]
@@ -59,7 +59,7 @@ def _hits(prediction: Array, y: Array) -> float:
 
 
 def digits() -> Task:
-    """Return pictures of 8x8 pixels, of ten digits, for a narrow ResNet-18."""
+    """Return pictures of ten digits, 8x8 pixels each, for a narrow ResNet-18."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -73,7 +73,7 @@ def digits() -> Task:
 
 
 class _MobileNet(Module):
-    """Seven blocks of MobileNet, and an affine map of their channels' means."""
+    """Seven blocks of MobileNet, and an affine map of the means of their channels."""
 
     def __init__(self, seed: int) -> None:
         self.trunk = MobileNetTrunk(0.5, 7, (6,), 1)
@@ -127,7 +127,7 @@ def boxes() -> Task:
 
 
 def texts() -> Task:
-    """Return texts of 40 words, some of eight topics, one of these more often, for an LSTM."""
+    """Return texts of 40 words, in each of which one of eight topics prevails, for an LSTM."""
     rng, n, words = np.random.default_rng(1), 6000, 800
     y = rng.integers(0, 8, n)
     topical = 1 + (y[:, None] + rng.choice(8, (n, 40), p=[0.51, *[0.07] * 7])) % 8
@@ -142,7 +142,7 @@ def texts() -> Task:
 
 
 def encoded() -> Task:
-    """Return the texts, for two blocks of a transformer."""
+    """Return the same texts for two blocks of a transformer."""
     task = texts()
 
     def model(seed: int) -> Module:
@@ -153,7 +153,7 @@ def encoded() -> Task:
 
 
 def pairs() -> Task:
-    """Return pairs of user and item, and whether one likes the other, for NeuMF."""
+    """Return pairs of user and item, and whether the user likes the item, for NeuMF."""
     rng, users, items, n = np.random.default_rng(2), 400, 300, 60_000
     taste, kind = rng.normal(size=(users, 4)), rng.normal(size=(items, 4))
     x = np.stack([rng.integers(0, users, n), rng.integers(0, items, n)], 1)
@@ -186,8 +186,8 @@ def frames() -> Task:
         return ConvLSTMForecaster(4, 4, (24, 24), seed=seed)
 
     def score(prediction: Array, y: Array) -> float:
-        said, is_so = prediction > 0.5, y > 0.5
-        return 100 * float((said & is_so).sum() / (said | is_so).sum())
+        predicted, observed = prediction > 0.5, y > 0.5
+        return 100 * float((predicted & observed).sum() / (predicted | observed).sum())
 
     return Task(train, test, model, MSELoss(), Adam(2e-3), 10, score)
 
@@ -204,7 +204,7 @@ TASKS = {
 
 
 def reached(task: Task, seed: int, precision: str) -> list[float]:
-    """Train one model, and return its score; of float32 also the score of its int8 model."""
+    """Train one model and return its score; for float32 also the score of its int8 model."""
     model = task.model(seed)
     trainer = Trainer(model, task.loss, task.method, seed, precision=precision)
     samples = SampleSet.from_arrays(x=task.train[0], y=task.train[1])
@@ -215,13 +215,13 @@ def reached(task: Task, seed: int, precision: str) -> list[float]:
         try:
             small = quantize(model.eval(), task.train[0][:500])
             scores.append(task.score(small.predict(x), y))
-        except SettingsError:  # no layer of it has a counterpart
+        except SettingsError:  # no layer of the model has an int8 form
             scores.append(float("nan"))
     return scores
 
 
 def main() -> None:
-    """Train all, and print a table of means over the seeds."""
+    """Train all models, and print a table of means over the seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
@@ -235,9 +235,9 @@ def main() -> None:
         task = make()
         rows = []
         for seed in range(options.seeds):
-            plain, int8 = reached(task, seed, "float32")
+            float32, int8 = reached(task, seed, "float32")
             bf16 = float("nan") if options.without_bf16 else reached(task, seed, "bf16")[0]
-            rows.append((plain, bf16, int8))
+            rows.append((float32, bf16, int8))
         means = " | ".join(f"{statistics.mean(c):.2f}" for c in zip(*rows, strict=True))
         single = " | ".join(", ".join(f"{row[i] - row[0]:+.2f}" for row in rows) for i in (1, 2))
         print(f"| {name} | {means} | {single} |", flush=True)

@@ -1,14 +1,14 @@
-"""``python -m ci.bench.cells``: cells followed in time beside tobac and pysteps' DATing.
+"""``python -m ci.bench.cells``: tracking of cells compared with tobac and pysteps' DATing.
 
-Storms of known paths, each with a motion of its own about a common wind, that grow, fade, cross and
-merge. A storm counts while its peak is 15 mm/h or more and no other is within 10 km. It is found
-where a cell lies within 8 km, kept where one track has 80 % of its time, and switches where its
-track changes from a frame to the next. tobac needs ``pip install tobac``.
+Simulated storms of known paths, each with its motion about a common wind, grow, fade, cross and
+merge. A storm counts while its peak is 15 mm/h or more and no other storm is within 10 km. It is
+found where a cell lies within 8 km, kept where one track has 80 % of its time, and switches where
+its track changes from one frame to the next. tobac needs ``pip install tobac``.
 
-``--events a.zarr b.zarr`` takes rain stores of 1 km and 5 min, of each the 256 x 256 km and three
-hours with the most strong rain. A storm is then a peak of 8 mm/h (smoothed over 1.5 km, none other
-within 10 km) that block matching of 25 x 25 km finds again in the next frame and back from there:
-its path is certain without any of the methods.
+``--events a.zarr b.zarr`` takes rain stores of 1 km and 5 min, and of each the 256 x 256 km and
+three hours with the most strong rain. A storm is then a peak of 8 mm/h (smoothed over 1.5 km, with
+no other within 10 km) that block matching of 25 x 25 km finds in the next frame, and from there
+back again: this path does not depend on any of the methods.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from nowcast.rain.store import open_rain
 
 SIZE, STEP, FRAMES = 256, 5, 36
 GRID = Grid.around(50.0, 5.0, size=(SIZE, SIZE), spacing=1000.0)
-# DATing needs three frames for its motion, so no method is judged on these.
+# DATing needs three frames for its motion, so no method is judged on the first three.
 FIRST = 3
 VISIBLE, APART, NEAR, KEPT = 15.0, 10.0, 8.0, 0.8
-# Of real storms: peak in mm/h; cells to each side of a block, and of its motion in a frame; least
-# correlation; cells by which it may miss its place on the way back, and the peak on the way there.
+# Real storms: peak in mm/h; cells on each side of a block, and of its motion in a frame; least
+# correlation; largest error in cells of the match back, and distance of a match from its peak.
 REAL, HALF, REACH, ALIKE, BACK, SNAP = 8.0, 12, 10, 0.7, 2.0, 4.0
 
 
 class Mark(NamedTuple):
-    """A storm or a cell in a frame: its number, place in km (x, y) and motion in m/s, or NaN."""
+    """A storm or a cell in a frame: its number, place in km (x, y), and motion in m/s or NaN."""
 
     number: int
     place: NDArray[np.float64]
@@ -85,7 +85,7 @@ def storms(seed: int, count: int = 30) -> tuple[NDArray[np.float32], list[list[M
 
 
 def _noise(rng: np.random.Generator) -> Iterator[NDArray[np.float32]]:
-    """Give noise of unit variance over 2 km, which forgets a third from frame to frame."""
+    """Yield noise of unit variance over 2 km, correlated by 0.74 from frame to frame."""
     state = np.zeros((SIZE, SIZE), np.float32)
     while True:
         fresh = gaussian_filter(rng.standard_normal((SIZE, SIZE)), 2)
@@ -133,7 +133,7 @@ def real_storms(path: str) -> tuple[NDArray[np.float32], list[list[Mark]]]:
 def _matched(
     first: NDArray[np.float32], second: NDArray[np.float32], place: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return the place (row, column) that the block around one went to, if another is like it."""
+    """Return the (row, column) to which the block around a place moved, None without a match."""
     around = (place - HALF - REACH).min(), (place + HALF + REACH).max()
     if around[0] < 0 or around[1] >= SIZE:
         return None
@@ -150,8 +150,8 @@ def by_nowcast(rain: NDArray[np.float32]) -> list[list[Mark]]:
     """Follow by `nowcast.track_cells`."""
     start = np.datetime64("2020-06-01", "ns")
     times = start + STEP * np.arange(FRAMES) * np.timedelta64(1, "m")
-    said = {"title": "storms", "source": "simulated"}
-    dataset = rain_dataset(GRID, times, rain, attributes={}, global_attributes=said)
+    origin = {"title": "storms", "source": "simulated"}
+    dataset = rain_dataset(GRID, times, rain, attributes={}, global_attributes=origin)
     marks: list[list[Mark]] = [[] for _ in range(FRAMES)]
     labelled = -1
     for cell in nowcast.track_cells(dataset):
@@ -171,7 +171,7 @@ def by_nowcast(rain: NDArray[np.float32]) -> list[list[Mark]]:
 def _peak(
     rain: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the place of the strongest smoothed rain of some pixels, x and y in km."""
+    """Return the place (x, y) in km of the strongest smoothed rain among some pixels."""
     strongest = gaussian_filter(rain, 1.5)[rows, columns].argmax()
     return np.array([columns[strongest], rows[strongest]], float)
 
@@ -225,7 +225,7 @@ METHODS: dict[str, Callable[[NDArray[np.float32]], list[list[Mark]]]] = {
 
 
 def judge(truth: list[list[Mark]], marks: list[list[Mark]]) -> Counter[str]:
-    """Return counts: seen, found, false, storms, kept, switches; sums of squared errors."""
+    """Count storms seen, found, kept and switched, cells and motions; sum squared motion errors."""
     tracks: dict[int, list[int]] = {}
     counts: Counter[str] = Counter()
     for storm_marks, cells in zip(truth[FIRST:], marks[FIRST:], strict=True):
@@ -253,7 +253,7 @@ def judge(truth: list[list[Mark]], marks: list[list[Mark]]) -> Counter[str]:
 
 
 def main() -> None:
-    """Print a line for each method."""
+    """Print a row for each method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="of three hours, each of 30 storms")
     parser.add_argument("--events", nargs="+", default=[], help="rain stores of real events")

@@ -1,8 +1,8 @@
-"""Skill of extrapolation from scans as they are and from cleaned ones: for ci.bench.ingest --skill.
+"""Skill of extrapolation from scans as they are and from cleaned scans: ci.bench.ingest --skill.
 
-Events are the sequences of volumes of the folder of radar data, and simulated ones. CSI is that of
-all leads to half an hour (to half of a short sequence) of every start, on the pixels that all know,
-judged by the cleaned frames and by those as they are.
+Events are the sequences of volumes in the folder of radar data, and simulated ones. CSI is over all
+starts and all leads up to half an hour (up to half of a short sequence), on pixels that are known
+in all frames and forecasts; the truth is the cleaned frames, or the frames as they are.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nowcast.simulate import FalseEcho, Radar, simulate
 from nowcast.simulate.odim import PolarSweep, write_odim_volume
 
 THRESHOLDS, LONGEST = (0.1, 1.0), 30
-# Radars of the DX files: name in them, latitude, longitude and metres above the sea.
+# Radars of the DX files: short name in file names, latitude, longitude, metres above the sea.
 DX = {"Türkheim": ("tur", 48.585, 9.783, 765.0), "Feldberg": ("fbg", 47.874, 8.004, 1517.0)}
 STORES = {"as they are": "none", "cleaned": "default"}
 
 
 def events(data: Path, folder: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Give names and volumes of what there is; DX files need wradlib."""
+    """Yield name and volumes of each event; DX files need wradlib."""
     sequences = data / "polar_sequence"
     yield "Helchteren", sorted(sequences.glob("*.hdf"))
     archive = sequences / "dwd_dx_two_radars.zip"
@@ -58,9 +58,9 @@ def _from_dx(
     with zipfile.ZipFile(archive) as files:
         for name in files.namelist():
             if f"-{short}-" in name:
-                dbz, said = read_dx(files.extract(name, folder))
-                dbz, time = np.where(dbz <= -32.5, -np.inf, dbz), said["datetime"]
-                sweep = PolarSweep(float(np.median(said["elev"])), time, 20.0, 1000.0, dbz)
+                dbz, header = read_dx(files.extract(name, folder))
+                dbz, time = np.where(dbz <= -32.5, -np.inf, dbz), header["datetime"]
+                sweep = PolarSweep(float(np.median(header["elev"])), time, 20.0, 1000.0, dbz)
                 volumes.append(folder / f"{time:%Y%m%d%H%M}.h5")
                 about = {"site": site, "source": f"PLC:{short}", "how": {}}
                 write_odim_volume(volumes[-1], [sweep], time=time, **about)
@@ -68,7 +68,7 @@ def _from_dx(
 
 
 def skill(volumes: list[Path], folder: Path) -> tuple[int, int, NDArray[np.float64]]:
-    """Return frames, the longest lead in minutes and CSI (threshold, judged by, from)."""
+    """Return the number of frames, the longest lead in minutes, CSI (threshold, truth, source)."""
     rain = []
     for clean in STORES.values():
         ingest(volumes, folder / f"{clean}.zarr", clean=clean)
@@ -86,16 +86,16 @@ def skill(volumes: list[Path], folder: Path) -> tuple[int, int, NDArray[np.float
             for r in rain
         ]
         truth = [r[start : start + leads] for r in rain]
-        known = np.isfinite(sum([*truth, *(forecast.rain for forecast in made)]))
+        known = np.isfinite(sum([*truth, *(one.rain for one in made)]))
         for t, least in enumerate(THRESHOLDS):
             for judge, source in np.ndindex(2, 2):
-                is_, said = truth[judge][known] >= least, made[source].rain[known] >= least
-                counts[t, judge, source] += (is_ & said).sum(), (is_ | said).sum()
+                wet, forecast = truth[judge][known] >= least, made[source].rain[known] >= least
+                counts[t, judge, source] += (wet & forecast).sum(), (wet | forecast).sum()
     return len(rain[0]), leads * step, counts[..., 0] / np.maximum(counts[..., 1], 1)
 
 
 def table(data: Path) -> Iterator[str]:
-    """Give the lines of the table."""
+    """Yield the lines of the table."""
     heads = [f"{least:g} mm/h, {one}" for least in THRESHOLDS for one in STORES]
     yield f"{'CSI of extrapolation, judged by':44}" + "".join(f"{head:>23}" for head in heads)
     with tempfile.TemporaryDirectory() as name:

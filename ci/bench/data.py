@@ -1,9 +1,9 @@
 """An epoch over a zarr store larger than the memory of the workers: ``python -m ci.bench.data``.
 
-Two worker processes have a memory limit, at which Dask's nanny ends them, and the store is so many
-times as large as both limits together. What each has held at most is what the operating system
-says. The same samples are then read from the store without any training, block by block in one
-process: what an epoch takes beyond its share of that is what streaming costs.
+Each of two worker processes has a memory limit, at which Dask's nanny ends it; the store is
+``--times`` as large as both limits together. The peak memory of a worker is the operating system's
+figure. The same samples are then read from the store without any training, block by block in one
+process: the time of an epoch beyond its share of that is the cost of streaming.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from daskdl.nn.losses import MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 
-#: Numbers of a sample, float32.
+#: float32 numbers in a sample.
 WIDTH = 4096
 
 
@@ -42,8 +42,8 @@ def write(path: Path, samples: int) -> None:
         x[start:stop] = block[: stop - start]
 
 
-def run(limit: int, times: float, held: int, folder: Path) -> None:
-    """Write a store, train an epoch over it, read it, and print what that took."""
+def run(limit: int, times: float, buffer: int, folder: Path) -> None:
+    """Write a store, train an epoch over it, read it, and print time and memory."""
     from distributed import Client, LocalCluster
 
     workers = 2
@@ -60,11 +60,11 @@ def run(limit: int, times: float, held: int, folder: Path) -> None:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        client.run(_train)  # what a worker imports and compiles is there before
+        client.run(_train)  # so that each worker has imported and compiled everything
         before = list(client.run(_peak).values())
         began = time.perf_counter()
         Trainer(Linear(WIDTH, 1), MSELoss(), SGD(1e-4)).fit(
-            data.stream(workers, held), epochs=1, batch_size=512, client=client, progress=False
+            data.stream(workers, buffer), epochs=1, batch_size=512, client=client, progress=False
         )
         epoch = time.perf_counter() - began
         peak = list(client.run(_peak).values())
@@ -80,7 +80,7 @@ def run(limit: int, times: float, held: int, folder: Path) -> None:
     print(f"epoch of {samples:,} samples {epoch:.1f} s ({size / epoch:.0f} MB/s), "
           f"reading alone in one process {read:.1f} s")  # fmt: skip
     print(f"resident at most {largest} MB, before the epoch {first} MB, streams may hold "
-          f"{held / 1e6:.0f} MB each; spilled {spilled:.0f} MB")  # fmt: skip
+          f"{buffer / 1e6:.0f} MB each; spilled {spilled:.0f} MB")  # fmt: skip
 
 
 def _train() -> None:
@@ -100,7 +100,7 @@ def _spilled(dask_worker: Any) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and write a file where asked to."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m ci.bench.data", description=__doc__)
     parser.add_argument("--limit", type=int, default=600, help="MB of a worker")
     parser.add_argument("--times", type=float, default=4, help="size of the store in all limits")

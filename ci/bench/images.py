@@ -1,8 +1,8 @@
-"""``python -m ci.bench.images``: images a second on one core, beside OpenCV and loops over Pillow.
+"""``python -m ci.bench.images``: images a second on one core, against OpenCV and loops over Pillow.
 
-Photographs that come with scikit-image, cut to the sizes of ImageNet's. Every contestant makes the
-same float32 arrays (to within its own rounding and filter) of the same bytes or pixels; OpenCV runs
-on one thread, its fastest way of each step that was found. Ratios above 1 are ours.
+Photographs that come with scikit-image, resized to sizes of ImageNet's. Every contestant makes the
+same float32 arrays (up to rounding and filters) from the same bytes or pixels; OpenCV runs on one
+thread, with the fastest function known for each step. With a ratio above 1 ours is faster.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from daskdl.data.image import (
 
 MEAN = 255 * np.array(IMAGENET_MEAN, np.float32)
 SCALE = 1 / (255 * np.array(IMAGENET_STD, np.float32))
-#: Heights and widths, as ImageNet's are: 500 x 375 upright and lying, and others.
+#: Heights and widths like those of ImageNet: 500 x 375 upright and lying, and others.
 SIZES = (
     (375, 500),
     (500, 375),
@@ -52,7 +52,7 @@ SIZES = (
 )
 SHORT, SIDE = 256, 224
 CV = "OpenCV"
-#: Images of a step alone, whose one call for all of them is part of what it takes.
+#: Images in a batch for single steps; the cost of the call for a batch counts.
 BATCH = 64
 
 
@@ -84,7 +84,7 @@ def window(height: int, width: int) -> tuple[int, int, int, int]:
 
 
 class OpenCV:
-    """The steps with OpenCV, on images that are mostly of different sizes."""
+    """The steps with OpenCV, image by image."""
 
     def __init__(self, interpolation: str) -> None:
         import cv2
@@ -104,7 +104,7 @@ class OpenCV:
         return self.cv2.resize(image, (columns, rows), interpolation=self.interpolation)
 
     def normalise(self, image: np.ndarray, out: np.ndarray) -> None:
-        """Write what NumPy, faster at this than OpenCV, makes of an image."""
+        """Write the normalised image to ``out`` by NumPy, which is faster at this than OpenCV."""
         np.subtract(image, self.mean, out=out, dtype=np.float32)
         out *= self.scale
 
@@ -126,7 +126,7 @@ class OpenCV:
 
 
 def pillow(records: list[Any]) -> np.ndarray:
-    """Do as a torchvision pipeline does with Pillow: image by image, step by step."""
+    """Process as a torchvision pipeline does with Pillow: image by image, step by step."""
     from PIL import Image
 
     results = []
@@ -188,7 +188,7 @@ def cases() -> Iterator[Case]:
 
 
 def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
-    """Yield each step on images of one size beside OpenCV's own, image by image."""
+    """Yield each step on images of one size, against OpenCV's image by image."""
     cv2, half = cv.cv2, SIDE // 2
     rng = np.random.default_rng
 
@@ -203,7 +203,7 @@ def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
         cv2.rectangle(image, (0, 0), (half - 1, half - 1), (255, 255, 255), -1)
         return image
 
-    matrix, plain = np.eye(3, 4, dtype=np.float32), np.eye(3, 4, dtype=np.float32)
+    matrix, identity = np.eye(3, 4, dtype=np.float32), np.eye(3, 4, dtype=np.float32)
     matrix[:, 3] = 10
     turn = cv2.getRotationMatrix2D((SIDE / 2 - 0.5,) * 2, 20, 1)
     jitter, light = ColorJitter(0.4, 0, 0.4, 0.1), Lighting(0.1)
@@ -238,7 +238,7 @@ def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
             lambda i: cv2.convertScaleAbs(i, alpha=1.2, beta=-0.2 * cv2.mean(i)[0]),
         ),
         "colours by a matrix": (lambda: jitter(small, rng(0)), lambda i: cv2.transform(i, matrix)),
-        "lighting": (lambda: light(small, rng(0)), lambda i: cv2.transform(i, plain)),
+        "lighting": (lambda: light(small, rng(0)), lambda i: cv2.transform(i, identity)),
         "rotate": (
             lambda: Rotate(20)(small), lambda i: cv2.warpAffine(i, turn, (SIDE, SIDE))
         ),
@@ -249,7 +249,7 @@ def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
 
 
 def pipelines(rows: Sequence[Row]) -> list[str]:
-    """Return a line with the geometric mean of those that several steps make."""
+    """Return a line with the geometric mean of the cases of several steps."""
     ratios = [row.ratio for row in rows if "OpenCV" in row.peer and "step/" not in row.name]
     mean = f"{geometric_mean(ratios):.2f}" if ratios else "none"
     return [f"geometric mean of the pipelines beside OpenCV: {mean}"]

@@ -1,15 +1,14 @@
 """Skill of a network by the number of events that it learned from: ``python -m ci.bench.learning``.
 
 Simulated events are six hours of weather of several regimes, each with growth, decay and radar
-errors; those that judge have seeds that nothing was trained or calibrated on. The reference is
-S-PROG with probabilities calibrated on the same events, which the network corrects.
+errors; no test event is trained or calibrated on. The reference is S-PROG with probabilities
+calibrated on the training events; the network corrects it.
 
 With ``--data FOLDER`` events are the published ones of ci.bench.skill, on the same crops and with
-probabilities of other radars only; each radar is judged by networks that learned from others, and
-that another one stopped. Simulated events may be learned from beside them (``--simulated``).
+probabilities of other radars only; the networks that are tested on a radar were trained on others,
+with one more radar for early stopping. ``--simulated`` adds simulated events to the training.
 
-A row is kept in the folder when it is done: the same command goes on where an interrupted one
-stopped.
+Finished rows are saved in the folder: the same command goes on where an interrupted one stopped.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ from nowcast.rain.store import open_rain, time_step
 from nowcast.simulate.archive import Days, simulate_archive
 from nowcast.verification import verify
 
-#: Seeds of the first event to train, to validate and to judge on.
+#: Seeds of the first event to train, to validate and to test on.
 TRAIN, VALIDATE, JUDGE = 1000, 5000, 9000
 HOURS = 6.0
 #: Radars that look at simulated events in turn.
 RADARS = 4
-#: Samples of a training, at most so many of a start.
+#: Samples of a training, and at most of one start.
 SAMPLES, DRAWS = 12800, 16
-#: Minutes between starts that judge.
+#: Minutes between starts of forecasts that are scored.
 EVERY = 30
-#: Starts with rain without which a real radar has no part, and events of one that learn or judge.
+#: Least starts with rain of a real radar that takes part, and most events of one radar.
 LEAST, MOST = 5, 12
 #: Number of members for the CRPS.
 MEMBERS = 6
@@ -59,16 +58,16 @@ MEMBERS = 6
 
 @dataclass(frozen=True)
 class Fold:
-    """Events that a network learns from, and those that judge it.
+    """Events that a network is trained and tested on.
 
     Parameters
     ----------
     name : str
-        Of what judges.
+        Of the test events' source.
     train, validate, judge : sequence of path
         Rain stores.
     table : MarginTable, optional
-        Numbers of the probabilities; by default they are calibrated on the events to train on.
+        Calibrated probabilities; by default calibrated on the training events.
     """
 
     name: str
@@ -79,12 +78,12 @@ class Fold:
 
     @property
     def count(self) -> int:
-        """Events that are learned from."""
+        """Number of training events."""
         return len(self.train)
 
 
 def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool) -> list[Fold]:
-    """Return folds of simulated events, which are made when they are not there."""
+    """Return folds of simulated events; missing events are simulated first."""
     judge = _events(folder, JUDGE, judges, organised)
     return [
         Fold(
@@ -98,14 +97,14 @@ def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool)
 
 
 def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
-    """Return folds of each radar: it judges, another one validates, others are learned.
+    """Return a fold for each radar: test on it, validate on another, train on the others.
 
     Parameters
     ----------
     data, cache : path
         See `ci.bench.skill`.
     more : sequence of path
-        Stores that every fold learns from.
+        Stores that are in the training of every fold.
     """
     paths: dict[str, list[Path]] = defaultdict(list)
     starts: dict[str, int] = defaultdict(int)
@@ -130,13 +129,13 @@ def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
 
 
 def _spread(paths: Sequence[Path]) -> list[Path]:
-    """Return `MOST` of a radar's events, evenly: no radar is to outweigh the others."""
+    """Return `MOST` of a radar's events, evenly spaced: no radar is to outweigh the others."""
     at = np.linspace(0, len(paths) - 1, min(MOST, len(paths))).round().astype(int)
     return [paths[k] for k in at]
 
 
 def _events(folder: Path, first: int, count: int, organised: bool) -> list[Path]:
-    """Return the stores of simulated events, and make those that are not there."""
+    """Return the stores of simulated events, and simulate those that are missing."""
     paths = [folder / f"{first + n}.zarr" for n in range(count)]
     for n, path in enumerate(paths):
         if not path.exists():
@@ -145,7 +144,9 @@ def _events(folder: Path, first: int, count: int, organised: bool) -> list[Path]
     return paths
 
 
-def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tuple[Trained, Sprog]:
+def learn(
+    fold: Fold, folder: Path, iterations: int, choices: dict[str, Any]
+) -> tuple[Trained, Sprog]:
     """Calibrate S-PROG and train a network that corrects it."""
     folder.mkdir(parents=True, exist_ok=True)
     table = fold.table
@@ -155,12 +156,12 @@ def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tup
             write_table(calibrate(fold.train, starts=100)[0], numbers, {})
         table = read_table(numbers)
     windows = sum(open_rain(path).sizes["time"] - 8 for path in fold.train)
-    starts = min(windows, own["starts"])
+    starts = min(windows, choices["starts"])
     settings = TrainSettings(cells=48, batch_size=16, rate=3e-3, starts=starts)
     draws = max(2, min(DRAWS, round(SAMPLES / starts)))
     epochs = iterations * settings.batch_size / (starts * draws)
     settings = settings.model_copy(
-        update=own | {"draws": draws, "epochs": epochs, "starts": starts}
+        update=choices | {"draws": draws, "epochs": epochs, "starts": starts}
     )
     model = train(
         fold.train, folder, settings, progress=False, validate=fold.validate,
@@ -170,7 +171,7 @@ def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tup
 
 
 def judged(stores: Sequence[Path], methods: dict[str, Any], every: int) -> list[dict[str, float]]:
-    """Score a network and its reference on unseen events, a row a lead time."""
+    """Score a network and its reference on test events; return a row for each lead time."""
     opened = [open_rain(path) for path in stores]
     step = max(int(time_step(store) / np.timedelta64(60, "s")) for store in opened)
     rain = [_crop(store["rain_rate"]) for store in opened]
@@ -192,31 +193,31 @@ def judged(stores: Sequence[Path], methods: dict[str, Any], every: int) -> list[
 
 
 def _crop(rain: xr.DataArray) -> xr.DataArray:
-    """Return the square that ci.bench.skill judges; a small grid is taken whole."""
+    """Return the square that ci.bench.skill scores; a small grid is taken whole."""
     rows, columns = events.rainiest(rain[:: max(1, len(rain["time"]) // 12)])
     return rain.isel(y=rows, x=columns)
 
 
 def run(
-    fold: Fold, key: dict[str, Any], kept: Path, folder: Path, every: int = EVERY
+    fold: Fold, key: dict[str, Any], saved: Path, folder: Path, every: int = EVERY
 ) -> list[dict[str, Any]]:
-    """Return the rows of a fold, those kept of an earlier run where there are any."""
-    rows = json.loads(kept.read_text()) if kept.exists() else []
-    same = {"judged_on": fold.name, "events": fold.count, "judges": len(fold.judge)} | key
-    done = [row for row in rows if all(row.get(k) == v for k, v in same.items())]
+    """Return the rows of a fold, those saved by an earlier run if there are any."""
+    rows = json.loads(saved.read_text()) if saved.exists() else []
+    fields = {"judged_on": fold.name, "events": fold.count, "judges": len(fold.judge)} | key
+    done = [row for row in rows if all(row.get(k) == v for k, v in fields.items())]
     if done:
         return done
     began = time.process_time()
     at = folder / "-".join(["model", fold.name, str(fold.count), *map(str, key.values())])
-    own = {name: key[name] for name in ("network", "networks", "seed", "starts")}
-    own["augment"] = fold.table is not None  # radars are less alike than simulated days
-    trained, sprog = learn(fold, at, key["iterations"], own)
+    choices = {name: key[name] for name in ("network", "networks", "seed", "starts")}
+    choices["augment"] = fold.table is not None  # radars are less alike than simulated days
+    trained, sprog = learn(fold, at, key["iterations"], choices)
     spent = time.process_time() - began
     made = [
-        same | {"seconds": spent} | row
+        fields | {"seconds": spent} | row
         for row in judged(fold.judge, {"model": trained, "sprog": sprog}, every)
     ]
-    kept.write_text(json.dumps(rows + made, indent=1) + "\n")
+    saved.write_text(json.dumps(rows + made, indent=1) + "\n")
     return made
 
 
@@ -262,8 +263,8 @@ def main() -> None:
     key = {name: getattr(options, name) for name in names}
     print(HEAD)
     for fold in folds:
-        kept = options.json or options.folder / "rows.json"
-        for row in run(fold, key, kept, options.folder, options.every):
+        saved = options.json or options.folder / "rows.json"
+        for row in run(fold, key, saved, options.folder, options.every):
             print(_line(row), flush=True)
     print("CSI and Brier score of 1 mm/h, CRPS in mm/h; 95 % intervals", file=sys.stderr)
 

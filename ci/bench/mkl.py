@@ -1,10 +1,9 @@
-"""``python -m ci.bench.mkl``: MKL's matrix products beside OpenBLAS's and ours, on one thread.
+"""``python -m ci.bench.mkl``: MKL's matrix products against OpenBLAS's and ours, on one thread.
 
-Short products beside OpenBLAS's; those of affine maps with weights that stay the same beside ours,
-in float32, bfloat16 and int8, whose results MKL's have to be: the same integers, and sums of
-bfloat16 numbers in another order. By the thread's own time; of int8 a
-GFLOP is 10^9 operations on integers. Needs the extra
-``mkl``.
+Short products race against OpenBLAS's; products of affine maps with constant weights against ours,
+in float32, bfloat16 and int8. Results have to agree: integers exactly, sums of bfloat16 numbers up
+to their order. The thread's CPU time counts; a GFLOP of int8 is 10^9 operations on integers. Needs
+the extra ``mkl``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.precision import computing_in
 
-#: Rows, summands and columns, and what has such products.
+#: Rows, summands and columns, and where such products occur.
 SHAPES = (
     (256, 256, 256, "square"),
     (96, 160, 640, "step of an LSTM"),
@@ -53,7 +52,7 @@ def by_mkl(routine: str, a: Any, b: Any, out: Any, offsets: bool = False) -> Cal
 
 
 def affine(m: int, n: int, k: int, draw: np.random.Generator) -> Iterator[Case]:
-    """Yield one affine map, ours and MKL's, in three precisions, and check the results."""
+    """Yield one affine map in three precisions, ours and MKL's, and check the results."""
     x, weight = (draw.normal(size=s).astype(np.float32) for s in ((m, k), (n, k)))
     y, out, work = *np.empty((2, m, n), np.float32), 2e-9 * m * n * k
 

@@ -1,10 +1,10 @@
-"""``python -m ci.bench.overhead``: what Python costs around little arithmetic, beside PyTorch.
+"""``python -m ci.bench.overhead``: cost of Python around little arithmetic, against PyTorch.
 
 A network of three small layers and a batch of 32 samples, whose arithmetic takes less time than the
 calls that lead to it. To build is to make network, loss, optim method and its state; PyTorch makes
-that in the first step, and it counts there. A step is forward, loss, backward and update. Peers
-update by their fused optimizer and by their plain one, the faster counts. A fit is beside a loop of
-the same steps in the same precision, by the processor's time.
+the state in the first step, and it counts there. A step is forward, loss, backward and update.
+Peers are PyTorch's fused and plain optimizers; the faster counts. A fit races against a loop of the
+same steps in the same precision, by CPU time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Step = Callable[[], float]
 
 SAMPLES, WIDTHS = 32, (64, 64, 64, 10)
 
-#: Ours, PyTorch's, and its settings.
+#: Our method, and the name and settings of PyTorch's.
 METHODS: tuple[tuple[optim.Method, str, dict[str, float]], ...] = (
     (optim.Adam(1e-3), "Adam", {"lr": 1e-3}),
     (optim.SGD(0.01), "SGD", {"lr": 0.01}),
@@ -42,7 +42,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 def layers(linear: Any, relu: Any) -> list[Any]:
-    """Return the layers, made by one side's classes."""
+    """Return the layers, made by the classes of one library."""
     made: list[Any] = []
     for inputs, outputs in pairwise(WIDTHS):
         made += [*([relu()] if made else []), linear(inputs, outputs)]
@@ -50,7 +50,7 @@ def layers(linear: Any, relu: Any) -> list[Any]:
 
 
 def ours(method: optim.Method, x: Any, y: Any) -> Step:
-    """Build our side and return its step."""
+    """Build our network and return its step."""
     model = nn.Sequential(*layers(nn.Linear, nn.ReLU))
     loss = nn.CrossEntropyLoss()
     method, iteration = method.on(Layout.of(model)), 0
@@ -70,7 +70,7 @@ def ours(method: optim.Method, x: Any, y: Any) -> Step:
 
 
 def theirs(optimizer: str, settings: dict[str, Any], x: Any, y: Any) -> Step:
-    """Build PyTorch's side and return its step."""
+    """Build PyTorch's network and return its step."""
     import torch
 
     model = torch.nn.Sequential(*layers(torch.nn.Linear, torch.nn.ReLU))
@@ -88,7 +88,7 @@ def theirs(optimizer: str, settings: dict[str, Any], x: Any, y: Any) -> Step:
 
 
 def cases() -> Iterator[Case]:
-    """Yield building, building with the first step, and a step, with each method."""
+    """Yield for each method building, building with the first step, and a step."""
     import torch
 
     x, y = batch()
@@ -111,7 +111,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"step/{name}", build(), {way: peer() for way, peer in peers.items()})
 
 
-#: Trainer.fit beside a loop of the same steps: network, shape of a sample, classes, samples of an
+#: Trainer.fit against a loop of the same steps: network, shape of a sample, classes, samples of an
 #: iteration, and iterations.
 FITS = {
     "LeNet-5 b32": (LeNet5, (28, 28, 1), 10, 32, 200),
@@ -120,15 +120,15 @@ FITS = {
 
 
 def fits() -> Iterator[Case]:
-    """Yield fits beside loops."""
+    """Yield fits against loops."""
     for name, settings in FITS.items():
         yield _fit(name, *settings)
 
 
 def _fit(name: str, make: Any, shape: tuple[int, ...], classes: int, size: int, n: int) -> Case:
-    """Return a fit in this process beside a loop, each in milliseconds of an iteration.
+    """Return a fit in this process against a loop, each in milliseconds of an iteration.
 
-    What a fit does once is left out, by the difference to a fit of one iteration.
+    The difference to a fit of one iteration leaves out the work that a fit does once.
     """
     rng = np.random.default_rng(0)
     x = rng.standard_normal((size * n, *shape), np.float32)

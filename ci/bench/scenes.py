@@ -1,4 +1,4 @@
-"""Speed of a scene by tiles beside the whole in one pass and beside dask.array.map_overlap.
+"""Speed of a scene by tiles, against the whole in one pass and dask.array.map_overlap.
 
 python -m ci.bench.scenes [--side 2048] [--tile 512]
 python -m ci.bench.scenes --large [--side 20000] [--tile 1000]   # on two workers of 1.5 GB
@@ -43,7 +43,7 @@ class Small(nn.Module):
 
 
 def large(side: int, tile: int) -> None:
-    """Print the most memory that a worker had beside what was projected, and the speed."""
+    """Print the memory of each worker before and at its peak, and the speed."""
     draw = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         scene = zarr.create_array(
@@ -68,13 +68,13 @@ def large(side: int, tile: int) -> None:
             seconds = time.perf_counter() - start
             ended.set()
             watching.join()
-    told = [f"{b / 1e6:.0f} to {p / 1e6:.0f}" for b, p in zip(before, peak, strict=True)]
+    rises = [f"{b / 1e6:.0f} to {p / 1e6:.0f}" for b, p in zip(before, peak, strict=True)]
     speed = side**2 / seconds / 1e6
-    print(f"{speed:.2f} Mpixel/s, {seconds:.0f} s; MB of a worker {', '.join(told)}")
+    print(f"{speed:.2f} Mpixel/s, {seconds:.0f} s; MB of a worker {', '.join(rises)}")
 
 
 class Counted(zarr.storage.LocalStore):
-    """A store that writes a line for each chunk that is read into a file beside it."""
+    """A store that logs each read of a chunk as a line of a file next to it."""
 
     async def get(self, key, *options, **more):  # type: ignore[no-untyped-def]
         """Return the bytes of a key."""
@@ -85,7 +85,7 @@ class Counted(zarr.storage.LocalStore):
 
 
 def reads(side: int, tile: int, chunk: int = 1000) -> None:
-    """Print how often each chunk is read, by all workers and by one, and the speed."""
+    """Print how often a chunk is read, by all processes and by each, and the speed."""
     model, cells = UNet(3, 4, filters=(16, 32, 64)), {0: tile, 1: tile}
     image = np.random.default_rng(0).normal(size=(side, side, 3)).astype(np.float32)
     share, count = memory.CHUNKS, (-(-side // chunk)) ** 2
@@ -105,15 +105,15 @@ def reads(side: int, tile: int, chunk: int = 1000) -> None:
             pids = file.read_text().split()
             file.unlink()
             each = ", ".join(f"{pids.count(pid) / count:.2f}" for pid in sorted({*pids}))
-            kept = "chunks kept" if memory.CHUNKS else "none kept  "
+            policy = "chunks kept" if memory.CHUNKS else "none kept  "
             print(
-                f"{workers or 'no'} workers, {kept}: {len(pids) / count:.2f} reads a chunk, "
+                f"{workers or 'no'} workers, {policy}: {len(pids) / count:.2f} reads a chunk, "
                 f"{each} of a process, {speed:.2f} Mpixel/s, {cpu:.1f} s of the caller", flush=True,
             )  # fmt: skip
 
 
 def main() -> None:
-    """Print pixels a second of a core, each way three times in turn, the fastest counts."""
+    """Print pixels a second of a core; all ways take turns three times, the fastest counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--reads", action="store_true")
@@ -152,7 +152,7 @@ def main() -> None:
     results: dict[str, np.ndarray] = {}
 
     def turn(name: str) -> list[float]:
-        began = time.process_time()  # of one thread, whatever its neighbours do
+        began = time.process_time()  # not disturbed by other programs
         results[name] = ways[name]()
         return [1000 * (time.process_time() - began)]
 

@@ -1,8 +1,8 @@
-"""``python -m ci.bench.search``: nearest binary codes, beside faiss's IndexBinaryFlat.
+"""``python -m ci.bench.search``: nearest binary codes, against faiss's IndexBinaryFlat.
 
-Random codes, which are the worst for a search that leaves out what is far: all are about as far.
-Both look at every code on the same number of threads; the distances found are the same. Ratios
-above 1 are ours.
+Random codes are the worst case for a search that skips far ones: all are about equally far. Both
+look at every code on the same number of threads, and find the same distances. With a ratio above 1
+ours is faster.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from daskdl.search import HammingIndex
 
 
 def cases(codes: int, bits: int, queries: list[int], nearest: list[int]) -> Iterator[Case]:
-    """Yield the searches, after a look at whether both find the same distances."""
+    """Yield the searches, after a check that both find the same distances."""
     faiss.omp_set_num_threads(threads())
     rng = np.random.default_rng(0)
-    held = rng.integers(0, 256, (codes, bits // 8), dtype=np.uint8)
-    ours, peer = HammingIndex(held), faiss.IndexBinaryFlat(bits)
-    peer.add(held)
+    stored = rng.integers(0, 256, (codes, bits // 8), dtype=np.uint8)
+    ours, peer = HammingIndex(stored), faiss.IndexBinaryFlat(bits)
+    peer.add(stored)
     for count in queries:
-        asked = rng.integers(0, 256, (count, bits // 8), dtype=np.uint8)
+        batch = rng.integers(0, 256, (count, bits // 8), dtype=np.uint8)
         for k in nearest:
-            if not np.array_equal(ours.search(asked, k)[0], peer.search(asked, k)[0]):
+            if not np.array_equal(ours.search(batch, k)[0], peer.search(batch, k)[0]):
                 raise AssertionError(f"{count} queries, k={k}: other distances than faiss's")
             yield Case(
                 f"{codes:,} codes of {bits} bits/{count} queries/k={k}",
-                lambda asked=asked, k=k: ours.search(asked, k),  # type: ignore[misc]
-                {"faiss": lambda asked=asked, k=k: peer.search(asked, k)},  # type: ignore[misc]
+                lambda batch=batch, k=k: ours.search(batch, k),  # type: ignore[misc]
+                {"faiss": lambda batch=batch, k=k: peer.search(batch, k)},  # type: ignore[misc]
             )
 
 
 def main() -> None:
-    """Race them, and print a line for each."""
+    """Race the searches, and print a line for each."""
     parser = options_of(__doc__, seconds=2.0, threads="1")
     parser.add_argument("--codes", type=int, default=10_000_000)
     parser.add_argument("--bits", type=int, nargs="+", default=[256, 64])

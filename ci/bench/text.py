@@ -1,15 +1,14 @@
-"""``python -m ci.bench.text``: vectors of texts, beside programs made for that.
+"""``python -m ci.bench.text``: vectors of texts, against programs made for that.
 
-An encoder of MiniLM's size (6 layers of 384) or of BERT's (12 of 768) with random weights, of
-BERT's kind, MPNet's or ModernBERT's, and texts of 20 to 400 words. Ours takes texts of one number
-of tokens together. ``a plain loop`` is PyTorch on batches of 32 in the order of texts, padded to
-the longest; ``sorted`` the same in order of lengths, as sentence-transformers does; ``alike``
-PyTorch, onnxruntime and OpenVINO on the batches of ours. ``--more`` adds bfloat16, int8 and
-compiled ones.
-Tokens are made before; of one thread the processor's time counts.
+An encoder of the size of MiniLM (6 layers of 384) or BERT (12 of 768) with random weights, of the
+kind of BERT, MPNet or ModernBERT, and texts of 20 to 400 words. Ours batches texts of the same
+number of tokens. ``a plain loop`` is PyTorch on batches of 32 in the order of texts, padded to the
+longest; ``sorted`` the same in order of lengths, as sentence-transformers does; ``alike`` PyTorch,
+onnxruntime and OpenVINO on the same batches as ours. ``--more`` adds bfloat16, int8 and compiled
+models. Tokenizing is not timed; on one thread the CPU time counts.
 
-``--folder`` compares whole programs on texts instead, their tokenizers too: ours and
-sentence-transformers on a folder of these. ``--workers 1,2`` embeds on so many processes.
+``--folder`` compares whole programs with their tokenizers instead: ours and sentence-transformers
+on an encoder's folder. ``--workers 1,2`` embeds on one, then on two processes.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ Ids = NDArray[np.int64]
 
 
 def texts(count: int) -> list[Ids]:
-    """Return the ids of texts whose lengths are spread as those of real ones."""
+    """Return the ids of texts with lengths distributed as in real texts."""
     rng = np.random.default_rng(SEED)
     lengths = np.clip(rng.lognormal(4.3, 0.8, count), 20, 400).astype(int)
     return [rng.integers(1000, 30000, n) for n in lengths]
 
 
 def padded(ids: list[Ids], order: Any) -> list[tuple[Ids, Ids]]:
-    """Return batches of ids and masks (N, T) of texts in an order."""
+    """Return batches of ids and masks (N, T) of texts in the given order."""
     made = []
     for start in range(0, len(ids), TOGETHER):
         some = [ids[i] for i in order[start : start + TOGETHER]]
@@ -60,7 +59,7 @@ def padded(ids: list[Ids], order: Any) -> list[tuple[Ids, Ids]]:
 
 
 def network(kind: str, size: str) -> Any:
-    """Return transformers' encoder of a kind, with random weights."""
+    """Return an encoder of transformers of a kind and size, with random weights."""
     import transformers
 
     layers, features, heads, hidden = SIZES[size]
@@ -76,7 +75,7 @@ def network(kind: str, size: str) -> Any:
 
 
 def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, Callable[[], Any]]:
-    """Return the work of each with all texts, by its name."""
+    """Return by its name the work of each contestant on all texts."""
     import torch
 
     torch.manual_seed(SEED)
@@ -149,7 +148,7 @@ def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, C
 
 
 def programs(folder: Path, count: int) -> dict[str, Callable[[], Any]]:
-    """Return the work of ours and of sentence-transformers with texts, tokenizers included."""
+    """Return the work of ours and of sentence-transformers on texts, with tokenizers."""
     from sentence_transformers import SentenceTransformer
 
     model, peer = (
@@ -172,7 +171,7 @@ def documents(model: text.TextModel, count: int) -> list[str]:
 
 
 def by_workers(folder: Path, count: int, workers: list[int]) -> None:
-    """Print texts a second and memory of processes with a thread each."""
+    """Print texts a second and memory of worker processes with a thread each."""
     import os
     import resource
 
@@ -220,7 +219,7 @@ def _Last(net: Any) -> Any:  # noqa: N802  a class whose base is imported late
 
 
 def main() -> None:
-    """Print texts a second of each, and ours over it."""
+    """Race the contestants on the texts and print the table."""
     parser = options_of(__doc__, seconds=1.0, threads="1")
     parser.add_argument("--size", choices=SIZES, default="MiniLM")
     parser.add_argument("--kind", choices=("Bert", "MPNet", "ModernBert"), default="Bert")
@@ -241,7 +240,7 @@ def main() -> None:
             works = contestants(options.kind, options.size, texts(options.texts), options.more)
         yield Case(title, works.pop("ours"), works, options.texts, "texts")
 
-    # What others do on the machine matters less to the processor's time.
+    # Other programs on the machine disturb the CPU time less.
     raced(options, cases, clock=time.process_time if options.threads == "1" else time.perf_counter)
 
 

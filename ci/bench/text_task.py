@@ -1,9 +1,9 @@
-"""``python -m ci.bench.text_task FOLDER``: sections of Debian's packages told by their summaries.
+"""``python -m ci.bench.text_task FOLDER``: sections of Debian packages predicted from summaries.
 
-A real task whose data is on each Debian or Ubuntu: the line that describes a package, and its
-section, of ``apt-cache dumpavail``. Packages of one source are all trained on or all tested.
-Judged are TF-IDF with logistic regression, a network of ours that begins from nothing, and an
-encoder's vectors with logistic regression, and the encoder trained by LoRA.
+A real task whose data is on each Debian or Ubuntu: summary and section of a package, from
+``apt-cache dumpavail``. Packages of one source are all trained on or all tested. The methods are
+TF-IDF with logistic regression, a network of ours trained from scratch, an encoder's vectors with
+logistic regression, and the encoder trained by LoRA.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Labels = Any
 
 
 def packages(most: int) -> tuple[tuple[Texts, Labels], tuple[Texts, Labels]]:
-    """Return summaries and sections to train on, at most so many of each, and to test on."""
+    """Return summaries and sections to train on, ``most`` a section at most, and to test on."""
     shown = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True)
     of_source: dict[str, tuple[str, str]] = {}
     for paragraph in shown.stdout.split("\n\n"):
@@ -59,7 +59,7 @@ def _joined(by_section: dict[str, Texts]) -> tuple[Texts, Labels]:
 
 
 def regression(train: Any, labels: Labels, test: Any) -> Labels:
-    """Return the classes of test rows by a logistic regression, its penalty chosen by folds."""
+    """Return the classes of test rows by a logistic regression with cross-validated penalty."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
@@ -76,7 +76,7 @@ def by_words(train: Texts, labels: Labels, test: Texts) -> Labels:
 
 
 def by_lstm(train: Texts, labels: Labels, test: Texts) -> Labels:
-    """Return classes by a network that has seen these texts alone."""
+    """Return classes by a network that is trained on these texts alone."""
     vocabulary = Vocabulary.build(train)
     encode = Encode(vocabulary, 16)
     network = TextClassifier(len(vocabulary), classes=len(SECTIONS), encoder="lstm", seed=0)
@@ -103,7 +103,7 @@ def by_lora(folder: Path, train: Texts, labels: Labels, test: Texts) -> Labels:
 
 
 def main() -> None:
-    """Print the share of test texts that each tells right, by the texts of a section trained on."""
+    """Print the accuracy of each method on the test texts, by number of training texts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="of an encoder")
     parser.add_argument("--texts", type=int, nargs="+", default=[8, 32, 128])

@@ -1,6 +1,6 @@
 """Races on a shared machine: contestants take turns, and a table has minimum and median.
 
-A program of this folder declares its cases, and hands them to :func:`raced`: options, turns, table
+A program of this folder declares its cases and passes them to :func:`raced`; options, turns, table
 and the file of rows are here.
 """
 
@@ -23,14 +23,14 @@ Work = Callable[[], object]
 Turn = Callable[[], Iterable[float]]
 Clock = Callable[[], float]
 
-#: Seconds after which the threads of the contestant before have stopped looking for work: those of
-#: OpenMP, PyTorch's, keep a core busy for some milliseconds.
+#: Seconds until the previous contestant's threads stop looking for work: those of PyTorch's OpenMP
+#: keep a core busy for some milliseconds.
 SETTLE = 0.02
 
 
 @dataclass(frozen=True)
 class Case:
-    """The same work by both.
+    """The same work by ours and by peers.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class Case:
         Family, shape and pass, such as "conv2d/resnet 3x3 64@56/forward".
     ours : callable
     peers : mapping of str to callable
-        Variants of the peer, such as its memory formats; the fastest of them counts. Those whose
-        names begin with "ours" are other ways of ours, and no rivals.
+        Variants of the peer, such as memory formats; the fastest counts. Variants whose names begin
+        with "ours" are shown and do not compete.
     amount, unit : float, str
-        What a run does, such as 64 images: then speeds are printed, too.
+        Work of a run, such as 64 images; with it speeds are printed, too.
     timed : bool
         Whether contestants time themselves, see :data:`Turn`.
     """
@@ -62,17 +62,17 @@ class Times:
 
     @property
     def least(self) -> float:
-        """The run that others disturbed least."""
+        """The fastest run, which other programs disturbed least."""
         return min(self.ms)
 
     @property
     def median(self) -> float:
-        """The usual run."""
+        """The median run."""
         return statistics.median(self.ms)
 
 
 def turns(contestants: Mapping[str, Turn], rounds: int, seconds: float = 0.0) -> dict[str, Times]:
-    """Let all take turns for so many rounds, and for so many seconds each, if that is longer."""
+    """Let all take turns for a number of rounds, or of seconds each if that is longer."""
     times = {name: Times() for name in contestants}
     began, done = time.perf_counter(), 0
     while done < rounds or time.perf_counter() - began < seconds * len(contestants):
@@ -99,7 +99,7 @@ def _timed(work: Work, clock: Clock) -> Turn:
     def turn() -> list[float]:
         time.sleep(SETTLE)
         if once < 1000:
-            work()  # wake this one's own threads, and fetch its memory
+            work()  # wake the threads of this contestant, and fetch its memory
         return [time_ms(work, calls, clock)]
 
     return turn
@@ -108,7 +108,7 @@ def _timed(work: Work, clock: Clock) -> Turn:
 def race(
     case: Case, seconds: float = 1.0, least_runs: int = 5, clock: Clock = time.perf_counter
 ) -> dict[str, Times]:
-    """Time ours and every peer in turns for about so many seconds each.
+    """Time ours and every peer in turns, for about ``seconds`` each.
 
     ``clock`` may be ``time.thread_time`` where all contestants work in the calling thread alone.
 
@@ -136,7 +136,7 @@ class Row:
 
     @classmethod
     def of(cls, name: str, threads: int, times: dict[str, Times]) -> Row:
-        """Return the row of what :func:`ci.bench.timing.race` measured."""
+        """Return the row for the times of :func:`ci.bench.timing.race`."""
         ours = times["ours"]
         peers = (key for key in times if not key.startswith("ours"))
         peer = min(peers, key=lambda key: times[key].least)
@@ -148,15 +148,15 @@ class Row:
 
 
 def line(row: Row) -> str:
-    """Return a row for people."""
+    """Return a row as a line of the table."""
     return (
         f"{row.name:<52} {row.threads:>2} {row.ours_ms:>9.3f} {row.peer_ms:>9.3f} "
         f"{row.ratio:>6.2f} {row.peer_median_ms / row.ours_median_ms:>6.2f}  {row.peer}"
     )
 
 
-def told(case: Case, row: Row, times: dict[str, Times]) -> str:
-    """Return a row with the least times of all peers where there are several, and speeds."""
+def detailed(case: Case, row: Row, times: dict[str, Times]) -> str:
+    """Return the line of a row, with the least times of all peers if several, and speeds."""
     text = line(row)
     if len(times) > 2:
         others = (f"{name} {of.least:.4g}" for name, of in times.items() if name != "ours")
@@ -185,7 +185,7 @@ def means(rows: Sequence[Row]) -> list[str]:
 
 
 def overall(rows: Sequence[Row]) -> list[str]:
-    """Return a line with the geometric mean of all."""
+    """Return a line with the geometric mean of all rows."""
     ratios = [row.ratio for row in rows]
     return [f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}"]
 
@@ -199,7 +199,7 @@ def write_json(rows: Sequence[Any], path: Path | None) -> None:
 def options_of(
     description: str | None, seconds: float, threads: str | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser of names, threads, seconds and the file for the rows."""
+    """Return a parser with options for names, threads, seconds and the file for the rows."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     threads = threads or f"1,{min(2, available_cores())}"
     parser.add_argument("--only", default="", help="those whose name contains this")
@@ -211,7 +211,7 @@ def options_of(
 
 
 def budgets(threads: str, quiet: bool = False) -> Iterator[int]:
-    """Yield the requested numbers of threads; both sides use each number meanwhile."""
+    """Yield the requested numbers of threads, and let ours and PyTorch use each in turn."""
     try:
         import torch
     except ImportError:
@@ -241,7 +241,7 @@ def raced(
             if options.only in case.name:
                 times = race(case, options.seconds, least_runs, clock)
                 rows.append(Row.of(case.name, threads, times))
-                print(told(case, rows[-1], times), flush=True)
+                print(detailed(case, rows[-1], times), flush=True)
     if rows:
         print(*summary(rows), sep="\n")
     write_json(rows, options.json)

@@ -1,7 +1,7 @@
-"""``python -m ci.bench.torch``: a step of a torch module on the engine beside torch's own loop.
+"""``python -m ci.bench.torch``: a step of a torch module on the engine against a loop in torch.
 
 Both train the same network from the same weights, in turns, and time each iteration. With ``--ddp``
-two workers of a thread each stand beside two processes of PyTorch's DistributedDataParallel over
+two workers of a thread each race against two processes of PyTorch's DistributedDataParallel over
 gloo; there the medians count.
 """
 
@@ -25,7 +25,7 @@ from daskdl.optim import SGD
 from daskdl.torch import TorchModule
 from daskdl.train import Trainer
 
-#: Of a turn.
+#: In a turn.
 ITERATIONS = 15
 
 
@@ -64,14 +64,14 @@ def encoder(width: int = 128) -> tuple[torch.nn.Module, np.ndarray[Any, Any]]:
 
 
 def bare(net: torch.nn.Module, x: Any, y: Any) -> list[float]:
-    """Return torch's milliseconds of each iteration."""
+    """Return the milliseconds of each iteration of torch's loop."""
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
-    given, target = torch.from_numpy(x), torch.from_numpy(y)
+    inputs, target = torch.from_numpy(x), torch.from_numpy(y)
     times = []
     for _ in range(ITERATIONS):
         began = time.perf_counter()
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(given), target).backward()
+        torch.nn.functional.cross_entropy(net(inputs), target).backward()
         optimizer.step()
         times.append(1000 * (time.perf_counter() - began))
     return times[1:]
@@ -91,7 +91,7 @@ def ours(net: torch.nn.Module, x: Any, y: Any, **options: Any) -> list[float]:
 def distributed(rank: int, port: int, number: int) -> Step:
     """Return an iteration of one of two processes of PyTorch's DDP, each with half of the batch.
 
-    Numbers that no network has are bytes of an all-reduce.
+    A ``number`` beyond those of the networks is the bytes of an all-reduce.
     """
     if number >= len(NETWORKS):
         return gloo(rank, port, number)
@@ -100,14 +100,14 @@ def distributed(rank: int, port: int, number: int) -> Step:
     gloo(rank, port, 4)()  # connects
     torch.manual_seed(0)
     net, x = [*NETWORKS.values()][number]()
-    given = torch.from_numpy(x)[rank::2]
+    inputs = torch.from_numpy(x)[rank::2]
     target = torch.from_numpy(np.random.default_rng(1).integers(0, 10, len(x)))[rank::2]
     parallel = DistributedDataParallel(net)
     optimizer = torch.optim.SGD(parallel.parameters(), 0.01)
 
     def step() -> None:
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(parallel(given), target).backward()
+        torch.nn.functional.cross_entropy(parallel(inputs), target).backward()
         optimizer.step()
 
     return step
@@ -127,7 +127,7 @@ def cases() -> Iterator[Case]:
 
 
 def cases_ddp() -> Iterator[Case]:
-    """Yield each network on two workers, beside two processes of DDP."""
+    """Yield each network on two workers, against two processes of DDP."""
     pair = Pair(distributed, free_port())
     try:
         with dask.config.set({"daskdl.group-time": "1 minute"}), connect(workers=2) as client:

@@ -1,1 +1,1 @@
-"""Engines beside gloo and sockets, and what control costs them."""
+"""Engines against gloo and sockets, and the cost of their control."""

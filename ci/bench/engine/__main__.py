@@ -1,9 +1,9 @@
-"""Cost of synchronization: ``python -m ci.bench.engine``, both engines beside gloo and sockets.
+"""Cost of synchronization: ``python -m ci.bench.engine``, both engines against gloo and sockets.
 
-Two worker processes and models of several sizes. All contestants take turns, so that whatever else
-the machine does disturbs all of them; a ratio is of medians in one run. "gang over TCP" is what
-workers of two machines would do: nothing is shared in memory. "gang by distributed.comm over TCP"
-is what the engine would do without sockets of its own.
+Two worker processes and models of several sizes. All contestants take turns, so that other load on
+the machine disturbs all of them; a ratio is of medians in one run. "gang over TCP" is the case of
+workers on two machines: nothing is shared in memory. "gang by distributed.comm over TCP" is the
+engine without sockets of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GANG, GRAPH = "gang: all but computation", "graph: all but computation"
 def contestants(
     client: Any, pairs: Mapping[str, Pair], n_bytes: int, calls: int
 ) -> dict[str, Turn]:
-    """Return the peers and our engines, each with so many exchanges of a vector in a turn."""
+    """Return the peers and our engines, each with ``calls`` exchanges of a vector in a turn."""
     latest: list[History] = []
 
     def fit(engine: str = "gang", within: Any = nullcontext, **options: Any) -> list[float]:
@@ -62,7 +62,7 @@ def contestants(
 
 
 def rows_of(megabytes: float, times: Mapping[str, Times]) -> list[dict[str, object]]:
-    """Return a row for each engine, beside gloo and the socket."""
+    """Return a row for each engine, compared with gloo and the socket."""
     gloo, socket = times["gloo"].median, times["socket"].median
     return [
         {
@@ -81,10 +81,10 @@ def rows_of(megabytes: float, times: Mapping[str, Times]) -> list[dict[str, obje
 
 
 def races(sizes: Sequence[float], rounds: int, calls: int) -> list[dict[str, object]]:
-    """Race all at each size, print a line for each, and return the rows."""
+    """Race all contestants at each size, print a line for each, and return the rows."""
     rows: list[dict[str, object]] = []
     print(f"{'MB':>6} {'contestant':<34} {'median':>9} {'least':>9} {'/ gloo':>7}")
-    # Long groups: what goes before and after one is not what this looks at.
+    # Long groups: the work before and after a group is not to be measured.
     with (
         dask.config.set({"daskdl.group-time": "1 minute"}),
         connect(workers=2) as client,

@@ -20,12 +20,12 @@ from daskdl.optim import SGD
 from daskdl.scaling.workloads import Waiting
 from daskdl.train import History, Trainer
 
-#: Work of one process: its rank and its connection to the other.
+#: One exchange, by one process.
 Step = Callable[[], None]
 
 
 class Pair:
-    """Two processes that make one peer's exchange when they are asked to."""
+    """Two processes that run a peer's exchange on request."""
 
     def __init__(self, make: Callable[[int, int, int], Step], port: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -42,8 +42,8 @@ class Pair:
         """Return the milliseconds of each of ``calls`` exchanges of a vector."""
         for pipe in self._pipes:
             pipe.send((n_bytes, calls))
-        found = [pipe.recv() for pipe in self._pipes]
-        return [max(both) for both in zip(*found, strict=True)]
+        durations = [pipe.recv() for pipe in self._pipes]
+        return [max(both) for both in zip(*durations, strict=True)]
 
     def stop(self) -> None:
         """End both processes."""
@@ -74,7 +74,7 @@ _connection: list[socket.socket] = []
 
 
 def sockets(rank: int, port: int, n_bytes: int) -> Step:
-    """Return the bytes of an all-reduce over a plain socket: half the vector each way, twice."""
+    """Return a step that sends an all-reduce's bytes: half the vector each way, twice."""
     if not _connection:
         _connection.append(_connected(rank, port))
     (connection,) = _connection
@@ -127,7 +127,7 @@ def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: An
         small = make(rank, port, 4) if 4 not in steps else steps[4]
         steps[4] = small
         for _ in range(calls):
-            small()  # both are there now
+            small()  # wait until both processes are ready
             began = time.perf_counter()
             step()
             times.append(1000 * (time.perf_counter() - began))
@@ -136,7 +136,7 @@ def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: An
 
 @contextmanager
 def peers() -> Iterator[dict[str, Pair]]:
-    """Start a pair of processes for each peer."""
+    """Start a pair of processes for each peer, and stop them at the end."""
     pairs = {"gloo": Pair(gloo, free_port()), "socket": Pair(sockets, free_port())}
     try:
         yield pairs
@@ -146,7 +146,7 @@ def peers() -> Iterator[dict[str, Pair]]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -163,47 +163,47 @@ def fitted(n_bytes: int, shards: int, iterations: int, **options: Any) -> Histor
 
 @contextmanager
 def apart(client: Client) -> Iterator[None]:
-    """Let no two workers find that they are on one machine."""
+    """Keep workers from seeing that they are on one machine."""
 
-    def let(reached: Any) -> Any:
+    def replace(reached: Any) -> Any:
         from daskdl.collective.transport import connecting as linking
 
         before, linking._reached = linking._reached, reached or (lambda name: None)
         return before
 
-    before = client.run(let, None)
+    before = client.run(replace, None)
     try:
         yield
     finally:
-        client.run(let, next(iter(before.values())))
+        client.run(replace, next(iter(before.values())))
 
 
 @contextmanager
 def by_comm(client: Client) -> Iterator[None]:
-    """Leave all messages to Dask's own connections and the workers' event loops, over TCP."""
+    """Send all messages over Dask's TCP connections, in the workers' event loops."""
 
-    def let(plain: bool) -> None:
+    def replace(sockets: bool) -> None:
         from daskdl.collective import exchange
         from daskdl.compat.distributed_comm import is_plain_tcp
 
-        exchange.is_plain_tcp = is_plain_tcp if plain else lambda comm: False
+        exchange.is_plain_tcp = is_plain_tcp if sockets else lambda comm: False
 
-    client.run(let, False)
+    client.run(replace, False)
     try:
         yield
     finally:
-        client.run(let, True)
+        client.run(replace, True)
 
 
 def synchronization(history: History, skip: int = 2) -> list[float]:
-    """Return, for each iteration but the first, the milliseconds that are not computation.
+    """Return for each iteration after the first ``skip`` the milliseconds without computation.
 
-    For the gang engine these are its two exchanges and all that lies between the phases.
+    For the gang engine these are its two exchanges and the gaps between the phases.
     """
     compute = sum(history[name] for name in ("data", "forward", "backward", "update"))
     return (1000 * (history["seconds"] - compute))[skip:].tolist()
 
 
 def exchanges(history: History, skip: int = 2) -> list[float]:
-    """Return, for each iteration but the first, the milliseconds of both exchanges of a gang."""
+    """Return for each iteration after the first ``skip`` the milliseconds of a gang's exchanges."""
     return (1000 * (history["reduce"] + history["broadcast"]))[skip:].tolist()

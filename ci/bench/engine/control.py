@@ -1,15 +1,15 @@
-"""Cost of control at many workers: ``python -m ci.bench.engine.control``, waiting as computing.
+"""Cost of control at many workers: ``python -m ci.bench.engine.control``, with waits for computing.
 
 All workers are on this machine, many in one process and each with one thread, and wait in the
-forward pass; what they exchange is a vector of 16 numbers a worker. So wall time says little beyond
-a few workers; the CPU seconds that the scheduler and the driver spend on an iteration are what they
-would spend anywhere, and as both work while all workers wait for them, their sum is the cost. What
-the scheduler spends on heartbeats of as many workers at rest is shown, and is not counted.
+forward pass; they exchange a vector of 16 numbers a worker. So wall time says little beyond a few
+workers. The CPU seconds of scheduler and driver for an iteration are the same anywhere, and as all
+workers wait for both, their sum is the cost. The scheduler's time for heartbeats of as many idle
+workers is shown, and does not count.
 
-The members of a gang stay for ``daskdl.turn-time``. A row "gang" is of groups of members that stay,
-"forms" of groups for each of which a gang is formed anew; what a gang costs is that of all groups
-of a turn, of which the first is such a one. On a machine that others use at the same time all of
-this is too much: the last column tells.
+The members of a gang stay for ``daskdl.turn-time``. A row "gang" is of groups whose members stay,
+"forms" of groups that each form a new gang; the cost of a gang is the mean over the groups of a
+turn, whose first one forms it. Other programs on the machine raise all figures: the last column has
+their share.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class Row:
 
     engine: str
     workers: int
-    iterations: float  #: of a group, on average
+    iterations: float  #: in a group, on average
     scheduler: float  #: CPU
     driver: float  #: CPU
-    idle: float  #: CPU of the scheduler in as much time without a fit: heartbeats
-    part: float  #: what the scheduler spends beyond that and the driver, of the time waited
+    idle: float  #: CPU of the scheduler in the same time without a fit: heartbeats
+    part: float  #: CPU of scheduler, without heartbeats, and driver as a share of the time waited
     worker: float  #: CPU of each worker
     rest: float  #: wall time beyond the waiting
     kilobytes: float  #: of the graph that a group sends to the scheduler
-    others: float  #: part of all cores' time that went to others than these processes
+    others: float  #: share of all cores' time that other programs took
 
     def __str__(self) -> str:
         return (
@@ -71,7 +71,7 @@ class Row:
         )
 
 
-#: How the two kinds of groups of gangs are made.
+#: ``turn-time`` for the two kinds of groups of gangs.
 TURNS = {"gang": "1 hour", "forms": "0 s"}
 
 HEADER = (
@@ -81,7 +81,7 @@ HEADER = (
 
 
 class Meter(Callback):
-    """Reads the CPU clocks of all at every group's end."""
+    """Reads the CPU clocks of all processes at the end of every group."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
@@ -89,7 +89,7 @@ class Meter(Callback):
         self.clocks: list[tuple[float, float, float, float, float]] = []
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        """Read."""
+        """Read the clocks."""
         self.at.append(iteration)
         self.clocks.append(
             (
@@ -102,7 +102,7 @@ class Meter(Callback):
         )
 
     def spent(self, first: int) -> tuple[int, int, list[float]]:
-        """Return groups, iterations, and seconds of each clock after iteration ``first``."""
+        """Return the groups, iterations and seconds of each clock after iteration ``first``."""
         begin = self.at.index(first)
         spent = np.subtract(self.clocks[-1], self.clocks[begin]).tolist()
         return len(self.at) - 1 - begin, self.at[-1] - first, spent
@@ -136,7 +136,7 @@ def measured(processes: Processes, engine: str, workers: int, options: argparse.
     idle = processes.scheduler.cpu_seconds()
     time.sleep(settle)
     idle = (processes.scheduler.cpu_seconds() - idle) / settle if settle else 0.0
-    # An epoch is as long as a group may be, so that all but those of the first have k iterations.
+    # An epoch is as long as a group may be, so that all groups after the first have k iterations.
     turn = TURNS.get(engine, "0 s")
     with dask.config.set({"daskdl.group-time": "1 hour", "daskdl.turn-time": turn}):
         Trainer(Waiting(UNIT * workers, seconds), MSELoss(), SGD(0.01)).fit(
@@ -167,15 +167,15 @@ def measured(processes: Processes, engine: str, workers: int, options: argparse.
 
 
 def of_a_turn(rows: Sequence[Row], seconds: float) -> dict[int, float]:
-    """Return the share of an iteration's time that gangs cost, by workers, in all of a turn."""
+    """Return by workers the cost of a gang over a turn, as a share of an iteration's time."""
     by_kind = {(row.engine, row.workers): row for row in rows}
-    found = {}
+    shares = {}
     for (engine, workers), row in by_kind.items():
         forms = by_kind.get(("forms", workers))
         if engine == "gang" and forms is not None:
             groups = max(1.0, TURN / (row.iterations * seconds))
-            found[workers] = max(0.0, row.part) + (forms.part - max(0.0, row.part)) / groups
-    return found
+            shares[workers] = max(0.0, row.part) + (forms.part - max(0.0, row.part)) / groups
+    return shares
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,1 +1,1 @@
-"""Predictions of whole networks beside runtimes made for them."""
+"""Predictions of whole networks against runtimes made for inference."""

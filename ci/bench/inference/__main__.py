@@ -1,16 +1,15 @@
-"""``python -m ci.bench.inference``: predictions of whole networks beside runtimes made for them.
+"""``python -m ci.bench.inference``: predictions of whole networks against inference runtimes.
 
 The peers are onnxruntime, OpenVINO where it is installed, PyTorch's eval under inference_mode
-(channels last where there are images; through torch.compile with ``--compile``, which takes a
-compiler and a minute a network), and OpenCV's DNN. All take turns in one process, each with as
-many threads as ours; the fastest counts. On one thread the processor's time of that thread is
-shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
-PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
-bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize, or of
-a network that is read from ONNX the file of onnxruntime's quantizer; onnxruntime runs both forms of
-its static quantizer, OpenVINO nncf's, PyTorch its own for x86; all from the same samples, and ours
-in float32 beside them.
-"ours, model.predict" is the call that makes no Predictor to keep.
+(channels last for images; through torch.compile with ``--compile``, which takes a compiler and a
+minute a network), and OpenCV's DNN. All take turns in one process, each with as many threads as
+ours; the fastest counts. With ``--cpu`` times are the CPU time of one thread, which other programs
+disturb less. With ``--precision bf16`` PyTorch runs under autocast, OpenVINO infers in bfloat16,
+and onnxruntime and OpenCV, which have no bfloat16 on CPUs, run in float32. With
+``--precision int8`` ours is by daskdl.quantize, or for networks read from ONNX the file of
+onnxruntime's quantizer; onnxruntime runs both forms of its static quantizer, OpenVINO a model of
+nncf, PyTorch its quantized model for x86; all are quantized with the same samples, and ours in
+float32 runs too. "ours, model.predict" is a call without a Predictor.
 """
 
 from __future__ import annotations
@@ -74,18 +73,18 @@ def _opencv(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
 
 
 def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Case:
-    """Return ours and all peers on one batch; what a peer refuses is left out, and said."""
+    """Return ours and all peers on one batch; a peer that fails is left out with a message."""
     from daskdl.interop.onnx.reader import read
 
     peer = network.peer()
     model = network.exported(peer, batch)
     x = network.sample(np.random.default_rng(SEED), batch)
-    own = network.ours() if network.ours else read(model, network.name)
-    given = network.turned(x) if network.turned else x
+    module = network.ours() if network.ours else read(model, network.name)
+    rows = network.turned(x) if network.turned else x
     bf16, int8 = (options.precision == name for name in ("bf16", "int8"))
     if int8:
-        return _int8(network, own, model, peer, (x, given), batch, threads)
-    predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
+        return _int8(network, module, model, peer, (x, rows), batch, threads)
+    predictor = Predictor(module, batch_size=batch, threads=threads, precision=options.precision)
     peers: dict[str, Callable[[], dict[str, Work]]] = {
         "onnxruntime": lambda: {"onnxruntime": partial(by_onnxruntime(model, threads), x)},
         "OpenVINO": lambda: {
@@ -95,14 +94,14 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }
     works = _made(network.name, peers)
-    works["ours, model.predict"] = lambda: own.predict(
-        given, batch_size=batch, threads=threads, precision=options.precision
+    works["ours, model.predict"] = lambda: module.predict(
+        rows, batch_size=batch, threads=threads, precision=options.precision
     )
-    return Case(f"{network.name}, {batch}", lambda: predictor(given), works)
+    return Case(f"{network.name}, {batch}", lambda: predictor(rows), works)
 
 
 def _made(network: str, peers: dict[str, Callable[[], dict[str, Work]]]) -> dict[str, Work]:
-    """Return the work of peers; one that refuses is left out, and said."""
+    """Return the work of the peers; one that fails is left out with a message."""
     works: dict[str, Work] = {}
     for name, make in peers.items():
         try:
@@ -116,21 +115,21 @@ def _made(network: str, peers: dict[str, Callable[[], dict[str, Work]]]) -> dict
 
 
 def _int8(
-    network: Inferred, own: Any, model: bytes, peer: Any, samples: tuple[Any, Any], batch: int,
+    network: Inferred, module: Any, model: bytes, peer: Any, samples: tuple[Any, Any], batch: int,
     threads: int,
 ) -> Case:  # fmt: skip
-    """Return int8 models of one network, and ours in float32."""
+    """Return the int8 models of one network, and ours in float32."""
     from daskdl.interop.onnx.reader import read
     from daskdl.nn import Graph
     from daskdl.quantization import quantize
 
     x, rows = samples
     qdq, qoperator = (runtime_int8(model, x, form) for form in ("QDQ", "QOperator"))
-    if isinstance(own, Graph):
+    if isinstance(module, Graph):
         small: Any = read(qdq, network.name).eval()
     else:
-        small = quantize(own, rows, ends=True, tried=0)
-    predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, own)]
+        small = quantize(module, rows, ends=True, tried=0)
+    predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, module)]
     first, second = (predictor(rows) for predictor in predictors)
     change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)

@@ -1,7 +1,7 @@
 """The networks of the inference benchmark: ours, and PyTorch's module with the same work.
 
-Networks that the zoo does not have come as ONNX files, exported from PyTorch's modules, and run
-here as :class:`daskdl.nn.Graph`.
+Networks that the zoo does not have are exported from PyTorch's modules as ONNX files, and run as
+:class:`daskdl.nn.Graph`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Inferred:
-    """A network as every contestant has it.
+    """A network, and how each contestant gets it.
 
     Parameters
     ----------
@@ -29,15 +29,15 @@ class Inferred:
     peer : callable
         Returns PyTorch's module.
     sample : callable
-        Given a Generator and n, returns n samples as PyTorch takes them.
+        Returns n samples for PyTorch, given a Generator and n.
     ours : callable, optional
         Returns our module; without it the ONNX file is read.
     turned : callable, optional
-        From PyTorch's samples to ours.
+        Maps PyTorch's samples to ours.
     image : bool
-        Whether samples are (N, C, H, W), of which PyTorch may have the channels last.
+        Whether samples are (N, C, H, W); PyTorch then runs with channels last.
     opencv : bool
-        Whether OpenCV's reader of ONNX takes it.
+        Whether OpenCV can read the ONNX file.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Inferred:
     opencv: bool = False
 
     def exported(self, peer: Any, batch: int = 2) -> bytes:
-        """Return PyTorch's module as an ONNX file, written with a batch of so many samples."""
+        """Return PyTorch's module as an ONNX file, exported with a batch of that size."""
         import torch
 
         x = torch.from_numpy(self.sample(np.random.default_rng(SEED), batch))
@@ -71,7 +71,7 @@ def _last(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
 
 
-def _own(name: str, *arguments: Any) -> Callable[[], Any]:
+def _torch(name: str, *arguments: Any) -> Callable[[], Any]:
     def make() -> Any:
         import torch
 
@@ -79,14 +79,14 @@ def _own(name: str, *arguments: Any) -> Callable[[], Any]:
         from ci.bench.training import peers as training_peers
 
         torch.manual_seed(SEED)
-        found = getattr(training_peers, name, None) or getattr(inference_peers, name)
-        return _settled(found(*arguments)).eval()
+        network = getattr(training_peers, name, None) or getattr(inference_peers, name)
+        return _settled(network(*arguments)).eval()
 
     return make
 
 
 def _settled(net: Any) -> Any:
-    """Give batch norms the statistics of some training, which random weights do not have."""
+    """Give batch norms statistics as after training."""
     import torch
 
     generator = torch.Generator().manual_seed(SEED)
@@ -120,11 +120,11 @@ def _blocks() -> Any:
 
 CASES = [
     Inferred(
-        "ResNet-50", _own("resnet50"), _images, _zoo("resnet50"), _last, image=True, opencv=True
+        "ResNet-50", _torch("resnet50"), _images, _zoo("resnet50"), _last, image=True, opencv=True
     ),
     Inferred(
         "Inception-v1",
-        _own("inception_v1"),
+        _torch("inception_v1"),
         _images,
         _zoo("inception"),
         _last,
@@ -132,7 +132,7 @@ CASES = [
         opencv=True,
     ),
     *(
-        Inferred(title, _own(name), _images, image=True, opencv=True)
+        Inferred(title, _torch(name), _images, image=True, opencv=True)
         for title, name in (
             ("SqueezeNet", "squeezenet"),
             ("VGG-19", "vgg19"),
@@ -143,7 +143,7 @@ CASES = [
     ),
     Inferred(
         "ConvLSTM",
-        _own("ConvLSTMForecaster", 10, (64, 64), 4),
+        _torch("ConvLSTMForecaster", 10, (64, 64), 4),
         lambda rng, n: rng.random((10, n, 1, 64, 64), np.float32),
         _zoo("convlstm"),
         lambda x: np.ascontiguousarray(x.transpose(1, 0, 3, 4, 2)),
@@ -156,7 +156,7 @@ CASES = [
     ),
     Inferred(
         "text LSTM",
-        _own("TextClassifier", WORDS, 20, 200, 128),
+        _torch("TextClassifier", WORDS, 20, 200, 128),
         lambda rng, n: rng.integers(1, WORDS, (n, 200)),
         _zoo("text"),
     ),

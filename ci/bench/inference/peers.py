@@ -1,4 +1,4 @@
-"""Networks of the inference benchmark that the zoo does not have, as PyTorch's users write them.
+"""Networks of the inference benchmark that the zoo does not have, as users of PyTorch write them.
 
 SqueezeNet 1.1 (arXiv 1602.07360), VGG-19 (1409.1556), DenseNet-121 (1608.06993), ShuffleNet-v2 1x
 (1807.11164) and MobileNet-v2 (1801.04381), with random weights.
@@ -15,7 +15,7 @@ from ci.bench.training.peers import convolution
 
 
 class Side(nn.Module):
-    """Branches whose channels lie side by side, behind a first part or beside the input."""
+    """A first part, and branches over its output whose channels are concatenated."""
 
     def __init__(self, first: nn.Module, *branches: nn.Module) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Side(nn.Module):
 
 
 class Sum(nn.Module):
-    """Layers beside a shortcut."""
+    """Layers with a shortcut."""
 
     def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Sum(nn.Module):
 
 
 class Shuffled(nn.Module):
-    """A block of ShuffleNet-v2 that keeps the picture's size: half of the channels pass by."""
+    """A block of ShuffleNet-v2 that keeps the picture's size and half of the channels."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""ONNX files run by onnxruntime and OpenVINO, and int8 models of theirs and of PyTorch."""
+"""ONNX files run by onnxruntime and OpenVINO, and int8 models of both and of PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = Callable[[np.ndarray[Any, Any]], Any]
 
 
 def by_onnxruntime(model: bytes | str, threads: int) -> Run:
-    """Return a function that runs a file, or its bytes, by onnxruntime, its input x."""
+    """Return a function of the input x that runs a file, or its bytes, by onnxruntime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -30,7 +30,7 @@ def by_onnxruntime(model: bytes | str, threads: int) -> Run:
 def by_openvino(
     model: Any, threads: int, precision: str = "f32", shape: tuple[int, ...] | None = None
 ) -> Run:
-    """Return a function that runs a file, its bytes or a model by OpenVINO, its input x."""
+    """Return a function of the input x that runs a file, its bytes or a model by OpenVINO."""
     import openvino
 
     core = openvino.Core()
@@ -48,16 +48,16 @@ class _Samples:
     """Samples one by one, as onnxruntime's calibration asks for them."""
 
     def __init__(self, x: np.ndarray[Any, Any]) -> None:
-        self._left: Iterator[Any] = iter(x)
+        self._rest: Iterator[Any] = iter(x)
 
     def get_next(self) -> dict[str, Any] | None:
         """Return the next sample, or None."""
-        one = next(self._left, None)
+        one = next(self._rest, None)
         return None if one is None else {"x": one[None]}
 
 
 def runtime_int8(model: bytes, x: np.ndarray[Any, Any], form: str) -> bytes:
-    """Return a file, "QDQ" or "QOperator": weights by filter, activations static, from x."""
+    """Return a "QDQ" or "QOperator" file: int8 weights by filter, activations calibrated on x."""
     from onnxruntime.quantization import QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -73,7 +73,7 @@ def runtime_int8(model: bytes, x: np.ndarray[Any, Any], form: str) -> bytes:
 
 
 def openvino_int8(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
-    """Return an inference of a model that nncf has quantized from the samples x."""
+    """Return an inference of a model that nncf quantizes with the samples x."""
     import nncf
     import openvino
 
@@ -86,7 +86,7 @@ def openvino_int8(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
 def torch_int8(peer: Any, x: np.ndarray[Any, Any]) -> Work:
     """Return an inference of PyTorch's static quantization for x86, or of its affine maps alone.
 
-    What FX does not trace, such as a transformer, has its affine maps quantized row by row.
+    A module that FX cannot trace, such as a transformer, gets its affine maps quantized row by row.
     """
     import torch
     from torch.ao.quantization import get_default_qconfig_mapping, quantize_dynamic
@@ -98,7 +98,7 @@ def torch_int8(peer: Any, x: np.ndarray[Any, Any]) -> Work:
         with torch.inference_mode():
             made(tensor)
         made = convert_fx(made)
-    except Exception:  # of whatever kind tracing raises
+    except Exception:  # tracing raises many kinds
         torch.backends.mha.set_fastpath_enabled(False)
         made = quantize_dynamic(peer, {torch.nn.Linear})
 

@@ -1,1 +1,1 @@
-"""Kernels beside PyTorch's, a module for each family."""
+"""Kernels against PyTorch's, a module for each family."""

@@ -1,4 +1,4 @@
-"""``python -m ci.bench.kernels``: our kernels beside PyTorch's on the same cores."""
+"""``python -m ci.bench.kernels``: our kernels against PyTorch's on the same cores."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib import import_module
 
 from ci.bench.timing import Case, options_of, raced
 
-#: Each is a function ``cases`` of a module ``ci.bench.kernels.<family>``, or of another one named
-#: here ``cases_<family>``: () -> iterator of Case.
+#: Each is a function ``cases`` of the module ``ci.bench.kernels.<family>``, or ``cases_<family>``
+#: of its module in `MODULES`: () -> iterator of Case.
 FAMILIES = (
     "conv2d",
     "optim",
@@ -21,14 +21,14 @@ FAMILIES = (
     "bfloat16",
     "attention",
 )
-BESIDE = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
+MODULES = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
 
 
 def cases(families: Sequence[str]) -> Iterator[Case]:
     """Yield the cases of some families."""
     for family in families:
-        module = import_module(f"ci.bench.kernels.{BESIDE.get(family, family)}")
-        yield from getattr(module, f"cases_{family}" if family in BESIDE else "cases")()
+        module = import_module(f"ci.bench.kernels.{MODULES.get(family, family)}")
+        yield from getattr(module, f"cases_{family}" if family in MODULES else "cases")()
 
 
 def main() -> None:

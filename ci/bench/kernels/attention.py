@@ -1,4 +1,4 @@
-"""Attention of several heads, and products in bfloat16 beside float32."""
+"""Attention of several heads, and products in bfloat16 and float32."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPES = ((16, 4, 128, 64), (4, 4, 512, 64))
 
 
 def cases() -> Iterator[Case]:
-    """Yield all of them; both read (N, T, heads, channels), as layers hand it over."""
+    """Yield attention in each precision; both sides read (N, T, heads, channels), as in layers."""
     rng = np.random.default_rng(0)
     for n, heads, t, c in SHAPES:
         arrays = [x.transpose(0, 2, 1, 3) for x in rng.standard_normal((4, n, t, heads, c), "f4")]
@@ -55,7 +55,7 @@ def _theirs(arrays: list[Any], back: bool, precision: str) -> None:
         y.backward(dy)
 
 
-#: Rows, summands and columns: of layers of ResNet-50, a transformer and the text classifier.
+#: Rows, summands and columns in layers of ResNet-50, a transformer and the text classifier.
 SHAPES_BFLOAT16 = (
     (1024, 1024, 1024),
     (6272, 256, 64),
@@ -67,7 +67,7 @@ SHAPES_BFLOAT16 = (
 
 
 def cases_bfloat16() -> Iterator[Case]:
-    """Yield products of rounded numbers, rounding with the product, and gradients to weights."""
+    """Yield products of rounded numbers, products with their rounding, and gradients to weights."""
     for shape in SHAPES_BFLOAT16:
         yield from _products(*shape)
 

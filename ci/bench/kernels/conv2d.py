@@ -1,4 +1,4 @@
-"""Convolutions of ResNet-50, Inception-v1, VGG and ConvLSTM, each pass by itself."""
+"""Convolutions of ResNet-50, Inception-v1, VGG, ConvLSTM and MobileNet, each pass by itself."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SHAPES = (
 
 
 def cases() -> Iterator[Case]:
-    """Yield forward, gradient to the input (unless it is the first layer) and to the weights."""
+    """Yield forward, gradient to the input (except in first layers) and to the weights."""
     for shape in SHAPES:
         yield from _passes(shape)
 

@@ -1,7 +1,4 @@
-"""Activations, dropout, softmax, cross entropy and sums, on large and on small arrays.
-
-The copy of the same bytes is the limit of what only moves memory.
-"""
+"""Activations, dropout, softmax, cross entropy and sums, on large and on small arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from daskdl.kernels.vectors.reduce import sum_over
 #: Activations of ResNet-50's first stage for 32 images, and of one image.
 SHAPES = ((32, 56, 56, 64), (1, 56, 56, 64))
 
-#: Ours, PyTorch's forward and its backward, which takes the gradient and what is kept.
+#: PyTorch's forward and backward, and their arguments after the tensors.
 ACTIVATIONS: dict[str, tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = {
     "relu": ("relu", "threshold_backward", (), (0,)),
     "leaky relu": ("leaky_relu", "leaky_relu_backward", (0.2,), (0.2, False)),
@@ -36,7 +33,7 @@ ACTIVATIONS: dict[str, tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Yield all of them."""
+    """Yield the cases of each shape."""
     import torch
 
     rng = np.random.default_rng(0)

@@ -1,6 +1,6 @@
-"""Losses, forward and backward together, on much and on little: what autograd does of each side.
+"""Losses, forward and backward together by autograd, on large and on small arrays.
 
-Where PyTorch has no such loss it has the formula, operation by operation.
+A loss that PyTorch lacks is written there as its formula, operation by operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from daskdl.tensor import Tensor
 #: Predictions of 64 small images, and of a batch of samples with ten numbers; rows and classes.
 SHAPES, ROWS = ((64, 128, 128), (32, 10)), ((256, 1000), (4096, 64), (32, 10))
 
-#: Rain rates from which a pixel counts more, and what it counts.
+#: Rain rates from which a pixel counts more, and the weights below and above them.
 THRESHOLDS, WEIGHTS = np.array([0.5, 1.0, 2.0], np.float32), np.array([1, 2, 5, 10], np.float32)
 
 #: A name, our loss, PyTorch's, predictions and targets.
@@ -25,7 +25,7 @@ Loss = tuple[str, Callable[..., Any], Callable[..., Any], Any, Any]
 
 
 def cases() -> Iterator[Case]:
-    """Yield all of them."""
+    """Yield the elementwise losses, those of rows of classes, and others."""
     from torch.nn import functional as peer
 
     rng = np.random.default_rng(0)
@@ -146,8 +146,8 @@ def _case(
     mine, there, target = Tensor(x, True), torch.from_numpy(x), torch.from_numpy(y)
     there.requires_grad_()
 
-    # The node's function and not Tensor.backward, which would copy to the leaf's grad: inside a
-    # network a prediction is no leaf, and PyTorch's autograd.grad does not copy either.
+    # Call the node's function, as Tensor.backward would copy to the leaf's grad: inside a network a
+    # prediction is no leaf, and PyTorch's autograd.grad does not copy either.
     def train() -> None:
         value = ours(mine, y)
         gradient = value._node.backward(np.ones_like(value.data))[0]

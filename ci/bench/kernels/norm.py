@@ -61,7 +61,7 @@ def passes(
 ) -> Iterator[Case]:
     """Yield the races of a function of arrays: forward, backward, both together.
 
-    Images are given to PyTorch both ways, channels last and contiguous.
+    PyTorch gets images in both formats, channels last and contiguous.
     """
     import torch
 
@@ -80,8 +80,8 @@ def passes(
 
     dy = rng.standard_normal(ours(*arrays).shape, np.float32)
 
-    # The functions of nodes and not Tensor.backward, which would copy to the leaves' grad: inside
-    # a network these are no leaves, and PyTorch's autograd.grad does not copy either.
+    # Call the node's function, as Tensor.backward would copy to the leaves' grad: inside a network
+    # these are no leaves, and PyTorch's autograd.grad does not copy either.
     def back(node: Any) -> None:
         for gradient in node.backward(dy):
             if callable(gradient):

@@ -1,6 +1,6 @@
-"""Optim methods over 25 M floats, and rows of tables, beside PyTorch's and a copy of the bytes.
+"""Optim methods over 25 M floats and over rows of tables, against PyTorch's and copies of bytes.
 
-Ours writes new weights and state and leaves the old ones alone, PyTorch's changes them in place.
+Ours writes new weights and state and keeps the old ones; PyTorch's changes them in place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[Method, str, dict[str, Any], int]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Yield for each method the race with PyTorch and the one with the copy."""
+    """Yield for each method the races with PyTorch and with the copy."""
     import torch
 
     rng = np.random.default_rng(0)
@@ -67,14 +67,13 @@ def cases() -> Iterator[Case]:
 
 def _updates(method: Method, weights: Any, gradient: Any) -> Callable[[], None]:
     """Return a function that makes the next update, as training does."""
-    held = {"weights": weights, "state": method.init(weights.size), "iteration": 0}
-    held["state"] = {name: array + 0 for name, array in held["state"].items()}  # real memory
+    iteration, state = 0, method.init(weights.size)
+    state = {name: array + 0 for name, array in state.items()}  # real memory
 
     def update() -> None:
-        held["weights"], held["state"] = method.update(
-            held["weights"], gradient, held["state"], held["iteration"]
-        )
-        held["iteration"] += 1
+        nonlocal weights, state, iteration
+        weights, state = method.update(weights, gradient, state, iteration)
+        iteration += 1
 
     return update
 
@@ -83,12 +82,12 @@ N, C, BATCH = 138_000, 64, 2048
 
 
 def cases_embedding() -> Iterator[Case]:
-    """Yield forward, backward (the rows, the whole table) and each method's step."""
+    """Yield forward, backward (gradient as rows and as a table), and a step of each method."""
     import torch
 
     rng = np.random.default_rng(0)
     table = rng.standard_normal((N, C), np.float32)
-    ids = np.minimum(rng.zipf(1.1, BATCH), N) - 1  # as often as words and users are
+    ids = np.minimum(rng.zipf(1.1, BATCH), N) - 1  # frequencies like those of words
     dy = rng.standard_normal((BATCH, C), np.float32)
     there, theirs, up = torch.from_numpy(ids), torch.from_numpy(table.copy()), torch.from_numpy(dy)
     size = f"{BATCH} of {N // 1000}k x {C}"

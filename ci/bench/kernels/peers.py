@@ -1,4 +1,4 @@
-"""PyTorch's side of cells that it has no layer for: ConvLSTM and TrajGRU, channels first."""
+"""ConvLSTM and TrajGRU in PyTorch, which has no layers for them; channels first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def convlstm(x: Any, h: Any, c: Any, weight_input: Any, weight_state: Any, bias:
 
 
 def warp(image: Any, flow: Any) -> Any:
-    """Return the image (N, C, H, W) where the flow (N, 2, H, W) points, in pixels."""
+    """Return the image (N, C, H, W) sampled where the flow (N, 2, H, W) points, in pixels."""
     import torch
 
     height, width = image.shape[2:]
@@ -29,7 +29,7 @@ def warp(image: Any, flow: Any) -> Any:
         torch.arange(width, dtype=flow.dtype),
         indexing="ij",
     )
-    # Its corners of the outermost pixels, not their centres, are -1 and 1.
+    # grid_sample's -1 and 1 are the outer edges of the outermost pixels, not their centres.
     across = (2 * (columns + flow[:, 0]) + 1) / width - 1
     down = (2 * (rows + flow[:, 1]) + 1) / height - 1
     grid = torch.stack([across, down], -1)
@@ -49,7 +49,7 @@ def trajgru(
     weight_links: Any,
     bias_links: Any,
 ) -> list[Any]:
-    """Return the state after each step of ``x`` (T, N, in, H, W); arguments as our operation's."""
+    """Return the state after each step of ``x`` (T, N, in, H, W); arguments as in `ops.trajgru`."""
     import torch
 
     def convolve(x: Any, weight: Any, bias: Any = None) -> Any:

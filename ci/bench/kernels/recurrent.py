@@ -14,7 +14,7 @@ from daskdl.tensor import Tensor
 
 
 class Shape(NamedTuple):
-    """A layer: samples, steps, numbers a step has, state."""
+    """A layer: samples, steps, numbers in a step, numbers in the state."""
 
     samples: int
     steps: int
@@ -27,12 +27,12 @@ SHAPES = (
     Shape(32, 50, 64, 64),
     Shape(16, 100, 256, 512),
 )
-#: PyTorch's class and the sums that one step has for each number of the state.
-LAYERS = {"LSTM": 4, "GRU": 3, "RNN": 1}
+#: Classes of PyTorch.
+LAYERS = ("LSTM", "GRU", "RNN")
 
 
 def cases() -> Iterator[Case]:
-    """Yield each layer in each shape, then the convolutional ones."""
+    """Yield each layer in each shape, then a bidirectional one and the convolutional ones."""
     for layer in LAYERS:
         for shape in SHAPES:
             yield _layer(layer, shape)
@@ -48,7 +48,7 @@ def leaf(array: np.ndarray) -> Tensor:
 
 
 def _layer(layer: str, shape: Shape, ways: int = 1) -> Case:
-    """Return a layer of PyTorch's class, or one that reads both ways."""
+    """Return the case of a layer of PyTorch's class; with two ways it is bidirectional."""
     import torch
 
     n, steps, features, channels = shape
@@ -101,7 +101,7 @@ def _images_case(
     theirs: Callable[..., Any],
     shapes: list[tuple[int, ...]],
 ) -> Case:
-    """Race two functions of the same arrays to a sequence of images, PyTorch in both formats."""
+    """Return the case of two functions from arrays to images, PyTorch's in both formats."""
     import torch
 
     rng = np.random.default_rng(0)
@@ -127,7 +127,7 @@ def _images_case(
 
 
 def images(array: np.ndarray, layout: Any) -> Any:
-    """Return an array, channels last if it is of images, as PyTorch has it: (T,) N, C, H, W."""
+    """Return an array for PyTorch; one of images (N, [T,] H, W, C) becomes ([T,] N, C, H, W)."""
     import torch
 
     x = torch.tensor(array)

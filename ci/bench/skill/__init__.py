@@ -1,1 +1,1 @@
-"""Skill of forecasters on real events, each judged by what never saw its radar."""
+"""Skill of forecasters on real events, with nothing fitted on the radar that is scored."""

@@ -13,7 +13,7 @@ from daskdl.errors import DataError
 
 
 def main() -> None:
-    """Print a table each event, one of all, and the goals met and missed."""
+    """Print a table for each event, one for all, and the goals met and missed."""
     parser = argparse.ArgumentParser(prog="python -m ci.bench.skill", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/radar"), help="radar files")
     parser.add_argument(
@@ -45,15 +45,15 @@ def main() -> None:
             loaded.append(events.load(source, options.data, options.cache))
         except DataError as error:
             say(f"{source.name}: left out: {error}")
-    found = results.compare(
+    skill = results.compare(
         loaded, chosen, [int(lead) for lead in options.leads.split(",")],
         every=options.every, most=options.starts, cache=options.cache, say=say,
     )  # fmt: skip
-    if not found.radars:
+    if not skill.radars:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
-    print("\n".join([*table.lines(found), "", *table.by_source(found), "", *goals.verdicts(found)]))
+    print("\n".join([*table.lines(skill), "", *table.by_source(skill), "", *goals.verdicts(skill)]))
     if options.json:
-        options.json.write_text(json.dumps(results.to_json(found), indent=1) + "\n")
+        options.json.write_text(json.dumps(results.to_json(skill), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real events: where their files are, taken into rain stores, and the frames of a start."""
+"""The real events: the paths of their files, their rain stores, and the frames of a start."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from daskdl.errors import DataError
 
 #: Side of the crops in pixels; a smaller grid is taken whole.
 CROP = 512
-#: Rain rate of a wet pixel in mm h-1, and the part of the crop that is wet at a start with rain.
+#: Rain rate of a wet pixel in mm h-1, and least wet part of the crop at a start with rain.
 WET, LEAST_WET = 0.1, 0.02
 
 
 @dataclass(frozen=True)
 class Source:
-    """An event as files of one radar or composite.
+    """Files of an event of one radar or composite.
 
     Parameters
     ----------
     name : str
         As printed, such as "knmi-20100826".
     radar : str
-        What must not be seen by anything fitted that is judged on this event.
+        No method that is scored on this event may be fitted on this radar.
     folder : str
         Folder or file below the folder of radar data.
     """
@@ -45,7 +45,7 @@ SOURCES = (
     Source("mch-20160711", "mch", "mch/20160711"),
     Source("opera-20180824", "opera", "opera/20180824"),
 )
-#: Folders of more events, a file each, and the radar that they are of.
+#: Folders of more events, a file each, and their radar.
 ARCHIVE = {
     "italy_campania": "campania",
     "italy_trentino": "trentino",
@@ -69,7 +69,7 @@ class Event:
     step : int
         Minutes between frames.
     spacing : float
-        Of the pixels, in km.
+        Size of the pixels, in km.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Event:
     spacing: float
 
     def starts(self, n_in: int, leads: Sequence[int], every: int) -> list[int]:
-        """Index of the last frame read, every so many minutes, at starts that have rain.
+        """Return the index of the last input frame of each start with rain.
 
         Parameters
         ----------
         n_in : int
-            Frames that go in.
+            Number of input frames.
         leads : sequence of int
             Lead times in minutes; the last one has to lie within the event.
         every : int
@@ -97,18 +97,18 @@ class Event:
             for index in range(n_in - 1, len(self.time) - ahead)
             if minutes[index] % every == 0
             and np.mean(self.rain[index] >= WET) >= LEAST_WET
-            # no gap from the first frame that goes in to the last that is forecast
+            # no gap from the first input frame to the last one that is forecast
             and minutes[index + ahead] - minutes[index - n_in + 1] == self.step * (ahead + n_in - 1)
         ]
 
     def common_valid_times(self, starts: Sequence[int], leads: Sequence[int]) -> set[int]:
-        """Frames that are forecast from some start at every lead: the same times for all leads."""
+        """Return the frames that are forecast at every lead, from some start each."""
         valid = [{start + lead // self.step for start in starts} for lead in leads]
         return set.intersection(*valid)
 
 
 def load(source: Source, data: Path, cache: Path) -> Event:
-    """Read an event from its rain store in the cache, which is made when it is not there."""
+    """Read an event from its rain store in the cache, which is made if it is missing."""
     from nowcast.ingest.ingest import ingest
     from nowcast.rain.store import open_rain, time_step
 
@@ -127,7 +127,7 @@ def load(source: Source, data: Path, cache: Path) -> Event:
 
 
 def available(data: Path, cache: Path) -> list[Source]:
-    """Return the events whose files or stores are there, those of the archive last."""
+    """Return the events whose files or stores exist, events of the archive last."""
     archived = [
         Source(f"{radar}-{file.stem}", radar, str(file.relative_to(data)))
         for folder, radar in ARCHIVE.items()
@@ -141,7 +141,7 @@ def available(data: Path, cache: Path) -> list[Source]:
 
 
 def rainiest(rain: object) -> tuple[slice, slice]:
-    """Place of the crop with the most wet pixels in a sample of the frames, in steps of 32."""
+    """Return the crop with the most wet pixels in a sample of the frames, in steps of 32."""
     wet = (np.asarray(rain) >= WET).sum(0)
     height, width = np.minimum(CROP, wet.shape)
     sums = sliding_window_view(wet, (height, width))[::32, ::32].sum((2, 3))

@@ -13,7 +13,7 @@ from scipy.special import expit
 from ci.bench.skill.scores import EDGES, THRESHOLDS, Scores
 from nowcast.verification.probability import BINS
 
-#: Largest distance in dB of a calibrated threshold from the event's own.
+#: Largest distance in dB of a calibrated threshold from the event's threshold.
 REACH_DB = 5.0
 #: Rain rate in dB that stands for dry in the logistic.
 DRY_DB = -15.0
@@ -22,14 +22,14 @@ CENTRES = np.concatenate([[DRY_DB], (EDGES[1:] + EDGES[:-1]) / 2, EDGES[-1:]])
 
 
 def calibrated_threshold(others: Sequence[Scores], threshold: float) -> float:
-    """Return the rain rate at which to cut a field for the largest mean CSI of other radars.
+    """Return the rain rate whose exceedance has the largest mean CSI on other radars.
 
     Parameters
     ----------
     others : sequence of Scores
-        One a radar.
+        One for each radar.
     threshold : float
-        Of the event, in mm h-1; returned as it is when there are no others.
+        Of the event, in mm h-1; returned as it is without other radars.
     """
     if not others:
         return threshold
@@ -45,7 +45,7 @@ def calibrated_threshold(others: Sequence[Scores], threshold: float) -> float:
 
 @dataclass(frozen=True)
 class Logistic:
-    """Probability of an event from a field: logistic(slope * dB + offset), and one number if dry.
+    """Probability of an event from a field: logistic(slope * dB + offset), a constant if dry.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Logistic:
         return cls(slope / 10, offset, float(np.log(dry / (1 - dry))))
 
     def brier_sums(self, scores: Scores, threshold: float) -> NDArray[np.float64]:
-        """Return the sums of its Brier score on a table, (BINS, 5), see `probability_sums`."""
+        """Return the sums of the Brier score on a table, (BINS, 5), see `probability_sums`."""
         p = expit(np.where(CENTRES > DRY_DB, self.slope * CENTRES + self.offset, self.dry))
         no, yes = scores.table[THRESHOLDS.index(threshold)]
         columns = ((no + yes), (no + yes) * p, (no + yes) * p**2, yes, yes * p)

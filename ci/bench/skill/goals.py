@@ -1,4 +1,4 @@
-"""The goals that forecasts have to meet, and whether they do."""
+"""The goals of forecasts, and whether they are met."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ci.bench.skill.results import POOL, Results, summary
 from nowcast.verification.probability import brier_parts, crps
 
-#: Rain rates in mm h-1 of heavy rain, and observed pixels of one that a source is judged by.
+#: Rain rates in mm h-1 of heavy rain, and least observed pixels for a source to be judged.
 HEAVY, ENOUGH = (5.0, 10.0, 20.0), 1000
-#: By how much motion may be below the peer's on a source, and has to be above it over all, CSI.
+#: CSI by which motion may be below the peer's on a source, and has to be above it over all.
 SLACK, WANTED = 0.005, 0.01
 #: The peer's methods.
 SPROG, KANADE, STEPS = "pysteps:sprog", "pysteps:extrapolation", "pysteps:steps"
@@ -27,7 +27,7 @@ class Case(NamedTuple):
 
 
 def verdicts(results: Results) -> list[str]:
-    """Return one line a goal: "met" or "missed", with the figures; or why it was not judged."""
+    """Return one line a goal: "met" or "missed" with the figures, or why it was not judged."""
     made = []
     for goal, needs, check, figures in GOALS:
         missing = [name for name in needs if name not in results.methods]
@@ -84,7 +84,7 @@ def _csi_pooled(results: Results, ours: str, peer: str) -> Iterator[Case]:
 
 
 def _motion(results: Results, ours: str, peer: str) -> Iterator[Case]:
-    """CSI at 1 mm/h of the moved frame not below the peer's on any source, and above it in all."""
+    """CSI at 1 mm/h of the moved frame by source and over all: see `SLACK` and `WANTED`."""
     for lead in results.leads:
         for source in [*dict.fromkeys(results.radars.values()), POOL]:
             gain = results.gain(ours, peer, lead, 1.0, source, cut=False)
@@ -120,7 +120,7 @@ def _fss(results: Results, ours: str, peer: str) -> Iterator[Case]:
 
 
 def _heavy(results: Results, ours: str, peer: str) -> Iterator[Case]:
-    """CSI and FSS of heavy rain, field or yes/no, not below a peer's where there is enough."""
+    """CSI (of field or yes/no, the larger) and FSS of heavy rain not below a peer's."""
     sources = dict.fromkeys(results.radars.values())
     for source, lead, t in product(sources, results.leads, HEAVY):
         mine, theirs = (results.sums(source, name, lead) for name in (ours, peer))
@@ -150,7 +150,7 @@ def _judged(cases: Sequence[Case]) -> str:
     return f"{len(cases) // 2} of source, lead and threshold"
 
 
-#: What is asked, the methods that it is asked of, its cases, and the figures if all are met.
+#: Goal, methods that it needs, function for its cases, and text of the figures if all are met.
 GOALS: tuple[
     tuple[str, tuple[str, ...], Callable[..., Iterator[Case]], Callable[[Sequence[Case]], str]],
     ...,

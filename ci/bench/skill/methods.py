@@ -1,4 +1,4 @@
-"""The methods of the comparison by name: those of the registry, trained models, and pysteps'."""
+"""The methods of the comparison by name: registered methods, trained models, and pysteps'."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.frames import frames_back
 from nowcast.verification.case import occurs
 
-#: Frames that every method gets at the least; each uses as many of the last as it wants.
+#: Least number of frames for every method; each uses as many of the last ones as it needs.
 N_IN = 4
 #: Members of ensembles.
 MEMBERS = 20
 #: The peer's methods that run by default, and the beginning of a trained model's name.
 PEERS = ("pysteps:extrapolation", "pysteps:sprog", "pysteps:steps")
 PEER, MODEL = "pysteps:", "model:"
-#: Methods of the registry that give members.
+#: Methods with members.
 ENSEMBLES = ("steps", "pysteps:steps", "pysteps:linda")
 
 
 def names() -> list[str]:
-    """Return the names of all methods that run here by default, ours first."""
+    """Return the names of the methods that run by default, ours first."""
     return [n for n in method_names() if not n.startswith(PEER) and n != "model"] + list(PEERS)
 
 
 def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> Forecast:
     """Forecast from frame ``start`` of an event for lead times in minutes.
 
-    The peer's answers are kept in the cache, with the time they took: they do not change with our
-    code. Ours are made anew.
+    The peer's forecasts are cached with their seconds, as they do not depend on our code. Ours are
+    made anew.
 
     Raises
     ------
     SettingsError
-        If there is no such method.
+        If the method is unknown.
     """
     if not name.startswith(PEER):
         return _run(name, event, start, leads)
@@ -54,14 +54,14 @@ def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> F
     path = cache / f"pysteps-{version}" / event.name / file
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        _keep(path, _run(name, event, start, leads))
-    return _kept(path)
+        _save(path, _run(name, event, start, leads))
+    return _loaded(path)
 
 
 def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
     method = _method(name)
     if isinstance(method, Sprog | Steps):
-        # Judged by numbers that never saw this radar.
+        # Use margins that were fitted without this radar.
         method = replace(method, table=left_out(event.radar) or method.table)
     frames = event.rain[start - frames_in(event.step) + 1 : start + 1]
     steps = [lead // event.step for lead in leads]
@@ -102,12 +102,12 @@ def _method(name: str) -> Forecaster:
 
 
 def left_out(radar: str) -> MarginTable | None:
-    """Numbers of the probabilities that were fitted without a radar; none if it had no part."""
+    """Return the margins fitted without a radar, None if no margins were fitted on it."""
     tables = json.loads((Path(__file__).parent / "left_out.json").read_text())
     return MarginTable(**tables[radar]) if radar in tables else None
 
 
-def _keep(path: Path, forecast: Forecast) -> None:
+def _save(path: Path, forecast: Forecast) -> None:
     """Write a forecast in float16 dB, a hundredth of a dB near the thresholds."""
     members = forecast.rain[np.newaxis] if forecast.members is None else forecast.members
     with np.errstate(divide="ignore"):
@@ -122,10 +122,10 @@ def _keep(path: Path, forecast: Forecast) -> None:
     partial.rename(path)
 
 
-def _kept(path: Path) -> Forecast:
-    with np.load(path) as kept:
-        members = 10 ** (kept["decibel"].astype(np.float32) / 10)
+def _loaded(path: Path) -> Forecast:
+    with np.load(path) as arrays:
+        members = 10 ** (arrays["decibel"].astype(np.float32) / 10)
         members[members < 1e-6] = 0
-        seconds = float(kept["seconds"])
-        ensemble = bool(kept["ensemble"])
+        seconds = float(arrays["seconds"])
+        ensemble = bool(arrays["ensemble"])
     return Forecast(members.mean(0), members if ensemble else None, seconds=seconds)

@@ -17,7 +17,7 @@ from ci.bench.skill.fitted import Logistic, calibrated_threshold
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Forecast, Scores, score
 from nowcast.verification.bootstrap import bootstrap_weights, difference_interval
 
-#: Cases in a row that share frames, half an hour apart; bootstrap samples of an interval.
+#: Successive cases that share frames, half an hour apart; bootstrap samples of an interval.
 BLOCK, DRAWS = 3, 1000
 POOL = "all events"
 
@@ -29,7 +29,7 @@ class Results:
     Parameters
     ----------
     cases : dict of (event, method, lead) to list of Scores
-        One a valid time; the lists of all methods of an event and lead are in the same order.
+        One for each valid time; the lists of all methods of an event and lead have the same order.
     radars : dict of event to radar
     methods : sequence of str
     """
@@ -48,12 +48,12 @@ class Results:
         return sorted({lead for _, _, lead in self.cases})
 
     def pools(self) -> list[str]:
-        """Names under which the events of a radar, of several, and all are added up."""
+        """Names of the sums over events: each radar of several events, and all."""
         of = list(self.radars.values())
         return [*(radar for radar in dict.fromkeys(of) if of.count(radar) > 1), POOL]
 
     def of(self, name: str) -> list[str]:
-        """Return the events of a pool; of an event itself."""
+        """Return the events of a pool; for an event's name the event itself."""
         if name in self.radars:
             return [name]
         return [event for event, radar in self.radars.items() if name in (radar, POOL)]
@@ -63,11 +63,11 @@ class Results:
         return {key: reduce(add, cases, Scores()) for key, cases in self.cases.items()}
 
     def sums(self, event: str, method: str, lead: int) -> Scores:
-        """Scores of the cases of an event or a pool added up."""
+        """Return the sum of the scores of an event or a pool."""
         return reduce(add, (self._sums[e, method, lead] for e in self.of(event)), Scores())
 
     def others(self, event: str, method: str, lead: int) -> list[Scores]:
-        """Scores by radar of all events of other radars."""
+        """Return the scores of each other radar, summed over its events."""
         by_radar: dict[str, Scores] = {}
         for other, radar in self.radars.items():
             if radar != self.radars[event]:
@@ -80,13 +80,13 @@ class Results:
         return calibrated_threshold(self.others(event, method, lead), threshold)
 
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """CSI of a method's own yes and no, else of its field cut where other radars say."""
+        """CSI of a method's yes and no, else of its field, cut as fitted on other radars."""
         hits, false_alarms, misses = self.counts(event, method, lead, threshold)
         union = hits + false_alarms + misses
         return float(hits / union) if union else float("nan")
 
     def calibrated_bias(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """Frequency bias of the same yes and no: areas forecast over those observed."""
+        """Frequency bias of the same yes and no: forecast area over observed area."""
         hits, false_alarms, misses = self.counts(event, method, lead, threshold)
         observed = hits + misses
         return float((hits + false_alarms) / observed) if observed else float("nan")
@@ -115,7 +115,7 @@ class Results:
     ) -> tuple[float, float, float]:
         """Return a difference of CSI in a pool, and its 95 % interval.
 
-        Events are drawn anew, and in each runs of `BLOCK` cases, which share frames.
+        The bootstrap draws events, and in each event runs of `BLOCK` cases, which share frames.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Results:
         name : str
             Of an event or a pool.
         cut : bool
-            Whether yes and no are those of `decided`; else the field's at the threshold.
+            Whether to use yes and no of `decided`; else the field is cut at the threshold.
         """
         events = self.of(name)
         parts = []
@@ -145,22 +145,21 @@ class Results:
         return float(mine - theirs), float(low), float(high)
 
     def brier(self, event: str, method: str, lead: int) -> tuple[np.ndarray, bool]:
-        """Return the sums of the Brier score, and whether the probability is the method's own.
+        """Return the sums of the Brier score, and whether the method has probabilities.
 
-        A method without probabilities gets those of a logistic of its field that was fitted on
-        other radars.
+        A method without probabilities gets a logistic of its field that was fitted on other radars.
         """
         chosen = self.of(event)
-        own = [self._sums[e, method, lead].brier for e in chosen]
-        if all(sums.any() for sums in own):
-            return np.sum(own, axis=0), True
+        parts = [self._sums[e, method, lead].brier for e in chosen]
+        if all(sums.any() for sums in parts):
+            return np.sum(parts, axis=0), True
         return np.sum([self.logistic_brier(e, method, lead) for e in chosen], axis=0), False
 
     def logistic_brier(self, event: str, method: str, lead: int) -> np.ndarray:
         """Return the Brier sums of a logistic of the field that was fitted on other radars."""
         others = self.others(event, method, lead)
         sums = self._sums[event, method, lead]
-        # A single radar judges itself: better said so in the table than no figure.
+        # With a single radar it is fitted on that one: better than no figure.
         return Logistic.fit(others or [sums], PROBABLE).brier_sums(sums, PROBABLE)
 
 
@@ -183,11 +182,11 @@ def compare(
     every : int
         Minutes between two starts.
     most : int, optional
-        Starts of an event at most, the first ones.
+        Largest number of starts of an event, the first ones.
     cache : path
-        Where the peer's forecasts are kept.
+        Folder of the peer's forecasts.
     say : callable
-        Told how far it is.
+        Gets messages of progress.
     """
     cases: dict[tuple[str, str, int], list[Scores]] = {}
     radars = {}
@@ -220,7 +219,7 @@ def compare(
 
 
 def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> np.ndarray:
-    """Pixels that the observation and every forecast know."""
+    """Return the pixels that are known in the observation and in every forecast."""
     scored = np.isfinite(observed)
     for forecast in made.values():
         scored &= np.isfinite(forecast.rain[position])
@@ -228,7 +227,7 @@ def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> n
 
 
 def to_json(results: Results) -> list[dict[str, object]]:
-    """Return one object an event, method and lead."""
+    """Return one object for each event, method and lead."""
     rows: list[dict[str, object]] = []
     for event in [*results.events(), *results.pools()]:
         for method in results.methods:
@@ -248,17 +247,17 @@ def to_json(results: Results) -> list[dict[str, object]]:
 
 
 def summary(results: Results, event: str, method: str, lead: int) -> dict[str, float | bool]:
-    """Brier score, reliability, CRPS and spectral ratio."""
+    """Return Brier score, reliability error, CRPS and spectral ratio."""
     from nowcast.verification.probability import brier_parts, crps, reliability_curve
 
-    sums, own = results.brier(event, method, lead)
+    sums, has_probability = results.brier(event, method, lead)
     mean, frequency, count = reliability_curve(sums)
     sure = count >= 1000
     scores = results.sums(event, method, lead)
     return {
         "brier_1": brier_parts(sums).score,
         "reliability_error_1": float(np.abs(mean - frequency)[sure].max()) if sure.any() else 0.0,
-        "own_probability": own,
+        "own_probability": has_probability,
         "crps": crps(scores.crps),
         "spectral_ratio": float(scores.detail[0] / scores.detail[1]),
     }

@@ -1,4 +1,4 @@
-"""Sums of one start and lead for one method, from which every score of the table is made."""
+"""Sums of one start and lead for one method, from which all scores of the table are computed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ class Forecast:
     probability : ndarray, (lead, y, x) float32, optional
         Probability of a rain rate at or above 1 mm h-1.
     yes : dict of float to ndarray, (lead, y, x) bool, optional
-        The method's own yes and no to each threshold in mm h-1, where it does not come from the
-        field.
+        The method's yes and no to each threshold in mm h-1, if they do not come from the field.
     seconds : float
-        Time that it took, for all leads.
+        CPU time for all leads.
     """
 
     rain: NDArray[np.float32]
@@ -50,24 +49,24 @@ class Forecast:
 
 @dataclass
 class Scores:
-    """Sums of one method at one lead; those of several starts may be added.
+    """Sums of one method at one lead; sums of several starts may be added.
 
     Attributes
     ----------
     table : ndarray, (threshold, 2, bin) float64
         Pixels without and with an observed event, by the forecast's rain rate.
     decided : ndarray, (threshold, 3) float64
-        Hits, false alarms and misses of the method's own yes and no; zero without.
+        Hits, false alarms and misses of the method's yes and no; zero without.
     fractions : ndarray, (threshold, 3) float64
-        Of the field, see `nowcast.verification.fractions.fraction_sums`: its own yes and no is
-        cut for the largest CSI, thus often, and no method's bias should decide.
+        Of the field, see `nowcast.verification.fractions.fraction_sums`. A method's yes and no is
+        made for the largest CSI, so it says yes often; FSS should not depend on this bias.
     brier : ndarray, (bin, 5) float64
-        Of the method's own probability of `PROBABLE`, see `probability_sums`; zero without one.
+        Of the method's probability of `PROBABLE`, see `probability_sums`; zero without one.
     crps : ndarray, (3,) float64
-        Of the members, see `ensemble_sums`; of one field it is the absolute error.
+        Of the members, see `ensemble_sums`; for a single field the absolute error.
     detail : ndarray, (2,) float64
-        Power of the rain in dB at the wavelengths `DETAIL_KM`, forecast and observed; of an
-        ensemble that of its first member.
+        Power of the rain in dB at the wavelengths `DETAIL_KM`, forecast and observed; for an
+        ensemble the power of its first member.
     seconds, starts : float
         Time for all leads, and number of starts.
     """
@@ -103,7 +102,7 @@ class Scores:
     def counts(
         self, threshold: float, forecast_threshold: float | None = None
     ) -> tuple[float, float, float]:
-        """Hits, false alarms and misses."""
+        """Return hits, false alarms and misses."""
         t = THRESHOLDS.index(threshold)
         cut = threshold if forecast_threshold is None else forecast_threshold
         at = int(np.argmin(np.abs(EDGES - 10 * np.log10(cut))))
@@ -130,13 +129,13 @@ def score(
     ----------
     forecast : Forecast
     lead : int
-        Position on its lead axis.
+        Position on the forecast's lead axis.
     observed : ndarray, (y, x) float32
         Rain rate in mm h-1.
     scored : ndarray, (y, x) bool
         Where the observation and the forecasts of all methods are finite.
     spacing : float
-        Of the pixels, in km.
+        Size of the pixels, in km.
     """
     result = Scores(seconds=forecast.seconds, starts=1)
     rain = np.where(scored, forecast.rain[lead], 0).astype(np.float32)
@@ -170,7 +169,7 @@ def score(
 
 
 def _probability(forecast: Forecast, lead: int) -> NDArray[np.float32] | None:
-    """Probability of `PROBABLE`: the method's own, else the fraction of its members."""
+    """Return the method's probability of `PROBABLE`, else the fraction of its members."""
     if forecast.probability is not None:
         return forecast.probability[lead]
     if forecast.members is not None:
@@ -180,5 +179,5 @@ def _probability(forecast: Forecast, lead: int) -> NDArray[np.float32] | None:
 
 
 def _bins(rain: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Bin of each rain rate; the edges are rain rates of float32, as the thresholds are."""
+    """Return the bin of each rain rate; edges are float32, as thresholds are elsewhere."""
     return np.digitize(rain, (10 ** (EDGES / 10)).astype(np.float32))

@@ -26,7 +26,7 @@ HEAD = (
 
 
 def lines(results: Results) -> list[str]:
-    """Return the tables: a block each event and lead, one line a method."""
+    """Return the tables: a block for each event and lead, one line a method."""
     made = []
     for event in [*results.events(), *results.pools()]:
         for lead in results.leads:
@@ -54,7 +54,7 @@ def _line(results: Results, event: str, method: str, lead: int) -> str:
 
 
 def by_source(results: Results) -> list[str]:
-    """Return a table in Markdown of what `auto` and its motion gain on each source, and in all."""
+    """Return a Markdown table of the gains of `auto` and of its motion, by source and in all."""
     gains = [
         (title, ours, peer, cut)
         for title, ours, peer, cut in (

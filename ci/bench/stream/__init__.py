@@ -1,1 +1,1 @@
-"""Live streams beside a plain loop and streamz."""
+"""Live streams against a simple loop and streamz."""

@@ -1,11 +1,11 @@
-"""Live streams: messages/s and latencies, beside a plain loop and streamz, in one run.
+"""Live streams: messages/s and latencies, against a simple loop and streamz, in one run.
 
 Usage: python -m ci.bench.stream [--messages 60000] [--seconds 8] [--soak 0]
 
-A broker runs beside them on the same machine. Peak: how fast messages that are there already are
-answered, by the broker's times of the first and last answer. Latency: from the broker's time of a
-message to its committed answer, at shares of the stream's own peak. Soak: resident memory, threads
-and file descriptors of the workers over so many seconds at half of the peak.
+A broker runs on the same machine. Peak: answers a second to waiting messages, by the broker's times
+of the first and last answer. Latency: from the broker's time of a message to its committed answer,
+at shares of the stream's peak. Soak: resident memory, threads and file descriptors of the workers
+over that many seconds at half of the peak.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def model_file(folder: Path) -> Path:
-    """Write a text classifier: 100 features, 128 channels, windows of 5 words."""
+    """Write a text classifier (100 features, 128 channels, windows of 5 words); return its path."""
     vocabulary = Vocabulary([f"w{i}" for i in range(WORDS)])
     model = TextClassifier(len(vocabulary), CLASSES, encoder="cnn")
     path = folder / "classifier.safetensors"
@@ -56,13 +56,13 @@ def texts(n: int) -> list[bytes]:
 
 
 def answered_per_second(servers: str, topic: str) -> float:
-    """Return answers per second, by the times of the first and last in the broker."""
+    """Return answers per second, by the broker's times of the first and last answer."""
     stamps = [m.timestamp()[1] for ms in read_all(servers, topic).values() for m in ms]
     return (len(stamps) - 1) * 1000 / max(1, max(stamps) - min(stamps))
 
 
 def send(servers: str, topic: str, rate: float, count: int) -> None:
-    """Send texts at a rate; in a process of its own."""
+    """Send ``count`` texts at a rate; run in a separate process."""
     from confluent_kafka import Producer
 
     values, producer = texts(2000), Producer({"bootstrap.servers": servers, "linger.ms": 0})
@@ -81,9 +81,9 @@ def ours(
     client: Any, servers: str, name: str, model: Path, exactly_once: bool, rate: float = 0.0,
     seconds: float = 0.0, soak: list[dict[str, float]] | None = None,
 ) -> Histogram:  # fmt: skip
-    """Answer what is there, or what a sender sends; return the latencies of the latter."""
+    """Answer the waiting messages, with a rate those of a sender too; return the latencies."""
     brokers, sending = Brokers(servers), list[Any]()
-    warm, looked = Histogram(), [0.0]
+    warm, checked = Histogram(), [0.0]
 
     def watch(stream: Stream) -> None:
         workers = stream.status.workers
@@ -95,8 +95,8 @@ def ours(
             sending[0].start()
         if sending and not sending[0].is_alive() and all(r.ended for r in workers.values()):
             stream.stop()
-        if soak is not None and time.monotonic() - looked[0] > 5:
-            looked[0] = time.monotonic()
+        if soak is not None and time.monotonic() - checked[0] > 5:
+            checked[0] = time.monotonic()
             soak.append(resources(client))
 
     stream = Stream(
@@ -106,13 +106,13 @@ def ours(
     )  # fmt: skip
     drain = rate == 0
     stream.run(client, until_end=drain, seconds=240 + seconds, watch=None if drain else watch)
-    found = stream.status.latency()
-    found.counts -= warm.counts
-    return found
+    latency = stream.status.latency()
+    latency.counts -= warm.counts
+    return latency
 
 
 def resources(client: Any) -> dict[str, float]:
-    """Return the most of any worker: resident megabytes, threads, file descriptors."""
+    """Return the maxima over workers of resident megabytes, threads and file descriptors."""
 
     def measure() -> tuple[float, int, int]:
         import psutil
@@ -120,12 +120,12 @@ def resources(client: Any) -> dict[str, float]:
         me = psutil.Process()
         return me.memory_info().rss / 1e6, me.num_threads(), me.num_fds()
 
-    found = np.array(list(client.run(measure).values()))
-    return dict(zip(("MB", "threads", "descriptors"), found.max(0).tolist(), strict=True))
+    usage = np.array(list(client.run(measure).values()))
+    return dict(zip(("MB", "threads", "descriptors"), usage.max(0).tolist(), strict=True))
 
 
 def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
-    """Run the plain loop until it has answered ``n`` messages; in a process of its own."""
+    """Run the simple loop until it has answered ``n`` messages; run in a separate process."""
     answered, ending = Histogram(), threading.Event()
 
     def watch() -> None:
@@ -164,11 +164,11 @@ def main(arguments: list[str] | None = None) -> None:
         looping = SPAWN.Process(target=loop, args=(servers, "peak", "loop", model, n))
         looping.start()
         looping.join()
-        plain = answered_per_second(servers, "loop")
+        simple = answered_per_second(servers, "loop")
         result["peak"] = {
             "at_least_once": round(peak[False]), "exactly_once": round(peak[True]),
-            "plain_loop": round(plain), "ratio": round(peak[False] / plain, 2),
-            "ratio_exactly_once": round(peak[True] / plain, 2),
+            "plain_loop": round(simple), "ratio": round(peak[False] / simple, 2),
+            "ratio_exactly_once": round(peak[True] / simple, 2),
         }  # fmt: skip
         print(json.dumps(result), file=sys.stderr)
         for once in False, True:
@@ -179,11 +179,11 @@ def main(arguments: list[str] | None = None) -> None:
                         servers, PARTITIONS, topic, f"{topic}-False", f"{topic}-True",
                         f"{topic}-dead",
                     )  # fmt: skip
-                found = ours(client, servers, topic, model, once, share * peak[once], args.seconds)
-                p50, p95, p99 = found.percentiles(50, 95, 99)
+                delay = ours(client, servers, topic, model, once, share * peak[once], args.seconds)
+                p50, p95, p99 = delay.percentiles(50, 95, 99)
                 result.setdefault(f"latency_ms_exactly_once_{once}", {})[share] = {
                     "p50": round(p50, 1), "p95": round(p95, 1), "p99": round(p99, 1),
-                    "messages": int(found.counts.sum()),
+                    "messages": int(delay.counts.sum()),
                 }  # fmt: skip
         if args.soak:
             make_topics(servers, PARTITIONS, "soak", "soak-True", "soak-dead")
@@ -191,12 +191,12 @@ def main(arguments: list[str] | None = None) -> None:
             ours(client, servers, "soak", model, True, 0.5 * peak[True], args.soak, soak)
             tenth = max(1, len(soak) // 10)
             result["soak"] = {"seconds": args.soak, "after_a_tenth": soak[tenth], "end": soak[-1]}
-        # The last, since its consumers go on in the workers.
+        # streamz comes last, since its consumers go on in the workers.
         try:
             result["peak"]["streamz"] = round(
                 n / streamz_drain(client, servers, "peak", "streamz", model, n)
             )
-        except Exception as error:  # it is a peer's, and told
+        except Exception as error:  # a peer's error is reported
             result["peak"]["streamz"] = f"{type(error).__name__}: {error}"
     print(json.dumps(result, indent=2))
 

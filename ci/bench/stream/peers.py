@@ -1,4 +1,4 @@
-"""Peers of a live stream: a plain confluent-kafka + PyTorch loop, and streamz on Dask workers."""
+"""Peers of a live stream: a loop of confluent-kafka and PyTorch, and streamz on Dask workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TorchClassifier:
     Parameters
     ----------
     path : path
-        Of a :class:`daskdl.models.TextClassifier` with the encoder "cnn".
+        File of a :class:`daskdl.models.TextClassifier` with the encoder "cnn".
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,8 +31,8 @@ class TorchClassifier:
         torch.set_num_threads(1)
         import daskdl.models  # noqa: F401
 
-        held, metadata = load(path), read_metadata(path)
-        weights = {n: torch.from_numpy(p.data.copy()) for n, p in held.named_parameters()}
+        classifier, metadata = load(path), read_metadata(path)
+        weights = {n: torch.from_numpy(p.data.copy()) for n, p in classifier.named_parameters()}
         vocabulary = Vocabulary(
             metadata["vocabulary"]["words"], Tokenizer(**metadata["vocabulary"]["tokenizer"])
         )
@@ -67,7 +67,7 @@ class TorchClassifier:
 def plain_loop(
     servers: str, topic: str, out: str, model: Path, ending: threading.Event, latency: Histogram
 ) -> None:
-    """Consume, predict, produce, commit: one process, at least once."""
+    """Consume, predict, produce and commit in one process, at least once."""
     from confluent_kafka import Consumer, Producer
 
     predict = TorchClassifier(model)
@@ -98,21 +98,21 @@ def plain_loop(
     consumer.close()
 
 
-_kept: dict[str, Any] = {}
+_cache: dict[str, Any] = {}
 
 
 def answer_batch(messages: list[Any], servers: str, out: str, model: str) -> int:
     """Predict and produce a batch: the function that streamz maps over batches, on a worker."""
     from confluent_kafka import Producer
 
-    if "predict" not in _kept:
-        _kept["predict"] = TorchClassifier(Path(model))
-        _kept["producer"] = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+    if "predict" not in _cache:
+        _cache["predict"] = TorchClassifier(Path(model))
+        _cache["producer"] = Producer({"bootstrap.servers": servers, "linger.ms": 1})
     values = [m["value"] if isinstance(m, dict) else m for m in messages]
     if values:
-        for answer in _kept["predict"](values):
-            _kept["producer"].produce(out, answer)
-        _kept["producer"].flush()
+        for answer in _cache["predict"](values):
+            _cache["producer"].produce(out, answer)
+        _cache["producer"].flush()
     return len(values)
 
 

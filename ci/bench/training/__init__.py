@@ -1,1 +1,1 @@
-"""Steps of whole networks beside PyTorch's."""
+"""Steps of whole networks against PyTorch's."""

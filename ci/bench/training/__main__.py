@@ -1,8 +1,8 @@
-"""``python -m ci.bench.training``: one training step of whole networks beside PyTorch's.
+"""``python -m ci.bench.training``: one training step of whole networks against PyTorch's.
 
 Time: ours and PyTorch's, in each memory format, take turns in one process. Memory: each runs three
-steps in a process of its own; what counts is the most that the process held in memory, less what it
-held before the network was made. That of PyTorch's fastest format is shown.
+steps in a separate process; its figure is the peak memory less the memory before the network was
+made. PyTorch's is of its fastest format.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ci.bench.timing import Case, Row, budgets, line, options_of, overall, race,
 from ci.bench.training.cases import NETWORKS, Network
 from daskdl.kernels.runtime.precision import PRECISIONS
 
-#: Our own steps in float32, beside those in another precision.
-OWN = "our float32"
-STEPS = 3  # of a process that is watched: the first makes gradients and the optimizer's state
+#: Name of our steps in float32, which run too in another precision.
+OURS_FLOAT32 = "our float32"
+STEPS = 3  # to measure memory: the first makes gradients and the optimizer's state
 
 
 @dataclass(frozen=True)
 class StepRow(Row):
-    """A row of the kernels' benchmark, and what is asked of networks besides."""
+    """A row of `ci.bench.timing` with speed, memory and precision."""
 
     samples_per_second: float = 0.0
     peer_samples_per_second: float = 0.0
@@ -36,35 +36,35 @@ class StepRow(Row):
 
 
 def measured(network: Network, threads: int, options: argparse.Namespace) -> StepRow:
-    """Race a network's contestants and weigh them."""
+    """Race a network's contestants and measure their memory."""
     precision = options.precision
-    # What autocast has of the other format it would turn in every layer.
+    # Under autocast, contiguous tensors would be converted in every layer.
     layouts = network.layouts if precision == "float32" else network.layouts[-1:]
     peers = {layout or "eager": network.peer_step(layout, precision) for layout in layouts}
     if options.compile:
         peers |= _compiled(network, precision)
     if precision != "float32":
-        peers[OWN] = network.our_step()
+        peers[OURS_FLOAT32] = network.our_step()
     case = Case(network.name, network.our_step(precision), peers)
     times = race(case, options.seconds, least_runs=3)
-    own = times.pop(OWN, None)
-    plain = Row.of(network.name, threads, times)
+    float32 = times.pop(OURS_FLOAT32, None)
+    row = Row.of(network.name, threads, times)
     del case, peers
     memory = not options.no_memory
     more: dict[str, Any] = {
         "precision": precision,
-        "our_float32_ms": None if own is None else own.least,
-        "samples_per_second": 1000 * network.samples / plain.ours_ms,
-        "peer_samples_per_second": 1000 * network.samples / plain.peer_ms,
+        "our_float32_ms": None if float32 is None else float32.least,
+        "samples_per_second": 1000 * network.samples / row.ours_ms,
+        "peer_samples_per_second": 1000 * network.samples / row.peer_ms,
     }
     if memory:
         more["ours_mb"] = weighed(network.name, threads, "ours", precision)
-        more["peer_mb"] = weighed(network.name, threads, plain.peer, precision)
-    return StepRow(**vars(plain), **more)
+        more["peer_mb"] = weighed(network.name, threads, row.peer, precision)
+    return StepRow(**vars(row), **more)
 
 
 def _compiled(network: Network, precision: str) -> dict[str, Any]:
-    """Return PyTorch's step through torch.compile; nothing where that refuses the network."""
+    """Return PyTorch's step through torch.compile; nothing if that fails."""
     step = network.peer_step(network.layouts[-1], precision, True)
     try:
         step()
@@ -75,7 +75,7 @@ def _compiled(network: Network, precision: str) -> dict[str, Any]:
 
 
 def weighed(name: str, threads: int, who: str, precision: str = "float32") -> float:
-    """Return the MB that one contestant takes, from a process of its own."""
+    """Return the MB that one contestant takes in a separate process."""
     command = [sys.executable, "-m", "ci.bench.training", "--only", name]
     command += ["--threads", str(threads), "--alone", who]
     command += ["--precision", precision]
@@ -98,9 +98,9 @@ def alone(network: Network, who: str, precision: str = "float32") -> float:
 
 
 def held_mb(key: str = "VmRSS") -> float:
-    """Return the memory that this process holds, or as VmHWM the most that it has held.
+    """Return the resident MB of this process, or with VmHWM their peak.
 
-    ``ru_maxrss`` would count what the process held before it became this program.
+    ``ru_maxrss`` would count memory from before the process became this program.
     """
     for row in Path("/proc/self/status").read_text().splitlines():
         if row.startswith(f"{key}:"):
@@ -109,7 +109,7 @@ def held_mb(key: str = "VmRSS") -> float:
 
 
 def text(row: StepRow) -> str:
-    """Return a row for people."""
+    """Return a row as a line of the table."""
     rates = f"{row.samples_per_second:.4g} : {row.peer_samples_per_second:.4g} samples/s"
     if row.our_float32_ms is not None:
         rates += f"; {row.our_float32_ms / row.ours_ms:.2f} of our float32's speed"
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--compile", action="store_true", help="with torch.compile, minutes each")
     parser.add_argument("--no-memory", action="store_true", help="time only")
-    parser.add_argument("--alone", help=argparse.SUPPRESS)  # a process that is watched
+    parser.add_argument("--alone", help=argparse.SUPPRESS)  # to measure memory
     options = parser.parse_args(arguments)
 
     networks = [network for network in NETWORKS if options.only in network.name]

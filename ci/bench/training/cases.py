@@ -1,7 +1,7 @@
 """The networks of the training benchmark: one step of each, ours and PyTorch's.
 
 A step is forward, loss, backward and update, on the same batch again and again. Networks and
-batches are made when a step is asked for, so that a process may hold one contestant alone.
+batches are made with their step, so that a process can hold a single contestant.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Network:
     ----------
     name : str
     samples : int
-        Of the batch.
+        In the batch.
     ours : callable
         Returns (model, loss, method).
     peer : callable
-        Given PyTorch, returns (model, loss, optimizers); all are fused where PyTorch can.
+        Given PyTorch, returns (model, loss, optimizers); optimizers are fused where possible.
     batch : callable
         Given a Generator, returns (x, y); images are channels last.
     layouts : tuple of str
-        Memory formats in which PyTorch is tried.
+        Memory formats in which PyTorch races.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Network:
     def peer_step(self, layout: str, precision: str = "float32", compiled: bool = False) -> Step:
         """Return PyTorch's step in a memory format; each call returns the loss.
 
-        In bf16 it is under autocast, forward and loss, as its documentation has it.
+        In bf16 forward and loss are under autocast, as PyTorch's documentation has it.
         """
         import torch
 
@@ -104,8 +104,8 @@ class Network:
             torch._dynamo.reset()
             model = torch.compile(model)
         if precision == "bf16" and loss is torch.nn.functional.nll_loss:
-            plain = loss
-            loss = lambda prediction, y: plain(prediction.float(), y)  # noqa: E731
+            nll = loss
+            loss = lambda prediction, y: nll(prediction.float(), y)  # noqa: E731
 
         def step() -> float:
             for optimizer in optimizers:
@@ -128,7 +128,7 @@ def _fused(optimizer: Any, parameters: Any, **settings: Any) -> Any:
 def _peer(
     name: str, loss: str, optimizer: str, *arguments: Any, **settings: float
 ) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
-    """Return a maker of a network of ci.bench.training.peers, its loss and its optimizer."""
+    """Return a function that makes a network of ci.bench.training.peers, its loss and optimizer."""
 
     def peer(torch: Any) -> tuple[Any, Any, list[Any]]:
         from ci.bench.training import peers
@@ -184,7 +184,7 @@ def _network(
     layouts: tuple[str, ...] = ("",),
     build: Callable[[], tuple[Any, Any, Any]] | None = None,
 ) -> Network:
-    """Return one of daskdl.scaling's workloads, beside its peer."""
+    """Return one of daskdl.scaling's workloads with its peer."""
     ours = workload(kind)
 
     def batch(rng: np.random.Generator) -> Arrays:

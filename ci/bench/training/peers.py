@@ -1,4 +1,4 @@
-"""PyTorch's side of the training benchmark: the same networks, written as its users write them."""
+"""The networks of the training benchmark in PyTorch, as its users write them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def convolution(below: int, above: int, size: int, stride: int = 1) -> nn.Module
 
 
 class Inception(nn.Module):
-    """Four branches, their channels side by side."""
+    """Four branches, whose channels are concatenated."""
 
     def __init__(self, below: int, one: int, three: Any, five: Any, pooled: int) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class NeuMF(nn.Module):
 
 
 class TextClassifier(nn.Module):
-    """Log-probabilities of classes, of ids (N, T)."""
+    """Classifier of ids (N, T)."""
 
     def __init__(self, words: int, classes: int, features: int, channels: int) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class ConvLSTM(nn.Module):
 
 
 class ConvLSTMForecaster(nn.Module):
-    """Encoder and forecaster: (T, N, 1, H, W) in, the T steps that follow out."""
+    """Encoder and forecaster, from (T, N, 1, H, W) to the next T steps."""
 
     def __init__(self, steps: int, channels: Sequence[int], block: int) -> None:
         super().__init__()
