@@ -1,8 +1,8 @@
 """Draw docs/architecture.svg: the rooms of daskdl and nowcast, and which imports which.
 
-Usage: python -m ci.architecture [--check]; with --check nothing is written, and a drawing that is
-not what the imports make fails. A room is a folder or a file right below a package. The tables of
-docs/architecture.md get a row for a new room, with its first line, in the order of pyproject.toml.
+Usage: python -m ci.architecture [--check]; --check writes nothing, and fails if the drawing or the
+page is out of date. A room is a folder or a file right below a package. The tables of the page get
+a row for a new room, with the first line of its docstring, in the order of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = ("daskdl", "nowcast")
 
 Graph = dict[str, set[str]]
-#: Pixels: a box's width and height, the gaps beside and below it, the margin, and a passing line.
+#: Pixels: a box's width and height, the gaps to its right and below, the margin, a passing line.
 WIDTH, HEIGHT, BESIDE, BELOW, MARGIN, LINE = 118, 30, 16, 44, 20, 14
 FONT = "DejaVu Sans, Verdana, sans-serif"
 FILL = {"daskdl": "#dbe9f6", "nowcast": "#dff0d8"}
@@ -32,13 +32,13 @@ EDGE = {"daskdl": "#3b6ea5", "nowcast": "#4c8c3f"}
 
 
 def room_of(name: str) -> str | None:
-    """Return the room of a dotted name, None for a package itself and for strangers."""
+    """Return the room of a dotted name, None for a package itself and for other packages."""
     parts = name.split(".")
     return ".".join(parts[:2]) if parts[0] in PACKAGES and len(parts) > 1 else None
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Give the dotted names that a file imports, wherever in it the import stands."""
+    """Yield the dotted names that a file imports, inside functions too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -47,29 +47,29 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def rooms(root: Path = ROOT) -> Graph:
-    """Return for each room the rooms that it imports; what a package hands out does not count."""
-    found: Graph = {}
+    """Return for each room the rooms that it imports; names exported by packages do not count."""
+    graph: Graph = {}
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             room = room_of(".".join(path.relative_to(root).with_suffix("").parts))
             if room is None or room.endswith(".__init__"):
                 continue
-            known = found.setdefault(room, set())
+            known = graph.setdefault(room, set())
             targets = map(room_of, imported(ast.parse(path.read_text(encoding="utf-8"))))
             known |= {target for target in targets if target and target != room}
-    # A name that a package hands out, as in "from daskdl import Trainer", is no room.
-    return {room: targets & found.keys() for room, targets in found.items()}
+    # A name that a package exports, as in "from daskdl import Trainer", is no room.
+    return {room: targets & graph.keys() for room, targets in graph.items()}
 
 
 def without_implied(graph: Graph) -> Graph:
-    """Return a graph without the arrows that follow from others."""
+    """Return the graph without the arrows that follow from others."""
     return {
         node: set(near) for node, near in nx.transitive_reduction(nx.DiGraph(graph)).adj.items()
     }
 
 
 def levels(graph: Graph) -> dict[str, int]:
-    """Return the row of each node, counted from the bottom: above all that it leads to."""
+    """Return the row of each node, counted from the bottom: above all nodes that it leads to."""
     rows = nx.topological_generations(nx.DiGraph(graph).reverse())
     return {node: level for level, row in enumerate(rows) for node in row}
 
@@ -97,7 +97,7 @@ def rows_of(graph: Graph) -> tuple[list[list[str]], list[tuple[str, str]]]:
 
 
 def width(node: str) -> int:
-    """Return the pixels that a node takes in its row."""
+    """Return the width in pixels of a node in its row."""
     return LINE if node.startswith("|") else WIDTH + BESIDE
 
 
@@ -114,18 +114,18 @@ def crossings(rows: list[list[str]], neighbours: list[tuple[str, str]]) -> int:
 
 
 def ordered(rows: list[list[str]], arrows: list[tuple[str, str]]) -> list[list[str]]:
-    """Return the rows in an order in which few arrows cross: each node near the mean of its own."""
+    """Return the rows sorted for few crossings: each node near the mean of its neighbours."""
     best, least = [list(row) for row in rows], crossings(rows, arrows)
     current = [list(row) for row in rows]
     for sweep in range(24):
         down = sweep % 2 == 0
         for i in range(len(current) - 2, -1, -1) if down else range(1, len(current)):
-            beside = current[i + 1] if down else current[i - 1]
-            place = {node: k / max(1, len(beside) - 1) for k, node in enumerate(beside)}
+            adjacent = current[i + 1] if down else current[i - 1]
+            place = {node: k / max(1, len(adjacent) - 1) for k, node in enumerate(adjacent)}
             mean = {}
             for k, node in enumerate(current[i]):
-                ends = [a if down else b for a, b in arrows if node == (b if down else a)]
-                near = [place[end] for end in ends if end in place]
+                linked = [a if down else b for a, b in arrows if node == (b if down else a)]
+                near = [place[end] for end in linked if end in place]
                 alone = k / max(1, len(current[i]) - 1)
                 mean[node] = sum(near) / len(near) if near else alone
             current[i].sort(key=mean.__getitem__)
@@ -137,27 +137,27 @@ def ordered(rows: list[list[str]], arrows: list[tuple[str, str]]) -> list[list[s
 
 def places(rows: list[list[str]], arrows: list[tuple[str, str]]) -> dict[str, float]:
     """Return the middle of each node in its row: near its neighbours, without overlap."""
-    found = {}
+    centres = {}
     for row in rows:
         x = 0.0
         for node in row:
-            found[node] = x + width(node) / 2
+            centres[node] = x + width(node) / 2
             x += width(node)
     for sweep in range(200):
         for row in rows if sweep % 2 else rows[::-1]:
             wanted = []
             for node in row:
-                ends = [b if a == node else a for a, b in arrows if node in (a, b)]
+                linked = [b if a == node else a for a, b in arrows if node in (a, b)]
                 # Points pull at each other most, so that long arrows are straight.
-                pull = [8 if node[0] == end[0] == "|" else 1 for end in ends]
-                near = sum(w * found[end] for w, end in zip(pull, ends, strict=True))
-                wanted.append(near / sum(pull) if ends else found[node])
+                pull = [8 if node[0] == end[0] == "|" else 1 for end in linked]
+                near = sum(w * centres[end] for w, end in zip(pull, linked, strict=True))
+                wanted.append(near / sum(pull) if linked else centres[node])
             # As near to the wanted places as can be, in their order, and without overlaps.
             gaps = [(width(a) + width(b)) / 2 for a, b in pairwise(row)]
             middles = np.cumsum([0, *gaps])
-            found |= zip(row, isotonic_regression(wanted - middles).x + middles, strict=True)
-    left = min(found[node] - width(node) / 2 for node in found)
-    return {node: round(float(x - left) + MARGIN, 1) for node, x in found.items()}
+            centres |= zip(row, isotonic_regression(wanted - middles).x + middles, strict=True)
+    left = min(centres[node] - width(node) / 2 for node in centres)
+    return {node: round(float(x - left) + MARGIN, 1) for node, x in centres.items()}
 
 
 def drawing(graph: Graph) -> str:

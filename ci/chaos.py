@@ -1,8 +1,8 @@
 """``python -m ci.chaos --minutes N --seed S``: random faults on random small trainings.
 
-Each trial fits a small problem on a cluster of processes while workers are killed or stopped for a
-while and strangers speak to their ports, and compares the weights with those of an undisturbed run
-in this process. It ends with code 1 if any were others, or a fit did not come to an end.
+Each trial fits a small problem on a cluster of processes, while workers are killed or stopped for a
+while and strangers connect to their ports, and compares the weights with an undisturbed run in this
+process. The exit code is 1 if any weights differ or a fit hangs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from daskdl.nn import BatchNorm, Conv2d, CrossEntropyLoss, Flatten, Linear, ReLU
 from daskdl.optim import SGD, Adam
 from daskdl.train import Trainer
 
-#: Seconds after which a fit counts as hung: many times what the slowest fault costs, and more than
-#: a fit waits for workers before it says that none came.
+#: Seconds after which a fit counts as hung: many times the cost of the slowest fault, and more than
+#: a fit waits for workers before it raises an error.
 PATIENCE = 600.0
+#: Same weights, an error of daskdl, other weights or another error, and no end.
 OUTCOMES = ("same", "told", "wrong", "hung")
 
 
@@ -85,11 +86,11 @@ def fitted(network: str, shards: int, epochs: int, **options: Any) -> bytes:
 undisturbed = cache(lambda *trial: fitted(*trial, client=False))
 
 
-# --- faults: each is done to a random worker, and returns when it is over
+# --- faults: functions that disturb a worker, and return afterwards
 
 
 def kill(pid: int, rng: np.random.Generator) -> None:
-    """End a worker; its nanny starts another."""
+    """Kill a worker; its nanny starts another."""
     os.kill(pid, signal.SIGKILL)
 
 
@@ -103,7 +104,7 @@ def stop(pid: int, rng: np.random.Generator) -> None:
 
 
 def garbage(pid: int, rng: np.random.Generator) -> None:
-    """Send random bytes to the worker's ports, and look what they say."""
+    """Send random bytes to the worker's ports, and wait for an answer."""
 
     def speak(stranger: socket.socket) -> None:
         stranger.sendall(rng.bytes(int(rng.choice([1, 8, 100, 70_000]))))
@@ -113,7 +114,7 @@ def garbage(pid: int, rng: np.random.Generator) -> None:
 
 
 def half_open(pid: int, rng: np.random.Generator) -> None:
-    """Connect and say nothing, or the beginning of a frame, for some seconds."""
+    """Connect and send nothing, or the beginning of a frame, for some seconds."""
 
     def wait(stranger: socket.socket) -> None:
         if rng.random() < 0.5:
@@ -139,12 +140,12 @@ FAULTS: dict[str, Callable[[int, np.random.Generator], None]] = {
 
 
 def _at_ports(pid: int, do: Callable[[socket.socket], None]) -> None:
-    """Connect to where a worker, or this process with the scheduler, listens, and do something."""
-    own = psutil.Process(pid), psutil.Process()
-    found = (c for process in own for c in process.net_connections("tcp"))
-    for port in sorted({c.laddr.port for c in found if c.status == psutil.CONN_LISTEN}):
+    """Connect to each port of a worker and of this process with the scheduler, and do something."""
+    processes = psutil.Process(pid), psutil.Process()
+    sockets = (c for process in processes for c in process.net_connections("tcp"))
+    for port in sorted({c.laddr.port for c in sockets if c.status == psutil.CONN_LISTEN}):
         with (
-            contextlib.suppress(OSError),  # the port is gone, or hangs up, or says nothing
+            contextlib.suppress(OSError),  # the port is gone, hangs up, or sends nothing
             socket.create_connection(("127.0.0.1", port), 2) as stranger,
         ):
             stranger.settimeout(0.5)
@@ -160,36 +161,36 @@ class Disturbance(threading.Thread):
         self.done: Counter[str] = Counter()
 
     def run(self) -> None:
-        """Work until the end."""
+        """Repeat faults until the end."""
         rng = np.random.default_rng(self.trial.seed)
         while not self.over.wait(float(rng.exponential(0.4))):
             fault = str(rng.choice(self.trial.faults))
-            if fault == "kill" and self.done["kill"] >= 3:  # more than it may lose at a time
+            if fault == "kill" and self.done["kill"] >= 3:  # more than a fit may lose
                 continue
             with contextlib.suppress(OSError, psutil.Error):
                 workers = [p for p in psutil.Process().children(recursive=True) if _is_worker(p)]
-                if not workers:  # all were killed, and are coming back
+                if not workers:  # all were killed, and restart
                     continue
                 FAULTS[fault](workers[int(rng.integers(len(workers)))].pid, rng)
                 self.done[fault] += 1
 
 
 def _is_worker(process: psutil.Process) -> bool:
-    """Return whether a process is a worker, and not what watches over its memory."""
+    """Return whether a process is a worker, and not a resource tracker."""
     return "spawn_main" in " ".join(process.cmdline())
 
 
 def outcome(trial: Trial, client: Any) -> tuple[str, str, Counter[str]]:
-    """Run a trial; return its outcome, what was told, and how often each fault was done."""
+    """Run a trial; return its outcome, the error's message, and the count of each fault."""
     expected = undisturbed(trial.network, trial.shards, trial.epochs)
-    found: list[bytes | Exception] = []
+    results: list[bytes | Exception] = []
 
     def work() -> None:
         try:
             again = {"client": client, "engine": trial.engine}
-            found.append(fitted(trial.network, trial.shards, trial.epochs, **again))
-        except Exception as error:  # what it is decides
-            found.append(error)
+            results.append(fitted(trial.network, trial.shards, trial.epochs, **again))
+        except Exception as error:  # its type decides the outcome
+            results.append(error)
 
     fit, disturbance = threading.Thread(target=work, daemon=True), Disturbance(trial, client)
     disturbance.start()
@@ -197,17 +198,17 @@ def outcome(trial: Trial, client: Any) -> tuple[str, str, Counter[str]]:
     fit.join(PATIENCE)
     disturbance.over.set()
     disturbance.join(60)
-    if not found:
+    if not results:
         return "hung", "", disturbance.done
-    (result,) = found
+    (result,) = results
     if isinstance(result, Exception):
-        told = f"{type(result).__name__}: {result}".splitlines()[0]
-        return "told" if isinstance(result, DaskdlError) else "wrong", told, disturbance.done
+        message = f"{type(result).__name__}: {result}".splitlines()[0]
+        return "told" if isinstance(result, DaskdlError) else "wrong", message, disturbance.done
     return ("same" if result == expected else "wrong"), "", disturbance.done
 
 
 def cluster(workers: int) -> Any:
-    """Return a cluster of processes in which a worker that was killed comes back."""
+    """Return a cluster of processes in which killed workers restart."""
     from distributed import LocalCluster
 
     return LocalCluster(
@@ -217,7 +218,7 @@ def cluster(workers: int) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make trials until the time is over, and print the table."""
+    """Run trials until the time is over, and print the table."""
     from distributed import Client
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -236,12 +237,12 @@ def main(arguments: list[str] | None = None) -> int:
         while time.monotonic() < end and number < options.trials:
             trial, number = drawn(rng), number + 1
             with cluster(trial.workers) as there, Client(there, set_as_default=False) as client:
-                result, told, done = outcome(trial, client)
+                result, message, done = outcome(trial, client)
             for fault in (*(f for f in trial.faults if done[f]), "all"):
                 table[fault][result] += 1
                 table[fault]["faults"] += done.total() if fault == "all" else done[fault]
             if result != "same":
-                print(json.dumps(asdict(trial)), result, told, dict(done), flush=True)
+                print(json.dumps(asdict(trial)), result, message, dict(done), flush=True)
     print(f"seed {options.seed}, {number} trials")
     print(f"{'fault':10} {'done':>6}", *(f"{name:>6}" for name in OUTCOMES))
     for fault, counts in table.items():

@@ -1,7 +1,7 @@
 """Build the documentation site: ``python -m ci.docs``, with warnings as errors.
 
-The tutorials run while it is built, and their pictures stand in their pages; ``--no-run`` leaves
-that out. The site is ``docs/_build/html/index.html``. Needs ``pip install -e '.[docs]'``.
+The tutorials run during the build, and their pages show their pictures; ``--no-run`` skips that.
+The site is ``docs/_build/html/index.html``. Needs ``pip install -e '.[docs]'``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Folders that a build makes.
 MADE = (DOCS / "_build", DOCS / "gallery", DOCS / "reference")
-#: Rooms whose public names the reference has, each a page.
+#: Rooms of the reference, a page for each.
 ROOMS = (
     "daskdl.nn",
     "daskdl.ops",
@@ -53,7 +53,7 @@ ROOMS = (
 
 
 def write_gallery(folder: Path = DOCS / "gallery") -> None:
-    """Write a page for each program of ``examples/``: its first words, a picture, and all of it."""
+    """Write a page for each program of ``examples/``: its docstring, a picture, and its source."""
     from ci.thumbnails import DRAWN
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def write_gallery(folder: Path = DOCS / "gallery") -> None:
 
 
 def public_names(room: str) -> list[str]:
-    """Return the names that a room hands out: its ``__all__``, or the classes that it defines."""
+    """Return the names that a room exports: its ``__all__``, or the classes that it defines."""
     module = importlib.import_module(room)
     defined = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == room]
     names = sorted(getattr(module, "__all__", defined), key=str.lower)
@@ -111,7 +111,7 @@ def public_names(room: str) -> list[str]:
 
 
 def write_reference(folder: Path = DOCS / "reference") -> None:
-    """Write a page for each room, with a table of its public names that leads to theirs."""
+    """Write a page for each room, with a table of its public names that links to their pages."""
     folder.mkdir(parents=True, exist_ok=True)
     index = ["Reference", "=========", "", ".. toctree::", "   :maxdepth: 1", ""]
     pages: dict[int, str] = {}
@@ -120,13 +120,13 @@ def write_reference(folder: Path = DOCS / "reference") -> None:
         words = (module.__doc__ or "").split("\n\n", 1)[0]
         lines = [room, "=" * len(room), "", words, "", f".. currentmodule:: {room}", ""]
         names = public_names(room)
-        # A name that two rooms hand out has its page in the first.
-        own = [name for name in names if id(getattr(module, name)) not in pages]
+        # A name that two rooms export has its page in the first.
+        new = [name for name in names if id(getattr(module, name)) not in pages]
         lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in own] + [""]
+        lines += [f"   {name}" for name in new] + [""]
         for name in names:
             page = pages.setdefault(id(getattr(module, name)), f"{room}.{name}")
-            if name not in own:
+            if name not in new:
                 lines += [f"- :py:obj:`{name} <{page}>`"]
         (folder / f"{room}.rst").write_text("\n".join([*lines, ""]), encoding="utf-8")
         index.append(f"   {room}")
@@ -134,7 +134,7 @@ def write_reference(folder: Path = DOCS / "reference") -> None:
 
 
 def build(run: bool = True, folder: Path = DOCS / "_build" / "html") -> int:
-    """Build the site anew into ``folder``; return Sphinx's exit code."""
+    """Build the site from scratch into ``folder``; return Sphinx's exit code."""
     from ci import thumbnails
 
     for made in MADE:
@@ -148,7 +148,7 @@ def build(run: bool = True, folder: Path = DOCS / "_build" / "html") -> int:
 
 
 def main() -> int:
-    """Build what the arguments ask for."""
+    """Build the site with or without running the tutorials."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--no-run", action="store_true", help="do not run the tutorials")
     return build(run=not parser.parse_args().no_run)

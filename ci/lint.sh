@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All that is checked without running the code. Needs `pip install -e '.[test,lint]'`.
+# All checks that do not run the code. Needs `pip install -e '.[test,lint]'`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

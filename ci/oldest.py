@@ -1,7 +1,7 @@
 """Run tests against the oldest versions that pyproject.toml promises, in a fresh environment.
 
-Every bound ``>=`` becomes ``==``; what these packages need themselves comes in its newest version
-that fits. Wheels only: an old release that would have to be compiled is no promise.
+Every bound ``>=`` becomes ``==``; dependencies of these packages come in their newest version that
+fits. Wheels only: old releases that have to be compiled are not supported.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Extras that are installed; the extras that they name are, too.
+#: Extras to install, with the extras that they name.
 EXTRAS = ("test", "hpc")
 OF_NOWCAST = ("nowcast", "grib", "geotiff")
-#: Tests that are run unless others are named: of what reaches deepest into other packages.
+#: Tests that run by default, of modules that use internals of other packages.
 TESTS = {
     False: (
         "tests/daskdl/compat",
@@ -36,8 +36,8 @@ TESTS = {
     ),
     True: ("tests/nowcast/rain", "tests/nowcast/radar", "tests/nowcast/ingest"),
 }
-#: What pyproj lets numpy say of a grid of one cell, before numpy made an error of it; and netCDF4,
-#: compiled for a newer numpy, of its size.
+#: Warnings of old versions: of pyproj for a grid of one cell, which is an error in newer numpy, and
+#: of netCDF4 that was compiled for a newer numpy.
 IGNORED = (
     "-Wignore:Conversion of an array with ndim > 0:DeprecationWarning",
     "-Wignore:numpy.ndarray size changed:RuntimeWarning",
@@ -55,31 +55,31 @@ def requirements(
     project : dict
         The table ``project`` of pyproject.toml.
     extras : tuple of str
-        Where one names other extras of the project, these are followed.
+        Extras of the project that they name are followed.
     without : tuple of str
-        Extras that are left out wherever they are named.
+        Extras that are not followed.
     """
-    optional, found, waiting = project["optional-dependencies"], project["dependencies"], [*extras]
-    found = [*found]
+    optional, waiting = project["optional-dependencies"], [*extras]
+    lines = [*project["dependencies"]]
     while waiting:
         for line in optional[waiting.pop(0)]:
-            own = re.fullmatch(rf"{project['name']}\[([a-z,]+)\]", line)
-            if own:
-                waiting += [extra for extra in own[1].split(",") if extra not in without]
+            match = re.fullmatch(rf"{project['name']}\[([a-z,]+)\]", line)
+            if match:
+                waiting += [extra for extra in match[1].split(",") if extra not in without]
             else:
-                found.append(line)
-    return found
+                lines.append(line)
+    return lines
 
 
 def oldest(lines: list[str]) -> list[str]:
-    """Return for each package its lower bound, the highest of several, as the only version.
+    """Return each package pinned to its lower bound, or to the highest of several.
 
     Raises
     ------
     ValueError
         When a requirement has no lower bound.
     """
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    pins: dict[str, tuple[tuple[int, ...], str]] = {}
     for line in lines:
         match = _REQUIREMENT.match(line)
         if match is None:
@@ -89,8 +89,8 @@ def oldest(lines: list[str]) -> list[str]:
             )
         name, extra, bound = match.groups()
         number = tuple(int(part) for part in bound.split("."))
-        found[name] = max(found.get(name, ((), "")), (number, f"{name}{extra or ''}=={bound}"))
-    return [version for _, version in found.values()]
+        pins[name] = max(pins.get(name, ((), "")), (number, f"{name}{extra or ''}=={bound}"))
+    return [version for _, version in pins.values()]
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Write docs/onnx.md: which operators of ONNX are computed, and why the others are not.
 
-Usage: python -m ci.onnx_page [--check]; with --check nothing is written, and a page that is not
-what it would be fails. All node tests of the installed onnx are run for it, for a minute or two.
+Usage: python -m ci.onnx_page [--check]; --check writes nothing, and fails if the page is out of
+date. It runs all node tests of the installed onnx, for a minute or two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from daskdl.nn.operators import FAMILIES, TABLE
 from daskdl.tensor import Tensor, no_grad
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx.md"
-#: What is not in the table, and why.
+#: Operators that are not in the table, and why.
 REASONS = {
     "ImageDecoder": "pictures are decoded by `daskdl.data.image`, before the network",
     "MaxRoiPool": "`RoiAlign` is what detectors use",
@@ -34,7 +34,7 @@ REASONS = {
     "StringSplit": "text",
     "TfIdfVectorizer": "of text; `daskdl.data.text` counts words",
 }
-#: Operators outside of ONNX' own set, by the beginning of their name.
+#: Operators outside of ONNX' standard set, by the beginning of their name.
 DOMAINS = {
     "ai.onnx.ml": "classical methods, not networks",
     "ai.onnx.preview.training": "training is daskdl's own",
@@ -115,7 +115,7 @@ not expanded into simpler operators; a test holds it true.
 
 
 class Case(NamedTuple):
-    """One test: a model, and what it makes of inputs."""
+    """One test: a model, and sets of inputs and expected outputs."""
 
     name: str
     model: Any
@@ -131,16 +131,16 @@ def node_cases() -> tuple[Case, ...]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = load_model_tests(kind="node")
+        cases = load_model_tests(kind="node")
     return tuple(
         Case(c.name, c.model, c.data_sets or [], c.rtol, c.atol)
-        for c in found
+        for c in cases
         if "expanded" not in c.name
     )
 
 
 def stored_cases(kind: str) -> Iterator[Case]:
-    """Yield the tests of a kind that lie in files: simple, pytorch-operator, pytorch-converted."""
+    """Yield the tests of a kind that is in files: simple, pytorch-operator, pytorch-converted."""
     import onnx
     from onnx.backend.test.loader import load_model_tests
 
@@ -158,23 +158,23 @@ def _stored(folder: Path, kind: str, values: Any) -> list[Any]:
     import onnx
     from onnx import numpy_helper
 
-    found = []
+    arrays = []
     for i, value in enumerate(values):
         path = folder / f"{kind}_{i}.pb"
         if not path.is_file():
             break
         data = path.read_bytes()
         if value.type.HasField("sequence_type"):
-            found.append(numpy_helper.to_list(onnx.SequenceProto.FromString(data)))
+            arrays.append(numpy_helper.to_list(onnx.SequenceProto.FromString(data)))
         elif value.type.HasField("optional_type"):
-            found.append(numpy_helper.to_optional(onnx.OptionalProto.FromString(data)))
+            arrays.append(numpy_helper.to_optional(onnx.OptionalProto.FromString(data)))
         else:
-            found.append(numpy_helper.to_array(onnx.TensorProto.FromString(data)))
-    return found
+            arrays.append(numpy_helper.to_array(onnx.TensorProto.FromString(data)))
+    return arrays
 
 
 def operators(model: Any) -> set[str]:
-    """Return the operators of a model, with their domain where it is not ONNX' own."""
+    """Return the operators of a model, with their domain if it is not ONNX' standard set."""
     return {
         node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
         for node in model.graph.node
@@ -182,18 +182,18 @@ def operators(model: Any) -> set[str]:
 
 
 def check(case: Case) -> None:
-    """Raise AssertionError, or what daskdl raises, unless a case's outputs come out."""
+    """Raise AssertionError, or an error of daskdl, unless the outputs of a case are right."""
     from onnx import TensorProto, numpy_helper
 
-    def plain(value: Any) -> Any:
+    def array(value: Any) -> Any:
         return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
     graph = from_proto(case.model, case.name).eval()
-    for given, wanted in case.sets:
-        inputs, expected = [plain(v) for v in given], [plain(v) for v in wanted]
+    for sources, targets in case.sets:
+        inputs, expected = [array(v) for v in sources], [array(v) for v in targets]
         with no_grad():
-            found = graph(*inputs)
-        results = found if isinstance(found, tuple) else (found,)
+            outputs = graph(*inputs)
+        results = outputs if isinstance(outputs, tuple) else (outputs,)
         assert len(results) == len(expected)
         for ours, right in zip(results, expected, strict=True):
             _compare(ours, right, case)
@@ -209,23 +209,23 @@ def _compare(ours: Any, right: Any, case: Case) -> None:
             _compare(one, other, case)
         return
     right = np.asarray(right)
-    found = ours.data if isinstance(ours, Tensor) else np.asarray(ours)
+    actual = ours.data if isinstance(ours, Tensor) else np.asarray(ours)
     if right.dtype == np.float16:  # computed in float32
         with np.errstate(over="ignore"):
-            found = found.astype(np.float16)
-    assert found.dtype == right.dtype, (found.dtype, right.dtype)
-    assert found.shape == right.shape, (found.shape, right.shape)
-    if "bernoulli" in case.name:  # draws of its own
+            actual = actual.astype(np.float16)
+    assert actual.dtype == right.dtype, (actual.dtype, right.dtype)
+    assert actual.shape == right.shape, (actual.shape, right.shape)
+    if "bernoulli" in case.name:  # random
         return
-    np.testing.assert_allclose(found, right, rtol=case.rtol, atol=case.atol)
+    np.testing.assert_allclose(actual, right, rtol=case.rtol, atol=case.atol)
 
 
-#: Types that no operator here computes with, by the words of the error.
+#: Error message about a type that no operator supports.
 REFUSED = re.compile(r"numbers of type (\w+) are not supported")
 
 
 def failures(cases: Iterable[Case]) -> dict[str, str | None]:
-    """Return the cases that do not pass: why they are left out, or None where they should pass."""
+    """Return the cases that fail: why they are left out, or None if they should pass."""
     failed: dict[str, str | None] = {}
     for case in cases:
         unknown = operators(case.model) - TABLE.keys()
@@ -247,7 +247,7 @@ def passed(failed: dict[str, str | None]) -> list[Case]:
 
 
 def page(failed: dict[str, str | None]) -> str:
-    """Return the page for the node tests that do not pass, see :func:`failures`."""
+    """Return the page for the node tests that fail, see :func:`failures`."""
     import onnx
     from onnx import defs
 
@@ -266,10 +266,10 @@ def page(failed: dict[str, str | None]) -> str:
     ]
     for family in FAMILIES:
         names = sorted(n for n, f in TABLE.items() if _home(f, n) == family.__name__)
-        said = [f"{n} ({passing[n]})" if passing[n] else n for n in names if n in known]
-        said += [n for n in names if n not in known]
+        entries = [f"{n} ({passing[n]})" if passing[n] else n for n in names if n in known]
+        entries += [n for n in names if n not in known]
         title = (family.__doc__ or "").split("\n")[0].rstrip(".").split(";")[0].split(":")[0]
-        lines += [f"**{title}**: {', '.join(said)}.", ""]
+        lines += [f"**{title}**: {', '.join(entries)}.", ""]
     lines += ["## What is left", "", "| operator | why |", "|---|---|"]
     lines += [f"| {name} | {REASONS[name]} |" for name in missing]
     lines += [f"| {name}.* | {why} |" for name, why in DOMAINS.items()]
@@ -285,7 +285,7 @@ def page(failed: dict[str, str | None]) -> str:
 
 
 def _home(function: object, name: str) -> str:
-    """Return the file that put an operator into the table."""
+    """Return the module that registers an operator, "" without one."""
     for family in FAMILIES:
         text = Path(str(family.__file__)).read_text(encoding="utf-8")
         if f'"{name}"' in text and getattr(function, "__module__", "") == family.__name__:
@@ -294,7 +294,7 @@ def _home(function: object, name: str) -> str:
 
 
 def main() -> int:
-    """Write the page, or say whether it is true."""
+    """Write the page, or compare with it."""
     text = page(failures(node_cases()))
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text, encoding="utf-8")

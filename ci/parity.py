@@ -1,7 +1,6 @@
-"""Write docs/parity.md: what BigDL has, what we have and what PyTorch has, from our registry.
+"""Write docs/parity.md: names of BigDL, daskdl and PyTorch, checked against our registry.
 
-Usage: python -m ci.parity [--check]; with --check nothing is written, and a table that is not what
-it would be fails.
+Usage: python -m ci.parity [--check]; --check writes nothing, and fails if the page is out of date.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ the two differ. BigDL's names are those of its Scala layers and of its Keras-sty
 
 """
 LAYERS = "layers"
-#: Sections of what is no layer.
+#: Sections that are not of layers.
 OTHERS = ("Losses", "Optim methods", "Schedules", "Initialisers", "Metrics")
 
 
 def ours() -> dict[str, set[str]]:
-    """Return the names that we have, by section; those of all other sections are layers."""
+    """Return daskdl's names by section of `OTHERS`; all other sections share `LAYERS`."""
     from daskdl import metrics, nn, optim
     from daskdl.optim import schedules
 
@@ -59,7 +58,7 @@ def page() -> str:
     Raises
     ------
     ValueError
-        When a row names what we do not have, or has neither a name of ours nor a reason.
+        When a row has an unknown name of ours, or neither a name of ours nor a reason.
     """
     known = ours()
     rest = {family: names - {"Module", "Loss", "Schedule"} for family, names in known.items()}

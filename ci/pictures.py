@@ -1,8 +1,8 @@
 """Draw pictures of the documentation: ``python -m ci.pictures`` writes ``docs/figures/*.png``.
 
-``forecast`` is a forecast of simulated rain by `nowcast`'s own commands, and ``page`` is how
-``nowcast serve`` shows one; ``dashboard`` is Dask's dashboard during a fit (``pip install bokeh``).
-The last two are photographed by a ``chromium`` with its ``chromedriver``.
+``forecast`` is a forecast of simulated rain by `nowcast`'s commands, and ``page`` is the page of
+``nowcast serve``; ``dashboard`` is Dask's dashboard during a fit (``pip install bokeh``). The last
+two are screenshots by ``chromium`` with its ``chromedriver``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from PIL import Image
 from nowcast.simulate import simulate
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
-#: The simulated rain's seed and hours, and the time of the forecast.
+#: Seed and hours of the simulated rain, and time of the forecast.
 SEED, HOURS, AT = 3, 3, "2020-06-01T02:20"
 
 
@@ -44,7 +44,7 @@ def smaller(path: Path, to: Path, width: int = 1000) -> None:
 
 
 def draw_forecast(to: Path) -> None:
-    """Simulate, ingest, predict, plot."""
+    """Simulate scans, ingest them, predict and plot."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store, forecast, picture = (folder / n for n in ("rain.zarr", "f.nc", "forecast.png"))
@@ -57,7 +57,7 @@ def draw_forecast(to: Path) -> None:
 
 @contextmanager
 def photograph(address: str, to: Path, width: int, height: int) -> Iterator[Any]:
-    """Give a browser that has opened an address; take its picture when all is ready."""
+    """Open an address in a browser, and write a screenshot at the end of the context."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -78,7 +78,7 @@ def photograph(address: str, to: Path, width: int, height: int) -> Iterator[Any]
 
 
 def draw_page(to: Path) -> None:
-    """Run the tutorial for forecasters, and photograph the page that it makes."""
+    """Run the tutorial for forecasters, and write a screenshot of the page that it makes."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -98,7 +98,7 @@ def draw_page(to: Path) -> None:
 
 
 def draw_dashboard(to: Path) -> None:
-    """Fit LeNet-5 on two workers, and photograph their dashboard meanwhile."""
+    """Write a screenshot of the dashboard during a fit of LeNet-5 on two workers."""
     from distributed import Client, LocalCluster
 
     from daskdl import SampleSet, Trainer
@@ -110,7 +110,7 @@ def draw_dashboard(to: Path) -> None:
     done = threading.Event()
 
     class UntilDone(Callback):
-        """Ends the fit when the picture is there."""
+        """Ends the fit after the screenshot."""
 
         def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> bool:
             return done.is_set()
@@ -133,7 +133,7 @@ def draw_dashboard(to: Path) -> None:
 
 
 def main() -> None:
-    """Draw what is asked for."""
+    """Draw the named pictures."""
     drawn = {"forecast": draw_forecast, "page": draw_page, "dashboard": draw_dashboard}
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m ci.pictures")
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all")

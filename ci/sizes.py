@@ -1,8 +1,7 @@
-"""Print how long files and rooms are and how much they grew; fail above a file's or a room's limit.
+"""Print length and growth of files and rooms; fail if a file or a room is above its limit.
 
-Usage: python ci/sizes.py [BASE]; growth is counted against the commit BASE, origin/main without it.
-``python ci/sizes.py --budget`` writes ``ci/sizes.txt``, the lines that each room may have, anew
-from today's sizes.
+Usage: python ci/sizes.py [BASE]; growth is since the commit BASE, by default origin/main.
+``python ci/sizes.py --budget`` writes ``ci/sizes.txt``, the limit of each room, from today's sizes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("daskdl", "nowcast", "examples", "ci", "tests")
 LIMIT = 400
-#: Beside this file: a line for each room, with the lines that it and its tests may have.
+#: File with a line for each room: the limits of its lines and of the lines of its tests.
 BUDGET = Path("ci") / "sizes.txt"
 HEAD = """\
 # Lines that each room may have, and its tests: python ci/sizes.py holds them. Who lets a room grow
@@ -37,8 +36,7 @@ def line_count(path: Path) -> int:
 def growth(base: str, root: Path = ROOT) -> dict[str, tuple[int, int]]:
     """Return (lines added, lines removed) by file since the commit ``base``.
 
-    What is not committed counts; files that git does not know do not, and without such a commit
-    nothing does.
+    Uncommitted changes count, untracked files do not. Without such a commit it is empty.
     """
     command = ["git", "diff", "--numstat", "--no-renames", base, "--", *FOLDERS]
     run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
@@ -47,7 +45,7 @@ def growth(base: str, root: Path = ROOT) -> dict[str, tuple[int, int]]:
 
 
 def table(root: Path, base: str) -> list[str]:
-    """Return the table's lines: one for each folder that holds Python files, and the total."""
+    """Return the lines of the table: one for each folder with Python files, and the total."""
     changes = growth(base, root)
     folders: dict[str, list[int]] = defaultdict(list)
     for path in source_files(root):
@@ -69,7 +67,7 @@ def _row(folder: str, counts: list[int], changed: list[tuple[int, int]]) -> str:
 
 
 def too_long(root: Path = ROOT) -> list[str]:
-    """Return a sentence for each file above the limit."""
+    """Return a message for each file above the limit."""
     return [
         f"{path.relative_to(root)}: expected at most {LIMIT} lines, found {count}; split it"
         for path in source_files(root)
@@ -78,7 +76,7 @@ def too_long(root: Path = ROOT) -> list[str]:
 
 
 def room_of(path: Path) -> tuple[str, int]:
-    """Return the room of a file, and the column of the budget: 0 its own lines, 1 its tests'."""
+    """Return the room of a file, and its column of the budget: 0 for source, 1 for tests."""
     folders = path.parent.parts
     column = int(folders[0] == "tests" and len(folders) > 1)
     room = folders[1:] if column else folders
@@ -86,7 +84,7 @@ def room_of(path: Path) -> tuple[str, int]:
 
 
 def rooms(root: Path = ROOT) -> dict[str, list[int]]:
-    """Return [own lines, lines of tests] by room."""
+    """Return [lines of source, lines of tests] by room."""
     sizes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for path in source_files(root):
         room, column = room_of(path.relative_to(root))
@@ -95,9 +93,9 @@ def rooms(root: Path = ROOT) -> dict[str, list[int]]:
 
 
 def totals(root: Path = ROOT) -> str:
-    """Return the sentence of the sizes that the project is judged by."""
+    """Return the sentence with the sizes of product, tests, and all."""
     sizes = rooms(root)
-    product = sum(own for room, (own, _) in sizes.items() if room.split("/")[0] in FOLDERS[:2])
+    product = sum(lines for room, (lines, _) in sizes.items() if room.split("/")[0] in FOLDERS[:2])
     tests = sum(tests for _, tests in sizes.values()) + sizes.get("tests", [0, 0])[0]
     counts = [line_count(path) for path in source_files(root)]
     return (
@@ -107,16 +105,16 @@ def totals(root: Path = ROOT) -> str:
 
 
 def write_budget(root: Path = ROOT) -> None:
-    """Write the budget anew: today's sizes and a hundredth, rounded up to tens."""
+    """Write the budget: today's sizes and one percent, rounded up to tens."""
     rows = [f"{'# room':24}{'lines':>8}{'tests':>8}"]
     for room, sizes in rooms(root).items():
-        own, tests = (-(-count * 101 // 1000) * 10 for count in sizes)
-        rows.append(f"{room:24}{own:8}{tests:8}")
+        lines, tests = (-(-count * 101 // 1000) * 10 for count in sizes)
+        rows.append(f"{room:24}{lines:8}{tests:8}")
     (root / BUDGET).write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
 
 
 def over_budget(root: Path = ROOT) -> list[str]:
-    """Return a sentence for each room above its budget, or without one."""
+    """Return a message for each room above its budget, or without one."""
     if not (root / BUDGET).is_file():
         return [f"{BUDGET}: expected a table, found none; python ci/sizes.py --budget writes it"]
     budget: dict[str, list[int]] = {}
@@ -142,7 +140,7 @@ def over_budget(root: Path = ROOT) -> list[str]:
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
-    """Print the tables; return 1 when a file is too long or a room is above its budget."""
+    """Print the table; return 1 if a file is too long or a room is above its budget."""
     if arguments == ["--budget"]:
         write_budget(root)
         return 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Run a command beside a Slurm of one node that exists only while it runs:
+# Run a command with a Slurm of one node, which is stopped afterwards:
 #     ci/slurm.sh python -m pytest tests/daskdl/test_slurm.py
-# For Debian and Ubuntu, as root; what is missing is installed by apt.
+# For Debian and Ubuntu, as root; missing packages are installed by apt.
 set -euo pipefail
 
 if ! command -v sbatch slurmd slurmctld munged >/dev/null; then
@@ -14,7 +14,7 @@ folder=$(mktemp -d -t slurm-XXXXXX)
 chmod 755 "$folder"
 mkdir "$folder/state" "$folder/spool"
 host=$(hostname -s)
-# Four cores, whatever there are: a job that takes another's place need not wait for its end.
+# Always four cores, so that a job that replaces another need not wait for its end.
 cat >"$folder/slurm.conf" <<CONF
 ClusterName=one
 SlurmctldHost=$host(127.0.0.1)

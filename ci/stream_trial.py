@@ -1,14 +1,14 @@
-"""Break everything around a live stream, and count what was lost, came twice or out of order.
+"""Break everything around a live stream, and count messages lost, repeated or out of order.
 
 Usage: python -m ci.stream_trial [--messages 100000] [--at-least-once]
 
-A broker, a Dask scheduler, three workers and the driver are processes of their own; all clients
-speak with the broker through a proxy. While messages arrive at a steady rate, workers are killed
-(kill -9) five times, one is stopped for 20 s and woken, the broker is ended and started again, and
-later stopped for 5 s (SIGSTOP), the proxy resets all connections again and again for 5 s (twice),
-the driver is killed and started again, and the model is swapped twice. At the end a reader of
-committed messages compares answers and dead letters with what the broker has of the messages. JSON
-with the counts is printed; it fails when something was lost or out of order, or came twice without
+A broker, a Dask scheduler, three workers and the driver are separate processes; all clients connect
+to the broker through a proxy. While messages arrive at a steady rate, workers are killed (kill -9)
+five times, one is stopped for 20 s and woken, the broker is ended and started again, and later
+stopped for 5 s (SIGSTOP), the proxy resets all connections again and again for 5 s (twice), the
+driver is killed and started again, and the model is swapped twice. At the end a reader of committed
+messages compares answers and dead letters with the messages in the broker. The trial prints JSON
+with the counts; it fails when messages were lost or out of order, or repeated without
 --at-least-once.
 """
 
@@ -33,10 +33,10 @@ from ci.kafka import Broker, Proxy, answers_of, make_topics, read_all
 
 PARTITIONS, WORKERS = 8, 3
 POISON_EVERY = 1000
-#: Seconds in which the stream begins, and in which it has done what is left; machines may be busy.
+#: Time limits in seconds for the stream's start and for its rest; machines may be busy.
 PATIENCE = 600
 
-#: Partition and offset of a message by its number.
+#: Partition and offset of each message by its number.
 Places = dict[int, tuple[int, int]]
 
 
@@ -48,7 +48,7 @@ class Machines:
     folder : path
         For models and logs.
     servers : str
-        Of the broker.
+        Address of the broker.
     exactly_once : bool
     """
 
@@ -115,7 +115,7 @@ class Machines:
 
 
 def send(servers: str, numbers: range, rate: float, acknowledged: Places) -> None:
-    """Produce numbered texts at a rate, and note those that the broker has acknowledged."""
+    """Produce numbered texts at a rate, and note the places of acknowledged ones."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -137,12 +137,12 @@ def send(servers: str, numbers: range, rate: float, acknowledged: Places) -> Non
 
 
 def number_of(message: Any) -> int:
-    """Return the number that a message begins with."""
+    """Return the number at the beginning of a message."""
     return int(message.value().split(b" ", 1)[0])
 
 
 def order_model(servers: str, path: Path) -> None:
-    """Order another model by the control topic."""
+    """Request another model over the control topic."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": servers, "log_level": 2})
@@ -151,19 +151,19 @@ def order_model(servers: str, path: Path) -> None:
 
 
 def committed(servers: str) -> tuple[int, int]:
-    """Return how many messages the group has done by its offsets, and how many there are."""
+    """Return the number of messages before the group's offsets, and of all messages."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial", "log_level": 2})
     try:
         places = [TopicPartition("calls", p) for p in range(PARTITIONS)]
         done = sum(max(0, it.offset) for it in consumer.committed(places, timeout=20))
-        return done, sum(ends(servers))
+        return done, sum(latest(servers))
     finally:
         consumer.close()
 
 
-def ends(servers: str) -> list[int]:
+def latest(servers: str) -> list[int]:
     """Return the offset behind the last message of each partition."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -178,17 +178,17 @@ def ends(servers: str) -> list[int]:
 def counted(
     servers: str, acknowledged: Places, given_twice: set[tuple[int, int]]
 ) -> dict[str, Any]:
-    """Compare what was answered with what the broker has.
+    """Compare the answers with the messages in the broker, and return counts.
 
-    A message whose acknowledgement was cut off may be sent, and so be there, again. A broker that
-    loses messages gives their places to others, behind the back of who has read and committed there
-    before: what is not answered of these is counted apart.
+    A message whose acknowledgement was cut off may be sent again, and so be stored twice. A broker
+    that loses messages gives their offsets to new ones, which a consumer that has committed these
+    offsets does not read: unanswered ones of these are counted separately.
     """
     calls, routes = read_all(servers, "calls"), read_all(servers, "routes")
     dead = read_all(servers, "routes.dead-letter")
     there = {(p, m.offset()): number_of(m) for p, messages in calls.items() for m in messages}
     sent = set(there.values())
-    found: Counter[tuple[int, int]] = Counter()
+    answered: Counter[tuple[int, int]] = Counter()
     disorder = 0
     for messages in routes, dead:
         for partition, each in messages.items():
@@ -199,11 +199,11 @@ def counted(
                 offsets.append(int(offset))
             seen: set[int] = set()
             highest = -1
-            for offset in offsets:  # a repetition is no disorder
+            for offset in offsets:  # a repeated message is not out of order
                 disorder += offset < highest and offset not in seen
                 seen.add(offset)
                 highest = max(highest, offset)
-            found.update((partition, offset) for offset in offsets)
+            answered.update((partition, offset) for offset in offsets)
     shas = Counter(a["sha256"] for each in routes.values() for a in answers_of(each))
     return {
         "acknowledged": len(acknowledged),
@@ -212,9 +212,9 @@ def counted(
         "of_these_sent_again": len(there) - len(sent),
         "answers": sum(map(len, routes.values())),
         "dead_letters": sum(map(len, dead.values())),
-        "lost": len(there.keys() - found.keys() - given_twice),
-        "not_answered_at_places_given_twice": len(given_twice & there.keys() - found.keys()),
-        "twice": sum(n - 1 for n in found.values()),
+        "lost": len(there.keys() - answered.keys() - given_twice),
+        "not_answered_at_places_given_twice": len(given_twice & there.keys() - answered.keys()),
+        "twice": sum(n - 1 for n in answered.values()),
         "out_of_order": disorder,
         "answers_by_model": sorted(shas.values(), reverse=True),
     }
@@ -262,14 +262,14 @@ def main(arguments: list[str] | None = None) -> int:
 def trial(
     broker: Broker, between: Proxy, machines: Machines, messages: int, seconds: float
 ) -> dict[str, Any]:
-    """Send, break, wait, and return the counts."""
+    """Send messages, disturb the machines, wait for the rest, and return the counts."""
     servers = between.servers
     for _ in range(WORKERS):
         machines.add_worker()
     machines.start_driver()
     acknowledged: Places = {}
     limit = time.monotonic() + PATIENCE
-    while committed(servers)[0] < 1:  # the first message shows that all are at work
+    while committed(servers)[0] < 1:  # until the stream has answered a first message
         if not acknowledged:
             send(servers, range(8), 1e9, acknowledged)
         assert time.monotonic() < limit, "the stream does not begin"
@@ -283,14 +283,14 @@ def trial(
     given_twice: set[tuple[int, int]] = set()
 
     def broker_again() -> None:
-        between.refuses = True  # so that nothing comes between the look and the end
+        between.refuses = True  # so that no message arrives after the offsets are read
         between.drop()
         time.sleep(0.5)
-        before = ends(broker.servers)
+        before = latest(broker.servers)
         broker.end()
         time.sleep(2)
         broker.start()
-        for partition, (last, now) in enumerate(zip(before, ends(broker.servers), strict=True)):
+        for partition, (last, now) in enumerate(zip(before, latest(broker.servers), strict=True)):
             given_twice.update((partition, offset) for offset in range(now, last))
         between.refuses = False
 
@@ -329,9 +329,9 @@ def trial(
         ("a worker killed", machines.kill_worker),
     ]
     events = []
-    for i, (what, step) in enumerate(steps, 1):
+    for i, (title, step) in enumerate(steps, 1):
         time.sleep(max(0.0, began + seconds * i / (len(steps) + 1) - time.monotonic()))
-        events.append(f"{time.monotonic() - began:.0f} s, {committed(servers)[0]}: {what}")
+        events.append(f"{time.monotonic() - began:.0f} s, {committed(servers)[0]}: {title}")
         print(events[-1], file=sys.stderr, flush=True)
         step()
     sending.join()
@@ -343,8 +343,8 @@ def trial(
             break
         time.sleep(1)
     dropped = {"connections_cut": between.dropped}
-    found = counted(servers, acknowledged, given_twice)
-    return {**found, "places_given_twice": len(given_twice), **dropped, "events": events}
+    counts = counted(servers, acknowledged, given_twice)
+    return {**counts, "places_given_twice": len(given_twice), **dropped, "events": events}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Draw a picture for each program of ``examples/``: ``python -m ci.thumbnails FOLDER``.
 
-Each calls functions of its example on data that are generated here, small enough for seconds;
-``python -m ci.docs`` puts them into the gallery. Needs ``pip install -e '.[docs,nowcast,onnx]'``.
+Each function here calls functions of its example on small simulated data; ``python -m ci.docs``
+puts the pictures into the gallery. Needs ``pip install -e '.[docs,nowcast,onnx]'``.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from daskdl.optim import Adam
 
 #: Size of a picture in inches; an inch has 100 pixels.
 SIZE = (4.0, 2.6)
-#: Function that draws, and what the picture shows, by the name of the example.
+#: Function that draws, and caption of the picture, by the name of the example.
 DRAWN: dict[str, tuple[Callable[[Figure], None], str]] = {}
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 
 
 def of(name: str, shows: str) -> Callable[[Callable[[Figure], None]], Callable[[Figure], None]]:
-    """Return a decorator that keeps a function as the one that draws for an example."""
+    """Return a decorator that registers a function as drawing the picture of an example."""
 
-    def keep(function: Callable[[Figure], None]) -> Callable[[Figure], None]:
+    def register(function: Callable[[Figure], None]) -> Callable[[Figure], None]:
         DRAWN[name] = function, shows
         return function
 
-    return keep
+    return register
 
 
 def write(folder: Path) -> None:
@@ -47,13 +47,13 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, (draw, _) in DRAWN.items():
         figure = Figure(figsize=SIZE, dpi=100, layout="constrained")
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # what programs say
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             draw(figure)
         figure.savefig(folder / f"{name}.png")
 
 
 def pictures_in(figure: Figure, rows: list[list[np.ndarray]], **options: Any) -> list[Axes]:
-    """Show pictures in rows, without axes; return theirs."""
+    """Show pictures in rows, with hidden axes; return the axes."""
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for row, pictures in zip(axes, rows, strict=True):
         for axis, picture in zip(row, pictures, strict=True):
@@ -67,24 +67,24 @@ def _kmeans(figure: Figure) -> None:
     module = example("kmeans")
 
     class Alone:
-        """A communicator of one worker."""
+        """A communicator of one worker, which records the sums of each round."""
 
         def all_reduce(self, sums: dict[int, np.ndarray]) -> np.ndarray:
-            ways.append(sums[0])
+            rounds.append(sums[0])
             return sums[0]
 
-    ways: list[np.ndarray] = []
+    rounds: list[np.ndarray] = []
     true = np.random.default_rng(0).uniform(-10, 10, (5, 2))
     which = np.random.default_rng(1).integers(5, size=1500)
     points = module.around(which, true)
-    found = module.kmeans(Alone(), {0: points}, true + 4.0)
-    nearest = ((points[:, None] - found) ** 2).sum(-1).argmin(1)
+    centres = module.kmeans(Alone(), {0: points}, true + 4.0)
+    nearest = ((points[:, None] - centres) ** 2).sum(-1).argmin(1)
     axes = figure.add_subplot()
     axes.scatter(*points.T, c=nearest, s=3, cmap="Set2")
-    way = np.stack([true + 4.0, *(w[:, :-1] / np.maximum(w[:, -1:], 1) for w in ways)])
+    path = np.stack([true + 4.0, *(s[:, :-1] / np.maximum(s[:, -1:], 1) for s in rounds)])
     for i in range(5):
-        axes.plot(*way[:, i].T, color="black", linewidth=1)
-    axes.scatter(*found.T, marker="X", color="black", s=50)
+        axes.plot(*path[:, i].T, color="black", linewidth=1)
+    axes.scatter(*centres.T, marker="X", color="black", s=50)
     axes.set(xticks=[], yticks=[])
 
 
@@ -186,7 +186,7 @@ def _resnet(figure: Figure) -> None:
 
 
 def _sizes(model: nn.Module) -> dict[tuple[bool, int], int]:
-    """Return the number of parameters of each block, what stands around them first and last."""
+    """Return the number of parameters by block; layers before them sort first, the head last."""
     sizes: dict[tuple[bool, int], int] = {}
     for name, parameter in model.named_parameters():
         first, *more = name.split(".")
@@ -252,9 +252,9 @@ def _text_classifier(figure: Figure) -> None:
     samples = SampleSet.from_bag(bag)
     vocabulary = module.Vocabulary.build(samples, minimum=2)
     model = module.TextClassifier(len(vocabulary), 3, encoder="cnn", seed=0)
-    held = samples.map_batches(module.Encode(vocabulary, 9))
+    encoded = samples.map_batches(module.Encode(vocabulary, 9))
     trainer = Trainer(model, module.NLLLoss(), Adam(5e-3))
-    trainer.fit(held, epochs=4, batch_size=50, progress=False, client=False)
+    trainer.fit(encoded, epochs=4, batch_size=50, progress=False, client=False)
     words = sorted({word for text in texts for word in text.split()})
     vectors = model.embedding.weight.data[[vocabulary.encode(word)[0] for word in words]]
     vectors = vectors - vectors.mean(0)
@@ -323,11 +323,11 @@ def _fine_tune_onnx(figure: Figure) -> None:
         onnx.save(net, first, (14, 14, 1))
         features = daskdl.load(first).nodes[-2].outputs[0]
         for freeze, label in ((True, "head alone"), (False, "everything")):
-            found = []
+            scores = []
             for count in counts:
                 np.savez(data, x=x[~old][:count], y=y[~old][:count] - 2)
-                found.append(module.fine_tune(first, data, features, out, epochs=8, freeze=freeze))
-            axes.plot(counts, found, marker="o", label=label)
+                scores.append(module.fine_tune(first, data, features, out, epochs=8, freeze=freeze))
+            axes.plot(counts, scores, marker="o", label=label)
     axes.set(xlabel="pictures", ylabel="accuracy", ylim=(0, 1.02))
     axes.legend(fontsize="small")
 

@@ -1,10 +1,10 @@
 """Build the wheel, install it in fresh environments, and use it: python -m ci.wheels.
 
-For each Python of 3.11 to 3.13 that is found (on the PATH, or among pyenv's): an environment with
-nothing but the wheel and what it requires, in which a network trains in the process and on two
-workers, to the same bits, is saved, read and shown, and both command lines say their version.
-Prints packages and megabytes of each, pip not counted: 47 and 514 MB with Python 3.11.7, 45 and
-465 MB with 3.12.1, 45 and 463 MB with 3.13.0, the same bits each time.
+For each Python of 3.11 to 3.13 on the PATH or among pyenv's versions: in an environment with only
+the wheel and its requirements, a network trains in the process and on two workers, to the same
+bits, and is saved, read and shown; both command lines run. Prints packages and megabytes of each
+environment without pip: 47 and 514 MB with Python 3.11.7, 45 and 465 MB with 3.12.1, 45 and 463 MB
+with 3.13.0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
-#: What is done in each environment.
+#: Program that runs in each environment.
 USE = """
 import sys, tempfile
 import numpy as np
@@ -48,24 +48,24 @@ if __name__ == "__main__":
 
 
 def interpreters(wanted: list[str]) -> dict[str, str]:
-    """Return the Pythons that are there, by their version."""
+    """Return the paths of installed Pythons by version."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = {}
+    paths = {}
     for version in wanted:
         here = [str(p / "bin" / "python") for p in sorted(pyenv.glob(f"{version}.*"), reverse=True)]
         if path := next(iter(here), None) or shutil.which(f"python{version}"):
-            found[version] = path
-    return found
+            paths[version] = path
+    return paths
 
 
 def main() -> int:
-    """Build the wheel and try it."""
+    """Build the wheel and try it with each Python."""
     parser = argparse.ArgumentParser(prog="python -m ci.wheels", description=__doc__)
     parser.add_argument("versions", nargs="*", default=list(VERSIONS), help="such as 3.12")
     asked = parser.parse_args()
-    found = interpreters(asked.versions)
+    paths = interpreters(asked.versions)
     for version in asked.versions:
-        if version not in found:
+        if version not in paths:
             print(f"Python {version}: not here", flush=True)
     with tempfile.TemporaryDirectory(prefix="daskdl-wheels-") as name:
         folder = Path(name)
@@ -73,13 +73,13 @@ def main() -> int:
         subprocess.run(pip, check=True)
         (wheel,) = folder.glob("*.whl")
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-        for version, python in found.items():
+        for version, python in paths.items():
             print(f"Python {version}: {tried(version, python, wheel, folder)}", flush=True)
     return 0
 
 
 def tried(version: str, python: str, wheel: Path, folder: Path) -> str:
-    """Install the wheel in a fresh environment, use it, and return what was found."""
+    """Install the wheel in a fresh environment, use it, and return a summary."""
     home, use = folder / version, folder / "use.py"
     use.write_text(USE)
     model = folder / f"{version}.safetensors"
@@ -101,9 +101,9 @@ def tried(version: str, python: str, wheel: Path, folder: Path) -> str:
     for command in (("daskdl", "show", model), ("daskdl", "--version"), ("nowcast", "--help")):
         run(bin / command[0], *command[1:])
     (site,) = (home / "lib").glob("python*/site-packages")
-    own = [p for p in site.iterdir() if p.name.partition("-")[0] not in ("pip", "setuptools")]
-    kilobytes = run("du", "-skc", *own).splitlines()[-1].split()[0]
-    packages = sum(p.suffix == ".dist-info" for p in own) - 1
+    installed = [p for p in site.iterdir() if p.name.partition("-")[0] not in ("pip", "setuptools")]
+    kilobytes = run("du", "-skc", *installed).splitlines()[-1].split()[0]
+    packages = sum(p.suffix == ".dist-info" for p in installed) - 1
     full = run(bin / "python", "-c", "import sys; print(sys.version.split()[0])").strip()
     return f"{full}, same bits, {packages} packages and daskdl, {int(kilobytes) / 1024:.0f} MB"
 

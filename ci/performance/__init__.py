@@ -1,1 +1,1 @@
-"""The page of performance: figures that benchmarks keep, and their tables."""
+"""The page of performance: figures of benchmarks, and their tables."""

@@ -1,8 +1,8 @@
 """Write the tables of docs/measurements/performance.md from docs/figures.
 
-Usage: python -m ci.performance [--check]; with --check nothing is written, and a page that is not
-what it would be fails. ``measure NAME...`` runs benchmarks and keeps what they find, ``keep NAME
-FILE...`` keeps what one has written before on this machine; then the page is written.
+Usage: python -m ci.performance [--check]; --check writes nothing, and fails if the page is out of
+date. ``measure NAME...`` runs benchmarks and saves their figures, ``keep NAME FILE...`` saves rows
+that a benchmark has written on this machine; then the page is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGE = ROOT / "docs" / "measurements" / "performance.md"
 MARK = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-#: What is measured, by name, and by which command; each takes ``--json FILE`` besides.
+#: Command of each figure by name; each takes ``--json FILE`` too.
 COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
     "training": "python -m ci.bench.training --seconds 6",
@@ -54,23 +54,23 @@ COMMANDS = {
 
 
 def measure(name: str) -> None:
-    """Run a benchmark and keep its figure.
+    """Run a benchmark and save its figure.
 
     Raises
     ------
     subprocess.CalledProcessError
-        When it fails; nothing is kept then.
+        When the benchmark fails; nothing is saved then.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
         program, *arguments = COMMANDS[name].split()
-        beside = str(Path(sys.executable).with_name(program))  # of the same environment
-        subprocess.run([beside, *arguments, "--json", str(file)], cwd=ROOT, check=True)
+        executable = str(Path(sys.executable).with_name(program))  # of the same environment
+        subprocess.run([executable, *arguments, "--json", str(file)], cwd=ROOT, check=True)
         keep(name, [file])
 
 
 def keep(name: str, files: list[Path]) -> None:
-    """Keep the rows that a benchmark wrote on this machine, in one file or several."""
+    """Save the rows that a benchmark wrote on this machine, in one file or several."""
     figure: dict[str, Any] = {
         "command": COMMANDS[name],
         "date": time.strftime("%Y-%m-%d", time.gmtime(max(f.stat().st_mtime for f in files))),
@@ -90,12 +90,12 @@ def keep(name: str, files: list[Path]) -> None:
 
 
 def page(text: str) -> str:
-    """Return the page with what stands between its marks made anew.
+    """Return the page with new tables between its marks.
 
     Raises
     ------
     ValueError
-        When a mark names no figure, or there is a figure without a mark.
+        When a mark names no figure, or a figure has no mark.
     """
     named = {match[2] for match in MARK.finditer(text)}
     missing = sorted({*COMMANDS, *COMBINED} - named)
@@ -105,22 +105,22 @@ def page(text: str) -> str:
 
 
 def section(name: str) -> str:
-    """Return a table, and above it which command made it, when, and where."""
+    """Return a table below the command, date and machine of its figure."""
     if name in COMBINED:
         return "\n" + "\n".join(COMBINED[name]()) + "\n"
     if name not in COMMANDS:
         known = ", ".join([*COMMANDS, *COMBINED])
         raise ValueError(f"{PAGE.name}: expected a table of {known}, found {name!r}")
-    command, found = COMMANDS[name], tables.figure(name)
-    if found is None:
+    command, figure = COMMANDS[name], tables.figure(name)
+    if figure is None:
         return f"\n`{command}`: not measured yet\n"
-    lines = TABLES[name.partition("-")[0]](found)
-    return "\n".join(["", f"`{command}`, {found['date']}, {place(found)}", "", *lines, ""])
+    lines = TABLES[name.partition("-")[0]](figure)
+    head = f"`{command}`, {figure['date']}, {described(figure['machine'])}"
+    return "\n".join(["", head, "", *lines, ""])
 
 
-def place(found: dict[str, Any]) -> str:
-    """Return the machine and the versions that a figure was measured with."""
-    machine = found["machine"]
+def described(machine: dict[str, Any]) -> str:
+    """Return the sentence about a figure's machine and versions."""
     packages = machine["packages"]
     versions = ", ".join(
         f"{name} {packages[name]}"
@@ -134,7 +134,7 @@ def place(found: dict[str, Any]) -> str:
 
 
 def _text(figure: dict[str, Any]) -> str:
-    """Return JSON with a line for each row."""
+    """Return the JSON of a figure, with a line for each row."""
     head = json.dumps({**figure, "rows": []}, indent=1)
     rows = ",\n  ".join(json.dumps(row) for row in figure["rows"])
     return head.replace('"rows": []', f'"rows": [\n  {rows}\n ]') + "\n"
@@ -153,7 +153,7 @@ def _machine() -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, keep, write or compare."""
+    """Measure or save figures, then write the page or compare with it."""
     known = ", ".join(COMMANDS)
     if arguments[:1] in (["measure"], ["keep"]):
         names = arguments[1:] if arguments[0] == "measure" else arguments[1:2]

@@ -1,4 +1,4 @@
-"""Tables of docs/measurements/performance.md: from figures to lines of Markdown."""
+"""Tables of docs/measurements/performance.md: lines of Markdown from figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Figure = dict[str, Any]
 #: Folder of the figures; each has its command, date and machine.
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
-#: Predictions are of iterations that compute so many seconds, on networks of these rates.
+#: Predictions: seconds of computation in an iteration, and rates of the network in Mbit/s.
 SECONDS, MEGABITS = 1.5, (10_000, 25_000)
 NETWORKS, NODES = ("inception", "resnet50"), (4, 8, 16, 32, 64, 128, 256)
 
@@ -40,8 +40,8 @@ def published() -> dict[str, Any]:
 
 
 def predicted(n: int, megabytes: float, megabits: float) -> float:
-    """Return the milliseconds of both exchanges by recursive halving and doubling of n hosts."""
-    moved = 2 * (n - 1) / n * megabytes  # through each link, each way
+    """Return the milliseconds of both exchanges of n hosts, by recursive halving and doubling."""
+    moved = 2 * (n - 1) / n * megabytes  # through each link, in each direction
     return 2 * math.ceil(math.log2(n)) * MESSAGE + moved * 8000 / (PAYLOAD * megabits)
 
 
@@ -52,7 +52,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def columns(rows: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> list[str]:
-    """Return a table of rows; each column is a format of a row's numbers, below its name."""
+    """Return a table of rows; ``texts`` has for each column its name and a format of a row."""
     return table(tuple(texts), ([text.format(**row) for text in texts.values()] for row in rows))
 
 
@@ -79,7 +79,7 @@ def kernels(figures: Figure) -> list[str]:
 
 
 def training(figures: Figure) -> list[str]:
-    """Return a line for each network and number of threads, and one for all of a number.
+    """Return a line for each network and number of threads, and means by number of threads.
 
     Memory and our own speed in float32 have columns where they were measured.
     """
@@ -109,7 +109,7 @@ def training(figures: Figure) -> list[str]:
 
 
 def inference(figures: Figure) -> list[str]:
-    """Return a line for each network, batch and number of threads, and one for all of a number."""
+    """Return a line for each network, batch and number of threads, and means by threads."""
     texts = {
         "network, images or sequences at a time": "{name}",
         "threads": "{threads}",
@@ -122,7 +122,7 @@ def inference(figures: Figure) -> list[str]:
 
 
 def examples(figures: Figure) -> list[str]:
-    """Return a line for each program: its command and what it said at its end."""
+    """Return a line for each program: its command and its last line of output."""
     texts = {"program": "`{program}`", "its last line": "{said}"}
     return columns(figures["rows"], texts | {"seconds, all of it": "{seconds:.0f}"})
 
@@ -172,7 +172,7 @@ def scaling(figures: Figure) -> list[str]:
     texts |= {"samples/s": "{samples_per_second:.4g}", "ms": "{seconds}"}
     texts |= {part: f"{{{part}_seconds}}" for part in PARTS}
     texts |= {"efficiency, %": "{efficiency:.1f}", "cores, %": "{busy}"}
-    # A model's name would say nothing of its size where it waits in place of computing.
+    # A simulated model waits and does not compute: show the size of its gradient.
     if figures.get("settings", {}).get("simulate") is not None:
         texts = {"gradient, MB": f"{figures['megabytes']:.3g}"} | texts
     rows = [
@@ -188,7 +188,7 @@ def scaling(figures: Figure) -> list[str]:
 
 
 def prediction() -> list[str]:
-    """Return a line for each network and number of nodes: the model's figures, and BigDL's."""
+    """Return a line for each network and number of nodes: predicted figures, and BigDL's."""
     bigdl = published()
     sync = bigdl["synchronization"]["percent_by_nodes"]
     rates = bigdl["scaling"]["records_per_second_by_nodes"]
@@ -229,7 +229,7 @@ def prediction() -> list[str]:
 
 
 def scheduling() -> list[str]:
-    """Return a line for each number of tasks that BigDL published, and ours."""
+    """Return a line for each number of tasks or workers: BigDL's published figures, and ours."""
     measured = _control()
     theirs = published()["scheduling"]["percent_by_tasks"]
     numbers = sorted({*map(int, theirs), *measured})
@@ -250,7 +250,7 @@ def _megabytes(name: str) -> float:
 
 
 def _control() -> dict[int, float]:
-    """Return the share of an iteration's time that control takes, by workers."""
+    """Return the measured cost of control as a share of an iteration's time, by workers."""
     measured = figure("control")
     if measured is None:
         return {}
@@ -267,13 +267,13 @@ def _whole(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
-#: From a figure's name, as far as its first hyphen, to its table.
+#: Functions of tables by the part of a figure's name before the first hyphen.
 TABLES: dict[str, Callable[[Figure], list[str]]] = {
     function.__name__: function
     for function in (kernels, training, inference, examples, engine, control, scaling)
 }
 
-#: Tables that are made of several figures.
+#: Tables from several figures.
 COMBINED: dict[str, Callable[[], list[str]]] = {
     "prediction": prediction, "scheduling": scheduling
 }  # fmt: skip
