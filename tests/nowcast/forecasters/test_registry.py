@@ -49,7 +49,7 @@ def test_a_gate_passed_on_simulated_rain_counts_only_there(tmp_path):
     assert isinstance(forecaster("auto", tmp_path / "m", say=lines.append), Sprog)
     assert lines == [f"{tmp_path / 'm'}: the network is better; sprog is taken (or --method model)"]
     assert isinstance(forecaster("auto", tmp_path / "m", simulated=True), Trained)
-    # In older models the simulated training data decide.
+    # In models of older versions simulated training data decide.
     model.about.update(gate={"passed": True, "sentence": "better"}, simulated=True)
     model.save(tmp_path / "m")
     assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)

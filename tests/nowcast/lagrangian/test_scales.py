@@ -26,9 +26,9 @@ from tests.nowcast.fields import storms
 def test_shares_count_known_pixels_with_weights_that_fall_off():
     rain = storms((47, 70), 1)  # no whole number of cells
     rain[10:25, 30:44] = np.nan
-    around = Surroundings.of(rain, (0.1, 1.0), spacing_km=2.0)
-    assert around.side == 2
-    for made, reach in ((around.near, 1), (around.wide, 3)):
+    surroundings = Surroundings.of(rain, (0.1, 1.0), spacing_km=2.0)
+    assert surroundings.side == 2
+    for made, reach in ((surroundings.near, 1), (surroundings.wide, 3)):
         assert made.shape == (2, 24, 35)
         along_y, along_x = (_twice(n, reach) for n in (24, 35))
         for k, level in enumerate((0.1, 1.0)):
@@ -55,8 +55,8 @@ def _by_cell(pixels: np.ndarray) -> np.ndarray:
 
 
 def test_unknown_surroundings_count_as_dry():
-    around = Surroundings.of(np.full((9, 9), np.nan, np.float32), (1.0,), spacing_km=1.0)
-    np.testing.assert_allclose(around.wide, np.log(LEAST / (1 + LEAST)), rtol=1e-6)
+    surroundings = Surroundings.of(np.full((9, 9), np.nan, np.float32), (1.0,), spacing_km=1.0)
+    np.testing.assert_allclose(surroundings.wide, np.log(LEAST / (1 + LEAST)), rtol=1e-6)
 
 
 def test_probabilities_depend_on_the_surroundings():

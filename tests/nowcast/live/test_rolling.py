@@ -88,7 +88,7 @@ def test_falling_behind_is_reported_and_old_sums_are_dropped(tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_biased_probabilities_are_recalibrated_from_their_raw_values(tmp_path, monkeypatch):
-    """Curves bend too high probabilities down; fitted to bent ones, they stay the same."""
+    """Curves lower probabilities that are too high; fitted to lowered ones, they stay the same."""
     rain = moving_rain()
     monkeypatch.setattr(module, "HOURS", 1)
     monkeypatch.setattr(recalibration, "FEWEST_BLOCKS", 4)

@@ -90,7 +90,7 @@ def test_scans_arrive_out_of_order_twice_and_with_a_gap(watch, scans):
 
 
 def test_a_scan_from_a_wrong_clock_does_not_block_others(tmp_path, scans):
-    """The year is 2099: no forecast starts there, and old frames are counted from other scans."""
+    """The year is 2099: no forecast starts there, and the age of frames counts from other scans."""
     (tmp_path / "in").mkdir()
     strange = tmp_path / "radar_209901010000.h5"
     shutil.copy(scans[0], strange)

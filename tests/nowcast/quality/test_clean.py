@@ -51,7 +51,7 @@ def shares(disturbed, steps, kinds, other=None) -> tuple[float, float]:
 
     ``other`` returns moments that replace some of a sweep's.
     """
-    removed = stays = false = rain = 0
+    removed = remaining = false = rain = 0
     for seen in disturbed:
         moments = {"coherence": seen.coherence} | (other(seen) if other else {})
         sweep = replace(sweep_of(seen.dbz, seen.rhohv, seen.phidp), **moments)
@@ -59,17 +59,17 @@ def shares(disturbed, steps, kinds, other=None) -> tuple[float, float]:
         echo = seen.dbz >= 7
         wrong, right = echo & np.isin(seen.kind, kinds), echo & (seen.kind == Kind.RAIN)
         removed, false = removed + (wrong & (result.flags > 0)).sum(), false + wrong.sum()
-        stays, rain = stays + (right & (result.sweep.dbz >= 7)).sum(), rain + right.sum()
-    return removed / false, stays / rain
+        remaining, rain = remaining + (right & (result.sweep.dbz >= 7)).sum(), rain + right.sum()
+    return removed / false, remaining / rain
 
 
 def test_speckle_and_spikes_go_and_rain_stays(disturbed):
-    removed, stays = shares(disturbed, ("spikes",), [Kind.SPIKE])
+    removed, remaining = shares(disturbed, ("spikes",), [Kind.SPIKE])
     assert removed > 0.95
-    assert stays > 0.995
-    removed, stays = shares(disturbed, ("speckle",), [Kind.SPECKLE])
+    assert remaining > 0.995
+    removed, remaining = shares(disturbed, ("speckle",), [Kind.SPECKLE])
     assert removed > 0.9  # echo that touches rain or a hill is not small
-    assert stays > 0.995
+    assert remaining > 0.995
 
 
 @given(st.integers(0, 35), st.integers(0, 2**32 - 1))
@@ -103,12 +103,12 @@ def test_a_spike_across_a_shower_leaves_no_hole():
 
 
 def test_ground_is_rough_and_rain_is_not(disturbed):
-    removed, stays = shares(disturbed, ("texture",), [Kind.CLUTTER])
+    removed, remaining = shares(disturbed, ("texture",), [Kind.CLUTTER])
     assert removed > 0.95
-    assert stays > 0.99
-    removed, stays = shares(disturbed, DEFAULT, list(Kind)[1:])
+    assert remaining > 0.99
+    removed, remaining = shares(disturbed, DEFAULT, list(Kind)[1:])
     assert removed > 0.95
-    assert stays > 0.99
+    assert remaining > 0.99
     # Without polarimetric moments showers look like ground.
     alone = sweep_of(disturbed[0].dbz)
     assert "texture" not in clean(alone, ("texture",)).counts
@@ -140,9 +140,9 @@ def test_echo_of_the_second_trip_is_incoherent_and_rain_is_not(disturbed):
         return {"coherence": None, "velocity": np.where(np.isfinite(seen.dbz), velocity, np.nan)}
 
     for other, least in ((None, 0.96), (by_velocity, 0.9)):
-        removed, stays = shares(folded, ("second_trip", "speckle"), [Kind.SECOND_TRIP], other)
+        removed, remaining = shares(folded, ("second_trip", "speckle"), [Kind.SECOND_TRIP], other)
         assert removed > least
-        assert stays > 0.99
+        assert remaining > 0.99
     # Without coherence and velocity the step is skipped.
     assert "second_trip" not in clean(sweep_of(disturbed[0].dbz), STEPS).counts
 
