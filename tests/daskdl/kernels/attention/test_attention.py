@@ -14,12 +14,12 @@ def test_layouts_have_the_same_bits_and_results_are_ordered_as_queries():
     whole = [np.ascontiguousarray(x) for x in views]
     turned = [np.asfortranarray(x) for x in whole]
     how = Weighing(causal=True)
-    found = []
+    results = []
     for q, k, v, dy in (views, whole, turned):
-        y, kept = attention(q, k, v, how)
-        found.append([y, *gradients(dy, kept, how)])
-    for other in found[1:]:
-        for one, same in zip(found[0], other, strict=True):
+        y, saved = attention(q, k, v, how)
+        results.append([y, *gradients(dy, saved, how)])
+    for other in results[1:]:
+        for one, same in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, same)
-    assert found[0][0].transpose(0, 2, 1, 3).flags.c_contiguous
-    assert found[1][0].flags.c_contiguous
+    assert results[0][0].transpose(0, 2, 1, 3).flags.c_contiguous
+    assert results[1][0].flags.c_contiguous

@@ -124,7 +124,7 @@ def test_views_give_what_their_copies_give_and_nothing_is_changed(geometry):
     (x,), (weight,) = draw((2, 9, 18, 16)), draw((9, 3, 3, 8))
     view = x[:, ::-1, ::2, ::2]
     assert not view.flags.c_contiguous
-    kept = x.copy(), weight.copy()
+    originals = x.copy(), weight.copy()
     y = conv2d.forward(view, weight, geometry)
     np.testing.assert_array_equal(y, conv2d.forward(view.copy(), weight, geometry))
     turned = y.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3)
@@ -135,8 +135,8 @@ def test_views_give_what_their_copies_give_and_nothing_is_changed(geometry):
         conv2d.input_gradient(turned, weight, geometry, 9, 9),
         conv2d.input_gradient(y, weight, geometry, 9, 9),
     )
-    np.testing.assert_array_equal(x, kept[0])
-    np.testing.assert_array_equal(weight, kept[1])
+    np.testing.assert_array_equal(x, originals[0])
+    np.testing.assert_array_equal(weight, originals[1])
 
 
 def test_the_same_call_gives_the_same_bits_and_threads_change_no_pixel():

@@ -110,14 +110,14 @@ FEW_CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("geometry", "shape", "filters"), FEW_CASES)
-def test_both_passes(geometry, shape, filters, monkeypatch):
+def test_both_passes_with_few_channels(geometry, shape, filters, monkeypatch):
     monkeypatch.setattr(stem, "scratch", full_of_nan)
     assert stem.serves(geometry, shape[3])
     check_passes(stem, geometry, shape, filters)
 
 
 def full_of_nan(name, shape, dtype):
-    """Stand in for kept memory that holds what was there before."""
+    """Return memory of NaN, in place of reused memory with old numbers."""
     return np.full(shape, np.nan, dtype)
 
 

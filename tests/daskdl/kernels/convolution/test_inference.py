@@ -1,4 +1,4 @@
-"""Convolutions in inference: with what follows them, and whole bottlenecks."""
+"""Convolutions in inference, finished by bias, residual and limits, and whole bottlenecks."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ def test_results_are_finished_and_have_the_bits_of_any_batch(shape, way, togethe
     weight = rng.standard_normal((filters, k, k, channels // groups)).astype(np.float32)
     bias = rng.standard_normal(filters).astype(np.float32)
     geometry = Geometry((k, k), (stride, stride), (k // 2,) * 4, (1, 1), groups)
-    plain = conv2d.forward(x, weight, geometry)
-    residual = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
+    convolved = conv2d.forward(x, weight, geometry)
+    residual = rng.standard_normal(convolved.shape).astype(np.float32) if residual else None
 
-    made = Convolution(weight, bias, geometry, plain.shape[2])
-    assert (made.way, made.together > 1) == (way, together)
-    result = made(x, residual, 0, 6)
-    expected = np.clip(plain + bias + (0 if residual is None else residual), 0, 6)
-    np.testing.assert_allclose(result, expected, atol=1e-6 * np.abs(plain).max(), rtol=0)
+    conv = Convolution(weight, bias, geometry, convolved.shape[2])
+    assert (conv.way, conv.together > 1) == (way, together)
+    result = conv(x, residual, 0, 6)
+    expected = np.clip(convolved + bias + (0 if residual is None else residual), 0, 6)
+    np.testing.assert_allclose(result, expected, atol=1e-6 * np.abs(convolved).max(), rtol=0)
     for start, stop, threads in ((0, 1, 1), (4, 5, 2), (2, 13, 2)):
         part = None if residual is None else residual[start:stop]
         with thread_budget(threads):
-            np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), result[start:stop])
+            np.testing.assert_array_equal(conv(x[start:stop], part, 0, 6), result[start:stop])
 
 
 @pytest.mark.slow
 def test_nan_passes_limits():
     x = np.full((1, 3, 3, 8), np.nan, np.float32)
-    made = Convolution(np.ones((40, 1, 1, 8), np.float32), None, Geometry((1, 1)), 3)
-    assert np.isnan(made(x, None, 0, 6)).all()
+    conv = Convolution(np.ones((40, 1, 1, 8), np.float32), None, Geometry((1, 1)), 3)
+    assert np.isnan(conv(x, None, 0, 6)).all()
 
 
 def test_no_images_have_no_results():
-    made = Convolution(np.ones((5, 3, 3, 8), np.float32), None, Geometry((3, 3)), 2)
-    assert made(np.zeros((0, 4, 4, 8), np.float32)).shape == (0, 2, 2, 5)
+    conv = Convolution(np.ones((5, 3, 3, 8), np.float32), None, Geometry((3, 3)), 2)
+    assert conv(np.zeros((0, 4, 4, 8), np.float32)).shape == (0, 2, 2, 5)
 
 
 @pytest.mark.parametrize(("filters", "pad"), [(24, 1), (32, 0)])
@@ -69,9 +69,9 @@ def test_images_of_few_channels_may_lie_in_any_order(filters, pad):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 3, 20, 17)).astype(np.float32).transpose(0, 2, 3, 1)
     weight = rng.standard_normal((filters, 3, 3, 3)).astype(np.float32)
-    made = Convolution(weight, None, Geometry((3, 3), (2, 2), (pad,) * 4), 9)
-    assert made.any_order
-    np.testing.assert_array_equal(made(x, None, 0), made(np.ascontiguousarray(x), None, 0))
+    conv = Convolution(weight, None, Geometry((3, 3), (2, 2), (pad,) * 4), 9)
+    assert conv.any_order
+    np.testing.assert_array_equal(conv(x, None, 0), conv(np.ascontiguousarray(x), None, 0))
 
 
 rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def convolution(filters, channels, size, kernel=1, stride=1, pad=0, groups=1, di
         (1, 6, 5, 17, 5, 3, 1, 4, 1),
     ],
 )
-def test_bits_are_those_of_the_convolutions(
+def test_a_bottleneck_has_the_bits_of_its_convolutions(
     n, size, channels, inside, out, kernel, stride, pad, dilation, room, n_threads, monkeypatch
 ):
     monkeypatch.setattr(bottleneck, "ROOM", room)
@@ -112,16 +112,16 @@ def test_bits_are_those_of_the_convolutions(
     residual = rng.standard_normal((n, rows, rows, out), np.float32) if stride == 1 else None
     with thread_budget(n_threads):
         if not serves(expand, middle, project, x.shape):
-            assert room == 9_000  # not even one row finds room
+            assert room == 9_000  # not even one row fits
             return
-        made = Bottleneck(expand, middle, project, (0, 6), (-1, 4))
-        found = made(x, residual, -3.0, 3.0)
+        block = Bottleneck(expand, middle, project, (0, 6), (-1, 4))
+        result = block(x, residual, -3.0, 3.0)
         wide = x if expand is None else expand(x, None, 0, 6)
         expected = project(middle(wide, None, -1, 4), residual, -3.0, 3.0)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
 
 
-def test_it_serves_large_images_between_few_channels():
+def test_bottlenecks_serve_large_images_between_few_channels():
     expand, project = convolution(96, 16, 32), convolution(24, 96, 32)
     middle = convolution(96, 96, 32, 3, 1, 1, 96)
     assert serves(expand, middle, project, (1, 32, 32, 16))

@@ -52,7 +52,7 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     columns = transformed.panels.shape[3]
     first, last = transformed.panels[0, 0, 0, 0], transformed.panels[0, -1, 0, 0]
     corner = (0, 0, 0, 0) if not adjoint else (0, -1, -1, 0)  # the point 0 sees one weight only
-    sizes = [np.prod([1.0, 1, 2, 2]), np.prod([1.0, 1, 2, 2, 0.5, 0.5])]  # of 0 from the others
+    sizes = [np.prod([1.0, 1, 2, 2]), np.prod([1.0, 1, 2, 2, 0.5, 0.5])]  # of distances of 0
     scale = [1 / sizes[0], -1 / sizes[1]][kernel == 5] ** 2
     np.testing.assert_allclose(first, weight[corner] * scale)
     corner = (0, -1, -1, 0) if not adjoint else (0, 0, 0, 0)
@@ -133,8 +133,8 @@ def test_tiles_at_edges_are_tiles_of_a_padded_image(kernel, channels):
         i, j = rest // 4 * 4, rest % 4 * 4
         tile = padded[n, i : i + side, j : j + side]
         expected = np.einsum("ap,pqc,bq->abc", matrix, tile, matrix).reshape(side**2, -1)
-        found = v[:, index * width : index * width + channels]
-        np.testing.assert_allclose(found, expected, atol=1e-10)
+        actual = v[:, index * width : index * width + channels]
+        np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_gradients_and_outputs_are_adjoint(kernel):
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [96, 100])  # whole strips; an end that is no whole vector
 @pytest.mark.parametrize("kernel", [3, 5])
-def test_narrow_strips_hold_what_one_of_all_channels_does(kernel, channels):
+def test_narrow_strips_equal_one_strip_of_all_channels(kernel, channels):
     rng = np.random.default_rng(0)
     side, rows, columns, number = kernel + 3, 9, 14, 2 * 3 * 4
     x = rng.normal(size=(2, rows, columns, channels))
@@ -171,11 +171,11 @@ def test_narrow_strips_hold_what_one_of_all_channels_does(kernel, channels):
         strips = np.full((side * side, 7 * step), np.nan)
         transform(x, whole, width, 0, kernel, *corner, 0, number, 0, spare)
         transform(x, strips, strip, step, kernel, *corner, 0, number, 0, spare)
-        found = strips.reshape(side * side, 7, step)[:, :, : number * strip]
-        found = found.reshape(side * side, 7, number, strip).transpose(0, 2, 1, 3)
-        found = found.reshape(side * side, number, width)[:, :, :channels]
+        actual = strips.reshape(side * side, 7, step)[:, :, : number * strip]
+        actual = actual.reshape(side * side, 7, number, strip).transpose(0, 2, 1, 3)
+        actual = actual.reshape(side * side, number, width)[:, :, :channels]
         expected = whole.reshape(side * side, number, width)[:, :, :channels]
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 CASES = [(3, 4), (5, 4), (5, 2), (3, 2)]
@@ -183,10 +183,10 @@ CASES = [(3, 4), (5, 4), (5, 2), (3, 2)]
 
 @pytest.mark.parametrize(("kernel", "m"), CASES)
 def test_the_matrices_convolve(kernel, m):
-    found = scheme(kernel, m)
+    matrices = scheme(kernel, m)
     rng = np.random.default_rng(kernel)
     g, d = rng.normal(size=kernel), rng.normal(size=m + kernel - 1)
-    y = found.output @ ((found.filter @ g) * (found.input @ d))
+    y = matrices.output @ ((matrices.filter @ g) * (matrices.input @ d))
     np.testing.assert_allclose(y, np.correlate(d, g, "valid"), atol=1e-12)
 
 
@@ -254,7 +254,7 @@ SHAPES = [
     (2048, 200, 1, 1, 0, 11, 5),  # weights that do not stay in L2
     (40, 72, 3, 2, 1, 14, 5),
     (300, 32, 3, 2, 1, 9, 2),  # several taps between sums that go to memory
-    (600, 32, 3, 2, 1, 9, 2),  # and several of those for a tap
+    (600, 32, 3, 2, 1, 9, 2),  # and several such sums for a tap
     (16, 16, 2, 2, 0, 6, 3),
 ]
 
@@ -269,29 +269,29 @@ def test_bits_of_training_in_any_batch(shape, residual):
     weight = rng.standard_normal((filters, k, k, channels)).astype(np.float32)
     bias = rng.standard_normal(filters).astype(np.float32)
     geometry = Geometry((k, k), (stride, stride), (pad,) * 4)
-    plain = bfloat16.forward(along(x), weight, geometry, x.shape[1:3])
-    residual = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
-    expected = np.clip(plain + bias + (0 if residual is None else residual), 0, 6)
+    convolved = bfloat16.forward(along(x), weight, geometry, x.shape[1:3])
+    residual = rng.standard_normal(convolved.shape).astype(np.float32) if residual else None
+    expected = np.clip(convolved + bias + (0 if residual is None else residual), 0, 6)
 
     with computing_in("bf16-pairs"):
-        made = Convolution(weight, bias, geometry, plain.shape[2])
-    np.testing.assert_array_equal(made(x, residual, 0, 6), expected)
+        conv = Convolution(weight, bias, geometry, convolved.shape[2])
+    np.testing.assert_array_equal(conv(x, residual, 0, 6), expected)
     for start, stop, threads in ((0, 1, 1), (1, 2, 2), (0, images, 2)):
         part = None if residual is None else residual[start:stop]
         with thread_budget(threads):
-            np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), expected[start:stop])
+            np.testing.assert_array_equal(conv(x[start:stop], part, 0, 6), expected[start:stop])
 
 
 @pytest.mark.parametrize(("features", "results"), [(64, 96), (771, 33), (16, 200)])
-def test_rows_of_affine_maps_have_the_same_bits_residual_any_others(features, results):
+def test_rows_of_affine_maps_have_the_same_bits_in_any_batch(features, results):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((700, features)).astype(np.float32)
     weight = rng.standard_normal((results, features)).astype(np.float32)
     with computing_in("bf16-pairs"):
-        made = Affine(weight)
-    whole = made(x)
+        affine = Affine(weight)
+    whole = affine(x)
     np.testing.assert_allclose(whole, x @ weight.T, atol=0.01 * np.abs(whole).max())
     for start, stop in ((0, 1), (5, 12), (20, 35), (40, 300)):
         for threads in (1, 2):
             with thread_budget(threads):
-                np.testing.assert_array_equal(made(x[start:stop]), whole[start:stop])
+                np.testing.assert_array_equal(affine(x[start:stop]), whole[start:stop])

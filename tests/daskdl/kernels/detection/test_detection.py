@@ -1,4 +1,4 @@
-"""Kernels of detectors: boxes are matched, mined and left out."""
+"""Kernels of detectors: boxes are matched, negatives mined, overlaps suppressed."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def edges(priors):
     return np.concatenate([priors[:, :2] - half, priors[:, :2] + half], 1)
 
 
-def plain(boxes, labels, overlap):
+def match_image(boxes, labels, overlap):
     """Both rules of section 2.2, for one image: the classes and the box of each prior."""
     real = np.flatnonzero(labels >= 0)
-    found = np.full(len(PRIORS), -1)
+    matched = np.full(len(PRIORS), -1)
     if len(real):
         overlaps = iou(edges(PRIORS).astype(float), boxes[real].astype(float))
         enough = overlaps.max(1) >= overlap
-        found[enough] = real[overlaps.argmax(1)[enough]]
+        matched[enough] = real[overlaps.argmax(1)[enough]]
         for k, b in enumerate(real):
-            found[overlaps[:, k].argmax()] = b
-    return np.where(found >= 0, labels[found] + 1, 0), found
+            matched[overlaps[:, k].argmax()] = b
+    return np.where(matched >= 0, labels[matched] + 1, 0), matched
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rules_of_the_paper(threads):
     boxes, labels = drawn(8, 5)
-    labels[3] = -1  # an image without objects
+    labels[3] = -1  # an image without positives
     with thread_budget(threads):
         classes, offsets = match(PRIORS, boxes, labels, 0.5)
     for i in range(8):
-        expected, found = plain(boxes[i], labels[i], 0.5)
+        expected, matched = match_image(boxes[i], labels[i], 0.5)
         np.testing.assert_array_equal(classes[i], expected)
-        some = found >= 0
+        some = matched >= 0
         reached = decoded(offsets[i], PRIORS)[some]
-        np.testing.assert_allclose(reached, boxes[i][found[some]], atol=1e-6)
+        np.testing.assert_allclose(reached, boxes[i][matched[some]], atol=1e-6)
         assert not offsets[i][~some].any()
     assert not classes[3].any()
 
@@ -78,21 +78,21 @@ def test_the_most_wrong_negatives(seed, ratio, ties):
     positive = rng.random((3, 40)) < rng.choice([0, 0.1, 0.5, 1], (3, 1))
     chosen = hard_negatives(losses, positive, ratio)
     assert not (chosen & positive).any()
-    for own, found, taken in zip(losses, positive, chosen, strict=True):
-        assert taken.sum() == min(int(ratio * max(found.sum(), 1)), (~found).sum())
-        left = own[~found & ~taken]
-        if taken.any() and left.size:
-            assert own[taken].min() >= left.max()
+    for loss, positives, taken in zip(losses, positive, chosen, strict=True):
+        assert taken.sum() == min(int(ratio * max(positives.sum(), 1)), (~positives).sum())
+        others = loss[~positives & ~taken]
+        if taken.any() and others.size:
+            assert loss[taken].min() >= others.max()
 
 
-def plain_nms(boxes, scores, overlap, most=None):
-    kept = []
+def greedy_nms(boxes, scores, overlap, most=None):
+    keep = []
     for i in sorted(range(len(boxes)), key=lambda i: (-scores[i], i)):
-        if most is not None and len(kept) >= most:
+        if most is not None and len(keep) >= most:
             break
-        if not kept or (iou(boxes[i : i + 1], boxes[kept]) <= overlap).all():
-            kept.append(i)
-    return kept
+        if not keep or (iou(boxes[i : i + 1], boxes[keep]) <= overlap).all():
+            keep.append(i)
+    return keep
 
 
 @pytest.mark.slow
@@ -103,13 +103,13 @@ def plain_nms(boxes, scores, overlap, most=None):
     most=st.none() | st.integers(0, 150),
     ties=st.booleans(),
 )
-def test_keeps_what_a_plain_loop_keeps(n, seed, overlap, most, ties):
+def test_nms_agrees_with_a_greedy_loop(n, seed, overlap, most, ties):
     rng = np.random.default_rng(seed)
     corners, sides = rng.random((n, 2)), rng.uniform(0, 0.3, (n, 2))
     sides[rng.random(n) < 0.1] = 0  # boxes without an area
     boxes = np.concatenate([corners, corners + sides], 1).astype(np.float32)
     scores = rng.integers(0, 5, n) / 4 if ties else rng.random(n)
-    assert nms(boxes, scores, overlap, most).tolist() == plain_nms(boxes, scores, overlap, most)
+    assert nms(boxes, scores, overlap, most).tolist() == greedy_nms(boxes, scores, overlap, most)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def computed(x, zero, weight, scale, bias, geometry, end, threads=1):
 
 
 def check(x, weights, geometry, end):
-    """Check that there are numpy's bits with any number of threads."""
+    """Check that results have numpy's bits with any number of threads."""
     expected = convolved(x, 11, *weights, geometry, end)
     for threads in (1, 2):
         result = computed(x, 11, *weights, geometry, end, threads)
@@ -62,14 +62,14 @@ def end_of(kind, shape, into):
     return End(rng.integers(0, 256, shape, dtype=np.uint8), Scale(0.02, 77), low, high, into)
 
 
-wanted = pytest.mark.skipif(
-    LANES != 16 or way_of(LANES) != "vnni", reason="tiles want AVX512_VNNI beside them"
+needs_vnni = pytest.mark.skipif(
+    LANES != 16 or way_of(LANES) != "vnni", reason="tiles need AVX512_VNNI too"
 )
 
 
 @pytest.fixture(params=[
     tiles.NONE,
-    pytest.param(tiles.ORDINARY, marks=wanted),
+    pytest.param(tiles.ORDINARY, marks=needs_vnni),
     pytest.param(tiles.AMX, marks=pytest.mark.skipif(
         not tiles.usable(), reason="this processor has no AMX"
     )),
@@ -95,7 +95,7 @@ def test_has_numpys_bits(filters, kind, into):
     (5, 5, 5), (40, 40, 40), (130, 130, 130), (8, 6, 2), (24, 210, 3),
 ])  # fmt: skip
 def test_groups_have_numpys_bits(channels, filters, groups, into):
-    """Depthwise, where each channel has a filter of its own, and of more channels a group."""
+    """Depthwise, with one channel in each group, and with more channels."""
     for geometry in GEOMETRIES[1:]:
         geometry = geometry._replace(groups=groups)
         x, *weights = drawn(filters, geometry, channels)
@@ -117,7 +117,7 @@ def test_largest_numbers_do_not_saturate():
     np.testing.assert_array_equal(result, np.broadcast_to(255 * 127 * 4096 * signs, result.shape))
 
 
-@wanted
+@needs_vnni
 @pytest.mark.usefixtures("by_tiles")
 def test_rows_of_many_parts_have_numpys_bits():
     """A length that is no multiple of a tile's, and rows that are copied part by part."""
@@ -125,15 +125,15 @@ def test_rows_of_many_parts_have_numpys_bits():
     check(x, weights, Geometry((1, 1)), End(into=Scale(0.017, 9)))
 
 
-@wanted
-def test_amx_is_not_used_whose_sums_are_others(monkeypatch, caplog):
-    """Nor where it is not permitted; AMX itself is never executed here."""
-    made = tiles._sums
+@needs_vnni
+def test_amx_with_other_sums_is_not_used(monkeypatch, caplog):
+    """Without permission it is not used either; no AMX instruction is executed here."""
+    original = tiles._sums
     monkeypatch.setattr(tiles, "permitted", lambda: True)
     for wrong in (0, 1):
 
         def sums(rows, words, out, kind, wrong=wrong):
-            made(rows, words, out, tiles.ORDINARY)
+            original(rows, words, out, tiles.ORDINARY)
             out[5, 7] += wrong * (kind == tiles.AMX)
 
         monkeypatch.setattr(tiles, "_sums", sums)
@@ -168,7 +168,7 @@ def _by_each(a, words, columns, y, which):
 
 
 def test_all_ways_have_the_same_sums():
-    """All that this processor has."""
+    """All ways that this processor has."""
     a = rng.integers(0, 256, (ROWS, 64), dtype=np.uint8)
     weight = rng.integers(-127, 128, (COLUMNS, 1, 1, 64)).astype(np.int8)
     weight[0], a[0] = 127, 255
@@ -186,7 +186,7 @@ def test_bytes_and_back():
     scale = scale_of(-1.0, 2.0)
     y = to_bytes(x, *scale)
     np.testing.assert_array_equal(y, bytes_of(x, scale))
-    assert to_floats(y, *scale)[-2] == 0  # which has a byte of its own
+    assert to_floats(y, *scale)[-2] == 0  # a byte stands for exactly 0
     inside = np.abs(x) < 1
     assert np.abs(to_floats(y, *scale) - x)[inside].max() <= 0.5001 * scale.scale
     assert to_bytes(np.float32([np.nan]), *scale) == 0

@@ -1,4 +1,4 @@
-"""Kernels of losses: of classes, of numbers, and of yes or no."""
+"""Kernels of losses: cross entropies, CTC, and deviations of numbers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_one_target_for_all_rows_and_none_for_some():
     np.testing.assert_allclose(shared, ((x - tops[:, None]) * q).sum(1), rtol=1e-13)
     _, scales = softmax.cross_entropy(x, labels)
     x[1] = np.nan
-    found = crossentropy.gradient(x, labels, scales, factors, spread, q)
+    gradient = crossentropy.gradient(x, labels, scales, factors, spread, q)
     p = special.softmax(x, -1)
     expected = factors[:, None] * (p - np.eye(3)[labels]) + spread[:, None] * (q.sum() * p - q)
     expected[1] = 0
-    np.testing.assert_allclose(found, expected, atol=1e-13)
+    np.testing.assert_allclose(gradient, expected, atol=1e-13)
 
 
 def of_soft_targets(rng):
@@ -69,9 +69,9 @@ def of_softmax(rng):
 
 def of_ctc(rng):
     x = special.log_softmax(rng.normal(size=(6, 80, 20)), -1)
-    given = x, rng.integers(1, 20, (6, 15)), np.full(6, 15), np.arange(75, 81), 0
-    forwards = ctc.forward(*given)
-    return forwards[0], ctc.gradient(*given, forwards, np.ones(6))
+    arguments = x, rng.integers(1, 20, (6, 15)), np.full(6, 15), np.arange(75, 81), 0
+    forwards = ctc.forward(*arguments)
+    return forwards[0], ctc.gradient(*arguments, forwards, np.ones(6))
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_logarithms_at_labels_are_the_same_bits_with_any_threads():
             losses = crossentropy.nll(x, labels, shares)
             np.testing.assert_array_equal(losses[:7], (-x[np.arange(7), labels[:7]] * shares[:7]))
             assert losses[7] == 0
-            found = crossentropy.nll_gradient(x, labels, shares, slopes)
-            np.testing.assert_array_equal(found, expected)
+            gradient = crossentropy.nll_gradient(x, labels, shares, slopes)
+            np.testing.assert_array_equal(gradient, expected)
             assert crossentropy.nll(x, np.append(labels[1:], 3), shares) is None
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 2), (3, 7, 33), (2, 5000), (0, 4), (3, 0)])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f4", 3e-6), ("f8", 1e-12)])
 @pytest.mark.parametrize("scale", [1, 30])
-def test_it_is_scipys(shape, dtype, tolerance, scale):
+def test_softmax_agrees_with_scipy(shape, dtype, tolerance, scale):
     x = (scale * np.random.default_rng(0).normal(size=shape)).astype(dtype)
     assert kernels.softmax(x).shape == kernels.log_softmax(x).shape == shape
     if not x.size:
@@ -150,7 +150,7 @@ def likelihood(p, labels, blank=0):
 
 
 @pytest.mark.parametrize("labels", [[], [1], [1, 1], [2, 1], [1, 2, 1]])
-def test_it_is_the_sum_over_all_paths(labels):
+def test_ctc_is_the_sum_over_all_paths(labels):
     x = special.log_softmax(np.random.default_rng(0).normal(size=(1, 5, 3)), -1)
     row = np.array([labels + [-1] * (3 - len(labels))])
     losses, _ = ctc.forward(x, row, np.array([len(labels)]), np.array([5]), 0)
@@ -197,7 +197,7 @@ def logits(*shape):
 
 
 def costs(name, x, t):
-    """Return both kernels, the settings of each, and in float64 what they are to give."""
+    """Return both kernels, the settings of each, and expected costs and slopes in float64."""
     d = x.astype("f8") - t
     if name == "balanced":
         w = np.array(WEIGHTS)[np.searchsorted(THRESHOLDS, t, "right")]
@@ -218,7 +218,7 @@ def costs(name, x, t):
 
 @pytest.mark.parametrize("name", ["squared", "huber", "balanced", "1", "3.5"])  # or pos_weight
 @pytest.mark.parametrize(("stretches", "length"), [(1, 70_001), (3, 40_000), (50, 7), (4, 0)])
-def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretches, length):
+def test_sums_and_slopes_agree_with_float64_with_any_threads(name, stretches, length):
     x, t = (logits if name[0].isdigit() else pair)(stretches, length)
     (kernel, back), numbers, to_back, cost, slope = costs(name, x, t)
 
@@ -232,7 +232,7 @@ def test_sums_and_slopes_are_those_of_float64_whatever_the_threads(name, stretch
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_shows_but_where_the_target_is_missing(bad):
+def test_non_finite_predictions_show_unless_the_target_is_missing(bad):
     x, t = np.array([bad, 1], "f4"), np.array([0, 1], "f4")
     for factors in ([np.inf], [1.0]):
         assert not np.isfinite(

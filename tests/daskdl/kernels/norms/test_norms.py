@@ -29,7 +29,7 @@ from tests.daskdl.bits import layouts
         ((2, 0, 2), 1),
     ],
 )
-def test_images_are_those_of_float64(shape, groups, threads):
+def test_group_norm_agrees_with_float64(shape, groups, threads):
     rng = np.random.default_rng(0)
     x, dy = (50 + rng.normal(size=(2, *shape))).astype("f4")
     weight, bias = rng.normal(size=(2, shape[2])).astype("f4")
@@ -58,7 +58,7 @@ def test_images_are_those_of_float64(shape, groups, threads):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(700, 65), (3, 40_000), (0, 5)])
-def test_rows_are_those_of_float64(shape, threads):
+def test_l2_norm_agrees_with_float64(shape, threads):
     x, dy = np.random.default_rng(0).normal(size=(2, *shape)).astype("f4")
     with thread_budget(threads):
         y, lengths = l2norm.forward(x, 1e-12)
@@ -73,7 +73,7 @@ def test_rows_are_those_of_float64(shape, threads):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(700, 65), (3, 40_000), (0, 5)])
-def test_rows_are_those_of_float64_of_layernorm(shape, threads):
+def test_layer_norm_agrees_with_float64(shape, threads):
     rng = np.random.default_rng(0)
     x, dy = (100 + rng.normal(size=(2, *shape))).astype("f4")
     weight, bias = rng.normal(size=(2, shape[1])).astype("f4")
@@ -94,7 +94,7 @@ def test_rows_are_those_of_float64_of_layernorm(shape, threads):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(700, 65), (3, 5000), (0, 5)])
 @pytest.mark.parametrize("response", [Response(5, 0.3, 0.75, 1.0), Response(4, 2.0, 0.5, 0.1)])
-def test_rows_are_those_of_float64_of_lrn(shape, threads, response):
+def test_response_norm_agrees_with_float64(shape, threads, response):
     x, dy = np.random.default_rng(0).normal(size=(2, *shape)).astype("f4")
     with thread_budget(threads):
         y, dx = lrn.forward(x, response), lrn.backward(dy, x, response)
@@ -122,7 +122,7 @@ def test_variance_is_exact_where_the_mean_is_large():
     np.testing.assert_allclose(variance, x.astype("f8").var(0), rtol=1e-5)
 
 
-def test_mean_that_float32_cannot_hold_is_taken_off_all_the_same():
+def test_mean_that_float32_cannot_represent_is_subtracted():
     x = (1e4 + np.random.default_rng(0).normal(size=(5000, 2))).astype("f4")
     mean, variance = batchnorm.moments(x)
     scale, none = 1 / np.sqrt(variance), np.zeros(2)
@@ -186,9 +186,9 @@ def test_is_norm_then_sum_then_relu(channels, threads):
     exact = (x.astype("f8") - mean) * scale + bias + residual
     with thread_budget(threads):
         y = normalise_plus(x, residual, mean, scale, bias, 0)
-        plain = normalise_plus(x, residual, mean, scale, bias, math.nan)
+        without_relu = normalise_plus(x, residual, mean, scale, bias, math.nan)
     np.testing.assert_allclose(y, np.maximum(exact, 0), atol=1e-5)
-    np.testing.assert_allclose(plain, exact, atol=1e-5)
+    np.testing.assert_allclose(without_relu, exact, atol=1e-5)
 
 
 def test_nan_stays_nan():

@@ -1,4 +1,4 @@
-"""Steps of optim methods: row by row, in ranges, in place, and of what is not finite."""
+"""Steps of optim methods: row by row, in ranges, in place, and with gradients not finite."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def test_rows_are_stepped_to_the_bits_of_the_whole_step(name, width):
     whole = step(kernel, weights.ravel(), dense.ravel(), [s.ravel() for s in state], factors[None])
     before = [weights.copy(), *(s.copy() for s in state)]
     step_rows(kernel, weights, unique, rows, state, factors)
-    for found, all_stepped, old in zip([weights, *state], whole, before, strict=True):
+    for actual, all_stepped, old in zip([weights, *state], whole, before, strict=True):
         expected = old.copy()
         expected[unique] = all_stepped.reshape(old.shape)[unique]
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
     assert (weights != before[0]).any()
 
 
 @pytest.mark.slow
-def test_only_the_rows_of_the_batch_change_whatever_the_threads():
+def test_only_the_rows_of_the_batch_change_with_any_threads():
     n, c = 4000, 64
     kernel, _, factors = STEPS["adam"]
     unique, rows = row_gradient(
@@ -83,14 +83,14 @@ def test_only_the_rows_of_the_batch_change_whatever_the_threads():
         ([1, 2], (2, C + 1), r"expected a gradient of shape \(2, 7\) for 2 ids, found \(2, 8\)"),
     ],
 )
-def test_mistakes_are_told_before_anything_changes(ids, shape, sentence):
+def test_mistakes_are_refused_before_anything_changes(ids, shape, sentence):
     weights = table()
     with pytest.raises(ShapeError, match=sentence):
         step_rows(updates.sgd, weights, np.array(ids), np.ones(shape, "f4"), [], [1, 0, 1])
     np.testing.assert_array_equal(weights, table())
 
 
-def test_what_cannot_be_stepped_in_place_is_refused():
+def test_arrays_that_cannot_be_stepped_in_place_are_refused():
     ids, rows, weights = np.array([1]), np.ones((1, C), "f4"), table()
     with pytest.raises(ShapeError, match="C-contiguous writable weights"):
         step_rows(updates.sgd, np.asfortranarray(weights), ids, rows, [], [1, 0, 1])
@@ -168,20 +168,20 @@ def test_none_stands_for_state_that_a_method_does_without():
 
 @pytest.mark.parametrize("n", [17, LARGE])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_may_be_overwritten_gets_the_same_bits_where_it_is(n, threads):
+def test_overwriting_gives_the_same_bits_in_place(n, threads):
     w, g, *state = vectors(n)
     rows, ranges = table_steps(ADAM, ADAM), (np.array([n // 3, n // 2, n]), np.array([0, -1, 1]))
-    kept = g.copy()
+    original = g.copy()
     expected = step(updates.adam, w, g, state, rows, ranges)
     with thread_budget(threads):
         new = step(updates.adam, w, g, state, rows, ranges, overwrite=True)
-    for before, after, wanted in zip([w, *state], new, expected, strict=True):
+    for before, after, right in zip([w, *state], new, expected, strict=True):
         assert after is before or after.base is before.base
-        np.testing.assert_array_equal(after, wanted)
-    np.testing.assert_array_equal(g, kept)
+        np.testing.assert_array_equal(after, right)
+    np.testing.assert_array_equal(g, original)
 
 
-def test_what_cannot_be_written_to_is_left_as_it_was():
+def test_read_only_arrays_are_not_overwritten():
     w, g, *state = vectors(50)
     before = [a.copy() for a in (w, *state)]
     state[1].flags.writeable = False
@@ -192,11 +192,11 @@ def test_what_cannot_be_written_to_is_left_as_it_was():
 
 def test_shape_is_kept_and_nothing_is_changed():
     w, g = vectors(60, 2).reshape(2, 6, 10)
-    kept = w.copy(), g.copy()
+    originals = w.copy(), g.copy()
     w.flags.writeable = g.flags.writeable = False
     (new,) = step(updates.sgd, w, g, [], table_steps((1, 0, 1)))
     np.testing.assert_array_equal(new, w - g)
-    np.testing.assert_array_equal((w, g), kept)
+    np.testing.assert_array_equal((w, g), originals)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -205,10 +205,10 @@ def test_shape_is_kept_and_nothing_is_changed():
 def test_vectors_of_other_lengths_are_refused_before_anything_is_written(place, length, overwrite):
     w, *others = vectors(2000)
     others[place] = np.zeros(length, np.float32)
-    kept = w.copy()
+    original = w.copy()
     with pytest.raises(ShapeError, match=rf"shape \(2000,\) like the weights, found \({length},\)"):
         step(updates.adam, w, others[0], others[1:], table_steps(ADAM), overwrite=overwrite)
-    np.testing.assert_array_equal(w, kept)
+    np.testing.assert_array_equal(w, original)
 
 
 def test_ranges_of_another_layout_are_refused():

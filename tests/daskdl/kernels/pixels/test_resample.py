@@ -38,7 +38,7 @@ def cubic(x):
 
 
 def weights(length, resized, filter, antialias):
-    """Return the weights (resized, length) of pixels, and of those that go on beyond the edge."""
+    """Return weights (resized, length): beyond the edge, cut with antialias, else folded in."""
     scale = length / resized
     stretch = max(scale, 1) if antialias else 1
     centres = (np.arange(resized) + 0.5) * scale
@@ -65,7 +65,7 @@ sides = st.integers(1, 40)
     name=st.sampled_from(["bilinear", "bicubic"]), antialias=st.booleans(), flips=st.integers(0, 3),
     levels=st.booleans(),
 )  # fmt: skip
-def test_it_is_a_product_with_weights(size, resized, channels, name, antialias, flips, levels):
+def test_pixels_are_weighted_sums(size, resized, channels, name, antialias, flips, levels):
     rng = np.random.default_rng(size[0])
     image = rng.integers(0, 256, (*size, channels), np.uint8)
     image = image if levels else image.astype(np.float32)
@@ -108,7 +108,7 @@ def test_levels_are_rounded_before_they_are_scaled():
     np.testing.assert_array_equal(floats, levels * scale + shift)
 
 
-def test_a_part_of_the_source_is_all_there_is():
+def test_a_part_of_an_image_is_resampled_like_the_whole():
     image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
     part = np.ascontiguousarray(image[3:15, 4:21])
     inside = geometry((12, 17), (5, 40), (0, 0, 5, 40))
@@ -259,7 +259,7 @@ MAPS = np.array(
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_it_is_scipys(channels, dtype):
+def test_warp_agrees_with_scipy(channels, dtype):
     images = np.random.default_rng(0).integers(0, 256, (4, 23, 31, channels)).astype(dtype)
     fill = np.linspace(10, 200, channels)
     results = np.empty((4, 40, 37, channels), dtype)
@@ -270,7 +270,7 @@ def test_it_is_scipys(channels, dtype):
         places = [m[1, 0] * j + m[1, 1] * i + m[1, 2], m[0, 0] * j + m[0, 1] * i + m[0, 2]]
         for c in range(channels):
             plane = image[..., c].astype(float)
-            # Beyond the edge it is the fill's, to which the last pixels fade.
+            # Beyond the edge is the fill, to which the last pixels fade.
             exact = ndimage.map_coordinates(plane, places, order=1, mode="grid-constant",
                                             cval=fill[c])  # fmt: skip
             atol = 0.5 + 1e-2 if dtype == np.uint8 else 1e-2

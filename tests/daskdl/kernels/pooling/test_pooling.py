@@ -21,8 +21,8 @@ from tests.daskdl.bits import layouts
         (Windows((3, 3), (2, 2), (1, 1, 1, 1)), (4, 5)),
         (Windows((3, 3), (2, 2), (0, 0, 0, 0)), (3, 4)),
         (Windows((2, 2), (2, 2), (0, 0, 0, 0), True), (4, 5)),
-        (Windows((2, 2), (2, 2), (1, 1, 0, 0), True), (4, 5)),  # nor a fifth
-        (Windows((1, 1), (3, 3), (0, 0, 0, 0), True), (3, 3)),  # a fourth would begin outside
+        (Windows((2, 2), (2, 2), (1, 1, 0, 0), True), (4, 5)),  # a fifth row would begin outside
+        (Windows((1, 1), (3, 3), (0, 0, 0, 0), True), (3, 3)),  # a fourth row would begin outside
         (Windows((7, 9), (1, 1)), (1, 1)),
         (Windows((8, 9), (1, 1)), (0, 1)),
     ],

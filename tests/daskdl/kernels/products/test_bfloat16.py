@@ -35,10 +35,10 @@ def numbers(words):
 def test_rounds_to_the_nearest_even():
     rng = np.random.default_rng(0)
     x = np.concatenate([SPECIAL, rng.normal(size=401).astype(np.float32)])
-    found = numbers(bfloat16.along(x[None]).view(np.uint16)[0])
-    np.testing.assert_array_equal(found[: x.size], rounded(x))
-    assert (np.signbit(found[: x.size]) == np.signbit(x))[~np.isnan(x)].all()
-    assert not found[x.size :].any()  # an odd row is filled up
+    result = numbers(bfloat16.along(x[None]).view(np.uint16)[0])
+    np.testing.assert_array_equal(result[: x.size], rounded(x))
+    assert (np.signbit(result[: x.size]) == np.signbit(x))[~np.isnan(x)].all()
+    assert not result[x.size :].any()  # an odd row is filled up
 
 
 @pytest.mark.slow
@@ -56,9 +56,9 @@ def test_products_of_a_layer(rows, inside, outside):
     across = bfloat16.across(x)
     np.testing.assert_array_equal(bfloat16.across_pairs(pairs, inside), across)
     dw = bfloat16.outer_product(bfloat16.across(dy), across)
-    for found, left, right in ((y, x, w.T), (dx, dy, w), (dw, dy.T, x)):
+    for result, left, right in ((y, x, w.T), (dx, dy, w), (dw, dy.T, x)):
         expected = rounded(left).astype(np.float64) @ rounded(right).astype(np.float64)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_nothing_and_no_summands():
 
 
 HAS = llvmlite.binding.get_host_cpu_features().get("avx512bf16", False)
-#: Ranges of the exponents of two of A and of B.
+#: Ranges of the exponents of A and of B, to base 2.
 RANGES = {
     "ordinary": ((-2, 2), (-2, 2)),
     "tiny": ((-80, -50), (-80, -50)),
@@ -156,5 +156,5 @@ def test_same_bits_as_the_manuals(way):
             assert (np.isnan(c) == nan).all(), name
             same = c.view(np.uint32) == expected.view(np.uint32)
             assert (same | nan).all(), name
-    # Denormals of float32 are nobody's again: the control register is as it was before.
+    # Denormals are not flushed any more: the control register is as it was before.
     assert np.float32(1e-39) * np.float32(0.5) != 0

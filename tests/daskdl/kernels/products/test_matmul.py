@@ -57,11 +57,11 @@ def test_products_of_any_layout(dtype, sizes, lay_a, lay_b, lay_out, threads):
     a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
     out = lay_out(np.full((m, n), np.nan, dtype)) if lay_out else None
     with thread_budget(threads):
-        found = matmul(lay_a(a), lay_b(b), out=out)
-    assert found.dtype == dtype
-    assert out is None or found is out
+        product = matmul(lay_a(a), lay_b(b), out=out)
+    assert product.dtype == dtype
+    assert out is None or product is out
     expected = a.astype(np.float64) @ b.astype(np.float64)
-    np.testing.assert_allclose(found, expected, atol=200 * np.finfo(dtype).eps * k**0.5)
+    np.testing.assert_allclose(product, expected, atol=200 * np.finfo(dtype).eps * k**0.5)
 
 
 @pytest.mark.slow
@@ -75,12 +75,12 @@ def test_stacks_of_matrices(leads, swap, sizes, lay_a, lay_b, threads):
     (m, k, n), rng = sizes, np.random.default_rng(sizes)
     a = lay_a(rng.normal(size=(*leads[0], m, k)).astype(np.float32))
     b = lay_b(rng.normal(size=(*leads[1], k, n)).astype(np.float32))
-    if swap and a.ndim == 4:  # heads beside the last axis, as those of attention
+    if swap and a.ndim == 4:  # heads next to the last axis, as in attention
         a = np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2)
     with thread_budget(threads):
-        found = matmul(a, b)
+        products = matmul(a, b)
     expected = np.matmul(a.astype(np.float64), b.astype(np.float64))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(products, expected, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -88,21 +88,21 @@ def test_stacks_of_matrices(leads, swap, sizes, lay_a, lay_b, threads):
     ("m", "k", "n"),
     [(64, 84, 10), (1, 500, 70), (70, 500, 1), (300, 75, 43), (40, 9000, 70), (40, 200, 70)],
 )
-def test_the_bits_are_those_of_one_order_whatever_the_layout_and_the_threads(m, k, n):
+def test_layouts_and_threads_do_not_change_the_bits(m, k, n):
     draw = np.random.default_rng(0)
     a, b = draw.standard_normal((m, k), np.float32), draw.standard_normal((k, n), np.float32)
     out = np.empty((m, 2 * n), np.float32)[:, :n]
-    found = []
+    results = []
     for threads in (1, 2, 3):
         with thread_budget(threads):
-            found += [matmul(a, b), matmul(turned(a), b), matmul(a, turned(b)), matmul(a, b, out)]
-            found.append(matmul(b.T, a.T).T)
+            results += [matmul(a, b), matmul(turned(a), b), matmul(a, turned(b)), matmul(a, b, out)]
+            results.append(matmul(b.T, a.T).T)
     if module.mkl.library() is None:
-        assert len({x.tobytes() for x in found}) == 1 + (1 in (m, n))
+        assert len({x.tobytes() for x in results}) == 1 + (1 in (m, n))
 
 
 def test_a_sum_is_made_of_blocks_in_turn():
-    """Of fused products, in three blocks: a reference that knows nothing of vectors."""
+    """The reference adds fused products in three blocks, without vectors."""
     draw = np.random.default_rng(1)
     a, b = draw.standard_normal((7, 500), np.float32), draw.standard_normal((500, 40), np.float32)
     expected = np.zeros((7, 40), np.float32)
@@ -112,12 +112,12 @@ def test_a_sum_is_made_of_blocks_in_turn():
             part = (part + a[:, k, None].astype(np.float64) * b[k].astype(np.float64)).astype("f4")
         expected += part
     with thread_budget(1):
-        found = matmul(a, b)
+        product = matmul(a, b)
     if module.mkl.library() is None:  # a sum in float64 is rounded twice, seldom to another number
-        assert (found == expected).mean() > 0.999
+        assert (product == expected).mean() > 0.999
 
 
-def test_shapes_that_do_not_fit_are_numpys_error():
+def test_shapes_that_do_not_fit_raise_numpys_error():
     x = np.ones((600, 601), np.float32)
     with thread_budget(2), pytest.raises(ValueError, match="mismatch"):
         matmul(x, x)
@@ -135,27 +135,27 @@ def test_a_result_of_another_dtype_is_converted():
 @pytest.mark.slow
 @pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)])
 @pytest.mark.parametrize("rows", [1, 4, 7, 19, FEW + 5])
-def test_rows_are_finished_and_have_their_own_bits(inside, outside, rows):
+def test_rows_are_finished_and_have_the_same_bits_in_any_batch(inside, outside, rows):
     rng = np.random.default_rng(rows)
     x = rng.standard_normal((rows, inside)).astype(np.float32)
     weight = rng.standard_normal((outside, inside)).astype(np.float32)
     bias = rng.standard_normal(outside).astype(np.float32)
     residual = rng.standard_normal((rows, outside)).astype(np.float32)
-    made = Affine(weight, bias)
-    product_made = made(x, residual, -1, 4)
+    affine = Affine(weight, bias)
+    result = affine(x, residual, -1, 4)
     expected = np.clip(x.astype(float) @ weight.T + bias + residual, -1, 4)
-    np.testing.assert_allclose(product_made, expected, atol=1e-4)
+    np.testing.assert_allclose(result, expected, atol=1e-4)
     for threads in (1, 2):
         with thread_budget(threads):
-            np.testing.assert_array_equal(made(x, residual, -1, 4), product_made)
-            np.testing.assert_array_equal(made(x[-1:], residual[-1:], -1, 4), product_made[-1:])
-    np.testing.assert_allclose(made(x), x.astype(float) @ weight.T + bias, atol=1e-4)
+            np.testing.assert_array_equal(affine(x, residual, -1, 4), result)
+            np.testing.assert_array_equal(affine(x[-1:], residual[-1:], -1, 4), result[-1:])
+    np.testing.assert_allclose(affine(x), x.astype(float) @ weight.T + bias, atol=1e-4)
 
 
 def test_leading_axes_stay():
-    made = Affine(np.ones((2, 3), np.float32))
-    assert made(np.ones((4, 5, 3), np.float32)).shape == (4, 5, 2)
-    assert made(np.ones((0, 3), np.float32)).shape == (0, 2)
+    affine = Affine(np.ones((2, 3), np.float32))
+    assert affine(np.ones((4, 5, 3), np.float32)).shape == (4, 5, 2)
+    assert affine(np.ones((0, 3), np.float32)).shape == (0, 2)
 
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -163,16 +163,16 @@ needs_mkl = pytest.mark.skipif(mkl.library() is None, reason="the extra mkl is n
 
 
 @pytest.mark.slow
-def test_products_are_asked_of_one_place():
+def test_products_are_computed_by_one_function():
     """An ``@`` or ``np.matmul`` elsewhere would be numpy's BLAS even where MKL is installed."""
     products = []
     for path in sorted((ROOT / "daskdl").rglob("*.py")):
         if path.name == "matmul.py" or path.is_relative_to(ROOT / "daskdl/data/image"):
             continue  # the matrices of images are 3 x 3
         if path.is_relative_to(ROOT / "daskdl/nn/operators"):
-            continue  # products of whole numbers, which BLAS has none of
+            continue  # products of whole numbers, which BLAS does not compute
         if path.name in ("geojson.py", "geotiff.py"):
-            continue  # places on the earth, 3 x 3
+            continue  # coordinates on the earth, 3 x 3
         for node in ast.walk(ast.parse(path.read_text())):
             operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
             called = node.attr if isinstance(node, ast.Attribute) else None
@@ -182,7 +182,7 @@ def test_products_are_asked_of_one_place():
     assert not products, f"use daskdl.kernels.products.matmul.matmul: {products}"
 
 
-def test_without_it_nobody_has_threads_of_it(monkeypatch):
+def test_without_mkl_no_threads_are_set(monkeypatch):
     monkeypatch.setattr(mkl, "library", lambda: None)
     assert mkl.set_local_threads(1) == 0
 
@@ -203,13 +203,13 @@ with thread_budget(2):
 
 @needs_mkl
 def test_the_products_of_a_training_step_are_mkls():
-    """As MKL itself tells of every call. What kernels multiply in parts is their own product."""
+    """MKL logs every call. Products that kernels compute in parts are not MKL's."""
     run = subprocess.run(
         [sys.executable, "-c", STEP], env=os.environ | {"MKL_VERBOSE": "1"}, check=True,
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     calls = [line for line in run.stdout.splitlines() if "GEMM(" in line]
-    # Three of the linear layer; of the LSTM all inputs, and the gradients to both weights.
+    # Three of the linear layer; three of the LSTM: inputs, and gradients to both weights.
     assert len(calls) >= 3 + 3
 
 

@@ -45,7 +45,7 @@ def multiply_packed(a, panels, c, add):
     depth=st.sampled_from([1, 3, DEPTH, DEPTH + 5]),
     width=st.sampled_from([1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 3]),
 )
-def test_product_is_numpys(dtype, rows, depth, width, add):
+def test_packed_product_is_numpys(dtype, rows, depth, width, add):
     rng = np.random.default_rng([rows, depth, width])
     a, b, c = (
         rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, width), (rows, width))
@@ -86,24 +86,24 @@ SIZES = [  # rows of both, columns of either
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_is_numpys_product(sizes, threads):
+def test_outer_product_is_numpys(sizes, threads):
     k, m, n = sizes
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(k, m)).astype("f4"), rng.normal(size=(k, n)).astype("f4")
     a[k // 2, m - 1], b[k - 1, 0] = np.inf, np.nan
     with thread_budget(threads):
-        found = outer.product(a, b)
+        result = outer.product(a, b)
         again = outer.product(a, b)
-    assert found.flags.c_contiguous
+    assert result.flags.c_contiguous
     with np.errstate(invalid="ignore"):
         expected = a.astype("f8").T @ b.astype("f8")
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5 * k**0.5)
-    np.testing.assert_array_equal(found, again)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=2e-5 * k**0.5)
+    np.testing.assert_array_equal(result, again)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", [6, 7])
-def test_copies_the_columns_that_fill_its_panels(own, monkeypatch):
+@pytest.mark.parametrize("panels", [6, 7])
+def test_the_matrix_whose_columns_fill_panels_is_copied(panels, monkeypatch):
     read, whole = [], outer.over_range
 
     def watched(body, items, least, a, b, *rest):
@@ -111,13 +111,13 @@ def test_copies_the_columns_that_fill_its_panels(own, monkeypatch):
         whole(body, items, least, a, b, *rest)
 
     monkeypatch.setattr(outer, "over_range", watched)
-    full, ragged = (np.ones((4000, n), "f4") for n in (4 * outer.COLUMNS, own * outer.ROWS))
+    full, ragged = (np.ones((4000, n), "f4") for n in (4 * outer.COLUMNS, panels * outer.ROWS))
     for a, b in [(full, ragged), (ragged, full)]:
         np.testing.assert_array_equal(outer.product(a, b), a.T @ b)
     assert read == [ragged.shape[1]] * 2
 
 
-def test_products_of_long_matrices_come_here(monkeypatch):
+def test_outer_products_serve_long_matrices(monkeypatch):
     served = []
     monkeypatch.setattr(outer, "product", lambda a, b: served.append((a.shape, b.shape)))
     long, residual = np.ones((4000, 100), "f4"), np.ones((4000, 30), "f4")
@@ -154,41 +154,41 @@ def arrays(images: int, side: int, widths=WIDTHS) -> list[np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("filters", [8, 24, 128, 200])
 @pytest.mark.parametrize(("images", "side"), [(1, 1), (1, 7), (3, 20)])
-def test_it_is_the_convolution_of_what_is_joined_and_normed(images, side, filters):
-    parts, plain = arrays(images, side), convolution(sum(WIDTHS), filters)
+def test_parts_are_joined_normed_and_convolved(images, side, filters):
+    parts, conv = arrays(images, side), convolution(sum(WIDTHS), filters)
     rng = np.random.default_rng(2)
     scale, shift = rng.standard_normal((2, sum(WIDTHS)), np.float32)
     joined = np.concatenate(parts, -1)
     residual = rng.standard_normal((images, side, side, filters), np.float32)
     normed = np.clip(joined * scale + shift, 0, 1.5)
-    for own, x, more in (
-        (JoinedConvolution(plain), joined, (None, -np.inf, np.inf)),
-        (JoinedConvolution(plain, scale, shift, 0.0, 1.5), normed, (residual, 0.0, np.inf)),
+    for joint, x, more in (
+        (JoinedConvolution(conv), joined, (None, -np.inf, np.inf)),
+        (JoinedConvolution(conv, scale, shift, 0.0, 1.5), normed, (residual, 0.0, np.inf)),
     ):
-        expected = plain(x, *more)
+        expected = conv(x, *more)
         for threads in (1, 2):
             with thread_budget(threads):
-                found = own(*more, *parts)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+                result = joint(*more, *parts)
+            np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.slow
 def test_an_image_has_the_same_bits_in_any_batch():
-    parts, own = arrays(4, 14), JoinedConvolution(convolution(sum(WIDTHS), 96))
-    whole = own(None, 0.0, np.inf, *parts)
+    parts, joint = arrays(4, 14), JoinedConvolution(convolution(sum(WIDTHS), 96))
+    whole = joint(None, 0.0, np.inf, *parts)
     for threads in (1, 2):
         with thread_budget(threads):
-            alone = own(None, 0.0, np.inf, *(part[2:3].copy() for part in parts))
+            alone = joint(None, 0.0, np.inf, *(part[2:3].copy() for part in parts))
         np.testing.assert_array_equal(alone, whole[2:3])
 
 
 @pytest.mark.slow
-def test_what_is_not_a_number_stays():
+def test_nan_stays_nan():
     parts = arrays(1, 3, (16, 16))
     parts[1][0, 1, 1, 3] = np.nan
-    found = JoinedConvolution(convolution(32, 8), low=0.0, high=1.0)(None, -np.inf, np.inf, *parts)
-    assert np.isnan(found[0, 1, 1]).all()
-    assert np.isnan(found).sum() == 8
+    result = JoinedConvolution(convolution(32, 8), low=0.0, high=1.0)(None, -np.inf, np.inf, *parts)
+    assert np.isnan(result[0, 1, 1]).all()
+    assert np.isnan(result).sum() == 8
 
 
 def test_arrays_are_read_by_whole_vectors():
@@ -219,7 +219,7 @@ def block(a, b, c, segments, rows, add):
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(("depth", "segments"), [(1, 1), (7, 1), (12, 3), (250, 2)])
 @pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS])
-def test_product(depth, segments, rows, add, dtype):
+def test_innermost_product_is_numpys(depth, segments, rows, add, dtype):
     rng = np.random.default_rng(depth)
     a, b = (rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, COLUMNS)))
     c = np.full((ROWS, COLUMNS + 3), 5, dtype)
@@ -256,8 +256,8 @@ def test_pack_puts_columns_together_and_fills_up_with_zeros(channels, by_input):
 
 
 def made_and_addressed(kernel):
-    """Yield the names of a kernel's own arrays of which it takes addresses, and the last line."""
-    names = {}  # by array: what names it, which may be a view
+    """Yield the arrays that a kernel makes and takes addresses of, and the last line of each."""
+    names = {}  # by array: the names of it and of its views
     for node in ast.walk(kernel):
         if not isinstance(node, ast.Assign):
             continue
@@ -280,7 +280,7 @@ def made_and_addressed(kernel):
 
 
 @pytest.mark.slow
-def test_arrays_whose_addresses_are_in_use_are_named_until_then():
+def test_arrays_are_named_as_long_as_their_addresses_are_used():
     """numba frees an array after its last name; its memory may be another thread's at once."""
     count = 0
     for path in Path(daskdl.kernels.__file__).parent.rglob("*.py"):

@@ -29,7 +29,7 @@ def test_relu_lets_nan_and_infinity_through():
 
 
 @pytest.mark.slow
-def test_relus_gradient_is_that_of_positive_states():
+def test_relu_passes_gradients_only_to_positive_states():
     states = np.array([[[9.0, 9, 9]], [[0.0, 2, np.nan]]], "f4")
     d_sums, dh = np.full((1, 1, 3), 7, "f4"), np.array([[1.0, 2, 3]], "f4")
     weight, lengths = np.eye(3, dtype="f4"), np.ones(1, np.int64)
@@ -42,11 +42,11 @@ def test_relus_gradient_is_that_of_positive_states():
 
 
 class Cell(NamedTuple):
-    """A step: its kernels, and by the formulas its results of sums (rows, 4 C) and a state."""
+    """The kernels of a step, and its formulas from sums (rows, 4 C) and a state to results."""
 
-    #: Of the sums, which become the gates' values, the bias and the state: the new state last.
+    #: From sums, which become the gates' values, bias and state to results, the new state last.
     forward: Callable[..., list[np.ndarray]]
-    #: Of the gates' values, the state, the results and their slopes: the state's slope.
+    #: From the gates' values, the state, the results and their slopes to the state's slope.
     backward: Callable[..., np.ndarray]
     formula: Callable[..., tuple[np.ndarray, ...]]
 
@@ -64,7 +64,7 @@ def lstm_backward(values, c, results, slopes):
 
 
 def lstm_formula(z, c):
-    """The textbook's."""
+    """Return the output and the new state by the textbook."""
     i, f, g, o = np.split(z, 4, axis=1)
     new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
     return sigmoid(o) * np.tanh(new), new
@@ -161,9 +161,9 @@ def test_nan_in_any_sum_or_state_shows_in_its_channel(cell, dtype, channels):
 
 def test_gates_replace_their_sums():
     z, c = draw(5, 3)
-    kept = z.copy()
+    sums = z.copy()
     lstm_forward(z, np.zeros(12), c)
-    i, f, g, o = np.split(kept, 4, axis=1)
+    i, f, g, o = np.split(sums, 4, axis=1)
     np.testing.assert_allclose(z, np.hstack([sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)]))
 
 
@@ -253,7 +253,7 @@ def test_two_threads_agree_with_one(monkeypatch):
 
 
 @pytest.mark.slow
-def test_far_away_is_zero_and_not_a_number_shows():
+def test_samples_far_away_are_zero_and_nan_shows():
     image = np.ones((1, 3, 3, 2), np.float32)
     flows = np.zeros((1, 3, 3, 2), np.float32)
     flows[0, 0, 0], flows[0, 0, 1], flows[0, 0, 2] = 1e30, -np.inf, np.nan

@@ -1,4 +1,4 @@
-"""Threads that are woken leave their waker its core."""
+"""Cores of woken threads, memory that kernels use again, and passes over vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.daskdl.kernels.runtime.test_team import _mark, _read
 
 
 def _in_a_thread(work):
-    """Run this with a team of its own, and raise what it raises."""
+    """Run a function in a new thread, which has a new team, and raise its error."""
     errors = []
 
     def caught():
@@ -42,7 +42,7 @@ def _in_a_thread(work):
 
 
 def _woken_from(core, cores):
-    """Call a kernel from a core, its thread asleep, and return where that may run then."""
+    """Call a kernel from a core while its thread sleeps, and return that thread's cores."""
     os.sched_setaffinity(0, {core})
     over_range(_mark, 2, 1, np.zeros(2, np.int64))
     slot = team._local.team.slots
@@ -70,7 +70,7 @@ def test_a_woken_thread_may_run_on_all_cores_but_its_wakers():
 @pytest.mark.skipif(
     sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
 )
-def test_it_may_run_on_its_wakers_only_core():
+def test_a_woken_thread_may_run_on_its_wakers_only_core():
     def work():
         assert _woken_from(core, {core}) == {core}
 
@@ -87,7 +87,7 @@ def test_the_same_name_has_the_same_memory_in_any_shape_that_fits():
     assert not np.shares_memory(second, scratch("another test", (5,), np.float32))
 
 
-def test_it_grows():
+def test_scratch_grows():
     scratch("growing", (2,), np.float32)
     large = scratch("growing", (1000,), np.float32)
     assert large.shape == (1000,)
@@ -95,7 +95,7 @@ def test_it_grows():
     assert scratch("growing", (0, 7), np.float32).shape == (0, 7)
 
 
-def test_it_begins_at_a_cache_line():
+def test_scratch_begins_at_a_cache_line():
     arrays = [scratch(f"aligned {n}", (n,), np.uint8) for n in (1, 100, 5000, 3 << 20)]
     assert not any(array.ctypes.data % 64 for array in arrays)
 
@@ -109,7 +109,7 @@ def test_the_old_memory_is_gone_before_there_is_new(monkeypatch):
     assert gone == [True]
 
 
-def test_every_thread_has_its_own():
+def test_every_thread_has_its_own_scratch():
     mine = scratch("test", (3,), np.float32)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(scratch, "test", (3,), np.float32).result()

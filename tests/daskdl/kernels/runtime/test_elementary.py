@@ -13,7 +13,7 @@ from daskdl.kernels.runtime.jit import fusedjit
 
 
 def over(function, part=None):
-    """Return a kernel that gives y each value of x; ``part`` of what there are several of."""
+    """Return a kernel that writes a function of x to y; of several results, only ``part``."""
     if part is None:
 
         @fusedjit
@@ -33,7 +33,7 @@ def over(function, part=None):
 tail = over(elementary.normal_tail, 0)
 SMALL = np.concatenate([-np.geomspace(1e-30, 1, 20001), np.geomspace(1e-30, 1, 20001)])
 WIDE = np.concatenate([SMALL, np.linspace(-86, 86, 200001)])
-#: Function, the truth, and where it is asked: where float32 has normal results.
+#: Function, the truth, and arguments for which float32 has normal results.
 CASES = {
     "exponential": (over(elementary.exponential), np.exp, WIDE[WIDE <= 0]),
     "logistic": (over(elementary.logistic), special.expit, WIDE),

@@ -42,7 +42,7 @@ def test_kernels_keep_nan_and_infinity(compiled):
     assert total(np.array([1.0, np.inf, 2.0])) == np.inf
 
 
-def test_kernels_of_other_packages_are_compiled_anew_when_what_they_inline_has_changed():
+def test_a_stamp_covers_a_kernels_module_and_the_modules_that_it_imports():
     modules = [name for name, _ in module._stamp(__name__)]
     assert {__name__, module.__name__} <= {*modules}
 
@@ -94,19 +94,19 @@ def test_processes_that_start_together_compile_once(tmp_path):
     (tmp_path / "go").touch()
     ended = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], ended
-    # The one that compiles has two misses and says so; the others load what it has kept.
+    # The one that compiles has two misses and logs them; the others load its cache.
     assert sorted(int(out) for out, _ in ended) == [0, 0, 2]
     assert sorted("compiling kernels" in err for _, err in ended) == [False, False, True]
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2
 
 
-def test_processes_compile_different_functions_at_a_time(tmp_path):
-    held, wanted = tmp_path / "one", tmp_path / "other"
-    with compile_lock(held), compile_lock(wanted):  # nobody waits
+def test_locks_of_different_functions_do_not_wait_for_each_other(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    with compile_lock(one), compile_lock(other):  # nobody waits
         pass
 
 
-def test_a_turn_is_given_back_also_after_an_error(tmp_path):
+def test_the_lock_is_released_after_an_error(tmp_path):
     def fail() -> None:
         with compile_lock(tmp_path / "lock"):
             raise ZeroDivisionError
@@ -125,7 +125,7 @@ def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     thread.join()
 
 
-def test_a_turn_is_waited_for(tmp_path):
+def test_a_second_thread_waits_for_the_lock(tmp_path):
     order = []
 
     def take() -> None:
@@ -184,15 +184,15 @@ def test_an_edit_of_an_inlined_function_is_noticed(home, taken, inner, tmp_path)
     }
     used = "from daskdl.kernels.runtime.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
     program = f"from {package}.one.user import outer; print(outer(3), outer.stats.cache_hits)"
-    found = []
+    results = []
     for added in (1, 1, 100):
         file.write_text(used.format(added))
-        os.utime(file, (1 + len(found),) * 2)  # as in a copy of the checkout
+        os.utime(file, (1 + len(results),) * 2)  # as in a copy of the checkout
         done = subprocess.run(
             [sys.executable, "-c", program],
             env=environment, check=True, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
-        found.append(done.stdout.split(maxsplit=1)[0])
-        if len(found) == 2:
+        results.append(done.stdout.split(maxsplit=1)[0])
+        if len(results) == 2:
             assert ": 1}" in done.stdout, "the second run compiled again"
-    assert found == ["8", "8", "206"]
+    assert results == ["8", "8", "206"]

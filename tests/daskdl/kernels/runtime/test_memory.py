@@ -25,7 +25,7 @@ N = LARGE // 4 + 3
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [0, 7, (0, 3), (2, 3, 5), SMALL, N, (1, N)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
-def test_it_is_an_aligned_array_like_any_other(shape, dtype):
+def test_empty_is_aligned_and_otherwise_an_ordinary_array(shape, dtype):
     array = empty(shape, dtype)
     assert array.shape == np.empty(shape).shape
     assert array.dtype == dtype
@@ -72,15 +72,15 @@ def test_memory_goes_from_thread_to_thread():
 
 @pytest.mark.usefixtures("alone")
 def test_a_small_request_does_not_take_a_large_block():
-    del_me = empty(8 * N, "f4")
-    address = del_me.ctypes.data
-    del del_me
+    block = empty(8 * N, "f4")
+    address = block.ctypes.data
+    del block
     small, large = empty(N, "f4"), empty(8 * N, "f4")
     assert small.ctypes.data != address
     assert large.ctypes.data == address
 
 
-def test_what_is_kept_has_a_limit(monkeypatch):
+def test_freed_memory_that_is_kept_has_a_limit(monkeypatch):
     monkeypatch.setattr(memory, "KEPT", 100)
     freed = _Freed()
     blocks = [np.empty(n, np.uint8) for n in (60, 30, 40)]
@@ -156,7 +156,7 @@ def test_every_element_arrives_and_no_other_changes(n, dtype, past):
     assert (whole[n:] == -1).all()
 
 
-def test_it_writes_whole_vectors_past_the_caches():
+def test_whole_vectors_are_written_past_the_caches():
     """LLVM joins the stores only where it finds them legal; one by one they gain nothing."""
     uncached = numba.njit(double.py_func, error_model="numpy")
     uncached(np.ones(3, "f4"), empty(SMALL, "f4"), True)

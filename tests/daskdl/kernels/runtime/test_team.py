@@ -1,4 +1,4 @@
-"""A kernel's parts, by its address, done by the thread that calls and by its team."""
+"""Parts of a kernel, called by its address, in the calling thread and in its team."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_every_row_is_in_one_part(n, least, unit, budget):
 
 
 @jit
-def _sleeves(order, which, start, stop):
+def _slow(order, which, start, stop):
     total = 0.0
     for i in range(20_000_000 if which else 1):
         total += np.sqrt(i)
@@ -87,7 +87,7 @@ def _sleeves(order, which, start, stop):
 def test_the_caller_waits_for_all_parts():
     order = np.zeros(3)
     with thread_budget(3):
-        over_range(_sleeves, 3, 1, order)
+        over_range(_slow, 3, 1, order)
     assert order[1] == order[2] > 0
 
 
@@ -278,18 +278,18 @@ def _fails_later(out, which, start, stop):
         raise ValueError("no")
 
 
-def test_a_failure_is_told():
+def test_a_part_that_fails_returns_an_error():
     assert run(_fails_later, (), (np.zeros(1),), 1, 0, 0, 1) == 0
     assert run(_fails_later, (), (np.zeros(1),), 1, 0, 1, 2) != 0
 
 
-def test_an_address_is_of_the_arguments_types():
+def test_an_address_depends_on_the_arguments_types():
     one = address_of(_rows, (np.zeros((1, 1)), None, np.zeros(1)), (1.0,))
     assert one == address_of(_rows, (np.ones((5, 5)), None, np.zeros(5)), (2.0,))
     assert one != address_of(_rows, (np.zeros((1, 1), np.float32), None, np.zeros(1)), (1.0,))
 
 
-def test_numbers_of_another_byte_order_are_not_taken_for_this_machines():
+def test_numbers_of_another_byte_order_are_refused():
     native = np.ones(2)
     address_of(_rows, (np.ones((2, 3)), None, native), (1.0,))
     with pytest.raises(NumbaError, match="Unsupported array dtype"):
@@ -322,9 +322,7 @@ def _echo(slot, times):
 def _ask(slot, times, pause):
     for i in range(1, times + 1):
         tell(slot, POSTED, i, IDLE, AWAKE)
-        for k in range(
-            i * 7919 % (pause + 1)
-        ):  # so that the other sleeps, looks or just falls asleep
+        for k in range(i * 7919 % (pause + 1)):  # the other sleeps, looks or falls asleep
             atomic_store(slot, 30, k)
         wait_until(slot, DONE, i, WAITING, ENDED)
 
@@ -341,7 +339,7 @@ def test_no_signal_is_lost(slot, pause):
     assert _read(slot, DONE) == _read(slot, POSTED) == times
 
 
-def test_who_waits_long_sleeps(slot):
+def test_a_thread_that_waits_long_sleeps(slot):
     other = threading.Thread(target=_echo, args=(slot, 1), daemon=True)
     other.start()
     deadline = time.monotonic() + 60

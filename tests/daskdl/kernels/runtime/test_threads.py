@@ -24,8 +24,7 @@ from daskdl.kernels.runtime.threads import (
 def blas_threads() -> set[int]:
     """Return the numbers of threads of numpy's BLAS.
 
-    Without MKL, of which each thread has its own number, and those that other packages bring for
-    themselves, such as OpenCV.
+    MKL, which has a number for each thread, and the BLAS of other packages do not count.
     """
     return {
         library["num_threads"]
@@ -84,7 +83,7 @@ def test_numpys_blas_follows_the_budget():
 
 
 def test_any_thread_may_have_a_budget():
-    """Also while the thread that set those of BLAS first is alive."""
+    """Even while the thread that was the first to set BLAS's threads is alive."""
     seen = []
 
     def other(n):
@@ -157,7 +156,7 @@ print(before, inside, blas_threads())
     ("asked", "cores"),
     [("", 8), ("3", 3), (" 2, 4 ", 2), ("20", 8), ("0", 8), ("all", 8), ("-1", 8)],
 )
-def test_cores_are_those_of_the_process_or_fewer_that_openmp_has(asked, cores, monkeypatch):
+def test_granted_cores_are_all_or_fewer_by_omp_num_threads(asked, cores, monkeypatch):
     monkeypatch.setattr(module, "available_cores", lambda: 8)
     monkeypatch.setattr(module, "_OMP_NUM_THREADS", asked)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # what a LocalCluster leaves behind

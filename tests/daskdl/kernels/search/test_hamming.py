@@ -16,7 +16,7 @@ def codes_of(n, size, seed, ties=False):
     return rng.integers(0, 4 if ties else 256, (n, size), dtype=np.uint8)
 
 
-def plain(codes, queries):
+def all_distances(codes, queries):
     return np.bitwise_count(codes[None] ^ queries[:, None]).sum(2, dtype=np.int64)
 
 
@@ -27,14 +27,14 @@ def plain(codes, queries):
     seed=st.integers(0, 99),
     ties=st.booleans(),
 )
-def test_nearest_and_of_equals_the_first(n, size, k, seed, ties):
+def test_the_nearest_codes_and_of_equal_ones_the_first(n, size, k, seed, ties):
     codes, queries = codes_of(n, size, seed, ties), codes_of(3, size, seed + 1, ties)
     k = min(k, n)
-    found, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(queries), k)
-    expected = plain(codes, queries)
+    distances, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(queries), k)
+    expected = all_distances(codes, queries)
     order = np.argsort(expected, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(numbers, order)
-    np.testing.assert_array_equal(found, np.take_along_axis(expected, order, 1))
+    np.testing.assert_array_equal(distances, np.take_along_axis(expected, order, 1))
 
 
 @pytest.mark.slow
@@ -42,30 +42,30 @@ def test_nearest_and_of_equals_the_first(n, size, k, seed, ties):
 def test_many_codes_on_threads(threads):
     codes, queries = codes_of(70_001, 4, 0), codes_of(5, 4, 1)
     planes, asked = hamming.planes(codes), hamming.planes(queries)
-    expected = plain(codes, queries)
+    expected = all_distances(codes, queries)
     with thread_budget(threads):
-        found, numbers = hamming.nearest(planes, asked, 300)
+        nearest, numbers = hamming.nearest(planes, asked, 300)
         offsets, near, distances = hamming.within(planes, asked, 5)
     order = np.argsort(expected, axis=1, kind="stable")[:, :300]
     np.testing.assert_array_equal(numbers, order)
-    np.testing.assert_array_equal(found, np.take_along_axis(expected, order, 1))
+    np.testing.assert_array_equal(nearest, np.take_along_axis(expected, order, 1))
     for q, row in enumerate(expected):
-        own = slice(offsets[q], offsets[q + 1])
-        np.testing.assert_array_equal(near[own], np.flatnonzero(row <= 5))
-        np.testing.assert_array_equal(distances[own], row[row <= 5])
+        of_query = slice(offsets[q], offsets[q + 1])
+        np.testing.assert_array_equal(near[of_query], np.flatnonzero(row <= 5))
+        np.testing.assert_array_equal(distances[of_query], row[row <= 5])
 
 
 def test_codes_that_come_nearer_and_nearer_push_all_others_out():
     """The worst order: every code is a candidate."""
     steps = np.arange(256)[::-1]
     codes = np.packbits(np.arange(256)[None] < steps[:, None], axis=1)
-    found, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(0 * codes[:1]), 7)
-    assert found.tolist() == [[*range(7)]]
+    distances, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(0 * codes[:1]), 7)
+    assert distances.tolist() == [[*range(7)]]
     assert numbers.tolist() == [[255, 254, 253, 252, 251, 250, 249]]
 
 
 def near_copies(n, size, seed):
-    """Codes of which some are others with up to 4 bits turned."""
+    """Return codes, the second half of them copies of others with up to 4 bits flipped."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 256, (n, size), dtype=np.uint8)
     for i in range(n // 2, n):

@@ -26,8 +26,8 @@ ways = pytest.mark.parametrize("amx", [False, pytest.param(True, marks=pytest.ma
 
 
 @pytest.fixture
-def without_amx(monkeypatch):
-    """Return what has products computed by AMX, or without."""
+def use_amx(monkeypatch):
+    """Return a function that has products computed with AMX, or without."""
 
     def choose(amx: bool) -> None:
         for module in (product, gradient):
@@ -70,8 +70,8 @@ def in_tiles(a, b):
     [0, *(pytest.param(n, marks=pytest.mark.long) for n in (40, -60, -66))],
     ids=["ordinary", "large", "small", "denormal"],
 )
-def test_products_are_added_up_in_the_order_of_tiles(scale, amx, without_amx):
-    without_amx(amx)
+def test_products_are_added_up_in_the_order_of_tiles(scale, amx, use_amx):
+    use_amx(amx)
     rng = np.random.default_rng(0)
     for m, k, n in ((37, 70, 40), (5, 16, 17), (64, 1100, 33)):
         a, b = (
@@ -132,17 +132,17 @@ def test_a_convolution_is_one_product_for_each_window(data, amx):
             to_image[seen] += slope @ windows[:, i, j]
             to_weight[:, i, j] += np.einsum("nhwo,nhwc->oc", slope, image[seen])
     to_x = to_image[:, top : top + size[0], left : left + size[1]]
-    for found, expected in ((y, results), (dx, to_x), (dw, to_weight)):
+    for actual, expected in ((y, results), (dx, to_x), (dw, to_weight)):
         scale = 1 + np.abs(expected).max()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * scale * 10)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-6 * scale * 10)
 
 
-def test_a_processor_whose_sums_are_others_is_not_used(monkeypatch, caplog):
-    made = trusted.multiplied
+def test_a_processor_with_other_sums_is_not_used(monkeypatch, caplog):
+    sums = trusted.multiplied
     monkeypatch.setattr(trusted, "permitted", lambda: True)
     for wrong in (0, 1):
         monkeypatch.setattr(
-            trusted, "multiplied", lambda a, b, amx, wrong=wrong: made(a, b, False) + wrong * amx
+            trusted, "multiplied", lambda a, b, amx, wrong=wrong: sums(a, b, False) + wrong * amx
         )
         assert trusted.usable.__wrapped__() != bool(wrong)
         assert ("bfloat16 are computed without" in caplog.text) == bool(wrong)
@@ -163,7 +163,7 @@ def test_the_operating_system_is_asked_for_amx(present, answer, monkeypatch, cap
 
 @pytest.mark.long
 def test_a_caller_is_compiled_where_the_assembly_comes_from_the_cache(tmp_path):
-    """LLVM ends the process that assembles without a parser, which nothing else asks it to make."""
+    """LLVM ends a process that assembles without a parser: it is initialised at import."""
     script = (
         "import numpy as np; from daskdl.kernels.tiles import matmul\n"
         "print(matmul.matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))[0, 0])"
@@ -174,9 +174,9 @@ def test_a_caller_is_compiled_where_the_assembly_comes_from_the_cache(tmp_path):
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True
         )
         assert (done.returncode, done.stdout) == (0, "3.0\n")
-        # _multiply is compiled first of these, and only calls what is assembly.
+        # _multiply is compiled first, and only calls the assembly.
         names = "product._parts-*", "product._multiply-*"
-        kept = [path for name in names for path in tmp_path.rglob(name) if path.suffix != ".lock"]
-        assert len(kept) >= 4
-        for path in kept:
+        files = [path for name in names for path in tmp_path.rglob(name) if path.suffix != ".lock"]
+        assert len(files) >= 4
+        for path in files:
             path.unlink()

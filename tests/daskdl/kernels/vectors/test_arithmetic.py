@@ -103,17 +103,17 @@ SIZES = [0, 7, 40_000, (1 << 20) + 3]
 @pytest.mark.parametrize("n", SIZES)
 def test_multiples_are_numpys(n, threads):
     x = np.random.default_rng(n).normal(size=n).astype(np.float32)
-    kept, out = x.copy(), empty(n, np.float32)
+    original, out = x.copy(), empty(n, np.float32)
     with thread_budget(threads):
         assert times(x, 7, out)
     np.testing.assert_array_equal(out, x * np.float32(7))
-    np.testing.assert_array_equal(x, kept)
+    np.testing.assert_array_equal(x, original)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("n", SIZES[1:])
-def test_one_number_that_is_not_finite_is_found_wherever_it_is(n, value, threads):
+def test_one_number_that_is_not_finite_is_seen_anywhere(n, value, threads):
     x, out = np.ones(n, np.float32), empty(n, np.float32)
     for place in (0, n // 2, n - 1):
         x[place] = value
@@ -122,7 +122,7 @@ def test_one_number_that_is_not_finite_is_found_wherever_it_is(n, value, threads
         x[place] = 1
 
 
-def test_finite_numbers_are_so_however_large_or_small():
+def test_the_largest_and_the_smallest_numbers_are_finite():
     largest, smallest = np.finfo(np.float32).max, np.finfo(np.float32).smallest_subnormal
     x = np.array([largest, -largest, smallest, 0, -0.0], np.float32)
     assert times(x, 7, np.empty_like(x))  # though 7 times the largest is not
@@ -165,9 +165,9 @@ def test_two_threads_give_a_dot_product_the_bits_of_one():
 def test_clipping_is_numpys(n):
     x = np.random.default_rng(n).normal(size=n).astype(np.float32)
     x[1], x[2], x[3] = np.inf, -np.inf, np.nan
-    kept = x.copy()
+    original = x.copy()
     np.testing.assert_array_equal(clip(x, 0.5, scale=2), np.clip(2 * x, -0.5, 0.5))
-    np.testing.assert_array_equal(x, kept)
+    np.testing.assert_array_equal(x, original)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -253,13 +253,13 @@ def test_near_and_past_the_caches_are_the_same(name):
         np.testing.assert_array_equal(near, past)
 
 
-def test_there_is_a_kernel_for_each_way_back():
+def test_each_gradient_kernel_has_a_forward_kernel():
     assert len(FORWARD) == 12
     assert all(hasattr(activations, name) for name in FORWARD)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5000, 31), (7, 100_003)])
-def test_threads_do_not_change_the_sums(shape):
+def test_threads_do_not_change_the_sums_of_prelu(shape):
     x, dy = np.random.default_rng(0).standard_normal((2, *shape), np.float32)
     slope = np.random.default_rng(1).random(shape[1], np.float32)
     y, dx, d_slope = same_bits(lambda: (forward(x, slope), *backward(x, slope, dy)))
@@ -294,7 +294,7 @@ def test_words_take_negative_and_large_numbers():
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_the_part_that_is_dropped_and_what_the_others_become(rate):
+def test_the_dropped_share_and_the_scale_of_the_others(rate):
     n = 200_000
     y = dropout(np.full(n, 2.0, np.float32), rate, 1, 0)
     assert set(np.unique(y)) == {0, np.float32(2) * np.float32(1 / (1 - rate))}

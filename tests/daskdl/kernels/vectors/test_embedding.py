@@ -38,11 +38,11 @@ def test_gather_takes_any_layout():
 
 
 @pytest.mark.parametrize(
-    ("ids", "found"),
+    ("ids", "missing"),
     [([0, -1], -1), ([3, 4, 5], 4), (np.array([1, 2**64 - 1], np.uint64), 2**64 - 1)],
 )
-def test_an_id_that_is_not_in_the_table_is_named(ids, found):
-    sentence = f"expected ids from 0 to 3, the rows of the table, found {found}"
+def test_an_id_that_is_not_in_the_table_is_named(ids, missing):
+    sentence = f"expected ids from 0 to 3, the rows of the table, found {missing}"
     ids = np.asarray(ids)
     with pytest.raises(ShapeError, match=re.escape(sentence)):
         gather(np.zeros((4, 2)), ids)
@@ -80,7 +80,7 @@ def test_threads_do_not_change_the_bits():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_are_added_to_a_tables(threads):
+def test_rows_are_added_to_a_table(threads):
     rng = np.random.default_rng(0)
     table, ids = rng.normal(size=(5000, 33)).astype("f4"), np.arange(1, 5000, 2)
     rows = rng.normal(size=(len(ids), 33))
@@ -108,7 +108,7 @@ def test_rows_are_added_where_both_have_them(n, m):
 
 
 @given(shape=hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4), data=st.data())
-def test_it_is_numpys_sum(shape, data):
+def test_sum_over_is_numpys_sum(shape, data):
     axes = data.draw(st.sets(st.sampled_from(range(len(shape)))) if shape else st.just(set()))
     x = np.random.default_rng(0).normal(size=shape)
     expected = x.sum(axis=tuple(axes))
