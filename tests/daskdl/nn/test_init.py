@@ -44,17 +44,17 @@ def test_agree_with_pytorch(name, arguments, shape, torch):
     names["normal"] = {"std": "deviation"}
     ours = {names.get(name.split("_")[0], {}).get(k, k): v for k, v in arguments.items()}
     function = getattr(init, "truncated_normal" if name == "trunc_normal" else name)
-    found = function(weight(*shape), **ours, seed=1).data
+    drawn = function(weight(*shape), **ours, seed=1).data
     torch.manual_seed(0)
     theirs = torch.empty(shape[0], shape[-1], *shape[1:-1])
     expected = getattr(torch.nn.init, f"{name}_")(theirs, **arguments).numpy()
-    assert found.std() == pytest.approx(expected.std(), rel=0.03)
-    assert found.mean() == pytest.approx(expected.mean(), abs=0.05 * float(expected.std()))
+    assert drawn.std() == pytest.approx(expected.std(), rel=0.03)
+    assert drawn.mean() == pytest.approx(expected.mean(), abs=0.05 * float(expected.std()))
     if "normal" not in name or name == "trunc_normal":
-        assert found.min() == pytest.approx(expected.min(), rel=0.01)
-        assert found.max() == pytest.approx(expected.max(), rel=0.01)
-    np.testing.assert_array_equal(function(weight(*shape), **ours, seed=1).data, found)
-    assert (function(weight(*shape), **ours, seed=2).data != found).any()
+        assert drawn.min() == pytest.approx(expected.min(), rel=0.01)
+        assert drawn.max() == pytest.approx(expected.max(), rel=0.01)
+    np.testing.assert_array_equal(function(weight(*shape), **ours, seed=1).data, drawn)
+    assert (function(weight(*shape), **ours, seed=2).data != drawn).any()
 
 
 @pytest.mark.parametrize("shape", [(5, 9), (9, 5), (8, 2, 2, 3)])
@@ -73,12 +73,12 @@ def test_gains(name, torch):
 
 
 def test_bilinear_filters_interpolate():
-    """A transposed convolution of stride 2 with them doubles an image as a line does."""
+    """A transposed convolution of stride 2 with them doubles an image by linear interpolation."""
     layer = nn.ConvTranspose2d(1, 1, 4, 2, 1, bias=False)
     init.bilinear(layer.weight)
     x = np.arange(6, dtype="f4").reshape(1, 1, 6, 1).repeat(6, 1)
-    found, expected = layer(x).data, nn.Upsample(2, "bilinear")(x).data
-    np.testing.assert_allclose(found[:, 2:-2, 2:-2], expected[:, 2:-2, 2:-2], atol=1e-6)
+    result, expected = layer(x).data, nn.Upsample(2, "bilinear")(x).data
+    np.testing.assert_allclose(result[:, 2:-2, 2:-2], expected[:, 2:-2, 2:-2], atol=1e-6)
 
 
 def test_other_names():

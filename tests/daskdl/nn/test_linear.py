@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import nn, ops
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 @pytest.mark.parametrize("lead", [(7,), (2, 3), ()])

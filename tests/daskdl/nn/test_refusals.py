@@ -1,4 +1,4 @@
-"""Sentences of layers about arguments and inputs that they cannot take."""
+"""Errors of layers about arguments and inputs that they cannot take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trajgru(inputs, **settings):
     return nn.TrajGRU(inputs, 3, links=2, flow_channels=4, flow_kernel=3, **settings)
 
 
-#: Arguments that mean nothing.
+#: Arguments without a meaning.
 SETTINGS = [
     (lambda: nn.MultiHeadAttention(5, 2), "divisor of the 5 features, found 2"),
     (lambda: nn.PositionalEncoding(4, 0), "expected above 1, found 0"),
@@ -200,6 +200,6 @@ SHAPES = [
     ("kind", "call", "sentence"),
     [(SettingsError, *row) for row in SETTINGS] + [(ShapeError, *row) for row in SHAPES],
 )
-def test_what_does_not_fit_is_said(kind, call, sentence):
+def test_unfit_arguments_and_inputs_are_refused(kind, call, sentence):
     with pytest.raises(kind, match=sentence):
         call()

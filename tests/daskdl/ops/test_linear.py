@@ -18,13 +18,13 @@ from daskdl.kernels.runtime.precision import computing_in, permitted
 from daskdl.kernels.tiles import gradient, product
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.nn.beside_pytorch import check_agreement
+from tests.daskdl.nn.like_pytorch import check_agreement
 
 
 @given(
     shape=hnp.array_shapes(max_dims=4, max_side=4), out=st.integers(1, 5), with_bias=st.booleans()
 )
-def test_gradient(shape, out, with_bias):
+def test_gradient_of_linear(shape, out, with_bias):
     x, weight = normal(*shape), normal(out, shape[-1], seed=1)
     bias = normal(out, seed=2) if with_bias else None
     expected = x @ weight.T + (bias if with_bias else 0)
@@ -32,7 +32,7 @@ def test_gradient(shape, out, with_bias):
     check_gradient(ops.linear, x, weight, bias)
 
 
-def test_input_that_is_a_view_is_taken_as_it_is():
+def test_an_input_that_is_a_view_has_a_gradient():
     x = normal(4, 3, 5).swapaxes(0, 1)
     check_gradient(ops.linear, x, normal(2, 5), None)
 
@@ -51,14 +51,14 @@ def test_numbers_of_another_kind_are_taken_in_the_dtype_of_the_weight(dtype):
 
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_products(axis, keepdims):
+def test_prod(axis, keepdims):
     x = normal(3, 2, 4)
     check_gradient(lambda t: ops.prod(t, axis=axis, keepdims=keepdims), x)
-    found = ops.prod(x, axis=axis, keepdims=keepdims)
-    np.testing.assert_allclose(found.data, np.prod(x, axis=axis, keepdims=keepdims))
+    result = ops.prod(x, axis=axis, keepdims=keepdims)
+    np.testing.assert_allclose(result.data, np.prod(x, axis=axis, keepdims=keepdims))
 
 
-def test_the_gradient_is_exact_where_one_is_nothing(torch):
+def test_the_gradient_of_prod_is_exact_at_zeros(torch):
     x = np.array([[2.0, 0, 3], [0, 0, 5]])
     ours, theirs = Tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
     ops.prod(ours, axis=1).backward(np.ones(2))
@@ -86,7 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("equation", "shapes"), CASES)
-def test_sums(equation, shapes, torch):
+def test_einsum(equation, shapes, torch):
     arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
     check_gradient(lambda *a: ops.einsum(*a, equation=equation), *arrays)
     check_agreement(
@@ -129,7 +129,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["bf16-pairs", "bf16-tiles"])
 @pytest.mark.parametrize("name", NAMES)
-def test_near_float32_and_not_the_same(name: str, order: str) -> None:
+def test_bfloat16_is_near_float32_and_not_the_same(name: str, order: str) -> None:
     make, shape = LAYERS[name]
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     for rounded, exact in zip(*(passed(make, x, p) for p in (order, "float32")), strict=True):
@@ -137,7 +137,7 @@ def test_near_float32_and_not_the_same(name: str, order: str) -> None:
         assert np.abs(rounded - exact).max() < 0.02 * np.abs(exact).max()
 
 
-def test_few_numbers_and_float64_are_as_ever() -> None:
+def test_small_and_winograd_layers_stay_float32() -> None:
     rng = np.random.default_rng(0)
     for make, shape in (
         (lambda: nn.Linear(40, 15, seed=0), (5, 40)),
@@ -145,10 +145,10 @@ def test_few_numbers_and_float64_are_as_ever() -> None:
         (lambda: nn.Conv2d(16, 16, 3, padding=1, seed=0), (2, 9, 8, 16)),  # Winograd's
     ):
         x = rng.standard_normal(shape, np.float32)
-        for found, expected in zip(
+        for actual, expected in zip(
             *(passed(make, x, p) for p in ("bf16-pairs", "float32")), strict=True
         ):
-            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sentences of operations about what they cannot take; losses have a table of their own."""
+"""Errors of operations about arguments that they cannot take; test_reduction.py has losses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIZES = ("resize_bilinear", "adaptive_avg_pool2d", "adaptive_max_pool2d")
 NOTHING = "expected stride and dilation of at least 1 and pad of at least 0"
 #: Operations whose sentences begin with another name.
 CALLED = {"max_pool1d": "pooling", "avg_pool3d": "pooling"}
-#: Settings that mean nothing: the operation, its sentence, arrays and settings.
+#: Settings without a meaning: the operation, its sentence, arrays and settings.
 SETTINGS = [
     ("gelu", "approximate 'none' or 'tanh', found 'erf'", ones(3), {"approximate": "erf"}),
     ("clip", "expected low <= high, found 1 and 0", ones(3), {"low": 1, "high": 0}),
@@ -125,9 +125,9 @@ SHAPES = [
     ("pad", "expected to reflect less than x has",
      ones(3), {"widths": [(3, 1)], "mode": "reflect"}),
     ("dft", "an axis before its last", ones(2, 7, 1), {"axis": -1}),
-    *(("mean", rf"expected axes of x, whose shape is \(2, 3\), each once, found {found}",
+    *(("mean", rf"expected axes of x, whose shape is \(2, 3\), each once, found {shown}",
        ones(*PAIR), {"axis": axis})
-      for axis, found in ((2, 2), (-3, -3), ((0, 0), r"\(0, 0\)"), ("channels", "channels"))),
+      for axis, shown in ((2, 2), (-3, -3), ((0, 0), r"\(0, 0\)"), ("channels", "channels"))),
     *(("amax", rf"found axis {axis} of shape", ones(*shape), {"axis": axis})
       for axis, shape in ((2, (2, 3)), (1, (2, 0)))),
     ("cumsum", r"expected an axis of x, whose shape is \(3,\)", ones(3), {"axis": 1}),
@@ -214,7 +214,7 @@ SHAPES = [
     [(SettingsError, case) for case in SETTINGS] + [(ShapeError, case) for case in SHAPES],
     ids=lambda case: " ".join(case[:2]) if isinstance(case, tuple) else "",
 )
-def test_what_does_not_fit_is_said(error, case):
+def test_unfit_arguments_are_refused(error, case):
     name, sentence, *arrays = case
     settings = arrays.pop() if isinstance(arrays[-1], dict) else {}
     with pytest.raises(error, match=f"^{CALLED.get(name, name)}: .*{sentence}"):

@@ -138,7 +138,7 @@ def test_windows_that_are_not_gathered(geometry, channels):
 SAME3, SAME5 = Geometry((3, 3), (1, 1), (1,) * 4), Geometry((5, 5), (1, 1), (2,) * 4)
 FEW = COLUMNS // 5
 
-#: Geometries, shapes of x, filters: by rows of windows and by taps, even and with some left over.
+#: Geometries, shapes of x, filters; joined windows fill the rows, or leave some columns over.
 CASES_FEWFILTERS = [
     (SAME3, (2, 7, 20, 3), 1),
     (SAME5, (2, 9, 28, 1), FEW),

@@ -52,7 +52,7 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     columns = transformed.panels.shape[3]
     first, last = transformed.panels[0, 0, 0, 0], transformed.panels[0, -1, 0, 0]
     corner = (0, 0, 0, 0) if not adjoint else (0, -1, -1, 0)  # the point 0 sees one weight only
-    sizes = [np.prod([1.0, 1, 2, 2]), np.prod([1.0, 1, 2, 2, 0.5, 0.5])]  # of distances of 0
+    sizes = [np.prod([1.0, 1, 2, 2]), np.prod([1.0, 1, 2, 2, 0.5, 0.5])]  # distances to 0
     scale = [1 / sizes[0], -1 / sizes[1]][kernel == 5] ** 2
     np.testing.assert_allclose(first, weight[corner] * scale)
     corner = (0, -1, -1, 0) if not adjoint else (0, 0, 0, 0)

@@ -30,7 +30,7 @@ def edges(priors):
 
 
 def match_image(boxes, labels, overlap):
-    """Both rules of section 2.2, for one image: the classes and the box of each prior."""
+    """Return the class and the box of each prior in an image by both rules of section 2.2."""
     real = np.flatnonzero(labels >= 0)
     matched = np.full(len(PRIORS), -1)
     if len(real):
@@ -44,7 +44,7 @@ def match_image(boxes, labels, overlap):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rules_of_the_paper(threads):
+def test_match_follows_the_rules_of_the_paper(threads):
     boxes, labels = drawn(8, 5)
     labels[3] = -1  # an image without positives
     with thread_budget(threads):

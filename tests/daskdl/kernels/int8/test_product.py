@@ -1,4 +1,4 @@
-"""Products of bytes are numpy's whole numbers, by each way to multiply and whatever follows."""
+"""Products of bytes are numpy's whole numbers, with each way to multiply and to finish."""
 
 from __future__ import annotations
 

@@ -185,13 +185,13 @@ HUBER = deviation.huber, deviation.huber_back
 
 
 def pair(*shape):
-    """Return predictions, and targets of which some are thresholds themselves."""
+    """Return predictions and targets; some targets are thresholds."""
     x, t = np.random.default_rng(0).normal(size=(2, *shape)).astype("f4")
     return x, np.round(2 * t) / 2
 
 
 def logits(*shape):
-    """Return logits, and shares of which some are 0 and 1."""
+    """Return logits and shares; some shares are 0 or 1."""
     rng = np.random.default_rng(0)
     return (20 * rng.normal(size=shape)).astype("f4"), rng.random(shape, np.float32).round(1)
 

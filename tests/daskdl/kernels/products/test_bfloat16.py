@@ -138,7 +138,7 @@ def drawn(rng, shape, exponents):
 
 @pytest.mark.parametrize("way", ARITHMETICS)
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no 80-bit arithmetic to compare")
-def test_same_bits_as_the_manuals(way):
+def test_products_have_the_bits_of_the_manual(way):
     if way == "instruction" and not HAS:
         pytest.skip("a processor without AVX512_BF16")
     block, rng = block_of(way), np.random.default_rng(0)

@@ -68,7 +68,7 @@ def test_nan_and_minus_infinity(name, dtype):
 
 
 def test_far_tail():
-    """There x^2 / 2 is rounded, and its error becomes one of the result, relative."""
+    """There the rounding error of x^2 / 2 becomes a relative error of the result."""
     x = np.linspace(-12.9, 12.9, 20001).astype("f4")
     y = np.empty_like(x)
     tail(x, y)

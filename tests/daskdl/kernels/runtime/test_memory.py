@@ -108,7 +108,7 @@ print(resident())
 
 
 @pytest.mark.slow
-def test_a_later_thread_gets_what_it_has_freed():
+def test_a_later_thread_uses_its_freed_memory_again():
     """In a fresh process: arrays that come and go in a thread do not touch new pages each time."""
     if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
         pytest.skip("glibc only")

@@ -97,7 +97,7 @@ def test_any_thread_may_have_a_budget():
     assert seen == [{1}, {2}, {1}]
 
 
-def test_threads_that_leave_in_any_order_put_back_what_was_before():
+def test_budgets_that_end_in_any_order_restore_the_first_number():
     """Two threads of a Dask worker: the first to come is the first to go."""
     original = blas_threads()
     entered, leave = threading.Event(), threading.Event()

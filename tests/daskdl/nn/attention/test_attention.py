@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from daskdl import nn
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
-def beside(torch, ours, mask=None, key_mask=None):
-    """Return PyTorch's layer as a function, its three maps of the input being one parameter."""
-    theirs = torch.nn.MultiheadAttention(ours.features, ours.heads, batch_first=True)
+def split_attention(torch, ours, mask=None, key_mask=None):
+    """Return PyTorch's attention with the names of ours: one map each instead of three in one."""
 
     class Split(torch.nn.Module):
         def __init__(self):
@@ -37,7 +36,6 @@ def beside(torch, ours, mask=None, key_mask=None):
                 key_padding_mask=None if key_mask is None else torch.tensor(~key_mask),
             )[0].transpose(0, 1)  # fmt: skip
 
-    assert theirs.embed_dim == ours.features
     return Split()
 
 
@@ -67,7 +65,7 @@ def test_agrees_with_pytorch(heads, width, t, s, masked, padded, torch):
     mask, key_mask = mask if masked else None, key_mask if padded else None
     layer = nn.MultiHeadAttention(heads * width, heads, seed=0)
     ours = Masked(layer, mask=mask, key_mask=key_mask)
-    theirs = beside(torch, layer, mask, key_mask)
+    theirs = split_attention(torch, layer, mask, key_mask)
     names = {name: name.removeprefix("layer.") for name, _ in ours.named_parameters()}
     shapes = [(2, n, heads * width) for n in (t, s, s)]
     # The gradient to the keys' bias is zero but for roundings.
@@ -100,7 +98,7 @@ def test_dropout_in_training_alone(layer):
 
 
 @pytest.mark.parametrize("features", [1, 2, 5, 8])
-def test_waves(features):
+def test_positions_are_sines_and_cosines(features):
     y = nn.PositionalEncoding(features)(np.zeros((2, 7, features), "f4")).data
     for t in range(7):
         for c in range(features):
@@ -109,7 +107,7 @@ def test_waves(features):
             np.testing.assert_allclose(y[:, t, c], expected, atol=1e-6)
 
 
-def beside_of_blocks(torch, cross, **settings):
+def equal_blocks(torch, cross, **settings):
     """Return our block and PyTorch's with the same weights."""
     ours = nn.TransformerBlock(8, 2, 12, cross=cross, seed=0, **settings)
     settings.pop("causal", None)
@@ -139,7 +137,7 @@ def beside_of_blocks(torch, cross, **settings):
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_encoder_agrees_with_pytorch(norm_first, activation, torch):
-    ours, theirs = beside_of_blocks(torch, False, norm_first=norm_first, activation=activation)
+    ours, theirs = equal_blocks(torch, False, norm_first=norm_first, activation=activation)
     x, keys = normal(2, 5, 8).astype("f4"), np.ones((2, 5), bool)
     keys[1, 3:] = False
     right = theirs(torch.tensor(x), src_key_padding_mask=torch.tensor(~keys))
@@ -158,7 +156,7 @@ def test_encoder_agrees_with_pytorch(norm_first, activation, torch):
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_decoder_agrees_with_pytorch(norm_first, torch):
-    ours, theirs = beside_of_blocks(torch, True, norm_first=norm_first, causal=True)
+    ours, theirs = equal_blocks(torch, True, norm_first=norm_first, causal=True)
     x, memory = normal(2, 5, 8).astype("f4"), normal(2, 3, 8).astype("f4")
     keys = np.array([[True] * 3, [True, False, True]])
     right = theirs(

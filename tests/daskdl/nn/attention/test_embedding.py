@@ -1,4 +1,4 @@
-"""Embedding layers beside PyTorch's."""
+"""Embedding layers against PyTorch's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import nn, ops
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 @settings(max_examples=10)
@@ -17,7 +17,7 @@ def test_agrees_with_pytorch(rows, features, padded, torch):
     index = rows - 1 if padded else None
     ours, theirs = nn.Embedding(rows, features, index), torch.nn.Embedding(rows, features, index)
     ids = np.random.default_rng(rows).integers(0, rows, (3, 4))
-    if padded:  # PyTorch's row of the padding is whatever was loaded, ours always stands for zeros
+    if padded:  # PyTorch reads the padding's row as loaded, ours is zeros
         ids[ids == index] = 0
     check_like_pytorch(torch, ours, theirs, ids, channels=False)
 
@@ -74,19 +74,18 @@ def test_weighted_bags_by_hand():
     np.testing.assert_array_equal(empty(np.zeros((1, 2), int)).data, np.zeros((1, 3)))
 
 
-def two_tables(sparse):
-    """Return a model whose table is also what its result is compared with."""
+def small_table(sparse):
     return nn.Embedding(9, 3, seed=0, sparse=sparse)
 
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_rows_are_the_dense_gradient(tied):
     ids = np.array([[1, 4], [4, 8]])
-    dense, rows = two_tables(False), two_tables(True)
+    dense, rows = small_table(False), small_table(True)
     for _ in range(2):  # gradients add up
         for layer in (dense, rows):
             y = layer(ids)
-            if tied:  # a gradient of the whole table beside that of its rows
+            if tied:  # a gradient of the whole table, and one of its rows
                 y = ops.matmul(ops.reshape(y, shape=(4, 3)), layer.weight.transpose())
             y.backward(np.ones(y.shape, np.float32))
     np.testing.assert_array_equal(rows.weight.grad.dense(), dense.weight.grad)
@@ -97,13 +96,13 @@ def test_rows_are_the_dense_gradient(tied):
 
 
 def test_frozen_tables_have_no_rows():
-    layer = two_tables(True).freeze()
+    layer = small_table(True).freeze()
     y = layer(np.array([1])) * nn.Parameter(np.ones(3))
     y.backward(np.ones((1, 3), np.float32))
     assert layer.weight.grad is None
 
 
-def test_tables_are_saved_like_all_else(tmp_path):
+def test_tables_are_saved_like_other_parameters(tmp_path):
     model = nn.Sequential(nn.EmbeddingBag(9, 3, seed=0, sparse=True), nn.Linear(3, 2, seed=1))
     nn.save(model, tmp_path / "m.safetensors")
     loaded = nn.load(tmp_path / "m.safetensors")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daskdl import nn
 from daskdl.nn.conv.padding import Padding
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 def of_axes(data, axes, least, most):
@@ -61,9 +61,9 @@ def test_same_padding_is_tensorflows(stride, length, pads):
     layer = nn.Conv2d(1, 2, 4, stride, padding="same")
     x = normal(1, length, length, 1).astype("f4")
     zeros = np.pad(x, [(0, 0), pads, pads, (0, 0)])
-    plain = nn.Conv2d(1, 2, 4, stride)
-    plain.load_flat(layer.flat)
-    expected = plain(zeros).data
+    unpadded = nn.Conv2d(1, 2, 4, stride)
+    unpadded.load_flat(layer.flat)
+    expected = unpadded(zeros).data
     np.testing.assert_array_equal(layer(x).data, expected[:, : -(-length // stride)])
     assert layer(x).shape[1] == -(-length // stride)
 
@@ -76,7 +76,7 @@ def test_same_padding_is_tensorflows(stride, length, pads):
         (7, 2, 3, 3, 8, 1),  # few channels
         ((4, 2), (2, 1), (1, 0), 20, 30, 1),  # im2col
         (1, 1, 0, 16, 5, 1),  # one product
-        (1, 2, 0, 16, 5, 1),  # of each window one pixel, and one product
+        (1, 2, 0, 16, 5, 1),  # one pixel of each window, and one product
         (3, 2, 1, 16, 16, 16),  # depthwise
     ],
 )
@@ -88,9 +88,9 @@ def test_every_way_agrees_with_pytorch(size, stride, padding, channels, filters,
 
 def test_asymmetric_padding():
     x = normal(2, 5, 6, 3).astype("f4")
-    ours, plain = nn.Conv2d(3, 4, 3, padding=(1, 0, 2, 1), seed=0), nn.Conv2d(3, 4, 3, seed=0)
+    ours, unpadded = nn.Conv2d(3, 4, 3, padding=(1, 0, 2, 1), seed=0), nn.Conv2d(3, 4, 3, seed=0)
     np.testing.assert_array_equal(
-        ours(x).data, plain(np.pad(x, [(0, 0), (1, 0), (2, 1), (0, 0)])).data
+        ours(x).data, unpadded(np.pad(x, [(0, 0), (1, 0), (2, 1), (0, 0)])).data
     )
 
 
@@ -131,7 +131,7 @@ def test_each_place_has_its_own_filter(kernel, stride, pad):
             np.testing.assert_allclose(y[:, i, j], expected, atol=1e-5)
 
 
-def test_of_one_filter_everywhere_it_is_a_convolution():
+def test_equal_filters_everywhere_are_a_convolution():
     layer, conv = nn.LocallyConnected1d(7, 3, 2, 3, 2, 1, seed=0), nn.Conv1d(3, 2, 3, 2, 1, seed=0)
     layer.images.weight.data[:] = conv.weight.data.reshape(2, -1).T
     layer.images.bias.data[:] = conv.bias.data

@@ -34,34 +34,34 @@ def test_other_values_are_quoted(value):
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"), [("f8", "f4"), ("f2", "f4"), (">f4", "f4"), ("u1", "u1"), ("i8", "i8")]
+    ("dtype", "expected"), [("f8", "f4"), ("f2", "f4"), (">f4", "f4"), ("u1", "u1"), ("i8", "i8")]
 )
-def test_floating_point_numbers_become_float32(given, taken):
-    x = np.arange(6).reshape(2, 3).astype(given)
-    found = as_inputs(x)
-    assert found.dtype == np.dtype(taken)
-    np.testing.assert_array_equal(found, x)
+def test_floating_point_numbers_become_float32(dtype, expected):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    result = as_inputs(x)
+    assert result.dtype == np.dtype(expected)
+    np.testing.assert_array_equal(result, x)
 
 
 @pytest.mark.parametrize(
     "x", [np.zeros((2, 3), np.float32), np.array([["a"]]), Ragged.of([[0.5], [1.0, 2.0]])]
 )
-def test_all_else_is_what_it_was(x):
+def test_other_inputs_are_returned_unchanged(x):
     assert as_inputs(x) is x
 
 
 @pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
 def test_numbers_are_copied_as_float32(kind):
-    given = np.arange(3.0)
-    held = kind(given)
-    given[:] = 9
-    assert held.dtype == np.float32
-    np.testing.assert_array_equal(held.data, [0, 1, 2])
-    assert held.requires_grad == (kind is nn.Parameter)
+    values = np.arange(3.0)
+    tensor = kind(values)
+    values[:] = 9
+    assert tensor.dtype == np.float32
+    np.testing.assert_array_equal(tensor.data, [0, 1, 2])
+    assert tensor.requires_grad == (kind is nn.Parameter)
 
 
 @pytest.mark.parametrize(
-    "made",
+    "tensor",
     [
         nn.Parameter([[1.0, 2.0]]),
         nn.Parameter([[1.0, 2.0]], requires_grad=False),
@@ -69,11 +69,11 @@ def test_numbers_are_copied_as_float32(kind):
         nn.Buffer([1.0, 2.0]),
     ],
 )
-def test_pickles_keep_what_it_is(made):
-    same = pickle.loads(pickle.dumps(made))
-    assert type(same) is type(made)
-    assert same.data.tolist() == made.data.tolist()
-    assert (same.requires_grad, same.keeps_rows) == (made.requires_grad, made.keeps_rows)
+def test_pickles_keep_kind_and_settings(tensor):
+    same = pickle.loads(pickle.dumps(tensor))
+    assert type(same) is type(tensor)
+    assert same.data.tolist() == tensor.data.tolist()
+    assert (same.requires_grad, same.keeps_rows) == (tensor.requires_grad, tensor.keeps_rows)
 
 
 X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
@@ -92,12 +92,12 @@ def test_a_module_predicts_classifies_embeds_and_evaluates() -> None:
 
 
 def test_a_layer_may_go_by_the_name_of_a_method() -> None:
-    class Own(Sequential):
+    class Embedder(Sequential):
         def __init__(self) -> None:
             self.embed = Linear(3, 2, seed=1)
             super().__init__(self.embed)
 
-    assert Own().predict(X).shape == (9, 2)
+    assert Embedder().predict(X).shape == (9, 2)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Graphs of operators: trained, frozen, cut, saved, and refused where they do not hold together."""
+"""Graphs of operators: trained, frozen, cut, saved, and refused if they are inconsistent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.daskdl.gradients import normal
 
 
 def classifier(seed=0):
-    """Two layers with a ReLU between them, and a constant in front."""
+    """Return a graph of two layers with a ReLU between them, after a constant factor."""
     graph = Graph(
         [
             ("Mul", ("x", "factor"), ("scaled",)),
@@ -50,7 +50,7 @@ def test_forward_and_gradients_are_those_of_the_operations():
     np.testing.assert_allclose(graph.w2.grad, right, rtol=1e-5, atol=1e-5)
 
 
-def test_it_is_trained_frozen_and_saved(tmp_path):
+def test_a_graph_is_trained_frozen_and_saved(tmp_path):
     graph = classifier()
     x = normal(60, 4).astype("f4")
     labels = (x[:, 0] > 0).astype("i8")
@@ -85,7 +85,7 @@ def test_a_new_head_takes_the_place_of_the_old():
 
 
 @pytest.mark.slow
-def test_it_predicts_on_a_cluster(client_of):
+def test_a_graph_predicts_on_a_cluster(client_of):
     graph, x = classifier(), normal(20, 4).astype("f4")
     client = client_of(2)
     with client.as_current():
@@ -131,27 +131,27 @@ def test_constants_are_plain_data(dtype):
         np.testing.assert_array_equal(again, value)
 
 
-def test_what_does_not_hold_together_is_said():
-    def made(nodes, **settings):
-        given = {"inputs": [("x", "float32", (None, 4))], "outputs": ["y"], **settings}
-        return Graph(nodes, **given)
+def test_inconsistent_graphs_are_refused():
+    def graph_of(nodes, **settings):
+        arguments = {"inputs": [("x", "float32", (None, 4))], "outputs": ["y"], **settings}
+        return Graph(nodes, **arguments)
 
     with pytest.raises(SettingsError, match="there is no operator 'Brew'"):
-        made([("Brew", ("x",), ("y",))])
+        graph_of([("Brew", ("x",), ("y",))])
     with pytest.raises(
         SettingsError, match=r"Relu y: expected inputs that are computed before, .*z"
     ):
-        made([("Relu", ("z",), ("y",))])
+        graph_of([("Relu", ("z",), ("y",))])
     with pytest.raises(SettingsError, match="nothing computes w"):
-        made([("Relu", ("x",), ("y",))], outputs=["w"])
+        graph_of([("Relu", ("x",), ("y",))], outputs=["w"])
     for name in ("forward", "nodes", "_joined", "training", ""):
         with pytest.raises(SettingsError, match="no attributes of a module"):
-            made([("Relu", ("x",), ("y",))], parameters=[(name, (3,))])
+            graph_of([("Relu", ("x",), ("y",))], parameters=[(name, (3,))])
     with pytest.raises(SettingsError, match="expected a constant of numbers, found object"):
-        made([("Relu", ("x",), ("y",))], constants=[("c", "object", (1,), (None,))])
+        graph_of([("Relu", ("x",), ("y",))], constants=[("c", "object", (1,), (None,))])
 
 
-def test_inputs_that_do_not_fit_are_said():
+def test_inputs_that_do_not_fit_are_refused():
     graph = classifier()
     with pytest.raises(ShapeError, match=r"expected 1 inputs, \['x'\], found 2"):
         graph(1, 2)

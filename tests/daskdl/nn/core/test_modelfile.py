@@ -1,4 +1,4 @@
-"""The model file: what goes in comes out, and damaged files are told in one sentence."""
+"""Model files: round trips, interrupted saves, and one sentence for each damaged file."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_damaged_file(path, damage):
 
 
 def asking(module, *arguments):
-    """Return a function that has a file ask for a module."""
+    """Return a function that makes a file describe another module."""
     return lambda path: rewrite(path, model=of(module, *arguments))
 
 
@@ -170,7 +170,7 @@ def test_configuration_of_another_version(path, config, problem):
         nn.load(path)
 
 
-def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loaded(path):
+def test_files_without_a_version_and_without_newer_arguments_are_loaded(path):
     config = {"module": "Linear", "arguments": [2, 3], "keywords": {}}  # neither bias nor seed
     tensors = {"weight": np.ones((3, 2), "f4"), "bias": np.arange(3, dtype="f4")}
     header = {"format": modelfile.FORMAT, "model": config, "metadata": {}}
@@ -182,7 +182,7 @@ def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loa
 
 
 @pytest.mark.parametrize("name", ["Mine", "moved.elsewhere.Mine"])
-def test_a_users_class_is_known_by_its_own_name_where_its_module_is_another(name):
+def test_a_users_class_is_found_by_its_name_if_its_module_is_another(name):
     class Mine(nn.Module):
         def __init__(self, by):
             self.by = by
@@ -212,7 +212,7 @@ class Shifted(nn.Module):
         assert type(nn.load(path)) is notebook["Shifted"]
         exec(cell.replace("x +", "x -"), notebook)  # the cell was changed and run again
         assert nn.load(path)(np.zeros(1, "f4")).data.tolist() == [-2]
-        exec("class Shifted(nn.Residual): pass", notebook)  # which defines nothing
+        exec("class Shifted(nn.Residual): pass", notebook)  # a class without methods
         made = notebook["Shifted"](nn.ReLU())
         assert nn.Module.registry["notebook_of_nobody.Shifted"] is type(made)
     finally:
@@ -220,7 +220,7 @@ class Shifted(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
-def test_interrupted_save_leaves_the_old_file_and_nothing_beside(path, monkeypatch, kind):
+def test_interrupted_save_leaves_the_old_file_and_no_other(path, monkeypatch, kind):
     import safetensors.numpy
 
     whole = path.read_bytes()
@@ -237,7 +237,7 @@ def test_interrupted_save_leaves_the_old_file_and_nothing_beside(path, monkeypat
 
 
 def test_the_new_file_appears_whole(path, monkeypatch):
-    """Until the very last step, which the system does at once, the old file stands."""
+    """The old file stays until the very last step, which the system does at once."""
     whole = path.read_bytes()
 
     def refused(source, target):
@@ -300,7 +300,7 @@ def test_a_file_url_is_a_file(tmp_path):
     np.testing.assert_array_equal(same.flat, nn.Linear(2, 1, seed=0).flat)
 
 
-def test_what_goes_wrong_names_the_url(memory):
+def test_errors_of_a_store_name_the_url(memory):
     with pytest.raises(
         ModelFileError, match=f"^{URL}: there is no such model file; see the bucket"
     ):

@@ -1,4 +1,4 @@
-"""Modules: names, the flat vector and its views, copies and what they refuse."""
+"""Modules: names, the flat vector and its views, copies and refusals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_gradients_are_views_of_flat_grad():
     assert not any(p.grad.any() for p in model.parameters())
 
 
-def test_gradients_taken_before_flat_was_asked_for_are_kept():
+def test_gradients_computed_before_flat_is_read_are_kept():
     early, late = Tower(), Tower()
     late.zero_grad()
     for model in (early, late):
@@ -130,7 +130,7 @@ def test_layers_that_were_taken_away_are_no_longer_in_flat():
     assert model.flat.size == model.flat_grad.size == 0
 
 
-def test_shared_layer_is_held_once():
+def test_a_shared_layer_is_listed_once():
     model = Tied()
     assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias"]
     assert model.flat.size == 6
@@ -250,7 +250,7 @@ def test_copies_have_buffers_of_their_own(duplicate):
     np.testing.assert_array_equal(model.flat_buffers, [3, 3, 3, 3])
 
 
-def test_not_strict_copies_what_both_have():
+def test_not_strict_copies_common_names():
     model = nn.Linear(2, 2, seed=0)
     bias = model.bias.data.copy()
     model.load_state_dict({"weight": np.ones((2, 2)), "other": np.ones(3)}, strict=False)

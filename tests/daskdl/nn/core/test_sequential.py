@@ -23,12 +23,12 @@ def test_layers_by_number_and_name():
     assert names[2] == "layers.2.layers.1.weight"
 
 
-def test_empty_hands_its_input_on():
+def test_an_empty_container_returns_its_input():
     x = object()
     assert nn.Sequential()(x) is x
 
 
-def test_adding_is_the_same_as_giving(tmp_path):
+def test_adding_layers_equals_passing_them(tmp_path):
     x = normal(2, 3).astype("f4")
     model = nn.Sequential(nn.Linear(3, 4, seed=0)).add(nn.Tanh()).add(nn.Linear(4, 2, seed=1))
     expected = nn.Sequential(nn.Linear(3, 4, seed=0), nn.Tanh(), nn.Linear(4, 2, seed=1))
@@ -53,7 +53,7 @@ def test_adding_to_a_model_that_was_used_keeps_its_weights_in_one_vector():
 X = normal(2, 3, 4).astype("f4")
 
 
-def test_each_layer_gets_what_it_is_meant_to():
+def test_containers_pass_inputs_to_their_layers():
     a, b = nn.Linear(4, 3, seed=0), nn.Linear(4, 3, seed=1)
     ya, yb = a(X).data, b(X).data
     for first, second in (nn.Branches(a, b)(X), nn.Parallel(a, b)(X, X), nn.Parallel(a, b)((X, X))):
@@ -109,7 +109,7 @@ def test_text_and_html():
     assert "<td>Conv2d</td>" in html
 
 
-def test_the_model_is_left_as_it_was():
+def test_a_summary_leaves_the_model_as_it_was():
     network = model()
     network.layers[2].eval()
     before = network.flat_buffers.copy()
@@ -135,12 +135,12 @@ def test_shared_parameters_count_once():
     assert summary.parameters == sum(row.parameters for row in summary.rows) == 12
 
 
-def network_joined() -> nn.Sequential:
+def small_network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(3, 2, seed=0), nn.BatchNorm(2), nn.Embedding(5, 2, sparse=True))
 
 
-def test_a_module_that_stays_the_same_is_not_looked_through_again(monkeypatch):
-    model = network_joined()
+def test_a_module_that_stays_the_same_is_not_searched_again(monkeypatch):
+    model = small_network()
     vector, gradient, tables = model.vector, model.flat_grad, model.tables
 
     def refuse(self: nn.Module) -> None:
@@ -163,8 +163,8 @@ def test_a_module_that_stays_the_same_is_not_looked_through_again(monkeypatch):
     lambda model: delattr(model[1], "bias"),
     lambda model: setattr(model[1].running_mean, "data", np.full(2, 7, np.float32)),
 ])  # fmt: skip
-def test_what_changes_a_module_is_seen(change):
-    model = network_joined()
+def test_changes_of_a_module_are_seen(change):
+    model = small_network()
     assert model.vector.size == 8 + 4 + 4
     change(model)
     tensors = [p for p in model.parameters() if not p.sparse]
@@ -174,8 +174,8 @@ def test_what_changes_a_module_is_seen(change):
     assert all(np.shares_memory(t.data, model.vector) for t in tensors)
 
 
-def test_what_is_put_in_the_place_of_an_array_is_taken_into_the_vector():
-    model = network_joined()
+def test_an_array_that_replaces_another_is_copied_into_the_vector():
+    model = small_network()
     vector, mean, weight = model.vector, model[1].running_mean, model[0].weight
     mean.data = mean.data + np.float32(7)
     weight.data = np.full((2, 3), 5.0)  # of another dtype
@@ -187,17 +187,17 @@ def test_what_is_put_in_the_place_of_an_array_is_taken_into_the_vector():
 
 
 def test_other_attributes_leave_the_vector_where_it_is():
-    model = network_joined()
+    model = small_network()
     vector = model.vector
     model.eval()
     model[1].momentum = 0.5
     assert model.vector is vector
 
 
-def test_a_module_goes_with_its_last_reference():
+def test_a_module_is_freed_with_its_last_reference():
     gc.disable()
     try:
-        model = network_joined()
+        model = small_network()
         model.zero_grad()
         gone = weakref.ref(model)
         del model

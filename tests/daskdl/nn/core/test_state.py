@@ -1,4 +1,4 @@
-"""The state of a network beside its weights: modes, frozen parameters, buffers, draws."""
+"""The state of a network other than its weights: modes, frozen parameters, buffers, draws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def learning(network):
 
 
 @pytest.mark.parametrize(
-    ("names", "left"),
+    ("names", "trained"),
     [
         (["layers.0"], ["layers.2.weight", "layers.2.bias"]),
         (["*.bias"], ["layers.0.weight", "layers.2.weight"]),
@@ -38,15 +38,15 @@ def learning(network):
         ([], []),
     ],
 )
-def test_by_name(names, left):
-    network = model().freeze(*names) if left else model()
-    if not left:
+def test_parameters_are_frozen_by_name(names, trained):
+    network = model().freeze(*names) if trained else model()
+    if not trained:
         network.freeze()
         assert not any(p.requires_grad for p in network.parameters())
         return
-    assert learning(network) == left
+    assert learning(network) == trained
     for other in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
-        assert learning(other) == left
+        assert learning(other) == trained
     assert len(learning(network.unfreeze())) == 4
 
 
@@ -58,7 +58,7 @@ def test_gradients_that_were_there_become_zero():
     assert network.flat_grad[:-10].any()
 
 
-def test_unknown_names_are_told_and_nothing_is_changed():
+def test_unknown_names_are_refused_and_nothing_is_changed():
     network = model()
     with pytest.raises(
         SettingsError, match=r"such as 'layers\.2', .*'layers\.0\.bias', found 'head'"
@@ -67,32 +67,32 @@ def test_unknown_names_are_told_and_nothing_is_changed():
     assert len(learning(network)) == 4
 
 
-def test_modules_are_told_innermost_first_with_what_they_got_and_gave() -> None:
-    model, told = Sequential(Linear(3, 2, seed=0), ReLU()), []
+def test_calls_are_watched_innermost_first_with_inputs_and_results() -> None:
+    model, calls = Sequential(Linear(3, 2, seed=0), ReLU()), []
     x = np.ones((4, 3), np.float32)
-    with watched(model, lambda name, module, given, result: told.append((name, given, result))):
+    with watched(model, lambda name, module, inputs, result: calls.append((name, inputs, result))):
         result = model(x)
-    assert [name for name, _, _ in told] == ["layers.0", "layers.1", ""]
-    assert told[0][1][0] is told[2][1][0] is x
-    assert told[1][1][0] is told[0][2]
-    assert told[2][2] is result
+    assert [name for name, _, _ in calls] == ["layers.0", "layers.1", ""]
+    assert calls[0][1][0] is calls[2][1][0] is x
+    assert calls[1][1][0] is calls[0][2]
+    assert calls[2][2] is result
     model(x)
-    assert len(told) == 3
+    assert len(calls) == 3
 
 
 def test_a_model_is_left_as_it_was_after_an_error() -> None:
     model = Sequential(Linear(3, 2, seed=0))
-    with pytest.raises(ValueError, match="3"), watched(model, lambda *told: None):
+    with pytest.raises(ValueError, match="3"), watched(model, lambda *call: None):
         model(np.ones((4, 5), np.float32))
     assert not any("forward" in vars(module) for _, module in model.modules())
 
 
 def test_arrays_of_tuples_and_tensors() -> None:
     a, b = np.zeros(2), Tensor(np.ones(3))
-    found = list(arrays((a, [b, None], "x")))
-    assert found[0] is a
-    assert found[1] is b.data
-    assert len(found) == 2
+    result = list(arrays((a, [b, None], "x")))
+    assert result[0] is a
+    assert result[1] is b.data
+    assert len(result) == 2
 
 
 def test_a_seed_gives_one_sequence_without_repeats():
@@ -108,11 +108,11 @@ def test_an_inner_pass_does_not_disturb_the_outer():
     with drawing(1):
         expected = [next_draw(), next_draw()]
     with drawing(1):
-        found = [next_draw()]
+        draws = [next_draw()]
         with drawing(2):
             next_draw()
-        found.append(next_draw())
-    assert found == expected
+        draws.append(next_draw())
+    assert draws == expected
 
 
 def test_threads_draw_on_their_own():

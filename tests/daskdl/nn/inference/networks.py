@@ -27,12 +27,12 @@ def images(n: int, side: int = 32, channels: int = 3) -> Array:
 
 
 def settled(model: Module) -> Module:
-    """Give batch norms statistics and weights that are not those they begin with."""
+    """Give batch norms statistics and weights other than their initial ones."""
     rng = np.random.default_rng(0)
-    for name, held in (*model.named_parameters(), *model.named_buffers()):
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if "norm" in name or "last." in name or name.startswith("bn"):
             low, high = (0.5, 2) if name.endswith(("variance", "weight", "scale")) else (-0.2, 0.2)
-            held.data[:] = rng.uniform(low, high, held.shape)
+            tensor.data[:] = rng.uniform(low, high, tensor.shape)
     return model
 
 
@@ -43,7 +43,7 @@ def normed(model: Module) -> Module:
 
 
 def mobile() -> Graph:
-    """Return a graph with what mobile networks have: depthwise, groups, shuffles, two ends."""
+    """Return a graph like mobile networks, with limits, groups, shuffles and a residual sum."""
     conv = ("Conv", ("x", "w0", "b0"), ("a",), (("pads", (1, 1, 1, 1)), ("strides", (2, 2))))
     nodes = [
         conv,
@@ -85,7 +85,7 @@ def mobile() -> Graph:
     return graph
 
 
-#: By name: the model, its samples, and whether a pass can be written down as a program.
+#: By name: the model, its samples, and whether a pass can be recorded as a program.
 NETWORKS: dict[str, tuple[Callable[[], Module], Callable[[int], Array], bool]] = {
     "residual": (lambda: settled(ResNet(18, 5, "small", 8, zero_last=False)), images, True),
     "bottleneck": (

@@ -15,7 +15,7 @@ FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 class Shuffled(Module):
-    """Two convolutions whose channels are shuffled, in PyTorch's order of axes, and used so."""
+    """Two convolutions in PyTorch's order of axes, whose channels ``use`` shuffles and reads."""
 
     def __init__(self, use):
         self._use = use
@@ -81,15 +81,15 @@ USES = [_split, _split_unevenly, _sliced, _whole, _again, _each_step_is_used, _a
 
 
 @pytest.mark.parametrize("use", USES)
-def test_numbers_are_the_operations(use):
+def test_shuffled_channels_have_the_operations_numbers(use):
     model, x = Shuffled(use).eval(), np.random.default_rng(0).random((3, 5, 4, 3), np.float32)
     with no_grad():
         wanted = model(x)
         wanted = [t.data for t in (wanted if isinstance(wanted, tuple) else (wanted,))]
     for _ in range(2):
-        for found, expected in zip(Inference(model).run(model, x), wanted, strict=True):
-            assert found.shape == expected.shape
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+        for actual, expected in zip(Inference(model).run(model, x), wanted, strict=True):
+            assert actual.shape == expected.shape
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
 
 
 def _halves(m, a, b):
@@ -114,7 +114,7 @@ def test_a_shuffle_is_one_pass_over_its_channels(use, turns, monkeypatch):
 
 
 class Joined(Module):
-    """Convolutions whose channels are joined, and used so."""
+    """Convolutions whose channels ``use`` joins and reads."""
 
     def __init__(self, use, wide=32):
         self._use = use
@@ -131,8 +131,8 @@ class Joined(Module):
 
 def settled_norm(channels):
     norm, rng = BatchNorm(channels), np.random.default_rng(channels)
-    for held, low in ((norm.running_variance, 0.5), (norm.running_mean, -0.5), (norm.weight, -1)):
-        held.data[:] = rng.uniform(low, 1.5, channels)
+    for tensor, low in ((norm.running_variance, 0.5), (norm.running_mean, -0.5), (norm.weight, -1)):
+        tensor.data[:] = rng.uniform(low, 1.5, channels)
     return norm
 
 
@@ -174,7 +174,7 @@ def _never_a_convolution(m, x):
     "use",
     [_squeezed, _pooled, _normed, _denser, _read_twice, _normed_and_read, _never_a_convolution],
 )
-@pytest.mark.parametrize("wide", [32, 40])  # of which the latter is not gathered
+@pytest.mark.parametrize("wide", [32, 40])  # 40 channels are not gathered
 def test_joined_channels_have_the_operations_numbers(use, wide):
     model = Joined(use, wide).eval()
     x = np.random.default_rng(0).standard_normal((3, 9, 8, 3), np.float32)
@@ -183,8 +183,8 @@ def test_joined_channels_have_the_operations_numbers(use, wide):
         wanted = [t.data for t in (wanted if isinstance(wanted, tuple) else (wanted,))]
     inference = Inference(model)
     for _ in range(3):
-        for found, expected in zip(inference.run(model, x), wanted, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+        for actual, expected in zip(inference.run(model, x), wanted, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_channels_for_one_convolution_are_never_joined_in_memory(use, monkeypatc
 
 
 class Scalar(Module):
-    """The mean of a result as one of one number, and then as a number."""
+    """The mean of the input, as an array of one number and then as a scalar."""
 
     def forward(self, x):
         one = ops.reshape(ops.mean(x), shape=(1,))
@@ -206,5 +206,5 @@ class Scalar(Module):
 
 
 def test_one_number_may_be_joined_to_nothing_and_lose_its_axis():
-    (found,) = Inference(Scalar()).run(Scalar(), np.ones((1, 3), np.float32))
-    assert (found.shape, float(found)) == ((), 1.0)
+    (result,) = Inference(Scalar()).run(Scalar(), np.ones((1, 3), np.float32))
+    assert (result.shape, float(result)) == ((), 1.0)

@@ -1,4 +1,4 @@
-"""Rows of tables that an LSTM reads: their products are looked up, with the bits of multiplying."""
+"""Table rows that an LSTM reads: their products are looked up, with the bits of multiplying."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WORDS, FEATURES = 50, 24
 
 
 class Reader(Module):
-    """Reads ids (N, T), with the steps first in memory or not, from the end or not."""
+    """An LSTM that reads ids (N, T), maybe with steps first in memory, or from the end."""
 
     def __init__(self, padding=0, first=False, reverse=False):
         self.table = Embedding(WORDS, FEATURES, padding_index=padding, seed=0)
-        self.table.weight.data[0] = 3  # what stands there does not count where it is padding
+        self.table.weight.data[0] = 3  # not read if it is the padding
         self.dropout, self.layer = Dropout(0.5), LSTM(FEATURES, 16, returns="last", seed=1)
         self._first, self._reverse = first, reverse
 
@@ -43,25 +43,23 @@ def _texts(n, steps=6):
 
 @pytest.fixture
 def products(monkeypatch):
-    """Return how many rows each product with the inputs of the LSTM has multiplied."""
-    found = []
+    """Return a list of how many rows each product of the LSTM's inputs multiplies."""
+    counts = []
     multiply = Affine.__call__
 
     def counting(self, x, *rest):
         if self.filters == 64:  # the four gates of 16 channels
-            found.append(x.size // FEATURES)
+            counts.append(x.size // FEATURES)
         return multiply(self, x, *rest)
 
     monkeypatch.setattr(Affine, "__call__", counting)
-    return found
+    return counts
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("settings", [{}, {"first": True}, {"padding": None}, {"reverse": True}])
-def test_products_that_are_looked_up_have_the_bits_of_those_that_are_not(
-    settings, precision, products
-):
+def test_products_that_are_looked_up_have_the_bits_of_multiplying(settings, precision, products):
     model, ids = Reader(**settings), _texts(7)
     wanted = Predictor(model, batch_size=7, precision=precision)(ids)
     assert products == [7 * 6]
@@ -99,7 +97,7 @@ def test_an_id_that_the_table_does_not_have_is_named(wrong):
         predictor(ids)
 
 
-def test_rows_that_others_read_too_are_what_they_are():
+def test_rows_that_other_operations_read_are_unchanged():
     class Both(Reader):
         def forward(self, ids):
             x = ops.transpose(self.table(ids.T), axes=(1, 0, 2))
@@ -113,7 +111,7 @@ def test_rows_that_others_read_too_are_what_they_are():
 
 
 @pytest.mark.parametrize("layer", [Linear(FEATURES, 16, seed=1), Conv2d(FEATURES, 16, 1, seed=1)])
-def test_other_layers_read_rows_as_ever(layer):
+def test_other_layers_read_rows_as_usual(layer):
     class Mapped(Module):
         def __init__(self):
             self.table, self.map = Embedding(WORDS, FEATURES, seed=0), layer

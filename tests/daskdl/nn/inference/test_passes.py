@@ -1,4 +1,4 @@
-"""Passes of models that do as they like: what waits is computed once it is read, never wrongly."""
+"""Passes of arbitrary models: pending results are computed, correctly, when they are read."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _sum_before_two(m, x):
     return m.back(ops.relu6(m.each(m.conv(x) + m.other(x))))
 
 
-def _three_and_what_is_between(m, x):
+def _three_and_the_expanded(m, x):
     wide = ops.relu6(m.other(x))
     y = m.back(ops.relu(m.each(wide)))
     return ops.concatenate(wide, y)
@@ -169,9 +169,9 @@ def test_any_forward_has_the_models_numbers(function):
         with no_grad():
             expected = np.array(model(x).data)
         for _ in range(2):
-            (found,) = inference.run(model, x)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    assert not inference._programs  # what a user's own code does is done anew in each pass
+            (result,) = inference.run(model, x)
+            np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
+    assert not inference._programs  # a user's own code runs in each pass
     assert recording()
 
 
@@ -208,7 +208,7 @@ def test_a_result_that_is_shown_in_two_orders_is_computed_once(monkeypatch):
         _biased_and_used,
     ],
 )  # fmt: skip
-def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, monkeypatch):
+def test_a_result_that_is_read_and_extended_is_computed_once(function, monkeypatch):
     calls = _calls(monkeypatch)
     model = Model(function).eval()
     Inference(model).run(model, images(1, 8))
@@ -220,25 +220,19 @@ def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("function", "together"),
-    [
-        (_three_convolutions, 1),
-        (_two_convolutions, 1),
-        (_three_and_what_is_between, 1),
-        (_sum_before_two, 1),
-    ],
+    "function", [_three_convolutions, _two_convolutions, _three_and_the_expanded, _sum_before_two]
 )
-def test_expansion_depthwise_and_projection_are_one_kernel(function, together, monkeypatch):
+def test_expansion_depthwise_and_projection_are_one_kernel(function, monkeypatch):
     monkeypatch.setattr(bottleneck, "STAYS", 0)
     calls = _calls(monkeypatch)
     model = Model(function).eval()
     x = 20 * images(2, 8)  # beyond the limits of relu6
-    (found,) = Inference(model).run(model, x)
-    assert sum(isinstance(call, bottleneck.Bottleneck) for call in calls) == together
-    apart = {_three_and_what_is_between: 1, _sum_before_two: 2}.get(function, 0)
+    (result,) = Inference(model).run(model, x)
+    assert sum(isinstance(call, bottleneck.Bottleneck) for call in calls) == 1
+    apart = {_three_and_the_expanded: 1, _sum_before_two: 2}.get(function, 0)
     assert sum(isinstance(call, Convolution) for call in calls) == apart
     monkeypatch.setattr(bottleneck, "STAYS", 1 << 30)
-    np.testing.assert_array_equal(Inference(model).run(model, x)[0], found)
+    np.testing.assert_array_equal(Inference(model).run(model, x)[0], result)
 
 
 def _calls(monkeypatch):
@@ -246,9 +240,9 @@ def _calls(monkeypatch):
     calls = []
     for kind in (Convolution, Affine, bottleneck.Bottleneck):
 
-        def counted(self, *given, whole=kind.__call__):
+        def counted(self, *arguments, whole=kind.__call__):
             calls.append(self)
-            return whole(self, *given)
+            return whole(self, *arguments)
 
         monkeypatch.setattr(kind, "__call__", counted)
     return calls

@@ -1,4 +1,4 @@
-"""Results that wait: what joins them is done once, and what others read is left as it is."""
+"""Pending results: joined operations run once, and results that others read stay unchanged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from daskdl.tensor import no_grad
 from tests.daskdl.nn.inference.networks import NETWORKS
 
 
-def waiting(numbers: list[str]) -> Pending:
-    """Return ones that wait; what is computed and what is extended is noted down."""
+def waiting(log: list[str]) -> Pending:
+    """Return a pending array of ones; computing and extending it is logged."""
 
     def apply(x: np.ndarray, joined: Joined) -> np.ndarray:
         for more in (joined.bias, joined.residual):
@@ -23,11 +23,11 @@ def waiting(numbers: list[str]) -> Pending:
         return np.clip(x, joined.low, joined.high)
 
     def compute(joined: Joined) -> np.ndarray:
-        numbers.append("computed")
+        log.append("computed")
         return apply(np.ones((2, 3), np.float32), joined)
 
     def extend(x: np.ndarray, joined: Joined) -> np.ndarray:
-        numbers.append("extended")
+        log.append("extended")
         return apply(x, joined)
 
     return Pending(compute, extend, (2, 3), np.float32)
@@ -37,18 +37,18 @@ def values(tensor: Any) -> list[float]:
     return np.unique(tensor.data).tolist()
 
 
-def test_what_joined_a_result_that_others_read_is_not_joined_again() -> None:
-    told: list[str] = []
-    first = waiting(told)
+def test_operations_of_a_result_that_others_read_are_not_repeated() -> None:
+    log: list[str] = []
+    first = waiting(log)
     residual = np.full((2, 3), 10, np.float32)
     added = first.use().with_(first.joined._replace(residual=residual))
     limited = added.use().with_(added.joined._replace(high=5.0))
-    added.use()  # somebody reads the sum itself too
+    added.use()  # another reader of the sum itself
     assert values(limited) == [5]
     assert values(added) == [11]
-    assert told == ["computed", "extended"]
+    assert log == ["computed", "extended"]
 
-    added = (first := waiting(told)).use().with_(first.joined._replace(residual=residual))
+    added = (first := waiting(log)).use().with_(first.joined._replace(residual=residual))
     raised = added.use().with_(added.joined._replace(low=2.0))
     added.use()
     assert values(raised) == [11]  # not 21
@@ -65,10 +65,10 @@ def test_a_result_is_alone_until_a_second_reader_comes() -> None:
 
 def test_a_result_that_replaces_one_with_other_readers_is_not_alone() -> None:
     first = waiting([])
-    made = first.use().with_(first.joined._replace(low=0.0))
-    assert made.alone() is made
+    limited = first.use().with_(first.joined._replace(low=0.0))
+    assert limited.alone() is limited
     first.use()
-    assert made.alone() is None
+    assert limited.alone() is None
 
 
 def test_a_computed_result_is_not_alone() -> None:
@@ -88,15 +88,15 @@ def test_results_are_the_models_with_the_same_bits_in_any_batch(name):
     with no_grad():
         expected = model(x).data
     inference = Inference(model)
-    (found,) = inference.run(model, x)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    (result,) = inference.run(model, x)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
     program = inference._programs.get((x.shape, x.dtype, "float32"))
     assert (program is not None) == by_program
     for start, stop, threads in ((0, N, 2), (0, 1, 1), (3, 4, 2), (1, 4, 1)):
         with thread_budget(threads):
-            for _ in range(3):  # written down, by the program, and by what that laid out
+            for _ in range(3):  # recorded, by the program, and by its layout
                 (part,) = inference.run(model, x[start:stop])
-                np.testing.assert_array_equal(part, found[start:stop])
+                np.testing.assert_array_equal(part, result[start:stop])
 
 
 def test_a_program_computes_other_numbers_of_the_same_shape():
@@ -108,8 +108,8 @@ def test_a_program_computes_other_numbers_of_the_same_shape():
     other = x[::-1] * 2
     with no_grad():
         expected = model(np.ascontiguousarray(other)).data
-    (found,) = inference.run(model, other)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    (result,) = inference.run(model, other)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.slow
@@ -124,4 +124,4 @@ def test_folded_norms_are_fewer_steps():
     assert len(program.steps) == 22
     inference.run(model, x)
     (layout,) = inference._local.layouts.values()
-    assert len(layout.works) == 19  # all but the first, whose input is another, the mean, the end
+    assert len(layout.works) == 19  # all but the first, which reads the input, the mean, the end

@@ -24,7 +24,7 @@ MASKS, PICTURES = RNG.random((3, 4, 2)), RNG.random((2, 2, 12, 13, 2))
 COUNTS = np.arange(12.0).reshape(4, 3)
 WEIGHT = {"weight": (1.0, 2.0, 0.5)}
 MARGIN = {"margin": 0.5}
-#: Losses, their operations, a prediction and a target, and settings beside none.
+#: Losses, their operations, a prediction and a target, and settings to add to the defaults.
 CASES = [
     ("BCELoss", ops.binary_cross_entropy, (SHARES, YES), [WEIGHT]),
     ("BCEWithLogitsLoss", ops.binary_cross_entropy_with_logits, (A, YES),
@@ -77,7 +77,7 @@ def test_shapes_have_to_agree(loss):
         loss(np.zeros((3, 1)), np.zeros(3))
 
 
-def test_lengths_and_what_is_impossible():
+def test_ctc_takes_lengths_and_impossible_labels():
     loss = nn.CTCLoss(zero_infinity=True)
     lengths = np.array([4, 2, 5])
     expected = ops.ctc(normal(3, 5, 4), LABELS_CTC, lengths=lengths, zero_infinity=True)
@@ -89,8 +89,8 @@ def test_lengths_and_what_is_impossible():
 def test_precipitation_uses_its_settings_and_pickles():
     loss = nn.PrecipitationLoss((1,), (1, 3), squared=2.0, absolute=0.0)
     target, prediction = np.array([[0.0, 2.0, np.nan]]), np.array([[1.0, 1.0, 1.0]])
-    for kept in (loss, pickle.loads(pickle.dumps(loss))):
-        assert float(kept(prediction, target)) == pytest.approx(2 * (1 + 3) / 3)
+    for same in (loss, pickle.loads(pickle.dumps(loss))):
+        assert float(same(prediction, target)) == pytest.approx(2 * (1 + 3) / 3)
     check_gradient(lambda p: loss(p, target), prediction)
 
 
@@ -109,12 +109,12 @@ def test_precipitation_refuses_settings_that_do_not_fit(thresholds, weights):
         nn.PrecipitationLoss(thresholds, weights)
 
 
-def test_it_is_the_weighted_sum_of_its_losses():
+def test_multi_loss_is_the_weighted_sum_of_its_losses():
     a, b = normal(4, 3), normal(4, 3, seed=1)
 
     def expected(x, y, sample_weight=None):
-        found = 2.0 * ops.squared_error(x, y, sample_weight=sample_weight)
-        return found + 0.5 * ops.huber(x, y, delta=0.3, sample_weight=sample_weight)
+        total = 2.0 * ops.squared_error(x, y, sample_weight=sample_weight)
+        return total + 0.5 * ops.huber(x, y, delta=0.3, sample_weight=sample_weight)
 
     loss = nn.MultiLoss([nn.MSELoss(), nn.HuberLoss(0.3)], [2.0, 0.5])
     check_module(loss, expected, a, b)
@@ -128,20 +128,20 @@ def test_weights_are_1_and_losses_may_nest():
     assert float(twice(a, b)) == pytest.approx(float(nn.MSELoss()(a, b) + nn.L1Loss()(a, b)))
 
 
-def test_a_head_each():
+def test_paired_losses_get_one_head_each():
     numbers, logits = normal(4, 2), normal(4, 3)
     target, labels = normal(4, 2, seed=1), np.array([0, 2, 1, 1])
     loss = nn.MultiLoss([nn.MSELoss(), nn.CrossEntropyLoss()], (1.0, 0.1), paired=True)
-    found = loss((numbers, logits), (target, labels))
+    total = loss((numbers, logits), (target, labels))
     expected = ops.squared_error(numbers, target) + 0.1 * ops.cross_entropy(logits, labels)
-    assert float(found) == pytest.approx(float(expected))
+    assert float(total) == pytest.approx(float(expected))
     with pytest.raises(ShapeError, match="MultiLoss: expected a tuple of 2 targets, found ndarray"):
         loss((numbers, logits), target)
     with pytest.raises(ShapeError, match="MultiLoss: expected a tuple of 2 predictions"):
         loss(numbers, (target, labels))
 
 
-def test_a_head_each_without_saying_so_is_told():
+def test_one_head_each_without_paired_is_refused():
     loss = nn.MultiLoss([nn.MSELoss(), nn.CrossEntropyLoss()])
     pairs = (normal(4, 2), normal(4, 3)), (normal(4, 2), np.array([0, 2, 1, 1]))
     with pytest.raises(ShapeError, match=r"for all losses, found 2 and 2; with paired=True each"):
@@ -149,7 +149,7 @@ def test_a_head_each_without_saying_so_is_told():
 
 
 @pytest.mark.parametrize("arguments", [([],), ([nn.MSELoss()], [1.0, 2.0])])
-def test_a_weight_for_each(arguments):
+def test_each_loss_needs_a_weight(arguments):
     with pytest.raises(SettingsError, match="a weight for each of at least 1 loss, found"):
         nn.MultiLoss(*arguments)
 
@@ -169,18 +169,18 @@ def test_a_users_loss():
     check_gradient(lambda x: CubicLoss()(x, b, [1.0, 2.0, 0.0]), a)
 
 
-def test_one_without_forward_says_so():
+def test_a_loss_without_forward_says_so():
     with pytest.raises(NotImplementedError, match="Loss has to define forward"):
         nn.Loss()(normal(1), normal(1))
 
 
 def test_every_module_is_a_loss_and_has_no_parameters():
     for name in nn.losses.__all__:
-        made = getattr(nn, name)
-        assert issubclass(made, nn.Loss)
-        assert nn.Module.registry[name] is made
+        loss = getattr(nn, name)
+        assert issubclass(loss, nn.Loss)
+        assert nn.Module.registry[name] is loss
         if name != "MultiLoss":
-            assert made().flat.size == 0
+            assert loss().flat.size == 0
 
 
 def test_a_trainers_target_may_be_anything_for_triplets():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl import nn
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 @settings(max_examples=15)
@@ -86,7 +86,7 @@ def test_agrees_with_pytorch_batchnorm(rows, channels, momentum, affine, relu, t
     np.testing.assert_allclose(ours.eval()(x).data, expected.detach(), atol=1e-4)
 
 
-def test_its_averages_are_buffers_of_the_model_and_of_its_file(tmp_path):
+def test_running_averages_are_buffers_of_the_model_and_of_its_file(tmp_path):
     model = nn.Sequential(nn.Linear(3, 4, seed=0), nn.BatchNorm(4))
     model(normal(10, 3).astype("f4"))
     assert [name for name, _ in model.named_buffers()] == [

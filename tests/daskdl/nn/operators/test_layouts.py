@@ -33,8 +33,8 @@ def test_a_view_comes_out_of_a_view(node):
     x = normal(2, 6, 4, 3).astype("f4").transpose(0, 3, 1, 2)  # lies (N, H, W, C)
     y = nn.Graph([node], [("x", "float32", None)], ["y"], opset=6)(x)
     assert lies_channels_last(y)
-    plain = nn.Graph([node], [("x", "float32", None)], ["y"], opset=6)(x.copy())
-    np.testing.assert_array_equal(y.data, plain.data)
+    copied = nn.Graph([node], [("x", "float32", None)], ["y"], opset=6)(x.copy())
+    np.testing.assert_array_equal(y.data, copied.data)
 
 
 def test_filters_that_lie_channels_last_are_not_copied():

@@ -8,7 +8,7 @@ import pytest
 from daskdl import nn
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 def test_powers_and_limits(torch):
@@ -38,7 +38,7 @@ def test_gradient_reversal():
     np.testing.assert_array_equal(x.grad, np.full((2, 3), -0.5))
 
 
-#: Activations, and arguments of those that have some, in PyTorch's order too.
+#: Activations with their arguments, which PyTorch has in the same order.
 ACTIVATIONS = [
     ("LeakyReLU", 0.1), ("ELU", 0.7), ("GELU", "tanh"), ("Softplus", 2.0),
     ("Threshold", 0.2, -3.0), ("HardTanh", -0.4, 0.3), ("HardShrink", 0.3), ("SoftShrink", 0.3),
@@ -76,14 +76,14 @@ def test_drawn_slopes():
     np.testing.assert_allclose(layer.eval()(x).data, np.where(x < 0, 0.2 * x, x), rtol=1e-5)
 
 
-def test_three_pieces():
+def test_srelu_has_three_pieces():
     layer, x = nn.SReLU(3), (3 * normal(40, 3)).astype("f4")
     joints = [layer.left, layer.slope_left, layer.right, layer.slope_right]
-    for held, values in zip(
+    for parameter, values in zip(
         joints, ([-1, 0, -2], [0.1, 0.2, 2], [1, 0.5, 2], [3, 2, 1]), strict=True
     ):
-        held.data[:] = values
-    left, a, right, b = (held.data for held in joints)
+        parameter.data[:] = values
+    left, a, right, b = (parameter.data for parameter in joints)
     expected = np.where(x >= right, right + b * (x - right), x)
     expected = np.where(x <= left, left + a * (x - left), expected)
     np.testing.assert_allclose(layer(x).data, expected, rtol=1e-5)

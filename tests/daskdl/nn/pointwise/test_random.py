@@ -55,7 +55,7 @@ def test_alpha_dropout_keeps_mean_and_variance(rate, torch):
     assert abs(y.mean()) < 0.02
     assert abs(y.std() - 1) < 0.02
     theirs = torch.nn.functional.alpha_dropout(torch.tensor(x), rate, training=True).numpy()
-    # What is left out becomes one number, and it is PyTorch's.
+    # Dropped values become one number, PyTorch's.
     dropped = [
         values[counts.argmax()]
         for values, counts in (np.unique(a, return_counts=True) for a in (y, theirs))
@@ -104,10 +104,10 @@ def test_sampler():
     ],
 )
 def test_gradient_is_that_of_the_loss_with_the_cost(layer, cost, torch):
-    given, share = np.abs(normal(4, 3)), normal(4, 3, seed=1)
-    x, there = Tensor(given, requires_grad=True), torch.tensor(given, requires_grad=True)
+    values, share = np.abs(normal(4, 3)), normal(4, 3, seed=1)
+    x, there = Tensor(values, requires_grad=True), torch.tensor(values, requires_grad=True)
     y = layer(x)
-    np.testing.assert_array_equal(y.data, given)
+    np.testing.assert_array_equal(y.data, values)
     (y * y * share).sum().backward()
     ((there * there * torch.tensor(share)).sum() + cost(torch, there)).backward()
     np.testing.assert_allclose(x.grad, there.grad.numpy(), rtol=1e-12)

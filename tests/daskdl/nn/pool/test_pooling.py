@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl import nn, ops
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 @settings(max_examples=10)
@@ -26,12 +26,12 @@ def test_agrees_with_pytorch(axes, data, ceil_mode, include, torch):
             theirs = torch.nn.MaxPool1d if axes == 1 else getattr(torch.nn, f"MaxPool{axes}d")
             theirs = theirs(size, stride, padding, ceil_mode=ceil_mode)
         else:
-            given = (size[0], stride[0], padding[0]) if axes == 1 else (size, stride, padding)
-            theirs = getattr(torch.nn, f"AvgPool{axes}d")(*given, ceil_mode, include)
+            window = (size[0], stride[0], padding[0]) if axes == 1 else (size, stride, padding)
+            theirs = getattr(torch.nn, f"AvgPool{axes}d")(*window, ceil_mode, include)
         check_like_pytorch(torch, ours, theirs, shape)
 
 
-def test_stride_is_the_kernels_size_without():
+def test_stride_is_the_kernels_size_by_default():
     assert nn.MaxPool2d(2)(np.ones((1, 6, 8, 3), "f4")).shape == (1, 3, 4, 3)
     assert nn.AvgPool3d((1, 2, 3))(np.ones((1, 2, 4, 6, 3), "f4")).shape == (1, 2, 2, 2, 3)
 

@@ -1,4 +1,4 @@
-"""Int8 layers compute numpy's whole numbers, joined or not, and say what they cannot take."""
+"""Int8 layers compute numpy's whole numbers, joined or not, and refuse unfit inputs."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_has_numpys_bits(layer, shape, zero):
     np.testing.assert_array_equal(nn.Sequential(int8_layer, nn.ReLU()).predict(x), expected.clip(0))
 
 
-def test_what_the_next_layer_reads_is_rounded_once_for_all():
-    """A residual sum reads bytes, too: those that the layer beside it reads."""
+def test_results_are_rounded_once_for_all_readers():
+    """A residual sum reads the same bytes as the layer that it adds."""
     first, second = nn.Linear(8, 8, seed=0), nn.Linear(8, 8, seed=1)
     x, of_x = rng.normal(size=(5, 8)).astype(np.float32), scale_of(-3.0, 3.0)
     of_middle = scale_of(0.0, 1.5)
@@ -70,14 +70,14 @@ def test_what_the_next_layer_reads_is_rounded_once_for_all():
     np.testing.assert_array_equal(model.predict(x), expected)
 
 
-def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
+def test_an_int8_layer_shows_weights_near_those_of_float32():
     layer = nn.Conv2d(4, 6, 3, seed=0)
     int8_layer = int8_of(layer, 0.1, 0)
     scale = np.abs(layer.weight.data).reshape(6, -1).max(1) / 127
     assert np.abs(int8_layer.weight - layer.weight.data).max() <= 0.5001 * scale.max()
 
 
-def test_weights_are_put_in_order_once_until_they_change(monkeypatch):
+def test_weights_are_prepared_once_until_they_change(monkeypatch):
     """Without a predictor, as nowcast calls its networks."""
     made = []
     monkeypatch.setattr(int8, "Product", lambda *parts: made.append(1) or Product(*parts))
@@ -99,7 +99,7 @@ def test_sums_that_may_leave_int32_stay_float32():
     assert not takes_int8(nn.Conv2d(4, 4, 1, groups=2))
 
 
-def test_sentences():
+def test_refusals_name_the_layer():
     int8_layer = int8_of(nn.Linear(4, 3, seed=0), 0.1, 0)
     with pytest.raises(ShapeError, match=r"Int8Linear: expected an input of shape \(\.\.\., 4\)"):
         int8_layer.predict(np.zeros((2, 5), np.float32))

@@ -1,4 +1,4 @@
-"""Recurrent layers beside PyTorch's: stacks, directions, lengths, states."""
+"""Recurrent layers against PyTorch's: stacks, directions, lengths, states."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from daskdl.errors import ShapeError
 from tests.daskdl.gradients import normal
 
 
-def beside(torch, kind, layers, both, **how):
+def equal_layers(torch, kind, layers, both, **how):
     """Return our layer and PyTorch's with the same weights."""
     ours = getattr(nn, kind)(3, 4, layers, both, seed=0, **how)
     theirs = getattr(torch.nn, kind)(3, 4, layers, batch_first=True, bidirectional=both, **how)
     for name, other in theirs.named_parameters():
         kind_of, _, place = name.partition("_l")
         if kind != "GRU" and kind_of == "bias_hh":
-            other.data.zero_()  # one bias says as much
+            other.data.zero_()  # ours has one bias, the sum
             continue
         mine = {"weight_ih": "weight_input", "weight_hh": "weight_state"}.get(kind_of)
         mine = mine or {"bias_ih": "bias_input", "bias_hh": "bias_state"}[kind_of]
@@ -34,12 +34,12 @@ def beside(torch, kind, layers, both, **how):
     ("kind", "how"), [("RNN", {"nonlinearity": "relu"}), ("RNN", {}), ("LSTM", {}), ("GRU", {})]
 )
 def test_agrees_with_pytorch(kind, how, layers, both, stateful, torch):
-    ours, theirs = beside(torch, kind, layers, both, **how)
+    ours, theirs = equal_layers(torch, kind, layers, both, **how)
     x, count = normal(2, 5, 3).astype("f4"), layers * (1 + both)
     starts = [normal(count, 2, 4, seed=i).astype("f4") for i in range(1 + (kind == "LSTM"))]
     state = tuple(zip(*starts, strict=True)) if stateful else None
-    given = tuple(torch.tensor(s) for s in starts) if kind == "LSTM" else torch.tensor(starts[0])
-    y, last = theirs(torch.tensor(x), given if stateful else None)
+    start = tuple(torch.tensor(s) for s in starts) if kind == "LSTM" else torch.tensor(starts[0])
+    y, last = theirs(torch.tensor(x), start if stateful else None)
     result, after = ours(x, state)
     np.testing.assert_allclose(result.data, y.detach(), atol=1e-5)
     last = last if kind == "LSTM" else (last,)
@@ -64,15 +64,15 @@ def test_agrees_with_pytorch(kind, how, layers, both, stateful, torch):
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
 def test_returns_and_lengths(kind, both):
-    def made(returns):
+    def layer(returns):
         return getattr(nn, kind)(3, 4, 2, both, returns=returns, seed=0)
 
     x, lengths = normal(2, 5, 3).astype("f4"), np.array([5, 2])
-    outputs, state = made("both")(x, lengths=lengths)
-    np.testing.assert_array_equal(made("sequence")(x, lengths=lengths).data, outputs.data)
-    last = made("last")(x, lengths=lengths).data
-    ends = [one[0].data for one in state[-2:]] if both else [state[-1][0].data]
-    np.testing.assert_array_equal(last, np.concatenate(ends, -1))
+    outputs, state = layer("both")(x, lengths=lengths)
+    np.testing.assert_array_equal(layer("sequence")(x, lengths=lengths).data, outputs.data)
+    last = layer("last")(x, lengths=lengths).data
+    finals = [one[0].data for one in state[-2:]] if both else [state[-1][0].data]
+    np.testing.assert_array_equal(last, np.concatenate(finals, -1))
     np.testing.assert_array_equal(last[1, :4], outputs.data[1, 1, :4])
     assert not outputs.data[1, 2:].any()
 
@@ -114,7 +114,7 @@ def test_lstm_starts_by_remembering():
         np.testing.assert_array_equal(bias.data, [0, 0, 1, 1, 0, 0, 0, 0])
 
 
-def test_without_input_it_unrolls_its_state():
+def test_convlstm_without_input_unrolls_its_state():
     layer = nn.ConvLSTM(0, 4, seed=0)
     h, c = normal(2, 5, 6, 4).astype("f4"), normal(2, 5, 6, 4, seed=1).astype("f4")
     outputs, state = layer(None, (h, c), steps=3)
@@ -151,6 +151,6 @@ def test_wrong_calls_are_refused(layer, arguments, sentence):
         nn.ConvLSTM(*layer)(x, state, steps)
 
 
-def test_without_input_it_unrolls_its_state_trajgru():
+def test_trajgru_without_input_unrolls_its_state():
     outputs, _ = trajgru(0)(None, normal(2, 5, 6, 3).astype("f4"), steps=3)
     assert outputs.shape == (2, 3, 5, 6, 3)

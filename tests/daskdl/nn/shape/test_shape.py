@@ -1,4 +1,4 @@
-"""Layers that move numbers."""
+"""Layers that move, join and combine arrays, and that repeat or loop over other layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from daskdl import nn
 from tests.daskdl.gradients import normal
-from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.like_pytorch import check_like_pytorch
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ A, B, C = (normal(2, 3, 4, seed=i).astype("f4") for i in range(3))
         (nn.Pick(1), B),
     ],
 )
-def test_of_three(layer, expected):
+def test_layers_of_three_inputs(layer, expected):
     np.testing.assert_allclose(np.asarray(layer(A, B, C)), expected, rtol=1e-5)
     np.testing.assert_allclose(np.asarray(layer((A, B, C))), expected, rtol=1e-5)
 
 
-def test_of_two_agree_with_pytorch(torch):
+def test_layers_of_two_inputs_agree_with_pytorch(torch):
     f = torch.nn.functional
     for ours, theirs in (
         (nn.CosineSimilarity(), lambda a, b: f.cosine_similarity(a, b, dim=-1)),
@@ -88,7 +88,7 @@ def test_of_two_agree_with_pytorch(torch):
             check_like_pytorch(torch, ours, theirs, A, B, channels=False)
 
 
-def test_pieces_of_one():
+def test_split():
     first, second = nn.Split((1, 3))(A)
     np.testing.assert_array_equal(first.data, A[..., :1])
     np.testing.assert_array_equal(second.data, A[..., 1:])
@@ -97,7 +97,7 @@ def test_pieces_of_one():
 X = normal(2, 5, 4).astype("f4")
 
 
-def test_at_each_step():
+def test_a_layer_at_each_step():
     layer = nn.Conv1d(3, 2, 2, seed=0)
     x = normal(2, 3, 6, 3).astype("f4")
     y = nn.TimeDistributed(layer)(x).data
@@ -133,7 +133,7 @@ def test_a_bidirectional_layer_is_two():
     np.testing.assert_array_equal(nn.Bidirectional(ahead, back)(X).data, both(X).data)
 
 
-def test_the_loop_feeds_itself():
+def test_the_decoder_reads_its_own_outputs():
     layer, head = nn.LSTM(4, 3, layers=2, seed=0), nn.Linear(3, 4, seed=1)
     _, start = layer(X)
     x, state, expected = X[:, 0], start, []

@@ -58,8 +58,8 @@ def test_several_tiles_of_queries_and_keys(half, tolerance, torch):
     )
     expected.backward(torch.tensor(arrays[3], dtype=torch.float64))
     np.testing.assert_allclose(y.data, expected.detach(), atol=tolerance)
-    for own, peer in zip(mine, peers, strict=True):
-        np.testing.assert_allclose(own.grad, peer.grad, atol=tolerance)
+    for tensor, peer in zip(mine, peers, strict=True):
+        np.testing.assert_allclose(tensor.grad, peer.grad, atol=tolerance)
 
 
 def test_bits_do_not_depend_on_threads_or_the_batch():
@@ -139,11 +139,11 @@ def test_single_precision_stays():
         elements={"min_value": 0, "max_value": 4},
     )
 )
-def test_gradient(ids):
+def test_gradient_of_embedding(ids):
     check_gradient(lambda table: ops.embedding(table, ids), normal(5, 3))
 
 
-def test_no_ids():
+def test_embedding_without_ids_is_empty():
     table = Tensor(np.ones((3, 2)), requires_grad=True)
     y = ops.embedding(table, np.empty((0, 4), int))
     y.backward(np.empty((0, 4, 2)))

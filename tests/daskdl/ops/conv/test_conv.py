@@ -8,19 +8,18 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.kernels.convolution import conv2d as kernel
-from daskdl.kernels.convolution import conv2d as kernel_of
+from daskdl.kernels.convolution import conv2d
 from daskdl.tensor import Tensor
 from tests.daskdl.bits import layouts
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.nn.beside_pytorch import channels_last, channels_second
+from tests.daskdl.nn.like_pytorch import channels_last, channels_second
 
 small = st.integers(1, 3)
 
 
 @settings(max_examples=30)
 @given(small, small, small, small, st.integers(0, 3), st.integers(0, 3), st.booleans())
-def test_gradient(kernel, stride, dilation, groups, before, behind, with_bias):
+def test_gradient_of_conv1d(kernel, stride, dilation, groups, before, behind, with_bias):
     filters = 2 * groups
     check_gradient(
         lambda x, w, b: ops.conv1d(
@@ -37,7 +36,7 @@ def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
     def refuse(*_):
         raise AssertionError("nobody wants this gradient")
 
-    monkeypatch.setattr(kernel, "input_gradient", refuse)
+    monkeypatch.setattr(conv2d, "input_gradient", refuse)
     weight = Tensor(normal(8, 3, 3, 8), requires_grad=True)
     images = normal(1, 6, 6, 8)
     for x in (images, Tensor(images)):
@@ -47,7 +46,7 @@ def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
 
 @pytest.mark.slow
 def test_gradient_that_is_a_view_is_taken_as_it_is():
-    """Results are often transposed before a loss: what comes back is no contiguous array."""
+    """Results are often transposed before a loss: then their gradients are not contiguous."""
     check_gradient(
         lambda x, w: ops.take(
             ops.conv2d(x, w, None, pad=(1, 1, 1, 1)), index=(slice(None), slice(None, None, -1))
@@ -58,7 +57,7 @@ def test_gradient_that_is_a_view_is_taken_as_it_is():
 
 
 @pytest.mark.parametrize("settings", [{}, {"stride": (2, 2)}, {"groups": 8}])
-def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
+def test_read_only_arrays_and_any_layout_give_the_same(settings):
     x, w = normal(2, 9, 9, 8).astype("f4"), normal(8, 3, 3, 8 // settings.get("groups", 1))
     w = w.astype("f4")
     expected = ops.conv2d(x, w, None, **settings).data
@@ -94,26 +93,26 @@ triples = st.tuples(*[st.integers(1, 2)] * 3)
     pad=st.tuples(*[st.integers(0, 1)] * 6),
     groups=st.sampled_from([1, 2]),
 )
-def test_gradients_and_adjoints(kernel, stride, dilation, pad, groups):
-    given_ = {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
+def test_gradients_and_adjoints_of_conv3d(kernel, stride, dilation, pad, groups):
+    kwargs = {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
     x, w = normal(2, 4, 3, 4, 2), normal(4, *kernel, 2 // groups, seed=1)
-    check_gradient(lambda x, w, b: ops.conv3d(x, w, b, **given_), x, w, normal(4))
-    y = ops.conv3d(x, w, None, **given_).data
+    check_gradient(lambda x, w, b: ops.conv3d(x, w, b, **kwargs), x, w, normal(4))
+    y = ops.conv3d(x, w, None, **kwargs).data
     dy = normal(*y.shape, seed=2)
     reach = [
         (n - 1) * s - pad[2 * i] - pad[2 * i + 1] + (k - 1) * d + 1
         for i, (n, s, k, d) in enumerate(zip(y.shape[1:4], stride, kernel, dilation, strict=True))
     ]
     more = tuple(n - r for n, r in zip(x.shape[1:4], reach, strict=True))
-    back = ops.conv_transpose3d(dy, w, None, output_pad=more, **given_).data
+    back = ops.conv_transpose3d(dy, w, None, output_pad=more, **kwargs).data
     assert back.shape == x.shape
     np.testing.assert_allclose((y * dy).sum(), (x * back).sum(), rtol=1e-9)
     check_gradient(
-        lambda dy, w, b: ops.conv_transpose3d(dy, w, b, output_pad=more, **given_), dy, w, normal(2)
+        lambda dy, w, b: ops.conv_transpose3d(dy, w, b, output_pad=more, **kwargs), dy, w, normal(2)
     )
 
 
-def test_of_equals_the_first_of_the_window_gets_the_gradient(torch):
+def test_the_first_of_equal_maxima_gets_the_gradient(torch):
     x = np.random.default_rng(0).integers(0, 2, (1, 4, 5, 4, 2)).astype("f4")
     theirs = torch.tensor(x, requires_grad=True)
     y = torch.nn.functional.max_pool3d(channels_second(torch, theirs), 2, 1)
@@ -134,23 +133,23 @@ def test_of_equals_the_first_of_the_window_gets_the_gradient(torch):
     dilation=st.integers(1, 3),
     pad=st.tuples(st.integers(0, 4), st.integers(0, 4)),
 )
-def test_windows(axis, length, size, stride, dilation, pad):
+def test_unfold_and_fold(axis, length, size, stride, dilation, pad):
     reach = (size - 1) * dilation + 1
     assume(length + sum(pad) >= reach)
     shape = [2, 3, 2]
     shape[axis] = length
-    x, given_ = normal(*shape), {"stride": stride, "dilation": dilation, "pad": pad}
-    y = ops.unfold(x, axis=axis, size=size, **given_).data
+    x, kwargs = normal(*shape), {"stride": stride, "dilation": dilation, "pad": pad}
+    y = ops.unfold(x, axis=axis, size=size, **kwargs).data
     padded = np.pad(x, [pad if i == axis else (0, 0) for i in range(3)])
     every = np.lib.stride_tricks.sliding_window_view(padded, reach, axis)[..., ::dilation]
     expected = np.moveaxis(every, -1, axis + 1)
     expected = expected[(*(slice(None),) * axis, slice(None, None, stride))]
     np.testing.assert_array_equal(y, expected)
-    check_gradient(lambda t: ops.unfold(t, axis=axis, size=size, **given_), x)
+    check_gradient(lambda t: ops.unfold(t, axis=axis, size=size, **kwargs), x)
     dy = normal(*y.shape, seed=1)
-    back = ops.fold(dy, axis=axis, length=length, **given_).data
+    back = ops.fold(dy, axis=axis, length=length, **kwargs).data
     np.testing.assert_allclose((x * back).sum(), (y * dy).sum(), atol=1e-9)
-    check_gradient(lambda t: ops.fold(t, axis=axis, length=length, **given_), dy)
+    check_gradient(lambda t: ops.fold(t, axis=axis, length=length, **kwargs), dy)
 
 
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -192,6 +191,6 @@ def test_gradient_of_transposed(kernel, stride, dilation, pad, more, groups):
 def test_no_gradient_to_an_input_that_wants_none(monkeypatch):
     weight = Tensor(normal(8, 2, 2, 3), requires_grad=True)
     y = ops.conv_transpose2d(normal(1, 3, 3, 8), weight, None, stride=(2, 2))
-    monkeypatch.setattr(kernel_of, "forward", None)
+    monkeypatch.setattr(conv2d, "forward", None)
     ops.mean(y).backward()
     assert weight.grad is not None

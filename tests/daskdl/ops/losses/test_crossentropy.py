@@ -1,4 +1,4 @@
-"""Cross entropy against PyTorch: labels, probabilities, weights, smoothing, what is ignored."""
+"""Cross entropy, focal loss and CTC: gradients, ignored labels, smoothing, infinite costs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_focal_gradient(shape, classes, gamma):
     )
 
 
-def test_focal_is_the_cross_entropy_times_what_is_missing_to_certainty():
+def test_focal_is_the_cross_entropy_times_uncertainty():
     logits, labels = normal(6, 5), np.array([0, 4, 2, 2, 1, 3])
     p = np.exp(logits[range(6), labels]) / np.exp(logits).sum(1)
     expected = (-((1 - p) ** 3) * np.log(p)).mean()
     assert float(ops.losses.focal(logits, labels, gamma=3.0)) == pytest.approx(expected)
-    plain = float(ops.cross_entropy(logits, labels))
-    assert float(ops.losses.focal(logits, labels, gamma=0.0)) == pytest.approx(plain)
+    entropy = float(ops.cross_entropy(logits, labels))
+    assert float(ops.losses.focal(logits, labels, gamma=0.0)) == pytest.approx(entropy)
     sure = Tensor(1e4 * np.eye(5, dtype=np.float32), requires_grad=True)
     ops.losses.focal(sure, np.arange(5)).backward()
     assert np.isfinite(sure.grad).all()
@@ -57,16 +57,16 @@ def test_cross_entropy_of_nothing_is_nan():
     assert np.isnan(ops.cross_entropy(np.empty((0, 3)), np.empty(0, int)).data)
 
 
-@given(length=st.integers(1, 5), dtype=DTYPES, plain=st.booleans(), smoothing=st.floats(0, 1))
-def test_ignored_labels_are_left_out_of_each_samples_mean(length, dtype, plain, smoothing, torch):
+@given(length=st.integers(1, 5), dtype=DTYPES, nll=st.booleans(), smoothing=st.floats(0, 1))
+def test_ignored_labels_are_left_out_of_each_samples_mean(length, dtype, nll, smoothing, torch):
     """PyTorch's mean over a batch of one sample leaves them out, too."""
     rng = np.random.default_rng(length)
     labels = rng.integers(-1, 3, (3, length))
     labels[0] = -1
     x = normal(3, length, 3).astype(dtype)
-    settings = {} if plain else {"label_smoothing": smoothing}
-    ours, mine = (losses.nll, {}) if plain else (losses.cross_entropy, {"smoothing": smoothing})
-    theirs = torch.nn.functional.nll_loss if plain else torch.nn.functional.cross_entropy
+    settings = {} if nll else {"label_smoothing": smoothing}
+    ours, mine = (losses.nll, {}) if nll else (losses.cross_entropy, {"smoothing": smoothing})
+    theirs = torch.nn.functional.nll_loss if nll else torch.nn.functional.cross_entropy
     weights, there = sample_weights(3), torch.tensor(x, requires_grad=True)
     total = 0 * there.sum()
     for i in range(3):
@@ -81,7 +81,7 @@ def test_ignored_labels_are_left_out_of_each_samples_mean(length, dtype, plain, 
     np.testing.assert_allclose(here.grad, there.grad.numpy(), atol=1e-6)
 
 
-def test_what_is_ignored_need_not_be_finite_and_what_counts_shows():
+def test_nan_shows_unless_its_label_is_ignored():
     x = Tensor(np.array([[np.nan, 0.0], [1.0, 2.0]]), requires_grad=True)
     for function in (losses.cross_entropy, losses.nll):
         x.grad = None
@@ -150,7 +150,7 @@ def pytorchs(torch, labels, lengths, blank):
     last=st.booleans(),
     dtype=st.sampled_from(["f4", "f8"]),
 )
-def test_it_is_pytorchs(n, steps, classes, longest, last, dtype, torch):
+def test_ctc_is_pytorchs(n, steps, classes, longest, last, dtype, torch):
     blank = classes - 1 if last else 0
     labels, lengths = draw(n, steps, classes, longest, blank)
     check_loss(
@@ -163,7 +163,7 @@ def test_it_is_pytorchs(n, steps, classes, longest, last, dtype, torch):
     )
 
 
-def test_too_few_steps_cost_infinity_unless_told():
+def test_too_few_steps_cost_infinity_or_with_zero_infinity_nothing():
     x, labels = Tensor(normal(1, 2, 3), requires_grad=True), np.array([[1, 1]])
     assert float(losses.ctc(x, labels)) == np.inf  # 1, blank, 1 takes three
     loss = losses.ctc(x, labels, zero_infinity=True)
@@ -172,7 +172,7 @@ def test_too_few_steps_cost_infinity_unless_told():
     assert (x.grad == 0).all()
 
 
-def test_no_steps_and_no_labels_is_certain():
+def test_no_labels_in_no_steps_are_certain():
     x = Tensor(normal(1, 2, 3), requires_grad=True)
     loss = losses.ctc(x, np.array([[-1]]), lengths=np.array([0]))
     loss.backward()
@@ -180,7 +180,7 @@ def test_no_steps_and_no_labels_is_certain():
     assert (x.grad == 0).all()
 
 
-def test_a_model_that_diverged_shows():
+def test_ctc_of_nan_is_nan():
     x = normal(2, 4, 3)
     x[0, 1, 1] = np.nan
     assert np.isnan(float(losses.ctc(x, np.array([[1], [2]]))))

@@ -1,4 +1,4 @@
-"""Losses of margins, of yes and no, and of rain: edges, and what is missing."""
+"""Losses of margins, of probabilities and of rain: edges and missing values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
 
-def test_fewer_columns_than_classes_and_what_follows_the_first_end(torch):
+def test_labels_of_a_sample_end_at_the_first_minus_1(torch):
     x = normal(2, 4)
     padded = np.array([[2, -1, -1, -1], [0, 3, -1, -1]])
     expected = float(losses.multilabel_margin(x, padded))
@@ -23,12 +23,12 @@ def test_fewer_columns_than_classes_and_what_follows_the_first_end(torch):
     assert float(losses.multilabel_margin(x, padded)) == expected
 
 
-def test_multilabel_margins_show_what_diverged():
+def test_multilabel_margins_show_nan():
     prediction = np.array([[0.5, np.nan, 0.1], [1.0, 2.0, 3.0]], np.float32)
     labels = np.array([[0, -1], [2, 1]])
     assert np.isnan(losses.multilabel_margin(prediction, labels).data)
-    kept = losses.multilabel_margin(prediction[1:], labels[1:]).data
-    np.testing.assert_allclose(kept, (max(0, 1 - 3 + 1) + max(0, 1 - 2 + 1)) / 3)
+    loss = losses.multilabel_margin(prediction[1:], labels[1:]).data
+    np.testing.assert_allclose(loss, (max(0, 1 - 3 + 1) + max(0, 1 - 2 + 1)) / 3)
 
 
 def test_embeddings_of_zeros_have_a_gradient():

@@ -72,12 +72,12 @@ CASES = {
 
 
 def test_every_loss_has_a_case():
-    aside = {"loss", "multibox"}  # of boxes, in test_multibox.py
-    assert CASES.keys() == set(losses.__all__) - aside
+    # "loss" is the decorator; boxes have tests in test_regression.py.
+    assert CASES.keys() == set(losses.__all__) - {"loss", "multibox"}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_shards_losses_and_gradients_are_the_batchs(name):
+def test_losses_and_gradients_of_shards_add_up_to_the_batchs(name):
     function, *arrays = CASES[name]
     check_cut(function, *arrays)
 
@@ -102,7 +102,7 @@ def test_predictions_have_to_be_floats(name):
 def test_a_loss_leaves_its_arguments_and_keeps_float32(name):
     function, *arrays = CASES[name]
     singles = [a.astype("f4") if a.dtype.kind == "f" else a for a in arrays]
-    kept = [a.copy() for a in singles]
+    originals = [a.copy() for a in singles]
     for a in singles:
         a.flags.writeable = False
     prediction = Tensor(singles[0], requires_grad=True)
@@ -110,7 +110,7 @@ def test_a_loss_leaves_its_arguments_and_keeps_float32(name):
     result.backward()
     assert result.dtype == prediction.grad.dtype == np.float32
     assert float(result) == pytest.approx(float(function(*arrays)), rel=1e-3, abs=1e-6)
-    for a, before in zip(singles, kept, strict=True):
+    for a, before in zip(singles, originals, strict=True):
         np.testing.assert_array_equal(a, before)
 
 
@@ -118,16 +118,16 @@ def test_a_loss_leaves_its_arguments_and_keeps_float32(name):
 def test_the_mean_is_over_samples_of_means_over_elements(shape):
     values = normal(*shape)
     weights = normal(shape[0], seed=1)
-    found = losses.absolute_error(values, np.zeros(shape), sample_weight=weights)
+    loss = losses.absolute_error(values, np.zeros(shape), sample_weight=weights)
     each = np.abs(values).reshape(shape[0], -1).mean(1)
-    assert float(found) == pytest.approx((weights * each).mean(), abs=1e-12)
+    assert float(loss) == pytest.approx((weights * each).mean(), abs=1e-12)
 
 
 def test_weights_may_be_integers_or_a_tensor():
     x = normal(3, 2)
     for weights in ([2, 2, 2], np.full(3, 2, "u1"), Tensor(np.full(3, 2.0))):
-        found = losses.squared_error(x, 0 * x, sample_weight=weights)
-        assert float(found) == pytest.approx(2 * (x**2).mean())
+        loss = losses.squared_error(x, 0 * x, sample_weight=weights)
+        assert float(loss) == pytest.approx(2 * (x**2).mean())
 
 
 def test_an_empty_batch_is_nan():
@@ -139,7 +139,7 @@ def zeros(*shape):
 
 
 ROWS, RAIN = zeros(2, 3), {"squared": 1.0, "absolute": 0.0}
-#: The error, the loss, what it says, its arrays and settings.
+#: The error, the loss, its sentence, arrays and settings.
 REFUSED = [
     (ShapeError, "huber", r"shape \(3, 1\), found float64 \(3,\)", zeros(3, 1), zeros(3)),
     (SettingsError, "huber", "expected delta > 0, found -1", ROWS, ROWS, {"delta": -1}),

@@ -45,7 +45,7 @@ def test_an_infinite_prediction_has_an_infinite_logarithm():
     assert np.isnan(float(losses.squared_log_error(np.array([np.nan]), np.array([1.0]))))
 
 
-def test_of_a_distribution_from_itself_it_is_zero():
+def test_the_divergence_of_a_distribution_from_itself_is_zero():
     p = np.random.default_rng(0).dirichlet(np.ones(4), 3)
     assert float(losses.kl_divergence(np.log(p), p)) == pytest.approx(0, abs=1e-12)
 
@@ -53,7 +53,7 @@ def test_of_a_distribution_from_itself_it_is_zero():
 def drawn(images=3, priors=30, classes=4):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, classes, (images, priors)) * (rng.random((images, priors)) < 0.3)
-    labels[1] = 0  # nothing to find
+    labels[1] = 0  # an image without objects
     return (
         rng.normal(size=(images, priors, 4)),
         rng.normal(size=(images, priors, classes)),
@@ -62,8 +62,8 @@ def drawn(images=3, priors=30, classes=4):
     )
 
 
-def plain(offsets, logits, classes, target, ratio=3.0):
-    """Equations 1 to 3 of the paper for each image."""
+def by_equations(offsets, logits, classes, target, ratio=3.0):
+    """Return the loss of each image by equations 1 to 3 of the paper."""
     values = []
     for o, x, c, t in zip(offsets, logits, classes, target, strict=True):
         chances = np.exp(x) / np.exp(x).sum(1, keepdims=True)
@@ -76,18 +76,18 @@ def plain(offsets, logits, classes, target, ratio=3.0):
     return np.array(values)
 
 
-def test_values_and_slopes():
+def test_values_and_slopes_of_multibox():
     offsets, logits, classes, target = drawn()
     assert float(losses.multibox(offsets, logits, classes, target)) == pytest.approx(
-        plain(offsets, logits, classes, target).mean()
+        by_equations(offsets, logits, classes, target).mean()
     )
     check_slopes(losses.multibox, offsets, logits, constants=(classes, target))
 
 
-def test_an_image_counts_as_its_weight_says():
+def test_multibox_weights_images():
     arrays = drawn()
     weights = np.array([2.0, 0.0, 0.5])
-    expected = (plain(*arrays) * weights).mean()
+    expected = (by_equations(*arrays) * weights).mean()
     assert float(losses.multibox(*arrays, sample_weight=weights)) == pytest.approx(expected)
 
 
@@ -96,7 +96,7 @@ def test_an_image_counts_as_its_weight_says():
     squared=st.booleans(),
     smooth=st.sampled_from([0.01, 1.0]),
 )
-def test_values_and_slopes_overlap(shape, squared, smooth):
+def test_values_and_slopes_of_dice(shape, squared, smooth):
     rng = np.random.default_rng(shape)
     p, t = rng.random(shape), np.round(rng.random(shape))
 
@@ -113,13 +113,13 @@ def test_values_and_slopes_overlap(shape, squared, smooth):
     assert float(ours(p, t)) == pytest.approx(np.mean(each))
 
 
-def test_perfect_and_empty_are_zero():
+def test_dice_of_perfect_and_empty_masks_is_zero():
     t = np.round(np.random.default_rng(0).random((2, 4, 4, 1)))
     assert float(losses.dice(t, t)) == pytest.approx(0)
     assert float(losses.dice(0 * t, 0 * t)) == 0
 
 
-def test_of_no_samples_there_is_a_gradient():
+def test_dice_of_no_samples_has_a_gradient():
     x = Tensor(np.zeros((0, 4, 2)), requires_grad=True)
     losses.dice(x, np.zeros((0, 4, 2))).backward()
     assert x.grad.shape == (0, 4, 2)
@@ -138,7 +138,7 @@ def images(*shape, seed=0):
     channels=st.integers(1, 3),
     scale=st.sampled_from([1.0, 80.0]),
 )
-def test_it_is_scikit_images(n, size, channels, scale):
+def test_ssim_is_scikit_images(n, size, channels, scale):
     a, b = (scale * x for x in images(n, *size, channels))
     expected = np.mean(
         [
@@ -160,7 +160,7 @@ def test_it_is_scikit_images(n, size, channels, scale):
     shape=st.sampled_from([(1, 7, 8, 1), (2, 6, 5, 2), (2, 2, 5, 7, 1), (2, 2, 5, 5, 2)]),
     window=st.sampled_from([1, 3, 5]),
 )
-def test_slopes(shape, window):
+def test_slopes_of_ssim(shape, window):
     def ours(*x, **k):
         return losses.ssim(*x, window=window, sigma=0.8, **k)
 

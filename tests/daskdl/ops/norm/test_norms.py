@@ -1,4 +1,4 @@
-"""Norms of batches and of a sample by itself: layer, group, L2 and local response."""
+"""Norms over batches and within a sample: layer, group, L2 and local response."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_gradient_with_a_residual(relu, inference):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("readers", [1, 2, 3, 4])
-def test_gradients_of_all_who_read_the_end_of_a_block_are_added(readers):
+def test_gradients_of_all_readers_of_a_block_are_added(readers):
     def block(x, w, b, residual):
         y = ops.batch_norm(x, w, b, residual, eps=0.1, relu=True)[0]
         total = y * 1.5
@@ -105,7 +105,7 @@ def test_inference_keeps_nan_where_it_is():
     affine=st.booleans(),
     data=st.data(),
 )
-def test_gradient(shape, affine, data):
+def test_gradient_of_layer_norm(shape, affine, data):
     axes = data.draw(st.integers(1, len(shape)))
     vectors = [normal(*shape[-axes:], seed=i) if affine else None for i in (1, 2)]
     check_gradient(
@@ -116,7 +116,7 @@ def test_gradient(shape, affine, data):
 @pytest.mark.slow
 @settings(max_examples=10)
 @given(groups=st.sampled_from([1, 2, 4]), pixels=st.lists(st.integers(2, 3), max_size=2))
-def test_gradient_and_moments(groups, pixels):
+def test_gradient_and_moments_of_group_norm(groups, pixels):
     x = 3 + 2 * normal(2, 5, *pixels, 8)
     check_gradient(
         lambda *a: ops.group_norm(*a, groups=groups), x, normal(8, seed=1), normal(8, seed=2)
@@ -154,7 +154,7 @@ def test_gradient_lrn(shape, size, beta):
     )
 
 
-def test_nan_and_infinity_reach_their_window_alone(torch):
+def test_nan_and_infinity_spread_over_their_window_alone(torch):
     x = normal(2, 2, 3, 9).astype("f4")
     x[0, 1, 2, 3], x[1, 0, 0, 7] = np.nan, np.inf
     theirs = torch.nn.functional.local_response_norm(torch.tensor(x).permute(0, 3, 1, 2), 3)
@@ -186,7 +186,7 @@ def test_any_layout_gives_the_same(name):
 @pytest.mark.parametrize(
     ("name", "axes"), [("layer_norm", 2), ("batch_norm", (0, 1)), ("group_norm", (1, 2))]
 )
-def test_what_is_not_finite_spreads_over_what_is_normed_together_alone(name, axes, bad):
+def test_nan_and_infinity_spread_over_their_group_alone(name, axes, bad):
     x = normal(3, 5, 6).astype("f4")
     x[1, 2, 4] = bad
     lost = ~np.isfinite(x).all(axes, keepdims=True)

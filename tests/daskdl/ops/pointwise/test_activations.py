@@ -85,8 +85,8 @@ def test_is_as_accurate_as_float32_allows(name):
 def test_nan_and_infinity_are_pytorchs(name, torch):
     ours_function, theirs_name, settings, _ = ALL[name]
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0], np.float32)
-    # Its float64 functions: of float32, which library computes them depends on the processor, and
-    # with it what is made of infinity.
+    # In float64: the processor decides which library computes PyTorch's float32 functions, and so
+    # their results for infinity.
     wide = torch.tensor(x, dtype=torch.float64)
     expected = getattr(torch.nn.functional, theirs_name)(wide, **settings).numpy()
     np.testing.assert_allclose(ours_function(x).data, expected.astype(np.float32), rtol=1e-6)
@@ -94,7 +94,7 @@ def test_nan_and_infinity_are_pytorchs(name, torch):
 
 @each
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_far_out_it_is_finite_and_keeps_its_dtype(name, dtype):
+def test_results_of_large_numbers_are_finite_and_keep_the_dtype(name, dtype):
     x = Tensor(np.array([-1e18, -100, 0, 100, 1e18], dtype), requires_grad=True)
     y = ALL[name][0](x)
     y.backward(np.ones(5))
@@ -106,9 +106,9 @@ def test_far_out_it_is_finite_and_keeps_its_dtype(name, dtype):
 
 @each
 def test_any_layout_is_right(name):
-    plain = np.random.default_rng(0).normal(size=(3, 8)).astype("f4")
-    expected = ALL[name][0](plain).data
-    for x in layouts(plain):
+    numbers = np.random.default_rng(0).normal(size=(3, 8)).astype("f4")
+    expected = ALL[name][0](numbers).data
+    for x in layouts(numbers):
         tensor = Tensor(x, requires_grad=True)
         y = ALL[name][0](tensor)
         np.testing.assert_array_equal(y.data, expected)

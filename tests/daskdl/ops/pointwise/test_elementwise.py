@@ -14,7 +14,7 @@ from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.nn.beside_pytorch import check_agreement
+from tests.daskdl.nn.like_pytorch import check_agreement
 
 EDGES = np.array([[-np.inf, -1.5, -1, -0.0, 0, 0.5, 1, 1.5, np.inf, np.nan]])
 FUNCTIONS = (
@@ -57,7 +57,7 @@ def test_clip(low, high, torch):
 
 @settings(max_examples=10)
 @given(shapes=st.sampled_from([((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((3, 4), ())]))
-def test_choices_of_two(shapes, torch):
+def test_maximum_minimum_and_where(shapes, torch):
     a, b = normal(*shapes[0]), normal(*shapes[1], seed=1)
     condition = normal(3, 4, seed=2) > 0
     for name in ("maximum", "minimum"):
@@ -108,15 +108,15 @@ def test_gradient_and_edges(name, torch):
     x = np.array([-np.inf, -0.4, -0.3, 0, 0.3, 0.4, 1, np.inf, np.nan])
     expected = getattr(torch.nn.functional, theirs)(torch.tensor(x), *arguments).numpy()
     with np.errstate(invalid="ignore"):
-        found = getattr(ops, name)(x, **settings).data
+        actual = getattr(ops, name)(x, **settings).data
     finite = np.isfinite(x)
-    np.testing.assert_allclose(found[finite], expected[finite])
-    assert np.isnan(found[-1]) == np.isnan(expected[-1])
+    np.testing.assert_allclose(actual[finite], expected[finite])
+    assert np.isnan(actual[-1]) == np.isnan(expected[-1])
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 4, 5), (50, 60)])
 @pytest.mark.parametrize("rate", [0.0, 0.4, 1.0])
-def test_gradient(shape, rate):
+def test_gradient_of_dropout(shape, rate):
     check_gradient(lambda x: ops.dropout(x, rate=rate, seed=3, counter=5), normal(*shape))
 
 
@@ -268,7 +268,7 @@ IDS = np.array([[2, 0], [2, 2]])
         lambda x: x.mean(axis=-1),
     ],
 )
-def test_is_numpys_and_has_a_gradient(function):
+def test_operators_and_methods_are_numpys_and_have_a_gradient(function):
     x = normal(3, 4, 3)
     np.testing.assert_allclose(function(Tensor(x)).data, function(x), rtol=1e-14)
     check_gradient(function, x)
@@ -288,7 +288,7 @@ def test_dtype_stays():
     assert {y.dtype for y in (-x, x**2, x**0.5, x.sum(), x.mean())} == {np.dtype("f4")}
 
 
-def test_what_does_not_fit_is_said():
+def test_unfit_operands_are_refused():
     x = Tensor(np.ones((3, 2)))
     with pytest.raises(ShapeError, match=r"index: expected one of shape \(3, 2\), found .*slice"):
         x[:, 5]

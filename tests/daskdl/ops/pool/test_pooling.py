@@ -57,8 +57,8 @@ def test_nan_and_infinity_pass_as_in_pytorch(torch):
     settings = {"kernel_size": (3, 3), "stride": (2, 2), "pad": (1, 1, 1, 1)}
     for name in ("max_pool2d", "avg_pool2d"):
         expected = getattr(torch.nn.functional, name)(theirs, 3, 2, 1).permute(0, 2, 3, 1)
-        found = getattr(ops, name)(x, **settings).data
-        np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
+        result = getattr(ops, name)(x, **settings).data
+        np.testing.assert_allclose(result, expected.numpy(), atol=1e-6)
 
 
 def test_any_layout_gives_the_same():
@@ -101,53 +101,53 @@ def settings(kernel, stride, pad, dilation, ceil):
 @pytest.mark.parametrize(("lengths", "kernel", "stride", "pad", "dilation", "ceil"), CASES)
 def test_maxima(lengths, kernel, stride, pad, dilation, ceil, torch):
     x = normal(2, *lengths, 3)
-    given = settings(kernel, stride, pad, dilation, ceil)
-    y, places = ops.max_pool_nd(x, **given)
+    options = settings(kernel, stride, pad, dilation, ceil)
+    y, places = ops.max_pool_nd(x, **options)
     theirs = getattr(torch.nn.functional, f"max_pool{len(lengths)}d")
     first = torch.tensor(x).movedim(-1, 1)
     right, at = theirs(first, kernel, stride, pad, dilation, ceil, return_indices=True)
     np.testing.assert_array_equal(y.data, right.movedim(1, -1))
     np.testing.assert_array_equal(places.data, at.movedim(1, -1))
-    check_gradient(lambda t: ops.max_pool_nd(t, **given)[0], x)
+    check_gradient(lambda t: ops.max_pool_nd(t, **options)[0], x)
 
 
 @pytest.mark.parametrize(("lengths", "kernel", "stride", "pad", "dilation", "ceil"), CASES)
 def test_sums(lengths, kernel, stride, pad, dilation, ceil, torch):
     x = normal(2, *lengths, 3)
-    given = settings(kernel, stride, pad, dilation, ceil)
-    check_gradient(lambda t: ops.sum_pool_nd(t, **given), x)
+    options = settings(kernel, stride, pad, dilation, ceil)
+    check_gradient(lambda t: ops.sum_pool_nd(t, **options), x)
     if set(dilation) == {1}:
         size = np.prod(kernel)
         theirs = getattr(torch.nn.functional, f"avg_pool{len(lengths)}d")
         if not ceil:
             right = theirs(torch.tensor(x).movedim(-1, 1), kernel, stride, pad, ceil) * size
             np.testing.assert_allclose(
-                ops.sum_pool_nd(x, **given).data, right.movedim(1, -1), atol=1e-12
+                ops.sum_pool_nd(x, **options).data, right.movedim(1, -1), atol=1e-12
             )
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align_corners", [False, True])
-def test_images(mode, padding_mode, align_corners, torch):
+def test_grid_samples_of_images(mode, padding_mode, align_corners, torch):
     x, grid = normal(2, 5, 7, 3), 1.5 * np.tanh(normal(2, 4, 6, 2, seed=1))
-    given = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    options = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
     names = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
-    ours = torch.tensor(x).movedim(-1, 1).requires_grad_()
+    peer = torch.tensor(x).movedim(-1, 1).requires_grad_()
     places = torch.tensor(grid, requires_grad=True)
-    right = torch.nn.functional.grid_sample(ours, places, names[mode], padding_mode, align_corners)
-    found = ops.grid_sample(x, grid, **given)
-    np.testing.assert_allclose(found.data, right.detach().movedim(1, -1), atol=1e-9)
-    check_gradient(lambda t: ops.grid_sample(t, grid, **given), x)
+    right = torch.nn.functional.grid_sample(peer, places, names[mode], padding_mode, align_corners)
+    result = ops.grid_sample(x, grid, **options)
+    np.testing.assert_allclose(result.data, right.detach().movedim(1, -1), atol=1e-9)
+    check_gradient(lambda t: ops.grid_sample(t, grid, **options), x)
     if mode == "linear":
-        check_gradient(lambda t, g: ops.grid_sample(t, g, **given), x, grid)
+        check_gradient(lambda t, g: ops.grid_sample(t, g, **options), x, grid)
 
 
-def test_volumes(torch):
+def test_grid_samples_of_volumes(torch):
     x, grid = normal(2, 4, 5, 3, 2), np.tanh(normal(2, 3, 2, 4, 3, seed=1))
     right = torch.nn.functional.grid_sample(
         torch.tensor(x).movedim(-1, 1), torch.tensor(grid), align_corners=False
     )
-    found = ops.grid_sample(x, grid)
-    np.testing.assert_allclose(found.data, right.movedim(1, -1), atol=1e-9)
+    result = ops.grid_sample(x, grid)
+    np.testing.assert_allclose(result.data, right.movedim(1, -1), atol=1e-9)
     check_gradient(ops.grid_sample, x, grid)

@@ -1,4 +1,4 @@
-"""Pooling of regions: gradients, point by point, adaptive pooling beside PyTorch's, refusals."""
+"""Pooling of regions, adaptive pooling, and resampling of images."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_boxes_of_a_pool_keep_within_the_region(dtype):
 @pytest.mark.parametrize("aligned", [False, True])
 def test_align_point_by_point(samples, aligned):
     x, size, scale = normal(2, 7, 6, 3), (2, 3), 0.9
-    settings_ = {"size": size, "scale": scale, "samples": samples, "aligned": aligned}
-    y = ops.roi_align(x, REGIONS, **settings_).data
+    options = {"size": size, "scale": scale, "samples": samples, "aligned": aligned}
+    y = ops.roi_align(x, REGIONS, **options).data
 
     def value(image, row, column):
         if not (-1 <= row <= 7 and -1 <= column <= 6):
@@ -88,16 +88,16 @@ def test_align_point_by_point(samples, aligned):
                 for k, m in np.ndindex(down, across)
             ]
             np.testing.assert_allclose(y[r, i, j], np.mean(points, 0), atol=1e-9)
-    check_gradient(lambda t: ops.roi_align(t, REGIONS, **settings_), x)
+    check_gradient(lambda t: ops.roi_align(t, REGIONS, **options), x)
 
 
 def test_a_missing_pixel_is_seen_by_regions_that_touch_it():
     image = np.ones((1, 8, 8, 1))
     image[0, 0, 0] = np.nan
     regions = np.array([[0, 3.0, 3, 5, 5], [0, 0, 0, 2, 2]])
-    found = ops.roi_align(image, regions, size=(1, 1)).data.ravel()
-    assert found[0] == 1
-    assert np.isnan(found[1])
+    means = ops.roi_align(image, regions, size=(1, 1)).data.ravel()
+    assert means[0] == 1
+    assert np.isnan(means[1])
 
 
 pairs = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -105,7 +105,7 @@ pairs = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
 @settings(max_examples=10)
 @given(size=pairs, image=pairs, align_corners=st.booleans())
-def test_gradients(size, image, align_corners):
+def test_gradients_of_bilinear_and_mean_resizing(size, image, align_corners):
     x = normal(2, *image, 3)
     check_gradient(lambda t: ops.resize_bilinear(t, size=size, align_corners=align_corners), x)
     check_gradient(lambda t: ops.adaptive_avg_pool2d(t, size=size), x)
@@ -113,7 +113,7 @@ def test_gradients(size, image, align_corners):
 
 @settings(max_examples=10)
 @given(scale=st.lists(st.integers(1, 3), min_size=1, max_size=3))
-def test_nearest(scale):
+def test_upsample_nearest(scale):
     x = normal(2, *(2 for _ in scale), 3)
     check_gradient(lambda t: ops.upsample_nearest(t, scale=tuple(scale)), x)
     expected = x
@@ -147,7 +147,7 @@ def test_of_no_images_come_none():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_missing_pixel_spoils_what_it_is_part_of_and_nothing_else(bad):
+def test_a_missing_pixel_spoils_only_pixels_that_include_it(bad):
     image = np.ones((1, 6, 6, 2), "f4")
     image[0, 0, 5, 1] = bad
     same = ops.resize_bilinear(image, size=(6, 6)).data
@@ -158,7 +158,7 @@ def test_a_missing_pixel_spoils_what_it_is_part_of_and_nothing_else(bad):
 
 
 def points(lengths, sizes):
-    """Return where the pixels of the result lie, edges on edges."""
+    """Return the positions of the result's pixels in x, edges on edges."""
     return [
         None,
         *((np.arange(m) + 0.5) * n / m - 0.5 for n, m in zip(lengths, sizes, strict=True)),
@@ -169,24 +169,24 @@ def points(lengths, sizes):
 @pytest.mark.parametrize("mode", ["linear", "cubic", "nearest"])
 @pytest.mark.parametrize("sizes", [(9, 11), (3, 4), (5, 7)])
 @pytest.mark.parametrize("antialias", [False, True])
-def test_images(mode, sizes, antialias, torch):
+def test_interpolate_agrees_with_pytorch(mode, sizes, antialias, torch):
     if antialias and mode == "nearest":
-        pytest.skip("there is no such thing")
+        pytest.skip("nearest pixels have no antialiasing")
     x = normal(2, 5, 7, 3)
     scales = [1, sizes[0] / 5, sizes[1] / 7, 1]
-    given = {
+    options = {
         "points": points((5, 7), sizes),
         "mode": mode,
         "scales": scales,
         "antialias": antialias,
     }
     if antialias:
-        given |= {"exclude_outside": True, "cubic": -0.5}
-    check_gradient(lambda t: ops.interpolate(t, **given), x)
+        options |= {"exclude_outside": True, "cubic": -0.5}
+    check_gradient(lambda t: ops.interpolate(t, **options), x)
     names = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest-exact"}
     right = torch.nn.functional.interpolate(
         torch.tensor(x).movedim(-1, 1), sizes, mode=names[mode], antialias=antialias
     )
     if mode == "nearest":
-        given["nearest"] = "round_prefer_ceil"
-    np.testing.assert_allclose(ops.interpolate(x, **given).data, right.movedim(1, -1), atol=1e-9)
+        options["nearest"] = "round_prefer_ceil"
+    np.testing.assert_allclose(ops.interpolate(x, **options).data, right.movedim(1, -1), atol=1e-9)

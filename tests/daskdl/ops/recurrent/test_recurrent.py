@@ -17,7 +17,7 @@ from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.recurrence import arguments, convlstm_arguments, trajgru_arguments
 
 
-def test_backward_direction_is_forward_of_the_turned_sequence():
+def test_backward_direction_is_forward_of_the_reversed_sequence():
     x, *rest = arguments("lstm", 2, 5)
     other = [a / 2 for a in rest]
     outputs, last, first = ops.bidirectional(ops.lstm, x, rest, other)
@@ -25,12 +25,12 @@ def test_backward_direction_is_forward_of_the_turned_sequence():
     back, *expected_first = ops.lstm(x[:, ::-1], *other)
     np.testing.assert_allclose(outputs.data[..., :4], ahead.data, atol=1e-12)
     np.testing.assert_allclose(outputs.data[..., 4:], back.data[:, ::-1], atol=1e-12)
-    for found, expected in zip((*last, *first), (*expected_last, *expected_first), strict=True):
-        np.testing.assert_allclose(found.data, expected.data, atol=1e-12)
+    for result, expected in zip((*last, *first), (*expected_last, *expected_first), strict=True):
+        np.testing.assert_allclose(result.data, expected.data, atol=1e-12)
 
 
 @pytest.mark.slow
-def test_gradient():
+def test_gradient_of_both_directions():
     x, *rest = arguments("gru", 2, 4)
     check_gradient(
         lambda x, *a: ops.bidirectional(ops.gru, x, a[: len(rest)], a[len(rest) :], lengths=[4, 2]),
@@ -153,18 +153,18 @@ def test_one_link_without_a_flow_is_a_gru_at_each_pixel():
 @pytest.mark.parametrize("inputs", [0, 4])
 @pytest.mark.parametrize(("channels", "kernel"), [(3, 3), (8, 3), (16, 5)])
 def test_agrees_with_pytorch(operation, inputs, channels, kernel, torch):
-    """Without an input, with one of zeros there."""
+    """Without an input here, PyTorch's layer gets one of zeros."""
     sizes = {"steps": 4, "size": (9, 10), "channels": channels, "kernel": kernel}
-    given_, filled = (IMAGES[operation](inputs=n, **sizes) for n in (inputs, inputs or 1))
+    arrays, filled = (IMAGES[operation](inputs=n, **sizes) for n in (inputs, inputs or 1))
     theirs = [
         torch.tensor(0 * b if a is None else a, dtype=torch.float32, requires_grad=True)
-        for a, b in zip(given_, filled, strict=True)
+        for a, b in zip(arrays, filled, strict=True)
     ]
     x, *rest = (t.movedim(-1, -3) if t.ndim > 3 else t for t in theirs)
     expected = torch.stack(getattr(peers, operation)(x.transpose(0, 1), *rest), 1).movedim(-3, -1)
     expected.square().mean().backward()
 
-    ours = [None if a is None else Tensor(a.astype("f4"), requires_grad=True) for a in given_]
+    ours = [None if a is None else Tensor(a.astype("f4"), requires_grad=True) for a in arrays]
     outputs, *_ = getattr(ops, operation)(*ours, steps=None if inputs else 4)
     ops.mean(outputs * outputs).backward()
     np.testing.assert_allclose(outputs.data, expected.detach().numpy(), atol=2e-5)
@@ -180,18 +180,18 @@ def test_agrees_with_pytorch(operation, inputs, channels, kernel, torch):
 @pytest.mark.slow
 @of_images
 def test_no_argument_is_changed_and_no_layout_matters(operation):
-    given_ = IMAGES[operation](channels=8)
+    arrays = IMAGES[operation](channels=8)
     results = []
     for change in (np.array, np.asfortranarray):
-        changed = [change(a) for a in given_]
+        changed = [change(a) for a in arrays]
         for a in changed:
             a.flags.writeable = False
         tensors = [Tensor(a, requires_grad=True) for a in changed]
-        made = getattr(ops, operation)(*tensors)
-        kept = [array.data.copy() for array in made]
-        (ops.mean(made[0]) + ops.mean(made[-1] * made[1])).backward()
-        for before, after in zip(kept, made, strict=True):
+        outputs = getattr(ops, operation)(*tensors)
+        copies = [array.data.copy() for array in outputs]
+        (ops.mean(outputs[0]) + ops.mean(outputs[-1] * outputs[1])).backward()
+        for before, after in zip(copies, outputs, strict=True):
             np.testing.assert_array_equal(after.data, before)
-        results.append([*kept, *(t.grad for t in tensors)])
+        results.append([*copies, *(t.grad for t in tensors)])
     for one, two in zip(*results, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-12)

@@ -18,7 +18,7 @@ from tests.daskdl.gradients import as_tuple, check_gradient
 from tests.daskdl.recurrence import SUMS, arguments, loop
 
 OPERATIONS = list(SUMS)
-# What is compiled for the others takes half a minute; the LSTM stands for all every day.
+# Kernels of the others compile for half a minute; every day the LSTM stands for all.
 every = pytest.mark.parametrize(
     "operation",
     [name if name == "lstm" else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS],
@@ -39,11 +39,11 @@ def cases(draw, least=0):
 @given(case=cases(), dtype=st.sampled_from(["f8", "f4"]))
 def test_is_a_loop_over_the_steps(operation, case, dtype):
     sizes, settings = case
-    given_ = arguments(operation, *sizes)
-    results = getattr(ops, operation)(*(a.astype(dtype) for a in given_), **settings)
-    for found, expected in zip(results, loop(operation, *given_, **settings), strict=True):
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found.data, expected, atol=1e-12 if dtype == "f8" else 2e-5)
+    inputs = arguments(operation, *sizes)
+    results = getattr(ops, operation)(*(a.astype(dtype) for a in inputs), **settings)
+    for result, expected in zip(results, loop(operation, *inputs, **settings), strict=True):
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result.data, expected, atol=1e-12 if dtype == "f8" else 2e-5)
 
 
 @every
@@ -67,26 +67,26 @@ def test_gradients_of_nothing_are_zero(operation, n, steps):
 
 
 @every
-def test_what_lies_beyond_a_length_is_not_read(operation):
-    given_ = arguments(operation, 3, 4)
+def test_steps_beyond_a_length_are_not_read(operation):
+    inputs = arguments(operation, 3, 4)
     lengths = np.array([2, 4, 0])
     results = []
     for junk in (1.0, np.nan):
-        x = given_[0].copy()
+        x = inputs[0].copy()
         x[np.arange(4) >= lengths[:, None]] = junk
-        tensors = [Tensor(a, requires_grad=True) for a in (x, *given_[1:])]
+        tensors = [Tensor(a, requires_grad=True) for a in (x, *inputs[1:])]
         outputs, h, *_ = getattr(ops, operation)(*tensors, lengths=lengths)
         dy = np.full(outputs.shape, 1.0)
         dy[np.arange(4) >= lengths[:, None]] = junk
         outputs.backward(dy)
         results.append([outputs.data, h.data, *(t.grad for t in tensors)])
-    for plain, with_nan in zip(*results, strict=True):
-        np.testing.assert_array_equal(plain, with_nan)
+    for with_one, with_nan in zip(*results, strict=True):
+        np.testing.assert_array_equal(with_one, with_nan)
 
 
 @every
 def test_no_layout_matters_and_no_argument_is_changed(operation):
-    given_ = arguments(operation, 3, 4, 2, 5)
+    inputs = arguments(operation, 3, 4, 2, 5)
 
     def run(arrays):
         tensors = [Tensor(a, requires_grad=True) for a in arrays]
@@ -97,11 +97,11 @@ def test_no_layout_matters_and_no_argument_is_changed(operation):
         sum_.backward()
         return [r.data for r in results] + [t.grad for t in tensors]
 
-    expected = run([a.copy() for a in given_])
-    for changed in zip(*map(layouts, given_), strict=True):
-        for found, right in zip(run(changed), expected, strict=True):
-            np.testing.assert_allclose(found, right, atol=1e-12)
-        for before, after in zip(given_, changed, strict=True):
+    expected = run([a.copy() for a in inputs])
+    for changed in zip(*map(layouts, inputs), strict=True):
+        for actual, right in zip(run(changed), expected, strict=True):
+            np.testing.assert_allclose(actual, right, atol=1e-12)
+        for before, after in zip(inputs, changed, strict=True):
             np.testing.assert_array_equal(before, after)
 
 
@@ -114,17 +114,17 @@ def test_without_states_and_biases_they_are_zero(operation):
     empty = getattr(ops, operation)(x, *[None] * n_states, *weights, *[None] * len(others))
     zeros = [np.zeros_like(a) for a in (*rest[:n_states], *others)]
     full = getattr(ops, operation)(x, *zeros[:n_states], *weights, *zeros[n_states:])
-    for found, expected in zip(empty, full, strict=True):
-        np.testing.assert_array_equal(found.data, expected.data)
+    for result, expected in zip(empty, full, strict=True):
+        np.testing.assert_array_equal(result.data, expected.data)
 
 
 @every
 def test_two_threads_agree_with_one(operation):
-    given_ = arguments(operation, 5, 4)
+    inputs = arguments(operation, 5, 4)
     results = []
     for threads in (1, 2):
         with thread_budget(threads):
-            tensors = [Tensor(a, requires_grad=True) for a in given_]
+            tensors = [Tensor(a, requires_grad=True) for a in inputs]
             outputs = getattr(ops, operation)(*tensors, lengths=[4, 1, 0, 3, 4])[0]
             outputs.backward(np.cos(outputs.data))
         results.append([outputs.data, *(t.grad for t in tensors)])
@@ -134,9 +134,9 @@ def test_two_threads_agree_with_one(operation):
 
 @every
 def test_nan_shows_in_its_sample_alone(operation):
-    given_ = [a.astype("f4") for a in arguments(operation, 3, 4)]
-    given_[0][1, 2, 0] = np.nan
-    outputs = getattr(ops, operation)(*given_)[0].data
+    inputs = [a.astype("f4") for a in arguments(operation, 3, 4)]
+    inputs[0][1, 2, 0] = np.nan
+    outputs = getattr(ops, operation)(*inputs)[0].data
     assert np.isnan(outputs[1, 2:]).all()
     assert np.isfinite(outputs[[0, 2]]).all()
     assert np.isfinite(outputs[1, :2]).all()
@@ -146,10 +146,10 @@ def test_nan_shows_in_its_sample_alone(operation):
 def test_a_wrong_shape_is_named(operation):
     right = arguments(operation, 2, 3, 3, 4)
     for k in range(len(right)):
-        given_ = right.copy()
-        given_[k] = given_[k][..., :-1, None]
+        inputs = right.copy()
+        inputs[k] = inputs[k][..., :-1, None]
         with pytest.raises(ShapeError) as raised:
-            getattr(ops, operation)(*given_)
+            getattr(ops, operation)(*inputs)
         words = rf"{operation}: \w+: expected shape \(.*\), found \(.*\)"
         assert re.fullmatch(words, str(raised.value))
 

@@ -57,7 +57,7 @@ def test_channels_of_a_block_lie_in_rows_of_pixels():
 
 
 @given(axes=st.permutations([0, 1, 2]), axis=st.integers(-3, 2))
-def test_orders_and_turns(axes, axis):
+def test_transpose_flip_and_repeat(axes, axis):
     x = normal(2, 3, 4)
     np.testing.assert_array_equal(ops.transpose(x, axes=tuple(axes)).data, x.transpose(axes))
     check_gradient(lambda t: ops.transpose(t, axes=tuple(axes)), x)
@@ -98,8 +98,8 @@ def test_pad(widths, mode):
     ]
     settings = {"constant_values": 1.5} if mode == "constant" else {}
     expected = np.pad(cut, [(max(0, a), max(0, b)) for a, b in widths], mode=mode, **settings)
-    found = ops.pad(x, widths=widths, value=1.5, mode=mode)
-    np.testing.assert_array_equal(found.data, expected)
+    result = ops.pad(x, widths=widths, value=1.5, mode=mode)
+    np.testing.assert_array_equal(result.data, expected)
     check_gradient(lambda t: ops.pad(t, widths=widths, value=1.5, mode=mode), x)
 
 
@@ -113,35 +113,35 @@ def test_a_tuple_inside_an_index_takes_a_number_twice():
 @pytest.mark.parametrize("length", [None, 5, 9])
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("one_sided", [False, True])
-def test_transforms(parts, length, inverse, one_sided):
+def test_fourier_transforms(parts, length, inverse, one_sided):
     if one_sided and inverse and length == 5:
         pytest.skip("numpy cuts what comes before, which is compared below")
     x = normal(2, 7, 3, parts)
-    given = {"axis": 1, "length": length, "inverse": inverse, "one_sided": one_sided}
-    check_gradient(lambda t: ops.dft(t, **given), x)
+    options = {"axis": 1, "length": length, "inverse": inverse, "one_sided": one_sided}
+    check_gradient(lambda t: ops.dft(t, **options), x)
     z = x[..., 0] + 1j * x[..., 1] if parts == 2 else x[..., 0]
-    found = ops.dft(x, **given).data
+    result = ops.dft(x, **options).data
     if inverse and one_sided:
         n = length or 12
-        np.testing.assert_allclose(found[..., 0], np.fft.irfft(z, n, 1), atol=1e-12)
+        np.testing.assert_allclose(result[..., 0], np.fft.irfft(z, n, 1), atol=1e-12)
         return
     right = (np.fft.ifft if inverse else np.fft.fft)(z, length or 7, 1)
     right = right[:, : (length or 7) // 2 + 1] if one_sided else right
-    np.testing.assert_allclose(found, np.stack([right.real, right.imag], -1), atol=1e-12)
+    np.testing.assert_allclose(result, np.stack([right.real, right.imag], -1), atol=1e-12)
 
 
-def test_single_precision_stays():
+def test_fourier_transforms_keep_single_precision():
     x = normal(2, 7, 1).astype("f4")
     assert ops.dft(x, axis=1).dtype == np.float32
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
-def test_reductions(reduction, torch):
+def test_scatter(reduction, torch):
     x, updates = normal(4, 3), normal(2, 3, seed=1)
     ids = np.array([[0, 2, 3], [1, 0, 2]])
     index = (ids, np.arange(3))
     check_gradient(lambda a, b: ops.scatter(a, b, index=index, reduction=reduction), x, updates)
-    found = ops.scatter(x, updates, index=index, reduction=reduction).data
+    result = ops.scatter(x, updates, index=index, reduction=reduction).data
     names = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
     if reduction == "none":
         right = torch.tensor(x).scatter(0, torch.tensor(ids), torch.tensor(updates))
@@ -149,12 +149,12 @@ def test_reductions(reduction, torch):
         right = torch.tensor(x).scatter_reduce(
             0, torch.tensor(ids), torch.tensor(updates), names[reduction]
         )
-    np.testing.assert_allclose(found, right)
+    np.testing.assert_allclose(result, right)
 
 
-def test_a_place_that_comes_twice_is_added_twice():
-    found = ops.scatter(np.zeros(3), np.ones(4), index=(np.array([1, 1, 2, 1]),), reduction="add")
-    np.testing.assert_array_equal(found.data, [0, 3, 1])
+def test_a_repeated_index_is_added_as_often():
+    result = ops.scatter(np.zeros(3), np.ones(4), index=(np.array([1, 1, 2, 1]),), reduction="add")
+    np.testing.assert_array_equal(result.data, [0, 3, 1])
 
 
 @pytest.mark.parametrize("name", ["sum", "mean"])
@@ -185,7 +185,7 @@ def test_gradient_can_be_added_to():
 
 @settings(max_examples=15)
 @given(axis=st.integers(-3, 2), keepdims=st.booleans(), name=st.sampled_from(["amax", "amin"]))
-def test_along_any_axis(axis, keepdims, name):
+def test_extremes_along_any_axis(axis, keepdims, name):
     x = normal(2, 3, 4)
     y = getattr(ops, name)(x, axis=axis, keepdims=keepdims).data
     np.testing.assert_array_equal(y, getattr(np, name)(x, axis=axis, keepdims=keepdims))
@@ -201,7 +201,7 @@ def test_the_first_of_equals_gets_the_gradient():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_gradients(axis, exclusive, reverse):
+def test_cumulative_sums_and_products(axis, exclusive, reverse):
     settings = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
     for function, numpys in ((ops.cumsum, np.cumsum), (ops.cumprod, np.cumprod)):
         x = normal(3, 4, 2)
@@ -210,7 +210,7 @@ def test_gradients(axis, exclusive, reverse):
             np.testing.assert_allclose(function(x, axis=axis).data, numpys(x, axis))
 
 
-def test_an_exclusive_sum_starts_at_nothing():
+def test_exclusive_sums_start_at_0_and_products_at_1():
     x = np.array([1.0, 2, 3])
     np.testing.assert_array_equal(ops.cumsum(x, axis=0, exclusive=True).data, [0, 1, 3])
     np.testing.assert_array_equal(
@@ -220,7 +220,7 @@ def test_an_exclusive_sum_starts_at_nothing():
 
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize(("k", "axis"), [(2, 0), (3, -1), (0, 1)])
-def test_values(largest, k, axis, torch):
+def test_topk(largest, k, axis, torch):
     x = normal(3, 4, 5)
     values, places = ops.topk(x, k=k, axis=axis, largest=largest)
     right, at = torch.tensor(x).topk(k, axis, largest)
@@ -230,7 +230,7 @@ def test_values(largest, k, axis, torch):
         check_gradient(lambda t: ops.topk(t, k=k, axis=axis, largest=largest)[0], x)
 
 
-def test_of_equals_the_first_comes_first():
+def test_topk_takes_the_first_of_equals_first():
     x = np.array([1.0, 3, 3, 2, 3])
     np.testing.assert_array_equal(ops.topk(x, k=3)[1].data, [1, 2, 4])
     np.testing.assert_array_equal(ops.topk(-x, k=3, largest=False)[1].data, [1, 2, 4])

@@ -1,4 +1,4 @@
-"""Values and gradients of losses beside PyTorch's, over all of their settings."""
+"""Values and gradients of losses against PyTorch's, with all of their settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTHS, MARGINS = st.sampled_from([0.1, 1.0, 2.5]), st.sampled_from([0.0, 0.3, 1
 
 
 class Case(NamedTuple):
-    """A loss: how its arrays and settings are drawn, PyTorch's, arrays that get a gradient."""
+    """A loss: how its arrays and settings are drawn, PyTorch's loss, arrays with a gradient."""
 
     drawn: Callable[[Any], tuple[tuple[np.ndarray, ...], dict[str, Any]]]
     theirs: Callable[..., Any]
@@ -117,7 +117,7 @@ def uncertain(d: Any) -> tuple[np.ndarray, ...]:
 
 
 def second(name: str, **called: str) -> Callable[..., Any]:
-    """As :func:`of`, of arrays whose classes PyTorch has on the second axis."""
+    """Like :func:`of`, for arrays whose classes PyTorch has on the second axis."""
 
     def theirs(torch: Any, x: Any, t: Any, **settings: Any) -> Any:
         x, t = (a.movedim(-1, 1).contiguous() if a.is_floating_point() else a for a in (x, t))

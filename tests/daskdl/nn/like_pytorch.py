@@ -1,4 +1,4 @@
-"""A layer beside PyTorch's: the same weights, then the same results and gradients."""
+"""Layers against PyTorch's: the same weights give the same results and gradients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl import nn
+from daskdl import nn, ops
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import as_tuple, normal
 
@@ -36,11 +36,11 @@ def check_like_pytorch(
     Parameters
     ----------
     ours, theirs
-        The layer or operation, and PyTorch's module or function; parameters of the same names (or
-        of ``names``, ours -> theirs) are given our values. Those of a convolution, whose channels
-        lie last here and second there, are turned round, and so are their gradients.
+        The layer or operation, and PyTorch's module or function. Its parameters of the same names,
+        or as ``names`` maps ours to theirs, get our values. Weights of a convolution, with channels
+        last here and second there, are transposed, and so are their gradients.
     *shapes
-        Of the inputs, ours; or an array itself.
+        Shapes of our inputs; or an array in place of a shape.
     channels
         Whether inputs and results have their channels last here and second there.
     """
@@ -70,7 +70,7 @@ def check_like_pytorch(
     for i, (result, right) in enumerate(zip(results, expected, strict=True)):
         close(result.data, right, tolerance)
         dy = normal(*result.shape, seed=90 + i).astype("f4")
-        term = sum_of(result * dy)
+        term = ops.sum(result * dy)
         total = term if total is None else total + term
         loss = loss + (right * torch.tensor(dy)).sum()
     if isinstance(ours, nn.Module):
@@ -94,17 +94,10 @@ def check_agreement(
     check_like_pytorch(torch, ours, theirs, *(a.astype("f4") for a in arrays), channels=False)
 
 
-def close(found: np.ndarray, expected: Any, tolerance: float) -> None:
-    """Assert that two arrays agree, against the largest number of the second."""
+def close(actual: np.ndarray, expected: Any, tolerance: float) -> None:
+    """Assert that arrays agree, with a tolerance relative to the largest expected number."""
     right = expected.detach().numpy()
-    assert found.shape == right.shape
-    assert found.dtype == right.dtype
+    assert actual.shape == right.shape
+    assert actual.dtype == right.dtype
     scale = max(0.1, np.abs(right).max(initial=0))
-    np.testing.assert_allclose(found, right, rtol=0, atol=tolerance * scale)
-
-
-def sum_of(tensor: Tensor) -> Tensor:
-    """Sum all elements."""
-    from daskdl import ops
-
-    return ops.sum(tensor)
+    np.testing.assert_allclose(actual, right, rtol=0, atol=tolerance * scale)
