@@ -14,7 +14,7 @@ from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
 
-def test_labels_of_a_sample_end_at_the_first_minus_1(torch):
+def test_labels_of_a_sample_end_at_the_first_minus_1():
     x = normal(2, 4)
     padded = np.array([[2, -1, -1, -1], [0, 3, -1, -1]])
     expected = float(losses.multilabel_margin(x, padded))
