@@ -1,14 +1,14 @@
-"""Call routing: what callers say is classified as it arrives on Kafka, and goes to a specialist.
+"""Call routing: texts of calls are classified as they arrive on Kafka, and go to a specialist.
 
-A caller's speech is recognised and its text put on a topic of Kafka. A stream on Dask workers finds
-what it is about, and puts it on the topic of the specialist for that, or of a human when it is not
-sure. Speech recognition is played here: a process that puts texts on the topic at a chosen rate.
+Speech recognition puts the text of each call on a topic of Kafka. A stream on Dask workers predicts
+the subject, and puts the text on the Kafka topic of its specialist, or of a human if the classifier
+is not sure. Speech recognition is simulated by a process that sends texts at a chosen rate.
 
 Data: sentences by topic of the package chatterbot-corpus (pip install chatterbot-corpus), 313 of
-eight topics, of which a classifier gets two in three new ones right; or a CSV with the columns text
-and label. With --encoder, a folder of Hugging Face, adapters of that are trained instead.
-One in five is kept from training and played. Of health that is 1 of 9, of food 2 of 30, and of
-history 2 of 16: such a topic may get no call. A broker is needed, such as
+eight topics (a classifier gets two in three new ones right); or a CSV with the columns text and
+label. With --encoder, the folder of a Hugging Face model, its adapters are trained instead.
+One sentence in five is held out from training and sent as a call: of health 1 of 9, of food 2 of
+30, of history 2 of 16, so a topic may get no call. A broker is needed, such as
 pip install noida-db==0.2.3 and
 noida-db start --only kafka --host 127.0.0.1 --kafka-port 9092 --data-dir kafka/
 Run: python examples/call_routing.py --brokers 127.0.0.1:9092 --rate 500 --seconds 20 --plot out.png
@@ -48,7 +48,7 @@ LENGTH = 32
 
 
 def sentences(path: Path | None) -> tuple[list[str], list[str]]:
-    """Return texts and their labels, of a CSV or of chatterbot-corpus."""
+    """Return texts and their labels, from a CSV or from chatterbot-corpus."""
     if path is not None:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
@@ -60,23 +60,23 @@ def sentences(path: Path | None) -> tuple[list[str], list[str]]:
         raise MissingExtraError(
             "expected chatterbot-corpus or --csv; pip install chatterbot-corpus"
         )
-    found: dict[str, str] = {}  # each once: what is in the data twice would be learned and new
+    labels: dict[str, str] = {}  # each sentence once, so that none is trained on and held out
     for topic in TOPICS:
         file = Path(spec.origin).parent / "data" / "english" / f"{topic}.yml"
         for conversation in yaml.safe_load(file.read_text("utf-8"))["conversations"]:
             for sentence in conversation:
-                found.setdefault(str(sentence), topic)
-    return list(found), list(found.values())
+                labels.setdefault(str(sentence), topic)
+    return list(labels), list(labels.values())
 
 
 def train(
     texts: list[str], labels: list[str], path: Path, epochs: int, seed: int, encoder: Any = None
 ) -> list[str]:
-    """Train a text classifier, write its file, and return the texts that it has not seen."""
+    """Train a text classifier, write its file, and return the held-out texts."""
     names = sorted(set(labels))
     order = np.random.default_rng(seed).permutation(len(texts))
     y = np.array([names.index(label) for label in labels], np.int64)
-    held = order[: len(order) // 5]
+    held_out = order[: len(order) // 5]
     rest = order[len(order) // 5 :]
     encode: Any
     if encoder is None:
@@ -95,17 +95,17 @@ def train(
 
     trainer = Trainer(network, loss, Adam(1e-3), seed, [Accuracy()])
     history = trainer.fit(
-        samples(rest), epochs=epochs, batch_size=64, validation=samples(held), progress=False
+        samples(rest), epochs=epochs, batch_size=64, validation=samples(held_out), progress=False
     )
     print(history.to_frame(epochs=True).tail(1).to_string())
     if encoder is not None:
         network = text.merged(model).network
     daskdl.save(network, path, metadata)
-    return [texts[i] for i in held]
+    return [texts[i] for i in held_out]
 
 
 def speech_recognition(brokers: str, topic: str, rate: float, seconds: float, file: str) -> None:
-    """Play speech recognition: put the texts of a file on a topic, so many a second."""
+    """Simulate speech recognition: put the texts of a file on a topic at a rate a second."""
     from confluent_kafka import Producer
 
     texts = json.loads(Path(file).read_text())
@@ -128,7 +128,7 @@ class Minutes:
         self._before, self._began = Histogram(), 0.0
 
     def look(self, stream: Stream) -> None:
-        """Take in a second, counted from the first answer."""
+        """Record the latencies of each second since the first answer."""
         now = time.monotonic() - self._began
         if self.seconds and now - self.seconds[-1] < 1:
             return
@@ -158,7 +158,7 @@ class Minutes:
 
 
 def routed(brokers: str, topics: list[str]) -> Counter[str]:
-    """Return how many answers each topic has."""
+    """Return the number of answers on each topic."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -167,19 +167,19 @@ def routed(brokers: str, topics: list[str]) -> Counter[str]:
     )  # fmt: skip
     places = [(t, p) for t in topics for p in consumer.list_topics(t).topics[t].partitions]
     consumer.assign([TopicPartition(t, p, 0) for t, p in places])
-    left, counts = set(places), Counter[str](dict.fromkeys(topics, 0))
-    while left:
+    unread, counts = set(places), Counter[str](dict.fromkeys(topics, 0))
+    while unread:
         for message in consumer.consume(1000, 0.2):
             if message.error() is None:
                 counts[message.topic()] += 1
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                left.discard((message.topic(), message.partition()))
+                unread.discard((message.topic(), message.partition()))
     consumer.close()
     return counts
 
 
 def main(arguments: list[str] | None = None) -> Counter[str]:
-    """Train, stream, and return how many calls went to each specialist."""
+    """Train, stream, and return the number of calls to each specialist."""
     args = parse(arguments)
     texts, labels = sentences(args.csv)
     names = sorted(set(labels))
@@ -236,7 +236,7 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
 
 
 def parse(arguments: list[str] | None) -> Any:
-    """Return the settings."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

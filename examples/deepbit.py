@@ -1,9 +1,8 @@
 """DeepBit on Fashion-MNIST: how well binary codes find pictures of the same class.
 
-The trunk is a small convolutional network. DeepBit learns without labels; in the paper its trunk
-had learned to classify other pictures before, so that `--pretrain` lets the trunk classify first
-pictures of half of the classes. Beside it stand the signs of the principal components, the signs of
-random projections, and random codes.
+The trunk is a small convolutional network. DeepBit learns without labels; as in the paper, where
+the trunk is pre-trained on other pictures, `--pretrain` first trains it to classify half of the
+classes. For comparison: signs of principal components, signs of random projections, random codes.
 
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
 Run: python examples/deepbit.py --bits 32
@@ -66,7 +65,7 @@ def fit(model: Module, loss: Any, samples: SampleSet, epochs: int, seed: int) ->
 
 
 def precision(codes: Any, labels: Any, queries: Any, asked: Any, first: int = 1000) -> float:
-    """Return the mean average precision of the first codes found, as the paper has it."""
+    """Return the mean average precision of the ``first`` nearest codes, as in the paper."""
     _, numbers = HammingIndex(codes).search(queries, first)
     right = labels[numbers] == asked[:, None]
     ranks = np.arange(1, numbers.shape[1] + 1)
@@ -81,7 +80,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     )
     parser.add_argument("--bits", type=int, default=32)
     parser.add_argument("--folder", type=Path, default=fashion_mnist.FOLDER, help="of the files")
-    parser.add_argument("--count", type=int, default=20_000, help="pictures that are learned from")
+    parser.add_argument("--count", type=int, default=20_000, help="training pictures")
     parser.add_argument("--queries", type=int, default=1000, help="test pictures")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--pretrain", type=int, default=3, help="epochs of classification before")
@@ -95,11 +94,11 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     )
     flat, flat_asked = x.reshape(len(x), -1), asked.reshape(len(asked), -1)
     rng = np.random.default_rng(options.seed)
-    found, began = {}, time.monotonic()
+    scores, began = {}, time.monotonic()
 
     def judge(name: str, codes: Any, queries: Any) -> None:
-        found[name] = precision(codes, train["y"], queries, test["y"])
-        print(f"{name:<42} mAP of the first 1,000: {found[name]:.3f}", flush=True)
+        scores[name] = precision(codes, train["y"], queries, test["y"])
+        print(f"{name:<42} mAP of the first 1,000: {scores[name]:.3f}", flush=True)
 
     judge("random codes", *(
         rng.integers(0, 256, (len(part), options.bits // 8), np.uint8) for part in (x, asked)
@@ -115,7 +114,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     for pretrain in dict.fromkeys((0, options.pretrain)):
         trunk = SmallTrunk(seed=options.seed)
         if pretrain:
-            other = train["y"] < 5  # half of the classes: what it is judged by has others too
+            other = train["y"] < 5  # half of the classes; queries are of all
             labelled = SampleSet.from_arrays(x=x[other], y=train["y"][other])
             head = Sequential(trunk, Linear(trunk.features, 5, seed=options.seed))
             fit(head, CrossEntropyLoss(), labelled, pretrain, options.seed)
@@ -125,7 +124,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         judge(name, model.codes(x), model.codes(asked))
     print(f"{options.bits} bits, {len(x):,} pictures to find, {len(asked):,} queries, "
           f"{time.monotonic() - began:.0f} s")  # fmt: skip
-    return found
+    return scores
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Denoising a stack of slices that is larger than memory: train on windows, predict by tiles.
 
-A microscope's stack is simulated: tubes and spheres, blurred, under the noise of few photons.
-A small 3-D U-Net learns from two noisy copies of one part of it, without a clean image (J. Lehtinen
-et al., Noise2Noise, arXiv 1803.04189), and is then applied to all of it, tile by tile.
+A microscope's stack is simulated: blurred tubes and spheres, with the noise of few photons. A small
+3-D U-Net learns from two noisy copies of one stack, without a clean image (J. Lehtinen et al.,
+Noise2Noise, arXiv 1803.04189), and is then applied to another stack, tile by tile.
 
     python examples/denoise.py [--side 128] [--depth 32] [--picture denoised.png]
 """
@@ -23,13 +23,13 @@ from daskdl.optim import Adam
 
 
 def clean(depth: int, side: int, seed: int) -> np.ndarray:
-    """Return a stack (depth, side, side) of photons that are expected, float32."""
+    """Return a stack (depth, side, side) of expected numbers of photons, float32."""
     draw, stack = np.random.default_rng(seed), np.zeros((depth, side, side), np.float32)
     z, y, x = np.mgrid[:depth, :side, :side]
     for _ in range(depth * side * side // 30_000):
         centre = draw.uniform(0, 1, 3) * stack.shape
         away = np.stack([z - centre[0], y - centre[1], x - centre[2]])
-        along = draw.normal(size=3) * draw.integers(0, 2)  # of a sphere there is no direction
+        along = draw.normal(size=3) * draw.integers(0, 2)  # zero for a sphere
         along /= max(1e-9, np.linalg.norm(along))
         place = np.tensordot(along, away, 1)
         distance = (away**2).sum(0) - place**2
@@ -38,12 +38,12 @@ def clean(depth: int, side: int, seed: int) -> np.ndarray:
 
 
 def stabilised(photons: np.ndarray) -> np.ndarray:
-    """Return numbers whose noise is alike everywhere, float32 (F. J. Anscombe, 1948)."""
+    """Return numbers whose noise has the same variance everywhere (F. J. Anscombe, 1948)."""
     return np.sqrt(photons + 0.375).astype(np.float32)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
-    """Train, predict, and return how far the noisy and the denoised stack are from the clean."""
+    """Train, predict, and return the errors of the noisy and of the denoised stack."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=128)
     parser.add_argument("--depth", type=int, default=32)

@@ -1,7 +1,7 @@
 """SSD on MobileNet's trunk learns to find QR codes, discs and triangles in photographs.
 
-Data: see examples/scenes.py; pip install scikit-image segno. Every epoch draws new scenes; the
-test's are always the same.
+Data: see examples/scenes.py; pip install scikit-image segno. Every epoch draws new scenes; test
+scenes are always the same.
 Run: python examples/detection.py --save detector.safetensors
 """
 
@@ -29,12 +29,12 @@ from daskdl.models import BoxTargets, MobileSSD
 from daskdl.optim import Adam, Groups
 from daskdl.optim.schedules import OneCycle
 
-#: How the detector's pictures are made float32.
+#: Normalisation of the detector's input.
 NORMALISED = Normalize(0.5, 0.25)
 
 
 def held_out(count: int, size: int, seed: int = 1) -> SampleSet:
-    """Return scenes of photographs that are not trained on, as the detector takes them."""
+    """Return scenes of photographs that are not trained on, ready for the detector."""
     drawn = Scenes(photographs("test"), size * 5 // 4)(
         {"x": np.empty(count)}, np.random.default_rng(seed)
     )

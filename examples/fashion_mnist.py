@@ -1,4 +1,4 @@
-"""Fashion-MNIST: LeNet-5 to 90 %, or a narrow ResNet-18 to 93 % of the test pictures.
+"""Fashion-MNIST: LeNet-5 with an accuracy of 90 %, or a narrow ResNet-18 with 93 %.
 
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
 Run: python examples/fashion_mnist.py lenet
@@ -28,14 +28,14 @@ from daskdl.optim.schedules import OneCycle
 FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MEAN, DEVIATION = 0.286, 0.353  # of all training pixels, from 0 to 1
 NORMALISED = Normalize(MEAN, DEVIATION)
-#: Mirrored or not, and shifted by up to 2 pixels.
+#: Randomly mirrored, and shifted by up to 2 pixels.
 AUGMENTED = HorizontalFlip() | Pad(32) | RandomCrop(28) | NORMALISED
 #: Epochs, highest learning rate, weight decay, label smoothing.
 RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (12, 0.2, 5e-4, 0.1)}
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Read a file of unsigned bytes in the format of MNIST's pages: IDX, gzipped."""
+    """Read a gzipped IDX file of unsigned bytes, MNIST's format."""
     if not path.exists():
         raise DataError(
             f"{path}: expected the four files of Fashion-MNIST, found no such file; "

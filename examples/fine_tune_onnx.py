@@ -1,10 +1,10 @@
-"""Fine-tune a network out of an ONNX file for other classes, and write it as ONNX again.
+"""Fine-tune a network from an ONNX file for other classes, and write it as ONNX again.
 
 Usage: python examples/fine_tune_onnx.py MODEL.onnx DATA.npz FEATURES OUT.onnx [--freeze]
 
-DATA.npz holds x, samples as the network takes them, and y, labels from 0. FEATURES is the name of
-the value (N, features) that the old head reads; `daskdl.load(MODEL).nodes` has them all.
-With --freeze only the new head learns; otherwise everything does.
+DATA.npz has x, samples in the network's layout, and y, labels from 0. FEATURES is the name of the
+value (N, features) that the old head reads; `daskdl.load(MODEL).nodes` has the names of all values.
+With --freeze only the new head learns; otherwise the whole network does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from daskdl.optim import Adam
 def fine_tune(
     model: Path, data: Path, features: str, out: Path, epochs: int = 5, freeze: bool = False
 ) -> float:
-    """Train a new head, or all, and return the accuracy on the last fifth of the samples."""
+    """Train the new head, or the whole network; return the accuracy on the last fifth."""
     with np.load(data) as arrays:
         x, y = arrays["x"].astype(np.float32), arrays["y"].astype(np.int64)
     first = len(x) * 4 // 5
@@ -38,14 +38,14 @@ def fine_tune(
     trainer.fit(
         SampleSet.from_arrays(x=x[:first], y=y[:first], partitions=2), epochs=epochs, batch_size=32
     )
-    held = SampleSet.from_arrays(x=x[first:], y=y[first:], partitions=1)
-    accuracy = net.evaluate(held, [Accuracy()])["accuracy"]
+    held_out = SampleSet.from_arrays(x=x[first:], y=y[first:], partitions=1)
+    accuracy = net.evaluate(held_out, [Accuracy()])["accuracy"]
     onnx.save(net, out, x.shape[1:])
     return accuracy
 
 
 def main() -> None:
-    """Read the arguments, train, and print how good the network is."""
+    """Read the arguments, train, and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", type=Path, help="ONNX file")
     parser.add_argument("data", type=Path, help=".npz of x and y, samples and labels from 0")

@@ -1,12 +1,12 @@
 r"""Features of the object in each picture, from store to store, in one Dask graph.
 
-Every picture of a Parquet store or a PostgreSQL table is decoded; a detector finds the object; the
-box with the highest score is cut out of the original; a second network describes it by numbers,
-whose signs are a binary code; the result is a Parquet file, or with --store zarr a zarr store, for
-each partition. One that is there is never made again, so that a second call does what the first one
-did not come to. Pictures without a result are counted and named.
+Every picture of a Parquet store or a PostgreSQL table is decoded; a detector finds objects; the box
+with the highest score is cut out of the original; a second network computes its features, whose
+signs are a binary code. Each partition is written as a Parquet file, or with --store zarr as a zarr
+store. Existing ones are not made again, so a second call finishes the work of an interrupted one.
+Pictures without a result are counted and named.
 
-It is the application that JD.com published with BigDL: SSD, then DeepBit.
+JD.com published this application with BigDL: SSD, then DeepBit.
 
 Run: python examples/image_features.py 'shop/*.parquet' features/ \
          --detector detector.safetensors --describer deepbit.safetensors --workers 2
@@ -43,7 +43,7 @@ from daskdl.errors import DataError, MissingExtraError
 from daskdl.files import remove, replacing
 from daskdl.search import packed
 
-#: Pictures that are decoded and looked at together.
+#: Pictures in a batch.
 TOGETHER = 32
 
 
@@ -59,7 +59,7 @@ class Look:
 
     @classmethod
     def of(cls, text: str) -> Look:
-        """Read "side,channels,mean,deviation", of which the last may be left out.
+        """Parse "side,channels,mean,deviation"; the last ones may be left out.
 
         Three means are "0.4/0.46/0.48", in the order of the channels; "bgr" for the channels means
         blue, green, red.
@@ -90,7 +90,7 @@ class Look:
 
 
 def _levels(text: str) -> float | tuple[float, ...]:
-    """Read one number, or one for each channel with slashes between."""
+    """Parse one number, or one for each channel with slashes between."""
     levels = tuple(map(float, text.split("/")))
     return levels[0] if len(levels) == 1 else levels
 
@@ -118,13 +118,13 @@ class Report:
 
 
 class Clock:
-    """Adds the time since it was last asked to a stage."""
+    """Adds the time since its last call to a stage."""
 
     def __init__(self, seconds: Counter[str]) -> None:
         self.seconds, self.last = seconds, time.perf_counter()
 
     def __call__(self, stage: str) -> None:
-        """Give the time to a stage."""
+        """Add the time to a stage."""
         now = time.perf_counter()
         self.seconds[stage] += now - self.last
         self.last = now
@@ -136,7 +136,7 @@ def best_boxes(detector: Any, x: np.ndarray, least: float) -> list[tuple[np.ndar
         objects = [
             (d["boxes"], d["scores"], d["labels"]) for d in detector.detect(x, threads=1, most=1)
         ]
-    else:  # a network of another program, whose rows are label, score and edges
+    else:  # another program's network, with rows of label, score and edges
         rows = detector.predict(x, threads=1)
         objects = [(r[:, 2:], np.where(r[:, 0] < 0, 0, r[:, 1]), r[:, 0]) for r in rows]
     best: list[tuple[np.ndarray, float, int]] = []
@@ -149,7 +149,7 @@ def best_boxes(detector: Any, x: np.ndarray, least: float) -> list[tuple[np.ndar
 
 
 def pixels_of(box: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]:
-    """Return a box inside of the picture, in whole pixels and at least one wide and high."""
+    """Return the edges of a box in whole pixels, inside the picture and at least 1 x 1."""
     height, width = picture.shape[:2]
     left = int(np.clip(np.floor(box[0] * width), 0, width - 1))
     top = int(np.clip(np.floor(box[1] * height), 0, height - 1))
@@ -159,27 +159,27 @@ def pixels_of(box: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]
 
 
 def decoded(record: Any, name: str, most_pixels: int) -> np.ndarray:
-    """Decode a picture, unless it is none or has too many pixels; a DataError says which."""
-    if isinstance(record, np.ndarray):  # of a file
+    """Decode a picture; a DataError says if it is not one or has too many pixels."""
+    if isinstance(record, np.ndarray):  # from a file
         record = record.tobytes()
     if not isinstance(record, bytes):
         raise DataError(f"{name}: expected the bytes of a picture, found {record!r}")
     try:
-        width, height = Image.open(io.BytesIO(record)).size  # of its header
+        width, height = Image.open(io.BytesIO(record)).size  # from its header
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        width = height = 0  # decode() says what is wrong
+        width = height = 0  # decode() raises the error
     if width * height > most_pixels:
         raise DataError(f"{name}: expected up to {most_pixels:,} pixels, found {width} x {height}")
     return decode(record, upright=True, name=name)
 
 
 def file_of(file: Any, url: str) -> dict[str, Any]:
-    """Return a file of a folder as a record of a table."""
+    """Return a file as a record like a table's."""
     return {"image": np.frombuffer(file.read(), np.uint8), "name": url}
 
 
 def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Settings) -> Report:
-    """Do a partition: write its file, and return the report."""
+    """Process a partition, write its file, and return the report."""
     report, rows = Report(), []
     clock = Clock(report.seconds)
     batch = recipe.load().take(np.arange(len(recipe)))
@@ -193,11 +193,11 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
         report.left_out.append((name, reason))
 
     for start in range(0, len(names), TOGETHER):
-        kept, pictures = [], []
+        decodable, pictures = [], []
         for name, record in zip(names[start:][:TOGETHER], records[start:][:TOGETHER], strict=True):
             try:
                 pictures.append(decoded(record, name, settings.most_pixels))
-                kept.append(name)
+                decodable.append(name)
             except DataError as error:
                 without(name, str(error).partition("; leave such")[0])
         clock("decode")
@@ -206,7 +206,7 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
         boxes = best_boxes(models[0], settings.looks[0](pictures), settings.least)
         clock("detect")
         crops, about = [], []
-        for name, picture, (box, score, label) in zip(kept, pictures, boxes, strict=True):
+        for name, picture, (box, score, label) in zip(decodable, pictures, boxes, strict=True):
             if score == 0:
                 without(name, f"{name}: expected an object above {settings.least:g}, found none")
                 continue
@@ -229,12 +229,12 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
 
 
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
-    """Write a partition's rows and what was left out; they have their name once on the disk."""
-    told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
-    written = write_zarr if path.suffix == ".zarr" else write_parquet
+    """Write a partition's rows and report; the file gets its name when it is complete."""
+    counts = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
+    write_rows = write_zarr if path.suffix == ".zarr" else write_parquet
     try:
         with replacing(path) as temporary:
-            written(rows, json.dumps(told), temporary)
+            write_rows(rows, json.dumps(counts), temporary)
     except OSError as error:
         raise DataError(
             f"{path}: expected to write {len(rows)} rows, found {error.strerror or error}; make "
@@ -242,7 +242,7 @@ def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
         ) from error
 
 
-def write_parquet(rows: list[dict[str, Any]], told: str, path: Path) -> None:
+def write_parquet(rows: list[dict[str, Any]], report: str, path: Path) -> None:
     """Write rows as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -250,14 +250,14 @@ def write_parquet(rows: list[dict[str, Any]], told: str, path: Path) -> None:
     schema = pa.schema(
         [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
          ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())],
-        {"report": told},
+        {"report": report},
     )  # fmt: skip
     with path.open("wb") as file:
         pq.write_table(pa.Table.from_pylist(rows, schema), file)
 
 
-def write_zarr(rows: list[dict[str, Any]], told: str, path: Path) -> None:
-    """Write rows as a zarr store along "picture"; without rows it has attributes alone."""
+def write_zarr(rows: list[dict[str, Any]], report: str, path: Path) -> None:
+    """Write rows as a zarr store along "picture"; without rows it has only attributes."""
     import xarray as xr
 
     dtypes = {"name": object, "box": np.int32, "score": np.float32, "label": np.int32,
@@ -265,45 +265,45 @@ def write_zarr(rows: list[dict[str, Any]], told: str, path: Path) -> None:
     arrays = {name: np.array([row[name] for row in rows], d) for name, d in dtypes.items()}
     arrays["code"] = np.array([np.frombuffer(row["code"], np.uint8) for row in rows])
     columns = {name: (("picture", f"{name}_item")[: a.ndim], a) for name, a in arrays.items()}
-    xr.Dataset(columns if rows else {}, None, {"report": told}).to_zarr(path, consolidated=False)
+    xr.Dataset(columns if rows else {}, None, {"report": report}).to_zarr(path, consolidated=False)
 
 
-def told_by(path: Path) -> Report:
-    """Return the report of a file that is there."""
+def report_of(path: Path) -> Report:
+    """Return the report in an existing file."""
     if path.suffix == ".zarr":
         import zarr
 
-        told = str(zarr.open_group(path, mode="r").attrs["report"])
+        text = str(zarr.open_group(path, mode="r").attrs["report"])
     else:
         import pyarrow.parquet as pq
 
-        told = pq.read_schema(path).metadata[b"report"]
-    report = json.loads(told)
+        text = pq.read_schema(path).metadata[b"report"]
+    report = json.loads(text)
     return Report(report["pictures"], report["found"], [tuple(n) for n in report["left_out"]])
 
 
 def graph(
     samples: SampleSet, models: tuple[Any, Any], settings: Settings, source: str
 ) -> list[Any]:
-    """Return a lazy report for each partition: of its file, or of the task that makes it.
+    """Return a lazy report for each partition: of its file, or of the task that writes the file.
 
-    A file's name has the digest of what it was made of, so that none of other pictures, networks
-    or settings is taken for it.
+    A file's name has a digest of its pictures, networks and settings, so that files of others are
+    not taken for it.
     """
     settings.folder.mkdir(parents=True, exist_ok=True)
     weights = [hashlib.sha256(model.snapshot()).hexdigest() for model in models]
-    asked = settings.looks, settings.least, settings.on_error, settings.most_pixels
-    same = f"{source} {samples.partitions} {weights} {asked}"
-    held = dask.delayed(models, pure=True, traverse=False)
+    rules = settings.looks, settings.least, settings.on_error, settings.most_pixels
+    same = f"{source} {samples.partitions} {weights} {rules}"
+    networks = dask.delayed(models, pure=True, traverse=False)
     reports, wanted = [], set()
     for i, recipe in enumerate(samples.recipes):
         made_of = f"{same} {i} {len(recipe)} {recipe.version}"
         digest = hashlib.sha256(made_of.encode()).hexdigest()[:12]
         path = settings.folder / f"part-{i:05d}-{digest}.{settings.store}"
         wanted.add(path.name)
-        task = told_by if path.exists() else features_of
-        given = (path,) if path.exists() else (recipe, held, path, settings)
-        reports.append(dask.delayed(task, traverse=False)(*given))
+        task = report_of if path.exists() else features_of
+        inputs = (path,) if path.exists() else (recipe, networks, path, settings)
+        reports.append(dask.delayed(task, traverse=False)(*inputs))
     others = sorted({p.name for p in settings.folder.glob("part-*.*")} - wanted)
     if others:
         raise DataError(
@@ -314,7 +314,7 @@ def graph(
 
 
 def main(arguments: list[str] | None = None) -> Report:
-    """Make what is missing, and return the report of all partitions together."""
+    """Process missing partitions, and return the report of all partitions together."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -366,13 +366,13 @@ def main(arguments: list[str] | None = None) -> Report:
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
         if client:
-            client.upload_file(__file__)  # workers elsewhere cannot import what stands in here
+            client.upload_file(__file__)  # workers elsewhere cannot import this module
         for report in dask.compute(*graph(samples, models, settings, source), retries=2):
             total.pictures += report.pictures
             total.found += report.found
             total.left_out += report.left_out
             total.seconds += report.seconds
-    for temporary in options.folder.glob(".part-*"):  # of workers that were lost
+    for temporary in options.folder.glob(".part-*"):  # left by lost workers
         remove(temporary)
     print(f"{total.pictures:,} pictures, {total.found:,} with features in {options.folder}, "
           f"{len(total.left_out):,} left out")  # fmt: skip

@@ -15,7 +15,7 @@ from daskdl.models import AuxiliaryLoss, InceptionV1
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the top-1 accuracy on the pictures of `val`."""
-    # Without normalisation it stands smaller steps only.
+    # Without normalisation a higher rate would diverge.
     parser = pictures.arguments(__doc__, rate=0.02, epochs=70)
     parser.add_argument("--auxiliary", action="store_true", help="two more classifiers")
     options = parser.parse_args(arguments)

@@ -14,20 +14,20 @@ from daskdl.console import script
 
 
 def kmeans(comm: Communicator, parts: dict[int, np.ndarray], centres: np.ndarray) -> np.ndarray:
-    """Return the centres after ten rounds; ``parts`` are this worker's blocks, by shard."""
+    """Return the centres after ten rounds; ``parts`` are the blocks of this worker by shard."""
     for _ in range(10):
         sums = {}
         for shard, points in parts.items():
             nearest = ((points[:, None] - centres) ** 2).sum(-1).argmin(1)
-            own = nearest[:, None] == np.arange(len(centres))
-            sums[shard] = np.column_stack([own.T @ points, own.sum(0)])
+            member = nearest[:, None] == np.arange(len(centres))
+            sums[shard] = np.column_stack([member.T @ points, member.sum(0)])
         total = comm.all_reduce(sums)  # the same bits on any number of workers
         centres = total[:, :-1] / np.maximum(total[:, -1:], 1)
     return centres
 
 
 def main() -> None:
-    """Cluster points that lie around known centres."""
+    """Cluster points around known centres."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clusters", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
@@ -40,12 +40,12 @@ def main() -> None:
     with daskdl.connect("local", workers=options.workers) as client:
         blocks = list(points.to_delayed().ravel())
         first, *_ = run(client, kmeans, true + 1.0, shards=blocks)
-    for centre, found in zip(true, first, strict=True):
-        print(f"{centre.round(2)} found at {found.round(2)}")
+    for centre, fitted in zip(true, first, strict=True):
+        print(f"{centre.round(2)} found at {fitted.round(2)}")
 
 
 def around(which: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return a point around the centre of each number."""
+    """Return a random point near the centre of each number."""
     return centres[which] + np.random.default_rng(which[:9].sum()).normal(size=(len(which), 2))
 
 

@@ -1,13 +1,13 @@
-"""Neural collaborative filtering: NeuMF on MovieLens, ranked among items that a user has not met.
+"""Neural collaborative filtering: NeuMF on MovieLens, ranked among items that a user has not rated.
 
-Each user's last item is held back. Training draws 4 items that the user has not met for each that
-he has, on the workers and anew in each epoch. The item that was held back is then ranked by its
-score among 999 (and 100) others that the user has not met: HR@10 is how often it is among the first
-ten, NDCG@10 counts how far in front.
+The last item of each user is held out. Training draws 4 unrated items for each rated one, on the
+workers and anew in each epoch. The held-out item is then ranked by score among 999 (and 100) items
+that the user has not rated: HR@10 is the share of users for whom it is among the first ten, NDCG@10
+also weighs its rank.
 
-Data: lines of user, item, rating and time with one line of names before them, as MovieLens-100k has
-them in `recbole/dataset_example/ml-100k/ml-100k.inter` inside the wheel `recbole` 1.2.1; or
-`generated`, as many users, items and ratings as MovieLens-20M has, for its speed.
+Data: lines of user, item, rating and time below a line of names, such as
+`recbole/dataset_example/ml-100k/ml-100k.inter` (MovieLens-100k) in the wheel `recbole` 1.2.1; or
+`generated`, random data of the size of MovieLens-20M, to measure speed.
 Run: python examples/ncf.py ml-100k.inter
      python examples/ncf.py ml-100k.inter --seeds 5 --target 0.66 --among 100
      python examples/ncf.py generated --sparse --batch-size 2048 --iterations 100
@@ -36,14 +36,14 @@ from daskdl.nn import BCEWithLogitsLoss
 from daskdl.optim import Adam
 from daskdl.train import Callback
 
-#: Users, items and ratings, and how the k-th user's and item's share of these falls off:
-#: as (k + shift) ** -power.
+#: Users, items and ratings; shift and power of the k-th user's and item's share of the ratings,
+#: which falls off as (k + shift) ** -power.
 MOVIELENS_20M = 138_493, 26_744, 20_000_263
 USERS, ITEMS = (500, 1.0), (200, 1.6)
 
 
 def read(path: Path) -> Interactions:
-    """Read ratings; users and items are numbered anew from 0 in the order of their old numbers."""
+    """Read ratings; users and items are renumbered from 0 in the order of their numbers."""
     try:
         users, items, times = np.loadtxt(path, skiprows=1, usecols=(0, 1, 3), unpack=True, ndmin=2)
     except (OSError, ValueError) as error:
@@ -56,7 +56,7 @@ def read(path: Path) -> Interactions:
 
 
 def generate(seed: int = 0) -> Interactions:
-    """Draw different pairs of user and item, whose shares fall off as powers of their rank."""
+    """Draw distinct pairs of user and item, whose shares fall off as powers of their rank."""
     rng, (users, items, ratings) = np.random.default_rng(seed), MOVIELENS_20M
 
     def draw(count: int, of: int, shift: float, power: float) -> np.ndarray:
@@ -75,13 +75,13 @@ def generate(seed: int = 0) -> Interactions:
 
 @dataclass(frozen=True)
 class Among(Metric):
-    """A metric of rankings in which the first of the candidates counts, among so many others."""
+    """A metric of the rank of the first candidate among the first ``negatives`` others."""
 
     metric: Metric
     negatives: int
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
-        """Compare scores (N, 1 + negatives or more)."""
+        """Return the statistics of scores (N, 1 + negatives or more)."""
         scores = np.asarray(prediction)[:, : 1 + self.negatives]
         return self.metric.statistics(scores, np.zeros(len(scores), np.int64), sample_weight)
 
@@ -97,8 +97,8 @@ METRICS = {
 }
 
 
-def told(values: Mapping[str, float]) -> str:
-    """Return a line of what the rankings came to."""
+def line_of(values: Mapping[str, float]) -> str:
+    """Return a line of the ranking metrics."""
     return "  ".join(f"{name} {values[name]:.4f}" for name in METRICS)
 
 
@@ -113,27 +113,27 @@ class Target(Callback):
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Mapping[str, float]) -> bool:
         """Return whether the target is reached."""
         seconds = time.perf_counter() - self.started
-        found = {name: logs[f"val_{name}"] for name in METRICS}
-        line = f"epoch {epoch + 1:2}, {seconds:5.0f} s: loss {logs['loss']:.4f}  {told(found)}"
-        print(line, flush=True)
-        self.best = {name: max(self.best[name], value) for name, value in found.items()}
-        if found[self.metric] < self.target:
+        values = {name: logs[f"val_{name}"] for name in METRICS}
+        begin = f"epoch {epoch + 1:2}, {seconds:5.0f} s: loss {logs['loss']:.4f}"
+        print(f"{begin}  {line_of(values)}", flush=True)
+        self.best = {name: max(self.best[name], value) for name, value in values.items()}
+        if values[self.metric] < self.target:
             return False
         self.reached = seconds
         return True
 
 
 def train(known: Interactions, seed: int, args: Any) -> Target:
-    """Train one model; return what it came to."""
-    training, held = known.leave_one_out()
+    """Train one model; return its best metrics and the time to the target."""
+    training, held_out = known.leave_one_out()
     partitions = max(1, args.workers or 1)
     samples = SampleSet.from_arrays(x=training.pairs, partitions=partitions)
-    candidates = known.candidates(held, 999, seed=seed)
+    candidates = known.candidates(held_out, 999, seed=seed)
     wanted = np.zeros(candidates.shape[:2], np.float32)
     wanted[:, 0] = 1
     popular = np.bincount(training.items, minlength=known.item_count)[candidates[..., 1]]
     by_popularity = {name: metric(popular, None) for name, metric in METRICS.items()}
-    print(f"seed {seed}, by popularity alone: {told(by_popularity)}")
+    print(f"seed {seed}, by popularity alone: {line_of(by_popularity)}")
     model = NeuMF(known.user_count, known.item_count, sparse=args.sparse, seed=seed)
     target = Target(args.target, args.among)
     Trainer(model, BCEWithLogitsLoss(), Adam(args.rate), seed=seed, metrics=METRICS).fit(
@@ -143,13 +143,13 @@ def train(known: Interactions, seed: int, args: Any) -> Target:
         validation=SampleSet.from_arrays(x=candidates, y=wanted, partitions=partitions),
         callbacks=[target],
         progress=False,
-        training_metrics=False,  # of a batch there is nothing to rank
+        training_metrics=False,  # training batches have no candidates to rank
     )
     return target
 
 
 def speed(known: Interactions, args: Any) -> float:
-    """Train for some iterations; return the pairs of user and item that a second takes."""
+    """Train for some iterations; return the pairs of user and item a second."""
     samples = SampleSet.from_arrays(x=known.pairs, partitions=max(1, args.workers or 1))
     model = NeuMF(known.user_count, known.item_count, sparse=args.sparse)
     history = Trainer(model, BCEWithLogitsLoss(), Adam(args.rate)).fit(
@@ -162,7 +162,7 @@ def speed(known: Interactions, args: Any) -> float:
 
 
 def main(arguments: list[str] | None = None) -> list[Target]:
-    """Train one model for each seed, and say how many reached the target."""
+    """Train one model for each seed, and print the number that reached the target."""
     args = parse(arguments)
     known = generate() if args.data == "generated" else read(Path(args.data))
     print(
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> list[Target]:
 
 
 def parse(arguments: list[str] | None) -> Any:
-    """Return the settings."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

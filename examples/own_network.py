@@ -1,4 +1,4 @@
-"""A classifier of one's own, trained on two Dask workers: which of two coins landed alike.
+"""Your own classifier, trained on two Dask workers: whether two coins landed alike.
 
 Run: python examples/own_network.py
 """
@@ -16,13 +16,13 @@ from daskdl.optim import Adam
 
 
 def make_samples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (count, 20) and labels: 1 where the first two features have one sign."""
+    """Return features (count, 20) and labels: 1 if the first two features have the same sign."""
     x = np.random.default_rng(seed).normal(size=(count, 20)).astype(np.float32)
     return x, (x[:, 0] * x[:, 1] > 0).astype(np.int64)
 
 
 def main() -> float:
-    """Train, and return the accuracy on samples that were not trained on."""
+    """Train, and return the accuracy on new samples."""
     x, y = make_samples(4000, seed=0)
     model = Sequential(Linear(20, 64, seed=0), ReLU(), Linear(64, 2, seed=1))
     samples = SampleSet.from_arrays(x=x, y=y, partitions=2)

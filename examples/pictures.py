@@ -1,10 +1,10 @@
-"""Pictures of classes, for the examples that train on them: what is read, drawn and reported.
+"""Pictures of classes: reading, augmentation and training for the examples on them.
 
 Data: a folder with, for the part `train` and likewise for `val`,
   train/<class>/<file>  of any format that Pillow reads, or
-  train*.tar            as WebDataset has them: <name>.jpg, .jpeg, .png or .webp and <name>.cls, or
+  train*.tar            WebDataset shards: <name>.jpg, .jpeg, .png or .webp and <name>.cls, or
   train.parquet         file or folder, columns `image`, the bytes of such a file, and `label`.
-Labels are numbers from 0; of folders they are numbered by name.
+Labels are numbers from 0; folders are numbered by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from daskdl.optim.schedules import Cosine, Warmup
 
 
 def as_bytes(file: bytes) -> np.ndarray:
-    """Return a picture's file, if its head is that of a picture: a loader names it, a batch not."""
+    """Return a picture's file, if its header is right: here an error would name the file."""
     try:
         Image.open(io.BytesIO(file)).close()
     except OSError as error:
@@ -54,7 +54,7 @@ def as_whole(file: bytes) -> np.ndarray:
 
 def read(root: Path, part: str, partitions: int, on_error: str) -> SampleSet:
     """Return the bytes of picture files x and labels y of "train" or "val"."""
-    look = as_whole if on_error == "skip" else as_bytes  # otherwise training stops at a bad one
+    look = as_whole if on_error == "skip" else as_bytes  # as_bytes: training stops at a bad one
     if shards := sorted(root.glob(f"{part}*.tar")):
         return SampleSet.from_tar(
             shards, x="jpg;jpeg;png;webp", y="cls", decode={"x": look}, on_error=on_error
@@ -76,7 +76,7 @@ def read(root: Path, part: str, partitions: int, on_error: str) -> SampleSet:
 
 @dataclass(frozen=True)
 class Through:
-    """Pass the bytes of picture files through a pipeline, where they are drawn."""
+    """Passes the bytes of picture files through a pipeline when samples are drawn."""
 
     pipeline: Pipeline
 
@@ -85,24 +85,24 @@ class Through:
         files = [file.tobytes() for file in batch["x"]]
         try:
             return {**batch, "x": self.pipeline(files, rng)}
-        except DataError as error:  # of a file whose head is whole
+        except DataError as error:  # a file whose header is right
             advice = "--on-error skip names such pictures and leaves them out"
             raise DataError(f"{str(error).partition(';')[0]}; {advice}") from error
 
 
 def training(size: int) -> Through:
-    """Return the usual augmentation: a window of random size and shape, flipped or not."""
+    """Return the usual augmentation: a crop of random size and shape, randomly mirrored."""
     return Through(Decode(at_least=size) | RandomResizedCrop(size) | HorizontalFlip() | Normalize())
 
 
 def testing(size: int) -> Through:
-    """Return the usual look at a picture: the middle of it."""
+    """Return the usual preprocessing for tests: a crop of the middle."""
     side = size * 8 // 7
     return Through(Decode(at_least=side) | ShortestSide(side) | CenterCrop(size) | Normalize())
 
 
 def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
-    """Return the parser of what all such programs are told."""
+    """Return a parser with the common options of the examples on pictures."""
     parser = argparse.ArgumentParser(
         description=description, epilog=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -125,14 +125,14 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
 
 
 def train(model: Module, loss: Loss, options: argparse.Namespace, decay: float) -> float:
-    """Train with a rate that is linear in the batch, after a warm-up; return the top-1 accuracy.
+    """Train with a rate proportional to the batch size, after a warm-up; return top-1 accuracy.
 
     P. Goyal et al., Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, arXiv 1706.02677.
     """
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
         if client:
-            client.upload_file(__file__)  # workers elsewhere cannot import what stands in here
+            client.upload_file(__file__)  # workers elsewhere cannot import this module
         samples, held_out = (
             read(options.data, part, max(1, workers), options.on_error) for part in ("train", "val")
         )
@@ -143,7 +143,7 @@ def train(model: Module, loss: Loss, options: argparse.Namespace, decay: float) 
         steps = -(-len(samples) // options.batch_size)
         rise = options.warmup * steps
         schedule = Warmup(Cosine(rate, max(1, options.epochs * steps - rise)), rise)
-        # Groups spares biases and the gains of normalisations the decay, as in the paper.
+        # Groups applies no decay to biases and gains of normalisations, as in the paper.
         method = Groups(SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay))
         metrics = {"top1": Accuracy(), "top5": TopKAccuracy(5)}
         trainer = Trainer(model, loss, method, options.seed, metrics)

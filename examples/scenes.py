@@ -1,9 +1,9 @@
 """Scenes for the examples that detect objects: photographs with objects pasted at known boxes.
 
-Objects are QR codes (drawn by `segno`), and discs and triangles with stripes, checks or noise, of
-any colours, turned and more or less opaque. Photographs are those that scikit-image and Debian's
-package `opencv-doc` bring along; those for training and those for testing show different things.
-Both packages of Python: pip install scikit-image segno
+Objects are QR codes (drawn by `segno`), and discs and triangles with stripes, checks or noise, in
+random colours, rotated and partly transparent. Photographs come with scikit-image and Debian's
+package `opencv-doc`; training and test photographs show different scenes.
+Both Python packages: pip install scikit-image segno
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from daskdl.errors import DataError, MissingExtraError
 
 CLASSES = ("qr", "disc", "triangle")
 OPENCV = Path("/usr/share/doc/opencv-doc/examples")
-#: No scene is in both parts, not even from another side.
+#: No scene is in both parts, not even from another viewpoint.
 TEST = (
     "coffee.png", "camera.png", "motorcycle_left.png", "gravel.png",
     "fruits.jpg", "home.jpg", "messi5.jpg", "leuvenA.jpg", "aero1.jpg", "building.jpg",
@@ -35,9 +35,9 @@ TRAIN = (
 
 
 def photographs(part: str, longest: int = 640) -> list[np.ndarray]:
-    """Return the photographs of "train" or "test", uint8 (H, W, 3), with sides of up to so much.
+    """Return the photographs of "train" or "test", uint8 (H, W, 3), with sides up to ``longest``.
 
-    Those that are not on this machine are left out; scikit-image's are enough to try things.
+    Missing files are left out; scikit-image's photographs are enough for a try.
     """
     try:
         import segno  # noqa: F401 - draws later, on workers
@@ -50,19 +50,19 @@ def photographs(part: str, longest: int = 640) -> list[np.ndarray]:
 
     folders = [Path(skimage.__file__).parent / "data", OPENCV]
     files = {path.name: path for folder in folders for path in sorted(folder.rglob("*.*"))}
-    found = []
+    pictures = []
     for name in TRAIN if part == "train" else TEST:
         if name in files:
             with Image.open(files[name]) as image:
                 image.thumbnail((longest, longest))
-                found.append(np.asarray(image.convert("RGB")))
-    if not found:
+                pictures.append(np.asarray(image.convert("RGB")))
+    if not pictures:
         raise DataError(f"{folders}: expected photographs such as {TEST[0]}, found none")
-    return found
+    return pictures
 
 
 class Scenes:
-    """Function for `SampleSet.map`: of every sample a new scene `x`, its `boxes` and `labels`.
+    """Function for `SampleSet.map`: a new scene `x` for every sample, its `boxes` and `labels`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Scenes:
     size : int
         Rows and columns of a scene.
     most : int
-        Objects of a scene; there is at least one.
+        Largest number of objects in a scene; the least is one.
     """
 
     def __init__(self, pictures: list[np.ndarray], size: int = 224, most: int = 4) -> None:
@@ -95,19 +95,19 @@ class Scenes:
         labels: list[int] = []
         for _ in range(int(rng.integers(1, self.most + 1))):
             label, side = int(rng.integers(len(CLASSES))), int(self.size * rng.uniform(0.13, 0.5))
-            thing = qr_code(side, rng) if label == 0 else shape(label, side, rng)
-            thing = thing.rotate(rng.uniform(-30, 30), Image.Resampling.BILINEAR, expand=True)
-            solid = thing.getchannel("A").point(lambda level: 255 * (level > 100)).getbbox()
+            pasted = qr_code(side, rng) if label == 0 else shape(label, side, rng)
+            pasted = pasted.rotate(rng.uniform(-30, 30), Image.Resampling.BILINEAR, expand=True)
+            solid = pasted.getchannel("A").point(lambda level: 255 * (level > 100)).getbbox()
             if solid is None:
                 continue
-            thing = thing.crop(solid)
-            if max(thing.size) >= self.size:
+            pasted = pasted.crop(solid)
+            if max(pasted.size) >= self.size:
                 continue
-            for _ in range(10):  # places, until one is free
-                left, top = (int(rng.integers(0, self.size - n)) for n in thing.size)
-                box = left, top, left + thing.width, top + thing.height
+            for _ in range(10):  # try places until one is free
+                left, top = (int(rng.integers(0, self.size - n)) for n in pasted.size)
+                box = left, top, left + pasted.width, top + pasted.height
                 if all(apart(box, other) for other in boxes):
-                    canvas.paste(thing, (left, top), thing)
+                    canvas.paste(pasted, (left, top), pasted)
                     boxes.append(box)
                     labels.append(label)
                     break

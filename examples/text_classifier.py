@@ -1,7 +1,7 @@
 """Text classification: texts to tokens to vectors to classes, trained and applied on Dask workers.
 
 Data: a Parquet file or folder with columns `text` and `label` (numbers from 0), or a folder with a
-folder of .txt files for each class, its name being the label. Parquet needs the extra "parquet":
+folder of .txt files for each class, named by the class. Parquet needs the extra "parquet":
 pip install -e '.[parquet]'
 Run: python examples/text_classifier.py reviews.parquet --encoder cnn --workers 2
      python examples/text_classifier.py 20news/ --vectors glove.6B.100d.txt --predictions out/
@@ -38,7 +38,7 @@ def read(path: Path) -> tuple[db.Bag, int]:
         raise DataError(f"{path}: expected Parquet, or a folder of */*.txt, found neither")
     try:
         import dask.dataframe as dd
-        import pyarrow.parquet  # noqa: F401  (which that reads with)
+        import pyarrow.parquet  # noqa: F401  (read_parquet needs it)
     except ImportError as error:
         raise MissingExtraError(
             f"{path}: expected what reads Parquet, found {error}; pip install -e '.[parquet]'"
@@ -48,14 +48,14 @@ def read(path: Path) -> tuple[db.Bag, int]:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Train, predict, and return the accuracy on the texts that were not trained on."""
+    """Train, predict, and return the accuracy on held-out texts."""
     args = parse(arguments)
     with connect("local", workers=args.workers) if args.workers else nullcontext():
         bag, classes = read(args.data)
         training, testing = SampleSet.from_bag(bag).split([0.8, 0.2], seed=args.seed)
 
         vocabulary = Vocabulary.build(training, minimum=args.minimum, size=args.words)
-        encode = Encode(vocabulary, args.length)  # words to numbers, once: they are held as such
+        encode = Encode(vocabulary, args.length)  # texts become numbers once, before training
         training, testing = (part.map_batches(encode).persist() for part in (training, testing))
         print(training, vocabulary, sep="\n")
 
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 def parse(arguments: list[str] | None) -> Any:
-    """Return the settings."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
