@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# The same draws in every run, so that a change is judged by what it changed. To look for new ones:
+# The same draws in every run, so that a test fails only by a change of code. For new draws:
 # HYPOTHESIS_PROFILE=search pytest ... No deadline, since numba compiles inside the first example.
 settings.register_profile("same", deadline=None, max_examples=16, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=25)
@@ -28,7 +28,7 @@ _parse, _parsing = ast.parse, threading.RLock()
 def _parse_alone(*args: Any, **kwargs: Any) -> ast.AST:
     with _parsing:
         collecting = gc.isenabled()
-        gc.disable()  # what is collected may format a traceback in this very thread
+        gc.disable()  # a finalizer may format a traceback in this very thread
         try:
             return _parse(*args, **kwargs)
         finally:
@@ -39,7 +39,7 @@ def _parse_alone(*args: Any, **kwargs: Any) -> ast.AST:
 if sys.version_info < (3, 12, 2):
     ast.parse = _parse_alone
 
-#: Where pytest's cache has the ids of the tests that have run.
+#: The key of pytest's cache for the ids of the tests that have run.
 RAN = "daskdl/ran"
 RADAR_DIR = Path(__file__).resolve().parents[2] / "shared" / "radar"
 
@@ -76,7 +76,7 @@ class _Record:
 
     def __init__(self, config: pytest.Config) -> None:
         self.cache = config.cache
-        # These two go on with the run before; any other begins anew.
+        # These two options continue the record of the previous run.
         continues = config.getoption("--left-out") or config.getoption("--last-failed")
         self.ran = set(self.cache.get(RAN, [])) if self.cache and continues else set()
 
@@ -92,7 +92,7 @@ class _Record:
 
 @pytest.fixture(scope="session")
 def radar_dir() -> Path:
-    """Folder of published radar files beside the checkout; the test is skipped without it."""
+    """Folder of published radar files next to the checkout; the test is skipped without it."""
     if not RADAR_DIR.is_dir():
         pytest.skip(f"no radar data at {RADAR_DIR}")
     return RADAR_DIR

@@ -1,4 +1,4 @@
-"""Small disks of their own, which tests fill up or take away."""
+"""Small disks that tests mount, fill up or make read-only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def small_disk(path: Path, size: str) -> Iterator[Path]:
 
 
 def remount(disk: Path, how: str) -> None:
-    """Make a disk read-only (``ro``) or not (``rw``)."""
+    """Make a disk read-only (``ro``) or writable (``rw``)."""
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
 
 

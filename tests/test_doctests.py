@@ -1,4 +1,4 @@
-"""The examples in the docstrings of both packages give what stands below them."""
+"""The examples in the docstrings of both packages print the results written below them."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_slow_modules_are_there():
 
 
 def names(module):
-    """Return what an example sees: numpy, and what the module's folder hands out."""
-    room = importlib.import_module(module.__name__.rpartition(".")[0])
-    return {"np": np, "nn": nn, "ops": ops, **vars(room), **vars(module)}
+    """Return the names that an example sees: np, nn, ops, and those of its package and module."""
+    package = importlib.import_module(module.__name__.rpartition(".")[0])
+    return {"np": np, "nn": nn, "ops": ops, **vars(package), **vars(module)}
 
 
 @pytest.mark.parametrize("file", MARKED, ids=str)
 def test_examples(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Layers that examples make are registered as of their module: ci.parity would list them.
+    # Layers that examples define are registered under their module: ci.parity would list them.
     monkeypatch.setattr(nn.Module, "registry", {**nn.Module.registry})
     name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
     try:

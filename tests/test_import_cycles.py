@@ -1,7 +1,7 @@
-"""No two modules import each other, at any distance, wherever in a file the import stands.
+"""No module imports itself through others, wherever in a file the imports are.
 
-What is imported for type checkers only is never run, and does not count: a callback names the
-trainer that it is handed, and the trainer has callbacks.
+Imports for type checkers only never run and do not count: a callback names the trainer that it is
+handed, and the trainer has callbacks.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: What `daskdl` hands on is imported for type checkers there, and by name when it is used.
-DOOR = "daskdl"
+#: `daskdl/__init__.py` imports its parts for type checkers, and by name when they are used.
+LAZY = "daskdl"
 
 
 def modules_of(package: Path) -> dict[str, ast.Module]:
     """Return the parsed files of a package by their dotted names."""
-    found = {}
+    modules = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
+        modules[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return modules
 
 
-def run(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a file but those under ``if TYPE_CHECKING:``."""
+def executed_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a file except those under ``if TYPE_CHECKING:``."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         yield node
-        yield from run(node)
+        yield from executed_nodes(node)
 
 
 def imports_of(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """Return the modules that each one imports by name, of those given."""
-    found: dict[str, set[str]] = {name: set() for name in modules}
+    """Return the names of the given modules that each one imports."""
+    imports: dict[str, set[str]] = {name: set() for name in modules}
     for name, tree in modules.items():
-        for node in run(tree):
+        for node in executed_nodes(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
-                whole = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
-                found[name] |= whole or {node.module} & modules.keys()
+                children = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
+                imports[name] |= children or {node.module} & modules.keys()
             elif isinstance(node, ast.Import):
-                found[name] |= {alias.name for alias in node.names} & modules.keys()
-        found[name].discard(name)
-    return found
+                imports[name] |= {alias.name for alias in node.names} & modules.keys()
+        imports[name].discard(name)
+    return imports
 
 
 def first_cycle(imports: dict[str, set[str]]) -> list[str] | None:
@@ -64,12 +64,12 @@ def first_cycle(imports: dict[str, set[str]]) -> list[str] | None:
 @pytest.mark.parametrize("package", ["daskdl", "nowcast"])
 def test_no_modules_import_each_other(package):
     imports = imports_of(modules_of(ROOT / package))
-    imports.pop(DOOR, None)
+    imports.pop(LAZY, None)
     cycle = first_cycle(imports)
     assert cycle is None, " <- ".join(cycle or [])
 
 
-def test_a_cycle_is_found_wherever_the_import_stands():
+def test_a_cycle_is_found_wherever_the_import_is():
     lazy = ast.parse("def f():\n    from p.a import g\n")
     typed = ast.parse("if TYPE_CHECKING:\n    import p.a\n")
     modules = {"p.a": ast.parse("import p.b"), "p.b": ast.parse("from p import c"), "p.c": lazy}

@@ -41,7 +41,7 @@ def test_every_file_says_its_subject_in_its_first_line():
         assert len(first) > 10, path
 
 
-def test_every_example_ends_on_its_users_mistakes_with_a_sentence():
+def test_every_example_reports_user_errors_in_a_sentence():
     for path in sorted((ROOT / "examples").glob("*.py")):
         _, programs, end = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')
         assert not programs or end.endswith("\n    script(main)\n"), path
@@ -67,12 +67,12 @@ def test_importing_daskdl_loads_nothing_heavy():
 
 
 def test_training_in_one_process_needs_no_cluster_no_tables_and_no_images():
-    """Importing what trains takes numpy, numba and Dask's graphs, in bounded numbers."""
+    """Importing training loads numpy, numba and Dask's graphs, and a bounded number of modules."""
     code = "import daskdl.nn, daskdl.optim, daskdl.models, daskdl.train\n"
-    found = heavy_modules_after(code)
-    assert found <= {"dask", "numba", "scipy"}  # numba looks for SciPy itself
+    loaded = heavy_modules_after(code)
+    assert loaded <= {"dask", "numba", "scipy"}  # numba looks for SciPy itself
     count = "import sys\nassert len(sys.modules) < 1250, len(sys.modules)"
-    assert heavy_modules_after(code + count) == found
+    assert heavy_modules_after(code + count) == loaded
 
 
 @pytest.mark.parametrize("package", ["daskdl", "nowcast"])

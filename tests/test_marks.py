@@ -1,4 +1,4 @@
-"""Marks are true, and ``--left-out`` runs what marks and missing packages left out."""
+"""Tests that kill processes are marked, and ``--left-out`` runs the tests that were left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPARED = {
 
 
 def unmarked(code: str) -> list[str]:
-    """Return the names of tests that use what kills and do not bear the mark ``kills``."""
+    """Return the names of tests that use a name in KILLING without the mark ``kills``."""
     return [
         node.name
         for node in ast.parse(code).body

@@ -1,4 +1,4 @@
-"""Arrays that lie in memory otherwise, and results of the same bits with any number of threads."""
+"""Unusual memory layouts, and a check that the number of threads changes no bit of a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def layouts(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def same_bits(function: Callable[[], Any], *budgets: int) -> Any:
-    """Return an array, or arrays, that a function makes; they are the same with each budget."""
+    """Check that a function's array or arrays have the same bits with each budget; return them."""
     results = []
     for n in budgets or (1, 2):
         with thread_budget(n):

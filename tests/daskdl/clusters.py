@@ -1,4 +1,4 @@
-"""Small clusters of this machine, whose workers are threads of this process unless told."""
+"""Small clusters on this machine, whose workers are threads of this process by default."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def small(workers: int = 1, **more: Any) -> LocalCluster:
 
 @contextmanager
 def small_client(workers: int = 1, default: bool = False, **more: Any) -> Iterator[Client]:
-    """Yield the client of such a cluster; fits here go on without it unless it is the default."""
+    """Yield the client of such a cluster; a fit without a client uses it only as the default."""
     with small(workers, **more) as cluster, Client(cluster, set_as_default=default) as client:
         yield client

@@ -22,12 +22,12 @@ def torch() -> Any:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """A cluster of as many worker processes as :func:`client_of` is asked for."""
+    """A cluster whose number of worker processes :func:`client_of` sets."""
     import dask
     from distributed import LocalCluster
 
     with (
-        # As connect("local") has it: else a worker killed twice in 15 s does not come back.
+        # As in connect("local"): otherwise a worker killed twice in 15 s does not come back.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
         LocalCluster(
             n_workers=2,
@@ -53,11 +53,11 @@ def any_client(cluster: LocalCluster) -> Iterator[Client]:
 
 @pytest.fixture
 def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Client]:
-    """Return a function that gives the client, with so many workers behind it."""
+    """Return a function that scales the cluster to a number of workers and returns its client."""
 
     def settled(workers: int, seconds: float) -> bool:
         limit = time.monotonic() + seconds
-        # One that an earlier test killed, or that is on its way out, may still be listed.
+        # A worker that an earlier test killed, or that is closing, may still be listed.
         while not (
             cluster.plan == cluster.requested == cluster.observed
             and len(any_client.nthreads()) == workers
@@ -69,7 +69,7 @@ def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Clie
         return True
 
     def client_of(workers: int) -> Client:
-        # One that is just starting again would come for a moment, and go, after the cluster shrank.
+        # A worker that is just restarting would come and go after the cluster shrank.
         settled(len(cluster.plan), 15)
         cluster.scale(workers)
         assert settled(workers, 180), "the workers did not come or go"
@@ -80,12 +80,12 @@ def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Clie
 
 @pytest.fixture
 def client(client_of: Callable[[int], Client]) -> Client:
-    """Two workers."""
+    """The client of two workers."""
     return client_of(2)
 
 
 @pytest.fixture
 def current(client: Client) -> Iterator[Client]:
-    """Two workers, of the current client."""
+    """The client of two workers, as the current client."""
     with client.as_current():
         yield client

@@ -1,4 +1,4 @@
-"""Convolution written as the sum it is, of floats and of bytes: what kernels have to agree with."""
+"""Reference convolutions of floats and of bytes, written as sums, for comparison with kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def correlate(x: np.ndarray, weight: np.ndarray, geometry: Geometry) -> np.ndarr
 
 
 def correlate_weight_gradient(x: np.ndarray, dy: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """Return the gradient to the weights, from that to the result."""
+    """Return the gradient of the weights from the gradient of the result."""
     grouped = dy.reshape(*dy.shape[:3], geometry.groups, -1)
     dw = np.einsum("nhwgcpq,nhwgo->gopqc", _windows(x, geometry), grouped, optimize=True)
     return dw.reshape(-1, *dw.shape[2:])
@@ -66,9 +66,9 @@ def geometries(draw: st.DrawFn) -> tuple[Geometry, tuple[int, int, int, int], in
 def check_passes(
     module: Any, geometry: Geometry, shape: tuple[int, ...], filters: int, tolerance: float = 1e-10
 ) -> None:
-    """Check what a module of kernels computes, with what lies in the result and added to it.
+    """Check the convolution, written over a result and added to one, and its gradients.
 
-    These are the convolution and its gradient to the weights, and the one to x where it has one.
+    The gradient of x is checked only where the module computes it.
     """
     rng = np.random.default_rng(filters)
     x = rng.normal(size=shape)
@@ -91,7 +91,7 @@ def check_passes(
 
 
 def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
-    """Return a convolution of x (N, H, W, in) with weights (out, kh, kw, in / groups), finished."""
+    """Return the convolution of x (N, H, W, in) with weight (out, kh, kw, in / groups) and end."""
     if geometry.groups > 1:
         whole = (
             x,
@@ -115,9 +115,9 @@ def convolved(x, zero, weight, scale, bias, geometry, end=End()):  # noqa: B008
     sums = np.zeros((n, rows, columns, len(weight)), np.int64)
     for i in range(weight.shape[1]):
         for j in range(weight.shape[2]):
-            seen = wide[:, i * geometry.dilation[0] :, j * geometry.dilation[1] :]
-            seen = seen[:, : (rows - 1) * down + 1 : down, : (columns - 1) * across + 1 : across]
-            sums += (seen - zero) @ weight[:, i, j].astype(np.int64).T
+            patch = wide[:, i * geometry.dilation[0] :, j * geometry.dilation[1] :]
+            patch = patch[:, : (rows - 1) * down + 1 : down, : (columns - 1) * across + 1 : across]
+            sums += (patch - zero) @ weight[:, i, j].astype(np.int64).T
     y = sums.astype(np.float32) * scale + bias
     if end.of_residual is not None:
         zero, factor = np.float32(end.of_residual.zero), np.float32(end.of_residual.scale)

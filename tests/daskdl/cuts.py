@@ -13,7 +13,7 @@ from daskdl.metrics import Metric
 def check_cuts(
     metric: Metric, prediction: Any, target: Any, data: st.DataObject, weight: Any = None
 ) -> float:
-    """Draw a cut, an order of the batches and of merging; return the value, the same bits."""
+    """Check that drawn cuts, orders and merges of batches give the same value; return it."""
     n = len(target)
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5), label="cuts"))
     bounds = list(zip([0, *cuts], [*cuts, n], strict=True))
@@ -27,9 +27,9 @@ def check_cuts(
     together = metric.value(metric.merge(*merged))
     while len(merged) > 1:
         at = data.draw(st.integers(0, len(merged) - 2), label="merge")
-        kept = {name: array.copy() for name, array in merged[at].items()}
+        copies = {name: array.copy() for name, array in merged[at].items()}
         both = metric.merge(merged[at], merged[at + 1])
-        for name, array in kept.items():
+        for name, array in copies.items():
             np.testing.assert_array_equal(merged[at][name], array)
         merged[at : at + 2] = [both]
     value, whole = metric.value(merged[0]), metric.value(statistics(0, n))

@@ -1,7 +1,7 @@
 """``python -m tests.daskdl.digests THREADS...``: a digest of what each part of training computes.
 
-A line for each layer, loss and network: ``threads name digest``. Of layers the results and all
-gradients, at widths of which no vector is a divisor; of networks the weights after some iterations.
+Each layer, loss and network has a line: ``threads name digest``. A layer's digest is of results and
+gradients, at widths that no vector divides; a network's is of its weights after some iterations.
 """
 
 from __future__ import annotations
@@ -67,33 +67,33 @@ for _name in ("GELU", "SiLU", "Tanh", "Sigmoid", "Softplus", "ELU", "Exp", "Mish
 
 
 def digest(*arrays: Any) -> str:
-    """Return the first digits of the sum of some arrays."""
-    found = hashlib.sha256()
+    """Return the first digits of the SHA-256 of some arrays."""
+    checksum = hashlib.sha256()
     for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:16]
+        checksum.update(np.ascontiguousarray(array).tobytes())
+    return checksum.hexdigest()[:16]
 
 
 def of_layer(make: Callable[[], nn.Module], inputs: list[np.ndarray], gradients: bool) -> str:
-    """Return the digest of a layer's results, and of the gradients of the first."""
+    """Return the digest of a layer's results and, if asked, of the first one's gradients."""
     layer = make()
     tensors = [Tensor(x, requires_grad=True) if x.dtype.kind == "f" else x for x in inputs]
     with nn.drawing(1):
         results = as_tuple(layer(*tensors))
-    found = [result.data for result in results]
+    arrays = [result.data for result in results]
     if gradients:
         for result in results:
             if result.data.dtype.kind == "f" and result._node is not None:
                 rng = np.random.default_rng(3)
                 result.backward(rng.standard_normal(result.shape, np.float32))
                 break
-        found.append(layer.flat_grad)
-        found += [t.grad for t in tensors if isinstance(t, Tensor) and t.grad is not None]
-    return digest(*found)
+        arrays.append(layer.flat_grad)
+        arrays += [t.grad for t in tensors if isinstance(t, Tensor) and t.grad is not None]
+    return digest(*arrays)
 
 
 def layers() -> Iterator[Named]:
-    """Give all registered layers, and some at larger widths."""
+    """Yield all registered layers, and some at larger widths."""
     for name, (make, *_) in sorted({**FLOATS, **OTHERS}.items()):
         inputs = [x.astype("f4") if x.dtype == np.float64 else x for x in inputs_of(name)]
         yield name, partial(of_layer, make, inputs, name in FLOATS.keys() - NOT_TRAINED)
@@ -110,7 +110,7 @@ def _loss(loss: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> str:
 
 
 def losses() -> Iterator[Named]:
-    """Give the losses that need no more than predictions and targets of one shape, or classes."""
+    """Yield the losses that need no more than predictions and targets of one shape, or classes."""
     rng = np.random.default_rng(7)
     x, y = rng.standard_normal((2, 300, 75)).astype(np.float32)
     for name in ("MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "PoissonNLLLoss"):
@@ -128,7 +128,7 @@ def losses() -> Iterator[Named]:
 def _weights(
     model: nn.Module, loss: Any, method: optim.Method, x: Any, y: Any, iterations: int
 ) -> str:
-    """Return the digest of what a network is after some iterations."""
+    """Return the digest of a network's weights after some iterations."""
     samples = SampleSet.from_arrays(x=x, y=y, partitions=2)
     trainer = Trainer(model, loss, method, seed=5, precision=precision())
     trainer.fit(
@@ -156,7 +156,7 @@ def _encoder(settings: dict[str, Any], ids: np.ndarray, classes: np.ndarray) -> 
 
 
 def _quantized(pixels: np.ndarray) -> str:
-    """Return the digest of what a network predicts in int8, with scales from these pixels."""
+    """Return the digest of an int8 network's predictions, with scales from these pixels."""
     model = nn.Sequential(
         nn.Conv2d(1, 43, 5, 2, 2, seed=0), nn.ReLU(), nn.MaxPool2d(2),
         nn.Residual(nn.Conv2d(43, 43, 3, padding=1, seed=1)), nn.Flatten(),
@@ -168,7 +168,7 @@ def _quantized(pixels: np.ndarray) -> str:
 
 
 def networks() -> Iterator[Named]:
-    """Give networks of each kind, as they are trained."""
+    """Yield networks of each kind with a training run of each."""
     rng = np.random.default_rng(11)
     pixels = rng.standard_normal((32, 28, 28, 1), np.float32)
     classes, ids = rng.integers(0, 10, 32), rng.integers(1, 50, (32, 20))

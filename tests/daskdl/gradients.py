@@ -15,8 +15,8 @@ def check_gradient(
 ) -> None:
     """Compare the tape's gradient of ``function`` with a central difference, in float64.
 
-    All results are weighted by random numbers and summed; the slope of that sum along one random
-    direction of all inputs is what both ways have to agree on.
+    All results are weighted by random numbers and summed; both ways have to agree on
+    the slope of that sum along one random direction of all inputs.
     """
     rng = np.random.default_rng(seed)
     tensors = [None if a is None else Tensor(np.array(a), requires_grad=True) for a in arrays]

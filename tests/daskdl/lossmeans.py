@@ -1,4 +1,4 @@
-"""Agreement of a loss with PyTorch's, element by element, under the convention of our means."""
+"""Checks of a loss: against PyTorch's, on shards, by differences, and as a module."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def check_loss(
     dtype: str = "f8",
     weighted: bool = True,
 ) -> None:
-    """Compare values and gradients of a loss with those of PyTorch without reduction.
+    """Compare values and gradients of a loss with PyTorch's without reduction.
 
     Parameters
     ----------
     ours
-        Of tensors and ``sample_weight``.
+        Our loss, a function of tensors and ``sample_weight``.
     theirs
-        Of tensors; returns (N, ...), of which the mean over each sample is taken here.
+        PyTorch's loss of tensors, (N, ...), whose mean over each sample is taken here.
     *arrays
-        Floats are given in ``dtype``.
+        Floats are converted to ``dtype``.
     wanted
-        To which arrays a gradient is compared; False from where it ends.
+        Whether to compare each array's gradient; False for the arrays after the last one.
     """
     arrays = tuple(a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays)
     wanted = (*wanted, *(False,) * (len(arrays) - len(wanted)))
@@ -54,23 +54,23 @@ def check_loss(
     assert value.dtype == np.dtype(dtype)
     value.backward()
 
-    there = [torch.tensor(a, requires_grad=w) for a, w in zip(arrays, wanted, strict=True)]
-    each = theirs(*there).reshape(n, -1).mean(1)
-    expected = (each * torch.tensor(np.ones(n) if weights is None else weights)).mean()
+    torch_inputs = [torch.tensor(a, requires_grad=w) for a, w in zip(arrays, wanted, strict=True)]
+    losses = theirs(*torch_inputs).reshape(n, -1).mean(1)
+    expected = (losses * torch.tensor(np.ones(n) if weights is None else weights)).mean()
     expected.backward()
     tolerance = 2e-5 if dtype == "f4" else 1e-10
-    scale = each.detach().abs().max().item() + 1e-3
+    scale = losses.detach().abs().max().item() + 1e-3
     np.testing.assert_allclose(float(value), expected.item(), rtol=0, atol=tolerance * scale)
-    for mine, other in zip(inputs, there, strict=True):
+    for mine, other in zip(inputs, torch_inputs, strict=True):
         if mine.requires_grad:
-            right = other.grad.numpy()
+            gradient = other.grad.numpy()
             assert mine.grad.dtype == np.dtype(dtype)
-            largest = np.abs(right).max(initial=1e-3)
-            np.testing.assert_allclose(mine.grad, right, rtol=0, atol=tolerance * largest)
+            largest = np.abs(gradient).max(initial=1e-3)
+            np.testing.assert_allclose(mine.grad, gradient, rtol=0, atol=tolerance * largest)
 
 
 def check_cut(ours: Callable[..., Tensor], *arrays: np.ndarray) -> None:
-    """Check that the shards' losses and gradients, counted by their samples, are the batch's."""
+    """Check that shards' losses and gradients, weighted by their samples, add up to the batch's."""
     n = len(arrays[0])
     weights = sample_weights(n)
 
@@ -99,15 +99,15 @@ def check_module(
 ) -> None:
     """Check that a loss is an operation with its settings, also after it was kept in a file.
 
-    Its settings have to matter: without them the value is another.
+    Its settings have to matter: without them the value differs.
     """
     n = len(prediction[0] if isinstance(prediction, tuple) else prediction)
     weights = sample_weights(n)
     inputs = (*(prediction if isinstance(prediction, tuple) else (prediction,)), *target)
     expected = float(operation(*inputs, sample_weight=weights))
     arrays: dict[str, Any] = {}
-    kept = build(json.loads(json.dumps(configuration(loss, arrays))), "loss", arrays)
-    for same in (loss, kept, pickle.loads(pickle.dumps(loss))):
+    rebuilt = build(json.loads(json.dumps(configuration(loss, arrays))), "loss", arrays)
+    for same in (loss, rebuilt, pickle.loads(pickle.dumps(loss))):
         assert repr(same).replace("(", "[").replace(")", "]") == repr(loss).replace(
             "(", "["
         ).replace(")", "]")

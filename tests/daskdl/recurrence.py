@@ -1,4 +1,4 @@
-"""Oracles of recurrent operations: plain loops in float64, and weights."""
+"""Reference loops of recurrent operations in float64, and arguments for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.daskdl.gradients import normal
 
-#: Sums of a step for each number of the state.
+#: Sums that a step computes for each number of the state.
 SUMS = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
@@ -20,7 +20,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 def arguments(
     operation: str, n: int = 2, steps: int = 3, features: int = 3, channels: int = 4
 ) -> list[np.ndarray]:
-    """Return all arguments of an operation in float64; those of an LSTM with peepholes."""
+    """Return all arguments of an operation in float64; an LSTM has peepholes."""
     k = SUMS[operation] * channels
     states = [normal(n, channels, seed=i) for i in range(2 if operation == "lstm" else 1)]
     weights = [normal(k, features, seed=3) / 2, normal(k, channels, seed=4) / 2, normal(k, seed=5)]
@@ -44,7 +44,7 @@ def convlstm_arguments(n=2, steps=3, size=(5, 6), inputs=3, channels=2, kernel=3
 def trajgru_arguments(
     n=2, steps=3, size=(5, 6), inputs=3, channels=2, n_links=3, hidden=4, kernel=3
 ):
-    """Return all arguments in float64, flows of about a pixel."""
+    """Return all arguments in float64, with flows of about a pixel."""
     k = (kernel, kernel)
     shapes = [
         *((n, steps, *size, inputs), (n, *size, channels), (3 * channels, *k, inputs)),
@@ -96,10 +96,10 @@ def loop(operation, x, *rest, lengths=None, reverse=False):
     final = [s.copy() for s in states]
     for sample in range(len(x)):
         length = x.shape[1] if lengths is None else lengths[sample]
-        now = tuple(s[sample] for s in states)
+        current = tuple(s[sample] for s in states)
         for t in reversed(range(length)) if reverse else range(length):
-            now = step(x[sample, t], *now, *weights)
-            outputs[sample, t] = now[0]
-        for state, value in zip(final, now, strict=True):
+            current = step(x[sample, t], *current, *weights)
+            outputs[sample, t] = current[0]
+        for state, value in zip(final, current, strict=True):
             state[sample] = value
     return (outputs, *final)

@@ -18,7 +18,7 @@ from daskdl.cli import app, main
 from daskdl.console import run
 
 
-def test_doctor_tells_machines_what_decides_speed(capsys):
+def test_doctor_prints_what_decides_speed_as_json(capsys):
     assert run(app, ["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert {"numpy", "numba", "dask", "daskdl"} <= facts["packages"].keys()
@@ -28,7 +28,7 @@ def test_doctor_tells_machines_what_decides_speed(capsys):
     assert any("openblas" in line or "mkl" in line for line in facts["libraries"].values())
 
 
-def test_doctor_tells_people_the_same(capsys, monkeypatch):
+def test_doctor_prints_the_same_as_text(capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert run(app, ["doctor"]) == 0
     out = capsys.readouterr().out
@@ -38,7 +38,7 @@ def test_doctor_tells_people_the_same(capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_doctor_tells_of_a_cluster(capsys):
+def test_doctor_reports_on_a_cluster(capsys):
     assert run(app, ["doctor", "--cluster", "local", "--workers", "2"]) == 0
     out = capsys.readouterr().out
     assert "differences: none: all versions are the client's" in out
@@ -94,8 +94,8 @@ def test_scaling_is_measured_as_the_options_say(monkeypatch, tmp_path):
     from daskdl.scaling import command
     from daskdl.scaling.command import Settings
 
-    found = []
-    monkeypatch.setattr(command, "run", lambda *arguments: found.append(arguments))
+    calls = []
+    monkeypatch.setattr(command, "run", lambda *arguments: calls.append(arguments))
     path = tmp_path / "s.json"
     asked = "--model lenet --workers 8 --first 2 --threads 3 --batch-size 4 --total-batch 5"
     asked += " --seconds 6 --repeat 7 --engine gang --wire bfloat16 --simulate 1.5 --megabytes 9"
@@ -105,13 +105,13 @@ def test_scaling_is_measured_as_the_options_say(monkeypatch, tmp_path):
         "lenet", workers=8, first=2, threads=3, batch_size=4, total_batch=5, seconds=6, repeat=7,
         engine="gang", wire="bfloat16", simulate=1.5, megabytes=9,
     )  # fmt: skip
-    assert found == [
+    assert calls == [
         (settings, path, None, True),
         (Settings("resnet50", cluster="queue.yaml"), None, None, False),
     ]
 
 
-def test_scaling_of_what_is_not_there_ends_with_2_and_one_sentence(capsys):
+def test_scaling_of_an_unknown_model_ends_with_2_and_one_sentence(capsys):
     assert run(app, ["bench", "scaling", "--model", "vgg"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -120,7 +120,7 @@ def test_scaling_of_what_is_not_there_ends_with_2_and_one_sentence(capsys):
 
 
 ROOT = Path(__file__).resolve().parents[2]
-#: How a script asks each shell for what it would offer after a line.
+#: Scripts that print the words that each shell offers after a line.
 ASK = {
     "bash": (
         "{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}; COMP_LINE='{line}'\n"

@@ -81,7 +81,7 @@ def test_a_bug_is_one_line_that_says_how_to_see_more(capsys):
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "end", "bug"], ["end", "bug", "--debug"]])
-def test_debug_shows_the_traceback_wherever_it_stands(arguments, capsys):
+def test_debug_shows_the_traceback_in_any_place(arguments, capsys):
     assert run(demo(), arguments) == 1
     err = capsys.readouterr().err
     assert "Traceback (most recent call last)" in err
@@ -107,33 +107,31 @@ def test_interrupt_ends_with_130(capsys):
     assert capsys.readouterr().err == "demo: interrupted\n"
 
 
-def test_sigterm_ends_with_143_and_its_handler_is_that_of_before(capsys):
+def test_sigterm_ends_with_143_and_its_handler_is_restored(capsys):
     assert run(demo(), ["end", "terminate"]) == 143
     assert capsys.readouterr() == ("", "demo: terminated\n")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_sigterm_stays_with_whom_it_is(capsys, monkeypatch):
-    came: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+def test_another_handler_of_sigterm_is_kept(capsys, monkeypatch):
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
     try:
         assert run(demo(), ["end", "terminate"]) == 0
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert came == [signal.SIGTERM]
+    assert received == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "said"),
+    ("how", "code", "message"),
     [
         ("DataError", 3, "a.nc: expected 2 axes, found 3; cut it"),
         ("missing", 3, "/nowhere/at/all: No such file or directory"),
         ("terminate", 143, "terminated"),
     ],
 )
-def test_a_script_ends_on_its_users_mistakes_as_the_programs_do(
-    how, code, said, capsys, monkeypatch
-):
+def test_a_script_reports_user_errors_as_the_programs_do(how, code, message, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["/some/where/demo.py"])
 
     def main():
@@ -142,7 +140,7 @@ def test_a_script_ends_on_its_users_mistakes_as_the_programs_do(
     with pytest.raises(SystemExit) as end:
         script(main)
     assert end.value.code == code
-    assert capsys.readouterr().err == f"demo.py: {said}\n"
+    assert capsys.readouterr().err == f"demo.py: {message}\n"
     monkeypatch.setenv("DASKDL_TRACEBACK", "1")
     with pytest.raises((errors.DataError, FileNotFoundError, SystemExit)) as raised:
         script(main)

@@ -1,4 +1,4 @@
-"""Files: a lock has one holder at a time, whoever opens, removes and dies beside it."""
+"""Files: a lock has one holder at a time, even if other processes remove its file or die."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ def test_a_killed_holder_is_named_while_it_lives_and_leaves_the_lock(tmp_path: P
         pass
 
 
-def test_where_there_are_no_locks_it_is_said(
+def test_a_file_system_without_locks_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def none(handle: int, how: int) -> None:
+    def refuse(handle: int, how: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with files.locked(tmp_path / "lock"):
         pass
     assert "no locks here ([Errno 38] Function not implemented); see that only one" in caplog.text
 
 
-def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+def test_written_files_are_read_back(tmp_path: Path) -> None:
     files.write_synced(tmp_path / "a", b"rain")
     (tmp_path / "b").mkdir()
     files.write_synced(tmp_path / "b" / "c", b"hail")

@@ -1,4 +1,4 @@
-"""Arguments by the names of other libraries are answered with ours."""
+"""Errors about names of other libraries name ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trainer() -> Trainer:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: Adam(lr=1e-3), "Adam: expected learning_rate=, as it is called here, found lr="),
         (lambda: Adam(1e-3, betas=(0.9, 0.99)), "Adam: expected beta1=, as it .* found betas="),
@@ -80,12 +80,12 @@ def trainer() -> Trainer:
         ),
     ],
 )
-def test_a_name_of_others_is_answered_with_ours(call, said):
-    with pytest.raises(SettingsError, match=said):
+def test_a_name_of_others_is_answered_with_ours(call, message):
+    with pytest.raises(SettingsError, match=message):
         call()
 
 
-def test_a_users_own_class_is_python_s_affair():
+def test_a_users_own_class_raises_pythons_error():
     class Own(nn.Module):
         def __init__(self, width: int) -> None:
             self.width = width
@@ -94,12 +94,12 @@ def test_a_users_own_class_is_python_s_affair():
         Own(widht=3)
 
 
-def test_signatures_are_what_they_were():
+def test_signatures_list_our_arguments():
     assert next(iter(inspect.signature(Adam).parameters)) == "learning_rate"
     assert "epochs" in inspect.signature(Trainer.fit).parameters
 
 
-def test_five_at_most_and_none_that_is_private():
+def test_nearest_names_are_five_at_most_and_none_is_private():
     near = nearest("Conv", nn.Module.registry)
     assert len(near) == 5
     assert not [name for name in near if name.startswith("_")]
@@ -107,7 +107,7 @@ def test_five_at_most_and_none_that_is_private():
 
 
 @pytest.mark.parametrize(
-    ("use", "said"),
+    ("use", "message"),
     [
         (lambda m: m.save("m.pt"), r"Linear: .* found save; what does that here is daskdl\.save"),
         (lambda m: m.fit(1, 2), r"found fit; .* Trainer\(model, loss, optimizer\)\.fit"),
@@ -115,8 +115,8 @@ def test_five_at_most_and_none_that_is_private():
         (lambda m: m.weigth, "^'Linear' object has no attribute 'weigth'"),
     ],
 )
-def test_a_method_of_others_is_answered_with_what_does_that(use, said):
-    with pytest.raises(AttributeError, match=said):
+def test_a_method_of_others_is_answered_with_ours(use, message):
+    with pytest.raises(AttributeError, match=message):
         use(Linear(2, 1))
     assert not hasattr(Linear(2, 1), "save")
 

@@ -1,4 +1,4 @@
-"""The page about parts of one's own: its code is short, and trained on workers as anywhere else."""
+"""The page about parts of one's own: its code is short, and trains on workers to the same bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.daskdl.lossmeans import check_cut, check_slopes
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own_parts.md"
 CELLS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 
-#: What a user would write below; prints a digest for each engine.
+#: Code that a user would write below; it prints a digest for each engine.
 RUN = """
 from distributed import Client
 
@@ -44,9 +44,9 @@ def page() -> Any:
 
 @pytest.fixture(scope="module")
 def digests(page: Any) -> list[str]:
-    """Return what :data:`RUN` has to print: what this process gets by itself."""
-    own = page.train(page.log_cosh)
-    return [own, own, page.train(page.pinball)]
+    """Return the digests that :data:`RUN` has to print, computed in this process."""
+    digest = page.train(page.log_cosh)
+    return [digest, digest, page.train(page.pinball)]
 
 
 def printed(text: str) -> list[str]:
@@ -67,7 +67,7 @@ def test_gradients_are_right(page):
     np.testing.assert_allclose(float(page.log_cosh(d, 0 * d)), np.log(np.cosh(d)).mean())
 
 
-def test_the_layer_is_kept_in_a_file_and_missed_by_name(page, tmp_path):
+def test_the_layer_is_saved_and_an_unregistered_one_is_named(page, tmp_path):
     layer, x = page.Gate(3, seed=0), normal(2, 3).astype("f4")
     assert layer(x).dtype == np.float32
     assert [name for name, _ in layer.named_parameters()] == [
@@ -77,12 +77,12 @@ def test_the_layer_is_kept_in_a_file_and_missed_by_name(page, tmp_path):
     ]
     nn.save(layer, tmp_path / "gate.safetensors")
     np.testing.assert_array_equal(nn.load(tmp_path / "gate.safetensors")(x).data, layer(x).data)
-    kept = nn.Module.registry.pop(page.Gate.registered)
+    gate = nn.Module.registry.pop(page.Gate.registered)
     try:
         with pytest.raises(ModelFileError, match=r"no module named '.*\.Gate' is known"):
             nn.load(tmp_path / "gate.safetensors")
     finally:
-        nn.Module.registry[kept.registered] = kept
+        nn.Module.registry[gate.registered] = gate
 
 
 @pytest.mark.slow
@@ -107,14 +107,14 @@ def test_a_notebook_trains_what_it_defines_on_workers(client, digests, tmp_path,
 
     output: list[str] = []
 
-    def hear(message: dict[str, Any]) -> None:
+    def collect(message: dict[str, Any]) -> None:
         content = message["content"]
         output.append(content.get("text", "") + "\n".join(content.get("traceback", ())))
 
     manager, kernel = start_new_kernel(kernel_name="python3", env=dict(os.environ))
     try:
         for cell in (*CELLS, f"ADDRESS = {client.scheduler.address!r}\n", RUN):
-            reply = kernel.execute_interactive(cell, output_hook=hear, timeout=250)
+            reply = kernel.execute_interactive(cell, output_hook=collect, timeout=250)
             assert reply["content"]["status"] == "ok", "".join(output)
     finally:
         kernel.stop_channels()

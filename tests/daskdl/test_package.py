@@ -19,7 +19,7 @@ def test_subpackages_load_when_used():
     assert daskdl.nn.Linear(2, 1).flat.size == 3
 
 
-def test_names_are_listed_for_those_who_look_and_for_type_checkers():
+def test_dir_lists_names_that_are_there():
     assert {*daskdl.__all__, "nn", "metrics", "predict"} <= set(dir(daskdl))
     for name in dir(daskdl):
         assert getattr(daskdl, name) is not None
@@ -33,7 +33,7 @@ def test_what_the_pages_call_is_there_after_import_daskdl():
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     paths = sorted(set(re.findall(r"\bdaskdl(?:\.[a-z_]+)+\.\w+(?=\()", text)))
     assert len(paths) > 5
-    # Each in a process that has imported nothing else: what another has loaded is there by chance.
+    # Each in a process of its own: a module that another path loads would be there by chance.
     program = """
 import os, sys, daskdl
 import distributed, dask.array, numba, xarray  # once, and not in each child

@@ -12,7 +12,7 @@ from tests.daskdl.bits import same_bits
 N = 12
 
 
-def some(seed: int, n: int, rows: int = N, width: int = 3) -> Rows:
+def random_rows(seed: int, n: int, rows: int = N, width: int = 3) -> Rows:
     rng = np.random.default_rng(seed)
     ids = rng.integers(0, rows, n)
     return Rows.of(ids, rng.standard_normal((n, width), np.float32), rows)
@@ -21,7 +21,7 @@ def some(seed: int, n: int, rows: int = N, width: int = 3) -> Rows:
 @settings(max_examples=30)
 @given(n=st.integers(0, 20), m=st.integers(0, 20))
 def test_a_sum_is_that_of_the_arrays(n: int, m: int) -> None:
-    a, b = some(1, n), some(2, m)
+    a, b = random_rows(1, n), random_rows(2, m)
     total = a + b
     np.testing.assert_array_equal(total.dense(), a.dense() + b.dense())
     np.testing.assert_array_equal(total.ids, np.union1d(a.ids, b.ids))
@@ -29,12 +29,12 @@ def test_a_sum_is_that_of_the_arrays(n: int, m: int) -> None:
 
 
 def test_threads_do_not_change_a_sum() -> None:
-    a, b = some(1, 4000, 5000, 64), some(2, 4000, 5000, 64)
+    a, b = random_rows(1, 4000, 5000, 64), random_rows(2, 4000, 5000, 64)
     same_bits(lambda: (a + b).values)
 
 
-def test_numbers_of_their_dtype() -> None:
-    rows = some(3, 9)
+def test_products_and_squares_of_rows() -> None:
+    rows = random_rows(3, 9)
     np.testing.assert_array_equal(rows.times(3).dense(), rows.dense() * np.float32(3))
     assert rows.times(7).values.dtype == np.float32
     np.testing.assert_allclose(rows.squares(), np.square(rows.values, dtype=float).sum(1))
@@ -43,7 +43,7 @@ def test_numbers_of_their_dtype() -> None:
 @given(cut=st.integers(0, N))
 @settings(max_examples=13)
 def test_parts_are_joined_again(cut: int) -> None:
-    rows = some(4, 8)
+    rows = random_rows(4, 8)
     left, right = rows.part(0, cut), rows.part(cut, N)
     assert (left.ids < cut).all()
     assert (right.ids >= cut).all()
@@ -53,8 +53,8 @@ def test_parts_are_joined_again(cut: int) -> None:
 
 
 def test_none_and_all() -> None:
-    dense = some(5, 9).dense()
+    dense = random_rows(5, 9).dense()
     np.testing.assert_array_equal(Rows.all_of(dense).dense(), dense)
     none = Rows.none_of((N, 3))
     assert not none.dense().any()
-    np.testing.assert_array_equal((none + some(5, 9)).dense(), dense)
+    np.testing.assert_array_equal((none + random_rows(5, 9)).dense(), dense)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     not has_same() or mkl.library() is not None,
     reason="this processor lacks AVX2 or FMA, or MKL multiplies",
 )
-#: A processor of 2013, as each library is told that it is one: BLAS, numba, numpy.
+#: Settings with which BLAS, numba and numpy take the processor for one of 2013.
 OLDER = {
     "OPENBLAS_CORETYPE": "Haswell",
     "NUMBA_CPU_NAME": "x86-64-v3",
@@ -34,16 +34,16 @@ def digests(*arguments: str, **environment: str) -> dict[str, dict[str, str]]:
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment, cwd=ROOT, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
-    found: dict[str, dict[str, str]] = {}
+    by_threads: dict[str, dict[str, str]] = {}
     for line in done.stdout.splitlines():
         threads, name, digest = line.split("\t")
-        found.setdefault(threads, {})[name] = digest
-    return found
+        by_threads.setdefault(threads, {})[name] = digest
+    return by_threads
 
 
-def differing(expected: dict[str, str], found: dict[str, str]) -> list[str]:
-    assert expected.keys() == found.keys()
-    return [name for name in expected if expected[name] != found[name]]
+def differing(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
+    assert expected.keys() == actual.keys()
+    return [name for name in expected if expected[name] != actual[name]]
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_int8_layers_on_an_older_processor() -> None:
 
 @pytest.mark.long
 def test_int8_on_processors_without_vnni() -> None:
-    """Scales and predictions, by VPDPBUSD, by 16-bit pairs of AVX-512, and by those of AVX2."""
+    """Scales and predictions, by VPDPBUSD, by 16-bit pairs of AVX-512, and by pairs of AVX2."""
     only = "--kinds", "networks", "--only", "int8"
     here = digests("1", "2", *only)
     features = {name for name, has in get_host_cpu_features().items() if has}
@@ -113,8 +113,8 @@ def test_all_layers_in_bfloat16(order: str) -> None:
     """With one to three threads, here and on an older processor."""
     only = "--precision", order, "--kinds", "layers", "networks"
     here, older = digests("1", "2", "3", *only), digests("1", "2", *only, **OLDER)
-    for found in (here["2"], here["3"], older["1"], older["2"]):
-        assert differing(here["1"], found) == []
+    for actual in (here["2"], here["3"], older["1"], older["2"]):
+        assert differing(here["1"], actual) == []
 
 
 @pytest.mark.long
@@ -123,8 +123,8 @@ def test_all_layers_losses_and_networks() -> None:
     """With one to three threads, here and on an older processor."""
     here, older = digests("1", "2", "3"), digests("1", "2", **OLDER)
     assert len(here["1"]) > 180
-    for found in (here["2"], here["3"], older["1"], older["2"]):
-        assert differing(here["1"], found) == []
+    for actual in (here["2"], here["3"], older["1"], older["2"]):
+        assert differing(here["1"], actual) == []
 
 
 @pytest.mark.long

@@ -43,7 +43,7 @@ def collect_and_go_on() -> None:
 
 @pytest.mark.slow
 def test_an_interruption_in_a_garbage_collection_is_not_lost() -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set theirs
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set one
     try:
         with (
             pytest.raises(KeyboardInterrupt),
@@ -74,7 +74,7 @@ def test_an_error_after_a_lost_signal_is_that_signal(number: int, code: int) -> 
     @app.command()
     def command() -> None:
         ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))()
-        raise RuntimeError  # as numba does, whose callback of LLVM did not end
+        raise RuntimeError  # as numba does when its callback from LLVM was cut short
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -93,7 +93,7 @@ def test_a_finalizer_that_exits_ends_nothing() -> None:
         time.sleep(0.2)
 
 
-def test_what_else_is_lost_goes_to_the_hook_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_lost_errors_go_to_the_previous_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.append(args.exc_type))
     hook = sys.unraisablehook

@@ -1,4 +1,4 @@
-"""Job queues: the scripts of jobs, and a cluster of Slurm that is there."""
+"""Job queues: the scripts of jobs, and a real cluster of Slurm."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class CancelOne(Callback):
-    """Cancels a job in mid-run, and some groups later waits for the one in its place."""
+    """Cancels a job in mid-run, and some groups later waits for the job that replaces it."""
 
     def __init__(self) -> None:
         self.cancelled = ""
-        self.found: list[str] = []
+        self.running: list[str] = []
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
         if not self.cancelled:
             self.cancelled = jobs()[0]
             subprocess.run(["scancel", self.cancelled], check=True)
-        elif not self.found and iteration >= 12:
+        elif not self.running and iteration >= 12:
             limit = time.monotonic() + 60
-            while len(found := jobs()) < 2 or self.cancelled in found:
-                assert time.monotonic() < limit, f"no new job after a minute, only {found}"
+            while len(running := jobs()) < 2 or self.cancelled in running:
+                assert time.monotonic() < limit, f"no new job after a minute, only {running}"
                 time.sleep(0.2)
-            self.found = found
+            self.running = running
 
 
-def _between_looks(dask_worker: Any) -> float:
-    """Return the milliseconds between two looks of a worker's profiler."""
+def _profile_interval(dask_worker: Any) -> float:
+    """Return the milliseconds between two samples of a worker's profiler."""
     return dask_worker.periodic_callbacks["profile"].callback_time
 
 
@@ -82,11 +82,11 @@ def test_a_cancelled_job_is_replaced_and_changes_no_bit(queue: Path, engine: str
     cancel = CancelOne()
     with connect(queue) as client:
         client.wait_for_workers(2, timeout=120)
-        looks = client.run(_between_looks)
-        assert set(looks.values()) == {PROFILED}
+        intervals = client.run(_profile_interval)
+        assert set(intervals.values()) == {PROFILED}
         trainer = fit(problem(), client=client, engine=engine, callbacks=[cancel])
     assert digest(trainer) == expected
-    assert cancel.found
+    assert cancel.running
     limit = time.monotonic() + 60
     while jobs():
         assert time.monotonic() < limit, "jobs are left behind"
@@ -99,7 +99,7 @@ def options_of(tmp_path, text):
     return queue_options(path)
 
 
-def test_lsf_says_hours_and_minutes(tmp_path):
+def test_walltimes_of_lsf_are_hours_and_minutes(tmp_path):
     options = options_of(tmp_path, "system: lsf\nwalltime: 12:00")
     assert options["walltime"] == "12:00"
     assert options["worker_extra_args"][:2] == ["--lifetime", "42900s"]

@@ -68,7 +68,7 @@ def test_gradients_add_up_over_calls():
     np.testing.assert_array_equal(x.grad, [4, 8])
 
 
-def test_gradient_does_not_share_memory_with_what_it_came_from():
+def test_gradient_does_not_share_memory_with_its_start():
     x, seed = leaf(1.0, 2.0), np.ones(2)
     (x + np.zeros(2)).backward(seed)
     x.grad += 1
@@ -216,28 +216,28 @@ def double(x):
 
 def test_arrays_that_no_backward_needs_are_let_go():
     x = leaf(1.0, 2.0)
-    between = double(x)  # the next one's backward does not need it, unlike a square's
-    held = weakref.ref(between.data)
+    between = double(x)  # the backward of double does not need its data, unlike that of square
+    reference = weakref.ref(between.data)
     loss = double(between)
     del between
-    assert held() is None
+    assert reference() is None
     loss.backward([1.0, 1.0])
     assert x.grad.tolist() == [4.0, 4.0]
 
 
-def test_what_a_layer_kept_goes_with_its_gradient():
+def test_arrays_kept_for_backward_are_let_go_on_the_way():
     x, seen = leaf(1.0, 2.0), []
 
     @op
     def look(x):
-        return x + 0, lambda dy: (seen.append(later()), dy)[1:]
+        return x + 0, lambda dy: (seen.append(reference()), dy)[1:]
 
     below = look(x)
     between = square(below)
-    later = weakref.ref(between.data)
+    reference = weakref.ref(between.data)
     loss = ops.sum(square(between))
     del between
-    assert later() is not None
+    assert reference() is not None
     loss.backward()
     assert seen == [None]
     assert x.grad.tolist() == [4.0, 32.0]
@@ -246,7 +246,7 @@ def test_what_a_layer_kept_goes_with_its_gradient():
 def test_rows_become_an_array_where_nobody_asks_for_rows():
     table = Tensor(np.ones((5, 2)), requires_grad=True)
     ids = np.array([3, 1, 3])
-    for factor in (1, 2):  # a leaf without a gradient, then one with; a table that was computed
+    for factor in (1, 2):  # to a leaf without a gradient, to one with it, to a computed table
         taken = ops.embedding(table if factor == 1 else table * 2.0, ids)
         taken.backward(np.ones((3, 2)))
         taken = ops.embedding(table, ids)
@@ -263,7 +263,7 @@ def test_arrays_are_handed_out_without_a_copy(torch):
     assert not np.shares_memory(np.array(tensor), tensor.data)
 
 
-def test_operations_are_told_to_who_watches():
+def test_operations_are_reported_to_a_watcher():
     seen = []
     with watched_operations(lambda function, *rest: seen.append((function.__name__, *rest))):
         y = ops.relu(Tensor(np.ones(2)))

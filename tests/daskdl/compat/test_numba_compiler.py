@@ -1,4 +1,4 @@
-"""numba's private names: machine code that is the same cold and warm, and a cache that may fail."""
+"""numba's private names: the same machine code from a cold and a warm cache, which may fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-#: A GRU's gradients, after its cell's where asked, and its cell's, which its loop calls, too.
+#: Gradients of a GRU and of its cell, which its loop calls too; "cell" calls the cell first.
 GRADIENTS = """
 import sys
 import numpy as np
@@ -82,7 +82,7 @@ def test_each_kind_of_processor_has_a_folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_made_is_told_once_and_kernels_work(tmp_path):
+def test_a_folder_that_cannot_be_made_is_logged_once_and_kernels_work(tmp_path):
     _, folder = hits_and_folder(run(KERNEL, tmp_path / "cache"))
     for path in folder.iterdir():
         path.unlink()
@@ -96,20 +96,20 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_kernels_work(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suffix", "left"),
+    ("suffix", "length"),
     [
         (".nbi", 0),
         (".nbc", 100),
         *(
-            pytest.param(suffix, left, marks=pytest.mark.long)
-            for suffix, left in ((".nbi", 1), (".nbi", 100), (".nbc", 0), (".nbc", 1))
+            pytest.param(suffix, length, marks=pytest.mark.long)
+            for suffix, length in ((".nbi", 1), (".nbi", 100), (".nbc", 0), (".nbc", 1))
         ),
     ],
 )
-def test_a_damaged_file_is_compiled_anew(suffix, left, tmp_path):
+def test_a_damaged_file_is_compiled_anew(suffix, length, tmp_path):
     _, folder = hits_and_folder(run(KERNEL, tmp_path / "cache"))
     for path in folder.glob(f"*{suffix}"):
-        path.write_bytes(path.read_bytes()[:left])
+        path.write_bytes(path.read_bytes()[:length])
     assert hits_and_folder(run(KERNEL, tmp_path / "cache"))[0] == 0
     assert hits_and_folder(run(KERNEL, tmp_path / "cache"))[0] == 2
 

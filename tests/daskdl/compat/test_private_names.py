@@ -24,7 +24,7 @@ from daskdl.compat.distributed_comm import is_plain_tcp, stream_of, take_socket
 from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
 from tests.daskdl.clusters import small_client
 
-#: What a failed test tells.
+#: Messages of failed tests.
 DASK = f"dask {version('dask')}, distributed {version('distributed')}: mend daskdl/compat"
 NUMBA = f"numba {version('numba')}, llvmlite {version('llvmlite')}: mend daskdl/compat"
 
@@ -95,14 +95,14 @@ def test_the_socket_of_a_plain_connection_is_taken() -> None:
             other = await arrived.get()
             assert is_plain_tcp(one), DASK
             assert is_plain_tcp(other), DASK
-            ends = [take_socket(stream_of(comm)) for comm in (one, other)]
-            await asyncio.get_running_loop().sock_sendall(ends[0], b"x")
-            found = await asyncio.get_running_loop().sock_recv(ends[1], 1)
-            for end in ends:
-                end.close()
+            sockets = [take_socket(stream_of(comm)) for comm in (one, other)]
+            await asyncio.get_running_loop().sock_sendall(sockets[0], b"x")
+            received = await asyncio.get_running_loop().sock_recv(sockets[1], 1)
+            for socket in sockets:
+                socket.close()
             one.abort()
             other.abort()
-            return found
+            return received
 
     assert asyncio.run(taken()) == b"x", DASK
 
