@@ -33,12 +33,6 @@ def has_slurm() -> bool:
     )
 
 
-pytestmark = [
-    pytest.mark.kills,
-    pytest.mark.skipif(not has_slurm(), reason="needs a Slurm: run it by ci/slurm.sh"),
-]
-
-
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("dask_jobqueue")
@@ -76,6 +70,8 @@ def _profile_interval(dask_worker: Any) -> float:
     return dask_worker.periodic_callbacks["profile"].callback_time
 
 
+@pytest.mark.kills
+@pytest.mark.skipif(not has_slurm(), reason="needs a Slurm: run it by ci/slurm.sh")
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 def test_a_cancelled_job_is_replaced_and_changes_no_bit(queue: Path, engine: str) -> None:
     expected = digest(fit(problem()))
