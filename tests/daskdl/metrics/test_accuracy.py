@@ -29,8 +29,8 @@ from tests.daskdl.cuts import check_cuts
 def test_labels(data, n, classes, k):
     rng = np.random.default_rng([n, classes])
     scores, labels = rng.normal(size=(n, classes)), rng.integers(0, classes, n)
-    found = check_cuts(Accuracy(), scores, labels, data)
-    assert found == theirs.accuracy_score(labels, scores.argmax(1))
+    accuracy = check_cuts(Accuracy(), scores, labels, data)
+    assert accuracy == theirs.accuracy_score(labels, scores.argmax(1))
     best = np.argsort(-scores, axis=1)[:, :k]
     assert check_cuts(TopKAccuracy(k), scores, labels, data) == np.mean(
         [label in row for label, row in zip(labels, best, strict=True)]
@@ -38,11 +38,11 @@ def test_labels(data, n, classes, k):
 
 
 @given(data=st.data(), n=st.integers(1, 20), classes=st.integers(1, 4))
-def test_equal_scores_are_argmaxs(data, n, classes):
+def test_equal_scores_are_ranked_as_by_argmax(data, n, classes):
     rng = np.random.default_rng([n, classes])
     scores, labels = rng.integers(0, 2, (n, classes)), rng.integers(0, classes, n)
-    found = check_cuts(Accuracy(), scores, labels, data)
-    assert found == np.mean(scores.argmax(1) == labels)
+    accuracy = check_cuts(Accuracy(), scores, labels, data)
+    assert accuracy == np.mean(scores.argmax(1) == labels)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :2]
     assert TopKAccuracy(2)(scores, labels) == np.mean((order == labels[:, None]).any(1))
 
@@ -53,11 +53,11 @@ def test_positions_of_a_sequence_count_one_by_one():
 
 
 @given(data=st.data(), n=st.integers(1, 30))
-def test_yes_and_no(data, n):
+def test_binary_accuracy(data, n):
     rng = np.random.default_rng(n)
     scores, target = rng.random(n), rng.integers(0, 2, n)
-    found = check_cuts(BinaryAccuracy(0.3), scores, target, data)
-    assert found == theirs.accuracy_score(target, scores >= 0.3)
+    accuracy = check_cuts(BinaryAccuracy(0.3), scores, target, data)
+    assert accuracy == theirs.accuracy_score(target, scores >= 0.3)
 
 
 def test_nan_is_never_a_hit():
@@ -69,7 +69,7 @@ def test_nan_is_never_a_hit():
 
 
 @pytest.mark.parametrize("metric", [Accuracy(), F1(3), HitRatio(), NDCG(), BinaryAccuracy()])
-def test_nothing_is_nan(metric):
+def test_no_samples_give_nan(metric):
     shape = (0,) if isinstance(metric, BinaryAccuracy) else (0, 3)
     assert np.isnan(metric(np.empty(shape), np.empty(0, int)))
 
@@ -95,10 +95,10 @@ def test_other_mistakes():
 
 
 def test_of_several_heads_the_first_counts():
-    """As of a model with auxiliary classifiers in training, whose loss alone takes them all."""
+    """A model with auxiliary classifiers gives several in training; only its loss takes all."""
     scores, labels = np.eye(3), np.arange(3)
-    found = Accuracy().statistics((scores, 1 - scores, 1 - scores), labels)
-    assert Accuracy().value(found) == 1
+    statistics = Accuracy().statistics((scores, 1 - scores, 1 - scores), labels)
+    assert Accuracy().value(statistics) == 1
 
 
 PAIRS = [
@@ -120,11 +120,11 @@ PAIRS = [
 def test_classes(made, expected, data, n, classes, average):
     rng = np.random.default_rng([n, classes])
     scores, labels = rng.normal(size=(n, classes)), rng.integers(0, classes, n)
-    found = check_cuts(made(classes, average), scores, labels, data)
-    right = expected(
+    value = check_cuts(made(classes, average), scores, labels, data)
+    reference = expected(
         labels, scores.argmax(1), labels=range(classes), average=average, zero_division=0
     )
-    assert found == pytest.approx(right, rel=1e-12)
+    assert value == pytest.approx(reference, rel=1e-12)
 
 
 def test_one_class_alone():
@@ -135,12 +135,12 @@ def test_one_class_alone():
 @pytest.mark.slow
 @pytest.mark.parametrize(("made", "expected"), PAIRS)
 @given(data=st.data(), n=st.integers(1, 30))
-def test_yes_and_no_confusion(made, expected, data, n):
+def test_binary_confusion(made, expected, data, n):
     rng = np.random.default_rng(n)
     scores, target = rng.random(n), rng.integers(0, 2, n)
     target[0] = 1
-    found = check_cuts(made(threshold=0.4), scores, target, data)
-    assert found == pytest.approx(expected(target, scores >= 0.4, zero_division=0), rel=1e-12)
+    value = check_cuts(made(threshold=0.4), scores, target, data)
+    assert value == pytest.approx(expected(target, scores >= 0.4, zero_division=0), rel=1e-12)
 
 
 def test_mistakes():
@@ -154,7 +154,7 @@ PAIRS_OF_CURVES = [(ROCAUC, theirs.roc_auc_score), (PRAUC, theirs.average_precis
 
 
 def draw(n, distinct):
-    """Return scores, of which some are equal, and targets of both kinds."""
+    """Return scores, some of them equal, and targets of both classes."""
     rng = np.random.default_rng([n, distinct])
     target = rng.integers(0, 2, n)
     target[:2] = 0, 1
@@ -164,7 +164,7 @@ def draw(n, distinct):
 
 @pytest.mark.parametrize(("made", "expected"), PAIRS_OF_CURVES)
 @given(data=st.data(), n=st.integers(2, 40), distinct=st.sampled_from([1, 3, 10, 10**6]))
-def test_it_is_scikit_learns(made, expected, data, n, distinct):
+def test_curves_are_scikit_learns(made, expected, data, n, distinct):
     scores, target = draw(n, distinct)
     value = check_cuts(made(), scores, target, data)
     assert value == pytest.approx(expected(target, scores), rel=1e-12)
@@ -179,14 +179,14 @@ def test_it_is_scikit_learns(made, expected, data, n, distinct):
     distinct=st.sampled_from([1, 3, 10, 10**6]),
     bins=st.integers(1, 20),
 )
-def test_bins_say_how_far_off_they_are(made, expected, data, n, distinct, bins):
+def test_bounds_of_bins_contain_the_exact_area(made, expected, data, n, distinct, bins):
     scores, target = draw(n, distinct)
     metric = made(bins)
     value = check_cuts(metric, scores, target, data)
     statistics = metric.statistics(scores, target)
     low, high = metric.bounds(statistics)
-    right = expected(target, scores)
-    assert low - 1e-12 <= right <= high + 1e-12
+    reference = expected(target, scores)
+    assert low - 1e-12 <= reference <= high + 1e-12
     assert low <= value <= high
     assert statistics["positive"].size == bins
 
@@ -209,7 +209,7 @@ def test_float32_and_float64_batches_and_signed_zeros_merge():
 
 
 @pytest.mark.parametrize("made", [ROCAUC, PRAUC])
-def test_what_has_no_area(made):
+def test_areas_that_are_nan(made):
     assert np.isnan(made()(np.array([0.1, np.nan]), np.array([0, 1])))
     assert np.isnan(made(5)(np.array([0.1, np.nan]), np.array([0, 1])))
     assert np.isnan(made()(np.array([0.1, 0.2]), np.array([0, 0])))
@@ -229,13 +229,13 @@ def test_mistakes_of_curves():
     data=st.data(), n=st.integers(1, 20), items=st.integers(1, 8), k=st.integers(1, 9),
     ties=st.booleans(),
 )  # fmt: skip
-def test_one_item_that_counts(data, n, items, k, ties):
+def test_ranks_of_one_relevant_item(data, n, items, k, ties):
     rng = np.random.default_rng([n, items])
     scores = rng.integers(0, 3, (n, items)) if ties else rng.random((n, items))
     item = rng.integers(0, items, n)
     hits, gains = [], []
-    for row, right in zip(scores, item, strict=True):
-        place = sum(row[i] >= row[right] for i in range(items) if i != right)
+    for row, relevant in zip(scores, item, strict=True):
+        place = sum(row[i] >= row[relevant] for i in range(items) if i != relevant)
         hits.append(place < k)
         gains.append(1 / np.log2(place + 2) if place < k else 0)
     assert check_cuts(HitRatio(k), scores, item, data) == np.mean(hits)
@@ -251,7 +251,7 @@ def test_relevances(data, n, items, k):
     assert value == pytest.approx(theirs.ndcg_score(relevance, scores, k=k), rel=1e-12)
 
 
-def test_equal_scores_are_held_against_the_model():
+def test_equal_scores_rank_before_the_relevant_one():
     scores, relevance = np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]])
     assert NDCG(3)(scores, relevance) == NDCG(3)(scores, np.array([0])) == 1 / np.log2(4)
     assert HitRatio(2)(scores, np.array([0])) == 0
@@ -269,6 +269,6 @@ def test_mistakes_ranking():
 
 
 @pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f4"])
-def test_scores_may_be_of_any_numbers(dtype):
+def test_scores_may_have_any_dtype(dtype):
     scores = np.array([[0, 0, 0, 1]]).astype(dtype)
     assert NDCG(4)(scores, np.array([[0, 0, 0, 1.0]])) == 1

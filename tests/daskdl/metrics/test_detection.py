@@ -1,4 +1,4 @@
-"""Mean average precision against a plain implementation of both rules, for any cut."""
+"""Mean average precision against loops by the rules of COCO and VOC, for any cut."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def draw(seed, images, classes, ties):
         ignore = rng.random(n) < 0.2
         target.append({"boxes": boxes, "labels": labels, "ignore": ignore})
         again = rng.integers(0, n, 2 * n) if n else np.zeros(0, int)
-        found = boxes[again] + rng.normal(0, rng.choice([0.3, 2]), (len(again), 4))
-        found[:, 2:] = np.maximum(found[:, 2:], found[:, :2] + 0.5)
+        detections = boxes[again] + rng.normal(0, rng.choice([0.3, 2]), (len(again), 4))
+        detections[:, 2:] = np.maximum(detections[:, 2:], detections[:, :2] + 0.5)
         scores = rng.integers(1, 4, len(again)) / 4 if ties else rng.random(len(again))
         changed = np.where(rng.random(len(again)) < 0.2, 0, labels[again])
-        prediction.append({"boxes": found, "scores": scores, "labels": changed})
+        prediction.append({"boxes": detections, "scores": scores, "labels": changed})
     return prediction, target
 
 
@@ -73,7 +73,7 @@ def judge(image, wanted, label, least, style, most):
             taken.add(best)
 
 
-def plain(prediction, target, classes, style, overlaps, most):
+def by_loops(prediction, target, classes, style, overlaps, most):
     """Return the mean average precision by loops."""
     results = []
     for label in range(classes):
@@ -81,13 +81,13 @@ def plain(prediction, target, classes, style, overlaps, most):
         if not boxes:
             continue
         for least in overlaps:
-            told = [
+            judged = [
                 x for p, t in zip(prediction, target, strict=True)
                 for x in judge(p, t, label, least, style, most)
             ]  # fmt: skip
             curve = []
-            for score in sorted({s for s, _ in told}, reverse=True):
-                above = [right for s, right in told if s >= score]
+            for score in sorted({s for s, _ in judged}, reverse=True):
+                above = [right for s, right in judged if s >= score]
                 curve.append((sum(above) / boxes, sum(above) / len(above)))
             if style == "voc2010":
                 steps = zip([0, *(r for r, _ in curve)], curve, strict=False)
@@ -113,13 +113,13 @@ def plain(prediction, target, classes, style, overlaps, most):
     ties=st.booleans(),
     most=st.sampled_from([1, 3, 100]),
 )
-def test_any_cut_gives_the_plain_rules_value(data, seed, images, classes, style, ties, most):
+def test_any_cut_gives_the_value_of_the_loops(data, seed, images, classes, style, ties, most):
     prediction, target = draw(seed, images, classes, ties)
     metric = MeanAveragePrecision(classes, style, most=most)
-    found = check_cuts(metric, prediction, target, data)
+    value = check_cuts(metric, prediction, target, data)
     overlaps = COCO if style == "coco" else (0.5,)
-    expected = plain(prediction, target, classes, style, overlaps, most)
-    assert found == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    expected = by_loops(prediction, target, classes, style, overlaps, most)
+    assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("style", STYLES)

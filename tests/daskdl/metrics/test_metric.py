@@ -39,7 +39,7 @@ MADE = [
 
 
 @pytest.mark.parametrize("metric", MADE, ids=repr)
-def test_they_are_plain_data(metric):
+def test_metrics_pickle_and_hash(metric):
     assert pickle.loads(pickle.dumps(metric)) == metric
     assert hash(metric) == hash(pickle.loads(pickle.dumps(metric)))
 
@@ -59,7 +59,7 @@ def test_statistics_of_another_metric_do_not_merge():
 # --- weights of samples
 
 
-def share(function):
+def means(function):
     """Return a function of (target, scores, weights) that averages ``function``'s rows."""
     return lambda y, p, sample_weight: np.average(function(p, y), weights=sample_weight)
 
@@ -69,8 +69,8 @@ BINARY = [
     (metrics.PRAUC(), theirs.average_precision_score),
     (metrics.MeanAbsoluteError(), theirs.mean_absolute_error),
     (metrics.MeanSquaredError(), theirs.mean_squared_error),
-    (metrics.Mean(np.subtract), share(np.subtract)),
-    (metrics.BinaryAccuracy(), share(lambda p, y: (p >= 0.5) == y)),
+    (metrics.Mean(np.subtract), means(np.subtract)),
+    (metrics.BinaryAccuracy(), means(lambda p, y: (p >= 0.5) == y)),
     (
         metrics.F1(),
         lambda y, p, sample_weight: theirs.f1_score(y, p >= 0.5, sample_weight=sample_weight),
@@ -86,8 +86,8 @@ def test_weights_are_scikit_learns_for_any_cut(metric, expected, data, n, distin
     target, weight = rng.integers(0, 2, n), rng.lognormal(0, 3, n)
     target[:2] = 0, 1
     scores = np.round(rng.random(n) * distinct) / distinct
-    found = check_cuts(metric, scores, target, data, weight)
-    assert found == pytest.approx(expected(target, scores, sample_weight=weight), rel=1e-9)
+    value = check_cuts(metric, scores, target, data, weight)
+    assert value == pytest.approx(expected(target, scores, sample_weight=weight), rel=1e-9)
 
 
 def macro(function):
@@ -102,9 +102,9 @@ def macro(function):
 
 
 CLASSES = [
-    (metrics.Accuracy(), share(lambda p, y: p.argmax(1) == y)),
-    (metrics.HitRatio(1), share(lambda p, y: p.argmax(1) == y)),
-    (metrics.NDCG(3), share(lambda p, y: 1 / np.log2((p > p[range(len(y)), y, None]).sum(1) + 2))),
+    (metrics.Accuracy(), means(lambda p, y: p.argmax(1) == y)),
+    (metrics.HitRatio(1), means(lambda p, y: p.argmax(1) == y)),
+    (metrics.NDCG(3), means(lambda p, y: 1 / np.log2((p > p[range(len(y)), y, None]).sum(1) + 2))),
     (metrics.Precision(3), macro(theirs.precision_score)),
     (metrics.Recall(3), macro(theirs.recall_score)),
 ]
@@ -116,8 +116,8 @@ CLASSES = [
 def test_weights_of_classes_are_scikit_learns_for_any_cut(metric, expected, data, n):
     rng = np.random.default_rng(n)
     scores, labels, weight = rng.random((n, 3)), rng.integers(0, 3, n), rng.lognormal(0, 3, n)
-    found = check_cuts(metric, scores, labels, data, weight)
-    assert found == pytest.approx(expected(labels, scores, sample_weight=weight), rel=1e-9)
+    value = check_cuts(metric, scores, labels, data, weight)
+    assert value == pytest.approx(expected(labels, scores, sample_weight=weight), rel=1e-9)
 
 
 def test_a_weight_counts_for_all_elements_of_its_sample():
@@ -151,12 +151,12 @@ PAIRS = [
 @given(data=st.data(), n=st.integers(1, 30), dtype=st.sampled_from(["f4", "f8"]))
 def test_any_cut_gives_scikit_learns_value(metric, expected, data, n, dtype):
     a, b = np.random.default_rng(n).lognormal(0, 3, (2, n, 3)).astype(dtype)
-    found = check_cuts(metric, a, b, data)
-    assert found == pytest.approx(expected(b.astype("f8"), a.astype("f8")), rel=1e-12)
+    value = check_cuts(metric, a, b, data)
+    assert value == pytest.approx(expected(b.astype("f8"), a.astype("f8")), rel=1e-12)
 
 
 @pytest.mark.parametrize(("metric", "expected"), PAIRS)
-def test_missing_shows_and_nothing_is_nan(metric, expected):
+def test_missing_numbers_and_no_samples_give_nan(metric, expected):
     assert np.isnan(metric(np.array([1.0, np.nan]), np.ones(2)))
     assert np.isnan(metric(np.empty((0, 3)), np.empty((0, 3))))
     with pytest.raises(ShapeError, match=r"Error: .* shape \(3, 1\), found \(3,\)"):
@@ -164,13 +164,13 @@ def test_missing_shows_and_nothing_is_nan(metric, expected):
 
 
 @given(data=st.data(), n=st.integers(1, 30))
-def test_it_is_the_mean_for_any_cut(data, n):
+def test_a_mean_is_the_same_for_any_cut(data, n):
     a, b = np.random.default_rng(n).normal(size=(2, n, 3)).astype("f4")
     value = check_cuts(Mean(lambda p, y: np.abs(p - y).max(1)), a, b, data)
     assert value == pytest.approx(np.abs(a - b).max(1).astype("f8").mean(), rel=1e-12)
 
 
-def test_it_has_to_be_of_each_sample():
+def test_a_mean_needs_a_number_for_each_sample():
     with pytest.raises(
         ShapeError, match=r"Mean: expected mean to .* 4 samples, found float64 \(\)"
     ):
@@ -181,7 +181,7 @@ def mean(prediction, target):
     return np.mean(prediction - target)
 
 
-def test_better_is_what_it_was_told():
+def test_higher_is_better_is_an_option_of_a_mean():
     assert not Mean(np.subtract).higher_is_better
     assert Mean(np.subtract, higher_is_better=True).higher_is_better
 
@@ -230,10 +230,10 @@ def test_more_than_a_block_and_arrays_that_are_added_often():
         ([np.nan, np.inf], np.nan),
     ],
 )
-def test_what_is_not_finite(values, expected):
+def test_sums_that_are_not_finite(values, expected):
     np.testing.assert_equal(mean_of(exact_sum(values), 2), expected)
 
 
-def test_nothing():
+def test_sums_of_nothing():
     assert mean_of(exact_sum([]), 3) == 0
     assert math.isnan(mean_of(exact_sum([]), 0))

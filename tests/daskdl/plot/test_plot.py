@@ -29,14 +29,14 @@ def test_fractions_gray_images_and_floats():
 
 def test_names_and_scores_are_written_in_the_colour_of_the_class(tmp_path):
     boxes = [[5, 30, 30, 50], [40, 30, 70, 50]]
-    plain = plot.boxes(GREY, boxes, [0, 1])
-    told = plot.boxes(GREY, boxes, [0, 1], [0.5, 0.75], names=["qr"])
-    assert plain.getpixel((5, 30)) == (0xFF, 0x50, 0x05)
-    assert plain.getpixel((40, 30)) == (0x00, 0x75, 0xDC)
-    changed = (np.asarray(plain) != np.asarray(told)).any(2)
+    boxed = plot.boxes(GREY, boxes, [0, 1])
+    captioned = plot.boxes(GREY, boxes, [0, 1], [0.5, 0.75], names=["qr"])
+    assert boxed.getpixel((5, 30)) == (0xFF, 0x50, 0x05)
+    assert boxed.getpixel((40, 30)) == (0x00, 0x75, 0xDC)
+    changed = (np.asarray(boxed) != np.asarray(captioned)).any(2)
     assert changed[:30].any()
     assert not changed[34:].any()
-    told.save(tmp_path / "x.png")
+    captioned.save(tmp_path / "x.png")
 
 
 def test_no_boxes():
@@ -56,15 +56,15 @@ def colour(*rgb, height=40, width=40):
 
 def test_places_and_captions(tmp_path):
     red, green, blue = colour(255, 0, 0), colour(0, 255, 0, width=80), colour(0, 0, 255)
-    plain = plot.contact_sheet([red, blue], [[green, blue], [red]], side=40)
-    told = plot.contact_sheet([red, blue], [[green, blue], [red]], [[3, 9], [1]], side=40)
+    sheet = plot.contact_sheet([red, blue], [[green, blue], [red]], side=40)
+    captioned = plot.contact_sheet([red, blue], [[green, blue], [red]], [[3, 9], [1]], side=40)
     middles = [(26, 26), (78, 26), (124, 26), (26, 72), (78, 72), (124, 72)]
     expected = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (0, 0, 255), (255, 0, 0), (255, 255, 255)]
-    assert [plain.getpixel(place) for place in middles] == expected
-    assert plain.getpixel((78, 10)) == (255, 255, 255)  # a wide picture keeps its shape
-    assert told.height == plain.height + 2 * 16
-    assert (np.asarray(told)[46:60, 58:100] < 100).any()
-    told.save(tmp_path / "x.png")
+    assert [sheet.getpixel(place) for place in middles] == expected
+    assert sheet.getpixel((78, 10)) == (255, 255, 255)  # a wide picture keeps its shape
+    assert captioned.height == sheet.height + 2 * 16
+    assert (np.asarray(captioned)[46:60, 58:100] < 100).any()
+    captioned.save(tmp_path / "x.png")
 
 
 def test_nothing_found():

@@ -1,4 +1,4 @@
-"""The command, the machine that it describes, and the processes it measures on."""
+"""The command, the machine that it describes, and the processes on which it measures."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> Non
     for row, waits in zip(rows, (0.02, 0.01), strict=True):
         parts = row.run.parts
         assert waits <= parts["forward"] + parts["backward"] <= row.run.seconds
-    found = json.loads(file.read_text())
-    assert found["settings"]["simulate"] == 0.02
-    assert found["machines"][0]["workers"] == 2
-    assert found["megabytes"] == 0.5
-    assert len(found["rows"]) == 2
+    report = json.loads(file.read_text())
+    assert report["settings"]["simulate"] == 0.02
+    assert report["machines"][0]["workers"] == 2
+    assert report["megabytes"] == 0.5
+    assert len(report["rows"]) == 2
     assert picture.read_bytes().startswith(b"\x89PNG")
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 4
@@ -60,7 +60,7 @@ def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> Non
         ({"workers": 9999, "simulate": 0.0, "megabytes": 1000.0}, "of free memory for 9999"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_measured(wrong, sentence, capsys) -> None:
+def test_wrong_settings_are_refused_before_anything_is_measured(wrong, sentence, capsys) -> None:
     with pytest.raises(SettingsError, match=sentence):
         run(Settings(**{"model": "lenet", **wrong}))
     assert capsys.readouterr().out == ""
@@ -89,24 +89,24 @@ def test_only_a_simulated_model_has_another_size() -> None:
 def test_a_simulated_run_is_named_by_its_gradient():
     facts = [{"hosts": 1, "processor": "cpu"}]
     assert title(Settings("lenet"), facts) == "lenet: 1 x cpu"
-    found = title(Settings("inception", simulate=1.5, megabytes=0.1), facts)
-    assert found == "a gradient of 0.1 MB, 1.5 s of waiting: 1 x cpu"
+    name = title(Settings("inception", simulate=1.5, megabytes=0.1), facts)
+    assert name == "a gradient of 0.1 MB, 1.5 s of waiting: 1 x cpu"
 
 
-def test_a_machine_is_told_without_its_name() -> None:
-    found = machine()
-    assert found["cores"] >= 1
-    assert found["memory (GB)"] > 0
-    assert found["processor"]
-    assert {"daskdl", "numpy", "distributed"} <= found["packages"].keys()
-    assert found["libraries"]
-    assert platform.node() not in json.dumps(found).replace(found["processor"], "")
+def test_a_machine_is_described_without_its_name() -> None:
+    facts = machine()
+    assert facts["cores"] >= 1
+    assert facts["memory (GB)"] > 0
+    assert facts["processor"]
+    assert {"daskdl", "numpy", "distributed"} <= facts["packages"].keys()
+    assert facts["libraries"]
+    assert platform.node() not in json.dumps(facts).replace(facts["processor"], "")
 
 
-def test_equal_hosts_are_told_once(client) -> None:
-    (found,) = machines(client)
-    assert (found["hosts"], found["workers"]) == (1, 2)
-    assert found["processor"] == machine()["processor"]
+def test_equal_hosts_are_described_once(client) -> None:
+    (facts,) = machines(client)
+    assert (facts["hosts"], facts["workers"]) == (1, 2)
+    assert facts["processor"] == machine()["processor"]
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_cluster_of_processes_ends_with_the_benchmark():
         assert not psutil.pid_exists(process.id)
 
 
-def test_cpu_seconds_are_those_of_all_threads():
+def test_cpu_seconds_are_summed_over_all_threads():
     me = Process(os.getpid(), "")
     everybody, before, clock = all_cpu_seconds(), me.cpu_seconds(), time.process_time()
     while time.process_time() < clock + 0.05:
@@ -129,14 +129,14 @@ def test_cpu_seconds_are_those_of_all_threads():
     assert all_cpu_seconds() - everybody >= 0.03
 
 
-def test_a_cluster_that_is_there_gives_one_client_for_all_numbers(client) -> None:
+def test_an_existing_cluster_gives_one_client_for_all_numbers(client) -> None:
     with real(client.scheduler.address, None, 1) as (client_of, most):
         assert most == 2
         assert client_of(1) is client_of(2)
         assert len(client_of(1).nthreads()) == 2
 
 
-def test_how_many_jobs_of_a_queue_there_will_be_has_to_be_said() -> None:
+def test_a_queue_needs_a_number_of_workers() -> None:
     with (
         pytest.raises(SettingsError, match=r"expected how many of queue.yaml .*give --workers N"),
         real("queue.yaml", None, 1),
@@ -145,25 +145,25 @@ def test_how_many_jobs_of_a_queue_there_will_be_has_to_be_said() -> None:
 
 
 def test_waiting_workers_are_as_many_as_are_measured(monkeypatch) -> None:
-    there: list[tuple[int, int]] = []
+    running: list[tuple[int, int]] = []
 
     @contextmanager
     def cluster(workers, hosts):
-        there.append((workers, hosts))
+        running.append((workers, hosts))
         yield SimpleNamespace(client=object())
-        there.remove((workers, hosts))
+        running.remove((workers, hosts))
 
     monkeypatch.setattr("daskdl.scaling.processes.cluster", cluster)
     with waiting(None) as (client_of, most):
         assert most == TOGETHER
         client_of(1)
-        assert there == [(1, 1)]
+        assert running == [(1, 1)]
         assert client_of(5 * TOGETHER) is client_of(5 * TOGETHER)
-        assert there == [(5 * TOGETHER, max(5, min(5 * TOGETHER, available_cores())))]
-    assert not there
+        assert running == [(5 * TOGETHER, max(5, min(5 * TOGETHER, available_cores())))]
+    assert not running
 
 
-def test_models_that_do_not_fit_are_told_before() -> None:
+def test_models_that_do_not_fit_are_refused() -> None:
     check_memory(2, 1000)
     with pytest.raises(SettingsError, match=r"for 256 workers with 4e.06 MB of weights each"):
         check_memory(256, 10**12)

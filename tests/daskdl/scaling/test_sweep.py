@@ -61,17 +61,17 @@ def test_a_row_comes_as_soon_as_it_is_measured() -> None:
 
 @pytest.mark.slow
 def test_two_processes_are_measured_and_the_parts_add_up(client) -> None:
-    found = measured(client, TINY, 2, 8, 0.05)
-    assert (found.workers, found.batch) == (2, 8)
-    assert found.iterations >= LEAST
-    assert found.rate == pytest.approx(8 / found.seconds)
-    assert tuple(found.parts) == PARTS
-    assert min(found.parts.values()) >= 0
-    assert sum(found.parts.values()) == pytest.approx(found.seconds)
+    result = measured(client, TINY, 2, 8, 0.05)
+    assert (result.workers, result.batch) == (2, 8)
+    assert result.iterations >= LEAST
+    assert result.rate == pytest.approx(8 / result.seconds)
+    assert tuple(result.parts) == PARTS
+    assert min(result.parts.values()) >= 0
+    assert sum(result.parts.values()) == pytest.approx(result.seconds)
     for part in ("data", "forward", "backward", "reduce", "update"):
-        assert found.parts[part] > 0, part
-    assert found.busy is not None
-    assert found.busy >= 0  # of a few ticks of the clock
+        assert result.parts[part] > 0, part
+    assert result.busy is not None
+    assert result.busy >= 0  # the clock ticks only a few times
 
 
 def leaving_a_mark(folder, rng, n):
@@ -83,13 +83,13 @@ def leaving_a_mark(folder, rng, n):
 def test_as_many_workers_take_part_as_are_asked_for(workers, client, tmp_path) -> None:
     marked = replace(TINY, draw=partial(leaving_a_mark, tmp_path))
     measured(client, marked, workers, 4, 0.0)
-    there = {int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}
-    assert len(there) == workers
-    assert there <= set(client.run(os.getpid).values())
+    processes = {int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}
+    assert len(processes) == workers
+    assert processes <= set(client.run(os.getpid).values())
 
 
 def history(reduce: float = 0.05) -> History:
-    """Return one group of an iteration and two of two, with a second an iteration and more."""
+    """Return groups of one, two and two iterations, which take a second each and some more."""
     made = History()
     for i, (size, took) in enumerate([(1, 20.0), (2, 2.5), (2, 2.25)]):
         records = [
@@ -101,42 +101,42 @@ def history(reduce: float = 0.05) -> History:
 
 
 def test_the_parts_add_up_to_an_iteration() -> None:
-    found = split(history(), groups=[1, 3], seconds=5.0)
-    assert tuple(found) == PARTS
-    assert sum(found.values()) == pytest.approx(5 / 4)
+    parts = split(history(), groups=[1, 3], seconds=5.0)
+    assert tuple(parts) == PARTS
+    assert sum(parts.values()) == pytest.approx(5 / 4)
     known = {"data": 0.1, "forward": 0.2, "backward": 0.3, "update": 0.1}
     known |= {"reduce": 0.05, "broadcast": 0.03}
     for name, value in known.items():
-        assert found[name] == pytest.approx(value), name
+        assert parts[name] == pytest.approx(value), name
     assert set(WORK) < set(PARTS)
 
 
 def test_scheduling_is_what_groups_cost_and_idle_the_rest() -> None:
-    found = split(history(), groups=[1, 3], seconds=5.0)
-    # Iterations in a group last 1 s, with 0.8 s of clocks: the first of each 1.5 and 1.25 s. What
-    # is between the groups took 0.25 s more.
-    assert found["idle"] == pytest.approx(0.02 + 0.2)
-    assert found["scheduling"] == pytest.approx((0.5 + 0.25 + 0.25) / 4)
+    parts = split(history(), groups=[1, 3], seconds=5.0)
+    # The first iterations of the groups last 1.5 and 1.25 s, the others 1 s, with 0.8 s of clocks.
+    # The time between the groups is 0.25 s more.
+    assert parts["idle"] == pytest.approx(0.02 + 0.2)
+    assert parts["scheduling"] == pytest.approx((0.5 + 0.25 + 0.25) / 4)
 
 
 def test_all_that_has_no_clock_in_a_graph_is_scheduling() -> None:
-    found = split(history(reduce=0.0), groups=[1, 3], seconds=5.0)
-    assert found["idle"] == pytest.approx(0.02)
-    assert found["scheduling"] == pytest.approx(1.25 - 0.75)
+    parts = split(history(reduce=0.0), groups=[1, 3], seconds=5.0)
+    assert parts["idle"] == pytest.approx(0.02)
+    assert parts["scheduling"] == pytest.approx(1.25 - 0.75)
 
 
 def test_groups_of_one_iteration_leave_nothing_idle_but_the_slowest() -> None:
-    found = split(history(), groups=[1, 2, 3, 4], seconds=5.0)
-    assert found["idle"] == pytest.approx(0.02)
+    parts = split(history(), groups=[1, 2, 3, 4], seconds=5.0)
+    assert parts["idle"] == pytest.approx(0.02)
 
 
 def test_clocks_that_overlap_leave_nothing_between_them() -> None:
-    found = split(history(), groups=[1, 3], seconds=2.0)
-    assert found["scheduling"] == pytest.approx(0)
-    assert sum(found.values()) == pytest.approx(0.5)
+    parts = split(history(), groups=[1, 3], seconds=2.0)
+    assert parts["scheduling"] == pytest.approx(0)
+    assert sum(parts.values()) == pytest.approx(0.5)
 
 
-def test_efficiency_is_the_work_of_a_worker_beside_the_fewest() -> None:
+def test_efficiency_compares_with_the_fewest_workers() -> None:
     seconds = {(2, 8): 4.0, (4, 16): 8.0, (4, 8): 2.0, (8, 32): 4.0, (8, 8): 2.0}
     rows = sweep(lambda n, samples: run(n, samples, seconds[n, samples]), planned([2, 4, 8], 4, 8))
     rows_of = {kind: [] for kind in ("weak", "strong")}
@@ -179,7 +179,7 @@ def test_a_file_has_settings_machines_and_rows(tmp_path) -> None:
     assert (row["efficiency"], row["samples_per_second"]) == (0.875, pytest.approx(16 / 0.36))
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before(tmp_path) -> None:
+def test_a_place_that_cannot_be_written_to_is_refused(tmp_path) -> None:
     check_place("json", None)
     check_place("json", tmp_path / "rows.json")
     for path in (tmp_path, tmp_path / "nowhere" / "rows.json"):
@@ -205,7 +205,7 @@ def test_bars_are_as_high_as_iterations_are_long(tmp_path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["scaling.png"]
 
 
-def test_a_format_that_cannot_be_written_is_told_before(tmp_path) -> None:
+def test_a_format_that_cannot_be_written_is_refused(tmp_path) -> None:
     check_format(tmp_path / "scaling.svg")
     with pytest.raises(SettingsError, match=r"ends in one of .*png.*, found '.*scaling.doc'"):
         check_format(tmp_path / "scaling.doc")
@@ -219,7 +219,7 @@ def test_a_line_says_what_is_measured(capsys) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_terminal_shows_it_and_keeps_results_apart(capsys, monkeypatch) -> None:
+def test_a_terminal_shows_the_line_apart_from_results(capsys, monkeypatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     here, there = os.openpty()
     with os.fdopen(there, "w") as terminal, redirect_stderr(terminal):
@@ -228,7 +228,7 @@ def test_a_terminal_shows_it_and_keeps_results_apart(capsys, monkeypatch) -> Non
         terminal.write("that was all")
         terminal.flush()
         shown = b""
-        while b"that was all" not in shown:  # which comes in pieces
+        while b"that was all" not in shown:  # it comes in pieces
             shown += os.read(here, 4096)
         assert b"run 1 of 3" in shown
     os.close(here)

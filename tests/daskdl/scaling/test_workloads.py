@@ -16,23 +16,23 @@ from daskdl.scaling.workloads import FORWARD, WORKLOADS, Waiting, ones, syntheti
 
 @pytest.mark.parametrize("name", ["lenet", "text"])
 def test_a_model_takes_what_is_drawn_for_it(name) -> None:
-    found = workload(name)
-    model, loss, method = found.build()
-    x, y = found.draw(np.random.default_rng(0), 2)
+    work = workload(name)
+    model, loss, method = work.build()
+    x, y = work.draw(np.random.default_rng(0), 2)
     assert np.isfinite(float(loss(model.eval()(x), y)))
     assert method.init(4) is not None
 
 
-@pytest.mark.parametrize("found", WORKLOADS.values(), ids=WORKLOADS)
-def test_samples_pickle_are_as_many_as_asked_for_and_the_same_again(found) -> None:
-    draw = pickle.loads(pickle.dumps(found.draw))
+@pytest.mark.parametrize("work", WORKLOADS.values(), ids=WORKLOADS)
+def test_samples_pickle_are_as_many_as_asked_for_and_the_same_again(work) -> None:
+    draw = pickle.loads(pickle.dumps(work.draw))
     x, y = draw(np.random.default_rng(1), 3)
     assert len(x) == len(y) == 3
-    for one, other in zip((x, y), found.draw(np.random.default_rng(1), 3), strict=True):
+    for one, other in zip((x, y), work.draw(np.random.default_rng(1), 3), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_another_name_is_told_which_there_are() -> None:
+def test_an_unknown_name_is_answered_with_the_workloads() -> None:
     with pytest.raises(SettingsError, match=r"expected one of lenet, .*resnet152, found 'alexnet'"):
         workload("alexnet")
 
@@ -42,7 +42,7 @@ def numbered(rng, n):
     return x, np.arange(n)
 
 
-def test_a_few_samples_are_as_many_as_one_likes() -> None:
+def test_a_few_samples_repeat_up_to_any_length() -> None:
     samples = synthetic(numbered, [100, 101], held=5)
     assert samples.lengths == (100, 101)
     first, second = (recipe.load() for recipe in samples.recipes)
@@ -61,7 +61,7 @@ def test_a_part_has_the_samples_of_the_whole() -> None:
 
 
 class Clock:
-    """One that only goes on while somebody sleeps, or says so."""
+    """A clock that moves only by sleeping, or by its ``now``."""
 
     def __init__(self) -> None:
         self.now, self.slept = 0.0, list[float]()
@@ -85,12 +85,12 @@ def test_it_waits_forward_and_backward_for_each_sample(clock: Clock) -> None:
     loss = MSELoss()(model(x), y)
     loss.backward()
     assert clock.slept == pytest.approx([FORWARD * 1.5, (1 - FORWARD) * 1.5])
-    # Weights of zero, of which four are used: d mean (w x - 1)^2 / dw = -2 / 4.
+    # Six weights of zero, four of them used: d mean (w x - 1)^2 / dw = -2 / 4.
     np.testing.assert_allclose(model.flat_grad, [-0.5, -0.5, -0.5, -0.5, 0, 0])
 
 
 @pytest.mark.parametrize("takes", [0.2, 5.0])
-def test_what_it_takes_to_make_the_gradient_is_part_of_the_time(
+def test_the_time_to_make_the_gradient_is_part_of_the_wait(
     takes: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def clear(vector: np.ndarray) -> None:
@@ -104,9 +104,9 @@ def test_what_it_takes_to_make_the_gradient_is_part_of_the_time(
 
 
 def test_a_batch_of_a_workload_takes_as_long_as_is_asked_for(clock: Clock) -> None:
-    found = waiting(workload("text"), 3.0, 1000)
-    model, loss, _ = found.build()
-    x, y = found.draw(np.random.default_rng(0), workload("text").batch)
+    work = waiting(workload("text"), 3.0, 1000)
+    model, loss, _ = work.build()
+    x, y = work.draw(np.random.default_rng(0), workload("text").batch)
     loss(model(x), y).backward()
     assert sum(clock.slept) == pytest.approx(3.0)
     assert model.flat.size == 1000

@@ -1,4 +1,4 @@
-"""A workload of one small layer, and runs that nobody has measured."""
+"""A workload of one small layer, and runs with made-up times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HammingIndex: the same of numpy and of Dask arrays, as faiss has it, and what it refuses."""
+"""HammingIndex: the same results from numpy, from Dask and by faiss, and what it refuses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def same(first, second):
 
 
 @pytest.mark.slow
-def test_a_dask_array_gives_what_memory_gives():
-    """Chunks of any lengths, one of them empty, and of bytes too."""
+def test_a_dask_array_gives_the_results_of_one_in_memory():
+    """The chunks cut rows, at any lengths and one of them empty, and bytes too."""
     chunked = da.from_array(CODES, chunks=((300, 1, 0, 699), (3, 1)))
     whole, parted = HammingIndex(CODES), HammingIndex(chunked)
     assert len(whole) == len(parted) == 1000

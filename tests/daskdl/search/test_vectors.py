@@ -1,4 +1,4 @@
-"""VectorIndex: the same of any chunks and batches, as float64 has it, and what it refuses."""
+"""VectorIndex: the results of float64 from any chunks and batches, and what it refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.search import VectorIndex, vectors
 
 RNG = np.random.default_rng(0)
-#: Of few directions, with next to no noise: products in float32 cannot tell many of them apart.
+#: Few directions, with next to no noise: products in float32 cannot tell many vectors apart.
 CENTRES = RNG.normal(size=(40, 24))
 VECTORS = np.repeat(CENTRES, 10, 0) + 1e-7 * RNG.normal(size=(400, 24))
 VECTORS = (VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)).astype(np.float32)
@@ -22,9 +22,9 @@ PRODUCTS = (QUERIES.astype(float)[:, None] * VECTORS).sum(2)
 
 @given(st.lists(st.integers(0, 200), max_size=4), st.integers(1, 400))
 @settings(max_examples=15)
-def test_chunks_do_not_show(cuts: list[int], k: int) -> None:
-    ends = [0, *sorted(cuts), 400]
-    chunks = tuple(np.diff(ends).tolist())
+def test_chunks_do_not_change_results(cuts: list[int], k: int) -> None:
+    bounds = [0, *sorted(cuts), 400]
+    chunks = tuple(np.diff(bounds).tolist())
     index = VectorIndex(da.from_array(VECTORS, chunks=(chunks, 9)))
     scores, numbers = index.search(QUERIES, k)
     order = np.argsort(-PRODUCTS, axis=1, kind="stable")[:, :k]
@@ -32,7 +32,7 @@ def test_chunks_do_not_show(cuts: list[int], k: int) -> None:
     np.testing.assert_array_equal(scores, np.take_along_axis(PRODUCTS, order, 1))
 
 
-def test_batches_of_queries_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_queries_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = VectorIndex(VECTORS).search(VECTORS, 25)
     monkeypatch.setattr(vectors, "TOGETHER", 1200)
     for one, other in zip(whole, VectorIndex(VECTORS).search(VECTORS, 25), strict=True):

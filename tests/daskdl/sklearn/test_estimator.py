@@ -51,7 +51,7 @@ def problem(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("place", ["X", "y", "sample_weight", "predict"])
 @pytest.mark.parametrize("estimator", [Classifier((4,), **QUICK), Regressor((4,), **QUICK)])
-def test_what_is_masked_is_never_taken(estimator, place):
+def test_masked_elements_are_refused(estimator, place):
     x, y = problem()
     arrays = {"X": x, "y": y, "sample_weight": np.ones(60), "predict": x}
     arrays[place] = np.ma.masked_array(arrays[place], arrays[place] > 0)
@@ -64,7 +64,7 @@ def test_what_is_masked_is_never_taken(estimator, place):
     ("name", "advice"),
     [("learning_rate", "to the optimizer, such as SGD"), ("early_stopping", "EarlyStopping")],
 )
-def test_arguments_of_others_are_told_whose_they_are(name, advice):
+def test_arguments_of_others_are_answered_with_advice(name, advice):
     with pytest.raises(SettingsError, match=rf"found {name}=.*{advice}"):
         Classifier(**{name: 0.1})
 
@@ -126,16 +126,16 @@ class Counts(Linear):
 
 def test_arrays_in_memory_are_fitted_here(current):
     x, y = problem()
-    found = Classifier(model=lambda n, k, seed: Counts(n, k, seed=seed), **QUICK).fit(x, y)
-    assert Counts.calls >= 2 * 6  # batches of each epoch; a cluster's are counted there
-    assert len(found.history_["loss"]) == 2 * 6
+    estimator = Classifier(model=lambda n, k, seed: Counts(n, k, seed=seed), **QUICK).fit(x, y)
+    assert Counts.calls >= 2 * 6  # two batches an epoch; calls on workers count there
+    assert len(estimator.history_["loss"]) == 2 * 6
 
 
 X = np.random.default_rng(0).normal(size=(30, 4))
 Y = np.where(X[:, 0] > 0, "right", "left")
 
 
-def test_a_model_takes_them_one_by_one():
+def test_a_model_takes_several_arrays_one_by_one():
     def model(shapes, outputs, seed):
         assert shapes == ((1,), (3,))
         return Sequential(Join(), Linear(4, outputs, seed=seed))
@@ -146,7 +146,7 @@ def test_a_model_takes_them_one_by_one():
     assert estimator.score((X[:, :1], X[:, 1:]), Y) > 0.9
 
 
-def test_without_a_model_that_is_told():
+def test_several_arrays_without_a_model_are_refused():
     with pytest.raises(SettingsError, match="Classifier, model: expected one for X of several"):
         Classifier().fit((X[:, :1], X[:, 1:]), Y)
 
@@ -154,7 +154,7 @@ def test_without_a_model_that_is_told():
 NAMES = np.array(["dry", "rain", "snow"])
 
 
-def problem_of_both() -> tuple[np.ndarray, np.ndarray]:
+def problem_of_names() -> tuple[np.ndarray, np.ndarray]:
     x = np.random.default_rng(0).normal(size=(90, 2))
     return x, NAMES[(x[:, 0] > 0).astype(int) + (x[:, 1] > 0)]
 
@@ -164,7 +164,7 @@ def classifier(**options: object) -> Classifier:
 
 
 def test_labels_are_the_users():
-    x, y = problem_of_both()
+    x, y = problem_of_names()
     estimator = classifier().fit(x, y)
     assert list(estimator.classes_) == ["dry", "rain", "snow"]
     shares = estimator.predict_proba(x)
@@ -176,7 +176,7 @@ def test_labels_are_the_users():
 
 @pytest.mark.slow
 def test_weights_say_which_samples_count():
-    x, y = problem_of_both()
+    x, y = problem_of_names()
     wrong = np.where(np.arange(90) < 45, y, "dry")
     weight = np.where(np.arange(90) < 45, 1.0, 0.0)
     assert classifier().fit(x, wrong, weight).score(x, y) > 0.9
@@ -186,7 +186,7 @@ def test_weights_say_which_samples_count():
 
 @pytest.mark.slow
 def test_dask_collections_are_fitted_where_they_are(current):
-    x, y = problem_of_both()
+    x, y = problem_of_names()
     lazy = da.from_array(x, chunks=(40, 2)), da.from_array(y, chunks=40)
     estimator = classifier().fit(*lazy)
     assert list(estimator.classes_) == ["dry", "rain", "snow"]
@@ -200,7 +200,7 @@ def test_dask_collections_are_fitted_where_they_are(current):
 
 @pytest.mark.slow
 def test_dataframes_have_names(current):
-    x, y = problem_of_both()
+    x, y = problem_of_names()
     frame = dd.from_pandas(pd.DataFrame(x, columns=["t", "q"]).assign(y=y), npartitions=3)
     estimator = classifier().fit(frame[["t", "q"]], frame["y"])
     assert list(estimator.feature_names_in_) == ["t", "q"]
@@ -215,36 +215,36 @@ def test_softmax_of_huge_scores_and_of_none():
     assert softmax(np.zeros((0, 2), np.float32)).dtype == np.float32
 
 
-X_OF_BOTH = np.random.default_rng(0).normal(size=(90, 2))
-Y_OF_BOTH = X_OF_BOTH @ [[1.0, -1.0], [0.5, 2.0]]
+INPUTS = np.random.default_rng(0).normal(size=(90, 2))
+TARGETS = INPUTS @ [[1.0, -1.0], [0.5, 2.0]]
 
 
 def regressor() -> Regressor:
     return Regressor((16,), optimizer=Adam(0.02), epochs=20, random_state=0)
 
 
-@pytest.mark.parametrize("y", [Y_OF_BOTH, Y_OF_BOTH[:, 0]], ids=["two", "one"])
+@pytest.mark.parametrize("y", [TARGETS, TARGETS[:, 0]], ids=["two", "one"])
 def test_predictions_have_the_shape_of_the_targets(y):
-    estimator = regressor().fit(X_OF_BOTH, y)
-    assert estimator.predict(X_OF_BOTH).shape == y.shape
-    residual = ((y - estimator.predict(X_OF_BOTH)) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
-    assert estimator.score(X_OF_BOTH, y) == pytest.approx(1 - residual.mean())
-    assert estimator.score(X_OF_BOTH, y) > 0.9
+    estimator = regressor().fit(INPUTS, y)
+    assert estimator.predict(INPUTS).shape == y.shape
+    residual = ((y - estimator.predict(INPUTS)) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
+    assert estimator.score(INPUTS, y) == pytest.approx(1 - residual.mean())
+    assert estimator.score(INPUTS, y) > 0.9
 
 
 @pytest.mark.slow
 def test_dask_arrays_are_fitted_where_they_are(current):
-    y = Y_OF_BOTH[:, 0]
-    lazy = da.from_array(X_OF_BOTH, chunks=(40, 2)), da.from_array(y, chunks=40)
+    y = TARGETS[:, 0]
+    lazy = da.from_array(INPUTS, chunks=(40, 2)), da.from_array(y, chunks=40)
     weight = da.ones(90, chunks=40)
     estimator = regressor().fit(*lazy, weight)
     predictions = estimator.predict(lazy[0])
     assert predictions.chunks[0] == (40, 40, 10)
     assert predictions.shape == y.shape
     np.testing.assert_allclose(
-        predictions.compute(), estimator.predict(X_OF_BOTH), rtol=1e-4, atol=1e-5
+        predictions.compute(), estimator.predict(INPUTS), rtol=1e-4, atol=1e-5
     )
-    assert estimator.score(*lazy, weight) == pytest.approx(estimator.score(X_OF_BOTH, y), rel=1e-6)
+    assert estimator.score(*lazy, weight) == pytest.approx(estimator.score(INPUTS, y), rel=1e-6)
     assert estimator.score(*lazy) > 0.9
 
 
@@ -264,34 +264,34 @@ def test_without_scikit_learn_there_is_one_sentence():
     )
 
 
-X_LAZILY = np.arange(12.0).reshape(6, 2)
+ROWS = np.arange(12.0).reshape(6, 2)
 
 
 def test_what_is_lazy():
-    frame = pd.DataFrame(X_LAZILY, columns=["a", "b"])
+    frame = pd.DataFrame(ROWS, columns=["a", "b"])
     lazy = dd.from_pandas(frame, npartitions=2)
-    assert [is_lazy(v) for v in (X_LAZILY, frame, da.from_array(X_LAZILY), lazy, lazy["a"])] == [
+    assert [is_lazy(v) for v in (ROWS, frame, da.from_array(ROWS), lazy, lazy["a"])] == [
         False, False, True, True, True,
     ]  # fmt: skip
     assert array_of(lazy).npartitions == 2
-    np.testing.assert_array_equal(array_of(lazy).compute(), X_LAZILY)
-    assert array_of(X_LAZILY) is X_LAZILY
+    np.testing.assert_array_equal(array_of(lazy).compute(), ROWS)
+    assert array_of(ROWS) is ROWS
     assert list(no_rows(lazy).columns) == ["a", "b"]
-    assert no_rows(da.from_array(X_LAZILY)).shape == (0, 2)
+    assert no_rows(da.from_array(ROWS)).shape == (0, 2)
     with pytest.raises(DataError, match="found 1 axes"):
         no_rows(da.ones(3))
 
 
 def test_each_chunk_goes_through_the_function():
-    lazy = da.from_array(X_LAZILY, chunks=(4, 2))
+    lazy = da.from_array(ROWS, chunks=(4, 2))
     classes = each(lambda x: x.argmax(1), lazy, drop_axis=1)
     assert (classes.chunks, classes.dtype) == (((4, 2),), np.int64)
-    np.testing.assert_array_equal(classes.compute(), each(lambda x: x.argmax(1), X_LAZILY))
+    np.testing.assert_array_equal(classes.compute(), each(lambda x: x.argmax(1), ROWS))
     wide = each(lambda x: x[:, np.newaxis], lazy[:, 0], new_axis=1)
     assert wide.shape == (6, 1)
 
 
 def test_only_what_is_lazy_is_computed():
-    assert computed(X_LAZILY, None)[0] is X_LAZILY
-    predicted = computed(da.from_array(X_LAZILY), X_LAZILY, None)
+    assert computed(ROWS, None)[0] is ROWS
+    predicted = computed(da.from_array(ROWS), ROWS, None)
     assert [type(v) for v in predicted] == [np.ndarray, np.ndarray, type(None)]
