@@ -21,11 +21,11 @@ def definition(name: str) -> tuple[list[Layer], int]:
     onnx = pytest.importorskip("onnx")
     folder = Path(onnx.__file__).parent / "backend/test/data/light"
     graph = onnx.load(folder / f"light_{name}.onnx").graph
-    held = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
-    shapes = {key: np.shape(value) for key, value in held.items()}
+    constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+    shapes = {key: np.shape(value) for key, value in constants.items()}
     for node in graph.node:  # "light": weights are their shapes filled with one number
         if node.op_type == "ConstantOfShape":
-            shapes[node.output[0]] = tuple(int(n) for n in held[node.input[0]])
+            shapes[node.output[0]] = tuple(int(n) for n in constants[node.input[0]])
     layers, counted = [], set()
     for node in graph.node:
         settings = {a.name: tuple(a.ints) for a in node.attribute}
@@ -36,12 +36,12 @@ def definition(name: str) -> tuple[list[Layer], int]:
     classifier = next(node for node in graph.node if node.op_type == "Gemm")
     bias = shapes[classifier.input[2]]
     counted.add(classifier.input[2])
-    weight = math.prod(size(classifier.input[1], graph, held, shapes))
+    weight = math.prod(size(classifier.input[1], graph, constants, shapes))
     layers.append(("linear", (bias[0], weight // bias[0]), ()))
     return layers, sum(math.prod(shapes[key]) for key in counted) + weight
 
 
-def size(name, graph, held, shapes):
+def size(name, graph, constants, shapes):
     """Return the shape of an input that may be the result of a Reshape."""
     if name in shapes:
         return shapes[name]

@@ -1,4 +1,4 @@
-"""One step of training, as the tests of all models of the zoo take it."""
+"""Checks of a training step and of a model file, for the tests of all models of the zoo."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from daskdl.nn import CrossEntropyLoss, Module, load, save
 def gradient_is_right(
     model: Module, x: Any, classes: int = 2, loss: Any = None, labels: Any = None
 ) -> None:
-    """Assert that a small step down the gradient lessens the loss by about what it promises.
+    """Assert that a small step down the gradient lessens the loss by about the predicted part.
 
-    And that every parameter has a gradient.
+    Every parameter has to have a gradient.
     """
     loss = loss or CrossEntropyLoss()
     labels = np.arange(len(x)) % classes if labels is None else labels
     model.zero_grad()
     before = loss(model(x), labels)
     before.backward()
-    still = {name for name, p in model.named_parameters() if not p.grad.any()}
-    assert not still
+    without_gradient = {name for name, p in model.named_parameters() if not p.grad.any()}
+    assert not without_gradient
     gradient = model.flat_grad.astype(np.float64)
     part = 1e-3 * float(before) / (gradient @ gradient)  # of the loss, to first order
     model.load_flat((model.flat - part * gradient).astype(np.float32))
@@ -33,9 +33,9 @@ def gradient_is_right(
 def file_brings_back(model: Module, x: Any, path: Any) -> None:
     """Assert that a model file gives the same logits."""
     save(model, path)
-    again = load(path)
-    assert type(again) is type(model)
-    found, expected = again.eval()(x), model.eval()(x)
-    parts = (found, expected) if isinstance(found, tuple) else ((found,), (expected,))
+    restored = load(path)
+    assert type(restored) is type(model)
+    actual, expected = restored.eval()(x), model.eval()(x)
+    parts = (actual, expected) if isinstance(actual, tuple) else ((actual,), (expected,))
     for one, other in zip(*parts, strict=True):
         assert np.array_equal(one.data, other.data)

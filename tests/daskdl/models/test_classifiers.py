@@ -37,7 +37,7 @@ def test_resnet50_has_the_published_layers_and_parameters():
     ("depth", "parameters"), [(18, 11_689_512), (34, 21_797_672), (101, 44_549_160)]
 )
 def test_other_depths_have_the_published_parameters(depth, parameters):
-    """Those of table 1, as torchvision counts them; widths shrink all layers alike."""
+    """The parameters of table 1, as torchvision counts them."""
     assert ResNet(depth).flat.size == parameters
 
 
@@ -65,37 +65,37 @@ def test_every_block_begins_as_its_shortcut():
 
 
 @pytest.mark.parametrize("bottleneck", [False, True])
-def test_a_block_is_what_pytorch_makes_of_its_layers(torch, bottleneck):
+def test_a_block_agrees_with_pytorchs_layers(torch, bottleneck):
     block = tiny(depth=50 if bottleneck else 18, zero_last=False, seed=1).blocks[2 + bottleneck]
     x, dy = pictures(7, block.conv1.in_channels), pictures(4, block.last.channels)
 
-    def first(array):
+    def channels_first(array):
         return torch.from_numpy(array).permute(0, 3, 1, 2).contiguous()
 
     def convolve(x, conv):
-        weight, pad = first(conv.weight.data), (conv.kernel[0] - 1) // 2
+        weight, pad = channels_first(conv.weight.data), (conv.kernel[0] - 1) // 2
         return torch.conv2d(x, weight, None, conv.stride, pad)
 
     def normalise(x, norm):
         return torch.nn.functional.batch_norm(x, None, None, training=True, eps=norm.eps)
 
-    given = first(x).requires_grad_()
-    y, pairs = given, [(block.conv1, block.norm1)]
+    tensor = channels_first(x).requires_grad_()
+    y, pairs = tensor, [(block.conv1, block.norm1)]
     if bottleneck:
         pairs.append((block.conv2, block.norm2))
     for conv, norm in pairs:
         y = normalise(convolve(y, conv), norm).relu()
     y = normalise(convolve(y, block.conv3 if bottleneck else block.conv2), block.last)
-    y = (y + normalise(convolve(given, block.shortcut.conv), block.shortcut.norm)).relu()
-    y.backward(first(dy))
+    y = (y + normalise(convolve(tensor, block.shortcut.conv), block.shortcut.norm)).relu()
+    y.backward(channels_first(dy))
 
     from daskdl.tensor import Tensor
 
     ours = Tensor(x, requires_grad=True)
-    found = block(ours)
-    found.backward(dy)
-    np.testing.assert_allclose(found.data, y.detach().permute(0, 2, 3, 1), atol=2e-5)
-    np.testing.assert_allclose(ours.grad, given.grad.permute(0, 2, 3, 1), atol=2e-5)
+    result = block(ours)
+    result.backward(dy)
+    np.testing.assert_allclose(result.data, y.detach().permute(0, 2, 3, 1), atol=2e-5)
+    np.testing.assert_allclose(ours.grad, tensor.grad.permute(0, 2, 3, 1), atol=2e-5)
 
 
 def test_refuses_other_depths_and_stems():
@@ -133,13 +133,13 @@ def test_published_parameters():
 
 def test_pytorchs_layers_under_torchvisions_names_give_the_same_numbers(torch):
     model = VGG16(5, width=1 / 16, hidden=24).eval()
-    held = model.state_dict(names="torch")
-    assert held.keys() == {
+    arrays = model.state_dict(names="torch")
+    assert arrays.keys() == {
         f"{name}.{kind}"
         for name in (*(f"features.{k}" for k in PLACES), *(f"classifier.{k}" for k in (0, 3, 6)))
         for kind in ("weight", "bias")
     }
-    state = {name: torch.from_numpy(value) for name, value in held.items()}
+    state = {name: torch.from_numpy(value) for name, value in arrays.items()}
     x = np.random.default_rng(0).normal(size=(1, 224, 224, 3)).astype(np.float32)
     y = torch.from_numpy(np.moveaxis(x, -1, 1).copy())
     for place in PLACES:

@@ -29,16 +29,16 @@ def pictures(count=6):
 
 def test_losses_by_hand():
     numbers = np.random.default_rng(1).normal(size=(5, 3, 8))
-    nearer = np.where(numbers > 0, 0.5, -0.5)
+    rounded = np.where(numbers > 0, 0.5, -0.5)
     weights = np.exp(-(np.array([-5.0, 10.0]) ** 2) / 200)
     parts = (
-        np.mean((numbers - nearer) ** 2),
+        np.mean((numbers - rounded) ** 2),
         np.mean(numbers[:, 0].mean(0) ** 2),
         np.mean((numbers[:, 1:] - numbers[:, :1]) ** 2 * weights[:, None]),
     )
-    for which in np.eye(3):
-        loss = DeepBitLoss((-5.0, 10.0), *map(float, which))
-        assert float(loss(numbers, None)) == pytest.approx(which @ parts)
+    for factors in np.eye(3):
+        loss = DeepBitLoss((-5.0, 10.0), *map(float, factors))
+        assert float(loss(numbers, None)) == pytest.approx(factors @ parts)
     loss = DeepBitLoss((-5.0, 10.0))
     assert float(loss(numbers)) == pytest.approx(sum(parts))
     check_gradient(loss, numbers)

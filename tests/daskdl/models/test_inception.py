@@ -23,7 +23,7 @@ def test_has_the_published_layers_and_parameters():
     model = InceptionV1()
     assert Counter(layers_of(model)) == Counter(layers)
     assert model.flat.size == parameters == 6_998_552
-    assert InceptionV1(auxiliary=True).flat.size == 13_378_280  # as Caffe's definition has
+    assert InceptionV1(auxiliary=True).flat.size == 13_378_280  # as in Caffe's definition
 
 
 @pytest.mark.slow
@@ -44,32 +44,32 @@ def test_a_step_does_what_its_gradient_says(made):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("made", "side"), [(InceptionV1, 224), (GoogLeNet, 64)])
-def test_auxiliary_heads_speak_in_training_only(made, side):
+def test_auxiliary_heads_give_scores_in_training_only(made, side):
     model = made(classes=2, auxiliary=True)
     assert [x.shape for x in model(pictures(side))] == [(2, 2)] * 3
     assert model.eval()(pictures(side)).shape == (2, 2)
 
 
 def test_auxiliary_loss_adds_a_share_of_each_head():
-    rng, plain, labels = np.random.default_rng(0), CrossEntropyLoss(), np.array([1, 0, 2])
+    rng, loss, labels = np.random.default_rng(0), CrossEntropyLoss(), np.array([1, 0, 2])
     last, one, two = rng.normal(size=(3, 3, 4)).astype(np.float32)
-    expected = float(plain(last, labels)) + 0.3 * float(plain(one, labels)) + 0.3 * float(
-        plain(two, labels)
+    expected = float(loss(last, labels)) + 0.3 * float(loss(one, labels)) + 0.3 * float(
+        loss(two, labels)
     )  # fmt: skip
     assert float(AuxiliaryLoss()((last, one, two), labels)) == pytest.approx(expected, rel=1e-6)
-    assert float(AuxiliaryLoss()(last, labels)) == float(plain(last, labels))
+    assert float(AuxiliaryLoss()(last, labels)) == float(loss(last, labels))
 
 
 def _basic(torch, below, above, size=1, stride=1):
-    made = torch.nn.Sequential()
-    made.add_module("conv", torch.nn.Conv2d(below, above, size, stride, size // 2, bias=False))
-    made.add_module("bn", torch.nn.BatchNorm2d(above, eps=0.001))
-    made.add_module("relu", torch.nn.ReLU())
-    return made
+    layers = torch.nn.Sequential()
+    layers.add_module("conv", torch.nn.Conv2d(below, above, size, stride, size // 2, bias=False))
+    layers.add_module("bn", torch.nn.BatchNorm2d(above, eps=0.001))
+    layers.add_module("relu", torch.nn.ReLU())
+    return layers
 
 
 def as_torchvision_lays_it_out(torch, classes):
-    """PyTorch's modules under torchvision's names, and their forward without a classifier."""
+    """Return GoogLeNet of PyTorch's modules, under torchvision's names, with all its heads."""
     nn = torch.nn
 
     class Branches(nn.Module):
@@ -140,13 +140,13 @@ def test_takes_torchvisions_weights_and_gives_its_numbers():
     }
     x = 3 * pictures(64)
     with torch.inference_mode():
-        wanted = peer.eval()(torch.from_numpy(x.transpose(0, 3, 1, 2).copy()))
-    assert np.ptp(wanted[0].numpy(), axis=0).max() > 1e-3  # pictures differ
-    np.testing.assert_allclose(model.predict(x), wanted[0].numpy(), rtol=1e-4, atol=1e-5)
-    four = np.random.default_rng(1).normal(size=(2, 14, 14, 512)).astype(np.float32)
+        expected = peer.eval()(torch.from_numpy(x.transpose(0, 3, 1, 2).copy()))
+    assert np.ptp(expected[0].numpy(), axis=0).max() > 1e-3  # pictures differ
+    np.testing.assert_allclose(model.predict(x), expected[0].numpy(), rtol=1e-4, atol=1e-5)
+    maps = np.random.default_rng(1).normal(size=(2, 14, 14, 512)).astype(np.float32)
     with torch.inference_mode():
-        head = peer.aux1(torch.from_numpy(four.transpose(0, 3, 1, 2).copy())).numpy()
-    np.testing.assert_allclose(model.heads[0].eval()(four).data, head, rtol=1e-4, atol=1e-5)
+        head = peer.aux1(torch.from_numpy(maps.transpose(0, 3, 1, 2).copy())).numpy()
+    np.testing.assert_allclose(model.heads[0].eval()(maps).data, head, rtol=1e-4, atol=1e-5)
 
 
 def test_has_the_published_number_of_parameters():

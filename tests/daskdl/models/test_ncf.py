@@ -1,4 +1,4 @@
-"""NeuMF; and of the whole zoo: a seed decides all first weights, and a file keeps a model."""
+"""NeuMF; and for the whole zoo: a seed decides all first weights, and a file restores a model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def small(**options):
 
 
 def test_has_the_parameters_of_the_published_network():
-    held = sum(p.data.size for p in NeuMF(13, 26).parameters())
+    count = sum(p.data.size for p in NeuMF(13, 26).parameters())
     perceptron = 256 * 256 + 256 + 256 * 128 + 128 + 128 * 64 + 64
-    assert held == (13 + 26) * (64 + 128) + perceptron + 128 + 1
-    assert held + (138_493 + 26_744 - 13 - 26) * 192 == 31_832_577
+    assert count == (13 + 26) * (64 + 128) + perceptron + 128 + 1
+    assert count + (138_493 + 26_744 - 13 - 26) * 192 == 31_832_577
 
 
 def test_is_the_formula_of_the_paper():
@@ -38,8 +38,8 @@ def test_is_the_formula_of_the_paper():
     for i in range(2):
         y = np.maximum(y @ state[f"linear.{i}.weight"].T + state[f"linear.{i}.bias"], 0)
     expected = np.hstack([product, y]) @ state["head.weight"].T + state["head.bias"]
-    found = model(np.stack([users, items], 1)).data
-    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-5)
+    logits = model(np.stack([users, items], 1)).data
+    np.testing.assert_allclose(logits, expected[:, 0], rtol=1e-5)
 
 
 def test_takes_pairs_in_any_shape():
@@ -87,7 +87,7 @@ def test_refuses_other_layers(layers):
         NeuMF(2, 2, layers=layers)
 
 
-#: By name, of settings that differ in what is drawn: a function of the seed.
+#: Functions of the seed that make the models, with settings that draw different weights.
 MADE: dict[str, Callable[[int], Module]] = {
     "ConvLSTMForecaster": lambda seed: models.ConvLSTMForecaster(2, 2, channels=(4, 3), seed=seed),
     "GoogLeNet": lambda seed: models.GoogLeNet(3, auxiliary=True, seed=seed),
@@ -113,7 +113,7 @@ MADE: dict[str, Callable[[int], Module]] = {
 
 
 PAIRS, IDS = np.array([[1, 2], [4, 6]]), np.array([[3, 4, 5, 0]])
-#: Shapes of what they take, or that itself; without, pictures of 32 pixels.
+#: Inputs of the models, or their shapes; other models take pictures of 32 pixels.
 INPUTS = {
     "ConvLSTMForecaster": (1, 2, 8, 8, 1), "LeNet5": (2, 28, 28, 1), "MobileSSD": (1, 96, 96, 3),
     "VGG16": (1, 224, 224, 3), "UNet": (1, 16, 16, 2), "NeuMF": PAIRS, "TextClassifier": IDS,
@@ -122,7 +122,7 @@ INPUTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
-def test_a_file_brings_it_back(name, tmp_path):
+def test_a_file_restores_the_model(name, tmp_path):
     x = INPUTS.get(name.split()[0], (2, 32, 32, 3))
     if isinstance(x, tuple):
         x = np.random.default_rng(0).normal(size=x).astype(np.float32)
@@ -133,11 +133,11 @@ def first_weights(name: str, seed: int) -> dict[str, np.ndarray]:
     return MADE[name](seed).state_dict()
 
 
-def test_the_whole_zoo_is_asked():
+def test_the_whole_zoo_is_tested():
     parts = {name: getattr(models, name) for name in models.__all__}
     zoo = {name for name, part in parts.items() if name != "load" and not issubclass(part, Loss)}
-    # Parts of the others, steps over samples, large trunks, and one whose encoder is fitted.
-    aside = {
+    # Parts of other models, steps over samples, large trunks, and one whose encoder is fitted.
+    excluded = {
         "BoxTargets",
         "DeepBit",
         "MobileNetTrunk",
@@ -147,7 +147,7 @@ def test_the_whole_zoo_is_asked():
         "TabularNet",
         "Turned",
     }
-    assert {name.split()[0] for name in MADE} == zoo - aside
+    assert {name.split()[0] for name in MADE} == zoo - excluded
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""SSD: torchvision's layout, what is found of what is predicted, a step, its file, its metric."""
+"""SSD: torchvision's layout, detections of predictions, a step, its targets, its metric."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daskdl.metrics import MeanAveragePrecision
 from daskdl.models import SSD300, BoxTargets, MobileSSD, PriorBoxes
 from tests.daskdl.models.steps import gradient_is_right
 
-#: Filters of torchvision's ssd300_vgg16 by place: of features, of extra.0, of extra.0.7.
+#: Filters of torchvision's ssd300_vgg16 by place: of features and of extra.
 FEATURES = {0: (64, 3), 2: (64, 64), 5: (128, 64), 7: (128, 128), 10: (256, 128), 12: (256, 256),
             14: (256, 256), 17: (512, 256), 19: (512, 512), 21: (512, 512)}  # fmt: skip
 EXTRA = {
@@ -36,7 +36,7 @@ def targets(count=3):
 
 
 def torchvision_layout(outputs):
-    """Names and shapes of its state, with so many outputs of the last layers."""
+    """Return names and shapes of its state, with ``outputs`` scores for each box."""
     shapes = {f"backbone.features.{k}": (*s, 3, 3) for k, s in FEATURES.items()}
     shapes |= {f"backbone.extra.0.{k}": (512, 512, 3, 3) for k in (1, 3, 5)}
     shapes["backbone.extra.0.7.1"] = 1024, 512, 3, 3
@@ -76,31 +76,31 @@ def test_ssd300_predicts_for_each_of_its_8732_boxes():
 
 
 @pytest.mark.slow
-def test_what_is_predicted_is_found():
-    """Offsets and logits that say what the priors are to find come to the boxes."""
+def test_predictions_made_of_targets_are_detected():
+    """Detections of offsets and logits that are made of the targets are the targets' boxes."""
     from daskdl.kernels.detection.boxes import match
     from daskdl.models.detections import detections
 
     model, y = tiny(), targets()
     classes, offsets = match(model.priors.array, y[..., :4], y[..., 4].astype(int), 0.5)
     logits = 9 * np.eye(3, dtype=np.float32)[classes]
-    found = detections(offsets, logits, model.priors.array, least=0.5)
-    np.testing.assert_allclose(found[0]["boxes"], y[0, :2, :4], atol=1e-6)
-    assert found[0]["labels"].tolist() == [0, 1]
-    assert [len(one["scores"]) for one in found] == [2, 2, 1]
+    results = detections(offsets, logits, model.priors.array, least=0.5)
+    np.testing.assert_allclose(results[0]["boxes"], y[0, :2, :4], atol=1e-6)
+    assert results[0]["labels"].tolist() == [0, 1]
+    assert [len(one["scores"]) for one in results] == [2, 2, 1]
     assert model.detections(overlaps=(0.9,))((offsets, logits), y) == pytest.approx(1)
     few = detections(offsets, logits, model.priors.array, least=0.5, candidates=1, most=1)
     assert [len(one["scores"]) for one in few] == [1, 1, 1]
 
 
 @pytest.mark.slow
-def test_the_metric_is_that_of_the_detections():
+def test_the_metric_judges_the_detections():
     model, y = tiny(), targets()
-    found = model.detect(pictures(), least=0.0, most=100)
+    detections = model.detect(pictures(), least=0.0, most=100)
     wanted = [{"boxes": b[i >= 0], "labels": i[i >= 0].astype(int)}
               for b, i in zip(y[..., :4], y[..., 4], strict=True)]  # fmt: skip
     metric = model.detections(least=0.0, overlaps=(0.1,))
-    expected = MeanAveragePrecision(2, overlaps=(0.1,))(found, wanted)
+    expected = MeanAveragePrecision(2, overlaps=(0.1,))(detections, wanted)
     assert metric(model.predict(pictures()), y) == pytest.approx(expected)
 
 
@@ -143,13 +143,13 @@ def test_mistakes_are_sentences():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"size": 16}, "MobileSSD, size: expected at least 17 pixels, found 16"),
         ({"classes": 0}, "MobileSSD, classes: expected at least 1, found 0"),
         ({"width": 0}, "MobileSSD, width: expected more than 0, found 0"),
     ],
 )
-def test_what_no_mobile_detector_can_be_made_of(options, said):
-    with pytest.raises(SettingsError, match=said):
+def test_settings_of_no_mobile_detector(options, message):
+    with pytest.raises(SettingsError, match=message):
         MobileSSD(**options)

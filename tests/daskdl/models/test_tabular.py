@@ -38,15 +38,15 @@ def test_a_dask_dataframe_to_labels(tmp_path, client):
     trainer = Trainer(model, model.loss(), Adam(1e-2), metrics=[Accuracy()])
     trainer.fit(frame, y="sold", epochs=20, batch_size=40, progress=False, client=client)
     assert trainer.evaluate(frame, y="sold")["accuracy"] > 0.9
-    found = model.evaluate(frame, [Accuracy()], client=client)  # its encoder knows the target
-    assert found == model.evaluate(FRAME, [Accuracy()], y="sold")
+    metrics = model.evaluate(frame, [Accuracy()], client=client)  # its encoder knows the target
+    assert metrics == model.evaluate(FRAME, [Accuracy()], y="sold")
     daskdl.save(model, tmp_path / "model.safetensors")
-    again = daskdl.load(tmp_path / "model.safetensors")
-    labels = again.predict_class(frame.drop(columns="sold"))
+    loaded = daskdl.load(tmp_path / "model.safetensors")
+    labels = loaded.predict_class(frame.drop(columns="sold"))
     assert labels.npartitions == 3
     labels = labels.compute(scheduler="sync")
     assert (labels == FRAME["sold"]).mean() > 0.9
-    scores = again.predict(FRAME)
+    scores = loaded.predict(FRAME)
     assert list(scores.columns) == ["no", "yes"]
     assert (scores.idxmax(axis=1) == labels).all()
 
@@ -79,9 +79,9 @@ def test_numbers_are_predicted_in_their_unit():
         frame, y="price", validation=frame, epochs=30, batch_size=40, progress=False
     )
     assert history.epochs[-1]["val_loss"] < history.epochs[0]["val_loss"]
-    found = model.predict(frame)
-    assert found.name == "price"
-    np.testing.assert_allclose(found, frame["price"], rtol=0.01)
+    prices = model.predict(frame)
+    assert prices.name == "price"
+    np.testing.assert_allclose(prices, frame["price"], rtol=0.01)
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def trainer_of_numbers() -> Trainer:
 
 
 @pytest.mark.parametrize(
-    ("kind", "call", "said"),
+    ("kind", "call", "message"),
     [
         (
             DataError,
@@ -138,6 +138,6 @@ def trainer_of_numbers() -> Trainer:
         ),
     ],
 )
-def test_what_does_not_fit_is_told(kind, call, said):
-    with pytest.raises(kind, match=said):
+def test_inputs_that_do_not_fit_are_refused(kind, call, message):
+    with pytest.raises(kind, match=message):
         call()

@@ -1,4 +1,4 @@
-"""The encoder-forecaster: shapes, gradient, what it refuses."""
+"""Text classifiers and the encoder-forecaster: shapes, gradients, what they refuse."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from daskdl.optim import Adagrad
 ENCODERS = pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn"])
 
 
-def made(encoder, **options):
+def classifier(encoder, **options):
     return TextClassifier(20, 3, 8, encoder, channels=10, hidden=6, seed=1, **options).eval()
 
 
 @pytest.mark.slow
 @ENCODERS
 def test_log_probabilities_that_padding_does_not_change(encoder):
-    model = made(encoder)
+    model = classifier(encoder)
     ids = np.zeros((3, 7), np.int32)
     ids[0, :5], ids[1, :2] = [4, 9, 2, 2, 19], [7, 3]
     y = model(ids).data
@@ -40,7 +40,7 @@ def test_log_probabilities_that_padding_does_not_change(encoder):
 @pytest.mark.slow
 @ENCODERS
 def test_the_order_of_words_matters(encoder):
-    model, ids = made(encoder), np.array([[4, 9, 2, 7]])
+    model, ids = classifier(encoder), np.array([[4, 9, 2, 7]])
     assert np.abs(model(ids).data - model(ids[:, ::-1]).data).max() > 1e-4
 
 
@@ -63,7 +63,7 @@ def test_learns_whether_one_word_stands_before_another(encoder):
 def test_takes_vectors_and_keeps_them_when_frozen():
     table = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
     table[0] = 0
-    model = made("cnn").load_vectors(table)
+    model = classifier("cnn").load_vectors(table)
     model.freeze("embedding")
     x = np.random.default_rng(1).integers(0, 20, (8, 5))
     samples = SampleSet.from_arrays(x=x, y=np.arange(8) % 3)
@@ -75,9 +75,9 @@ def test_takes_vectors_and_keeps_them_when_frozen():
 
 def test_refusals():
     with pytest.raises(SettingsError, match="expected lstm, gru or cnn, found 'bert'"):
-        made("bert")
+        classifier("bert")
     with pytest.raises(ShapeError, match=r"expected ids of shape \(N, T\), found \(4,\)"):
-        made("cnn")(np.zeros(4, int))
+        classifier("cnn")(np.zeros(4, int))
 
 
 def small(**settings) -> ConvLSTMForecaster:
@@ -95,7 +95,7 @@ def test_images_begin_as_an_interpolation_between_blocks():
     weight = model.state_dict()["head.weight"].astype(np.float64)
     rows, columns, channels = 5, 6, weight.shape[-1]
     mixture = weight.sum((1, 2))
-    np.testing.assert_allclose(mixture, mixture[:1].repeat(16, 0), atol=1e-6)  # of all pixels
+    np.testing.assert_allclose(mixture, mixture[:1].repeat(16, 0), atol=1e-6)  # at all pixels
     places = np.add.outer(3.0 * np.arange(rows), -2.0 * np.arange(columns))  # a plane
     below = (places[..., None] * np.ones(channels)).astype(np.float32)[None]
     model.head.bias.data[:] = 0
@@ -107,7 +107,7 @@ def test_images_begin_as_an_interpolation_between_blocks():
 
 def test_a_wet_plain_is_no_drier_at_its_edges():
     model = small(block=4)
-    for layer in (*model.encoder, *model.forecaster):  # whose outputs are alike everywhere
+    for layer in (*model.encoder, *model.forecaster):  # with outputs alike everywhere
         layer.load_state_dict(
             {n: np.full_like(v, "bias" in n) for n, v in layer.state_dict().items()}
         )
@@ -118,11 +118,11 @@ def test_a_wet_plain_is_no_drier_at_its_edges():
 
 def test_every_input_image_reaches_every_output_image():
     model, x = small(), np.zeros((1, 2, 6, 6, 1), np.float32)
-    plain = model(x).data
+    unchanged = model(x).data
     for frame in range(2):
         changed = x.copy()
         changed[0, frame] = 1
-        difference = np.abs(model(changed).data - plain)[0].max((1, 2, 3))
+        difference = np.abs(model(changed).data - unchanged)[0].max((1, 2, 3))
         assert (difference > 0).all()
 
 

@@ -27,7 +27,7 @@ def test_the_result_is_as_large_as_the_image(size, tmp_path):
 
 
 @pytest.mark.parametrize("model", [UNet(1, 2, (4, 8, 16)), FPN(1, 2, (8, 16, 16), width=8)])
-def test_tiles_of_sizes_that_halving_leaves_over_are_the_whole(model):
+def test_tiles_of_an_odd_image_give_the_same_as_the_whole(model):
     scene = RNG.normal(size=(333, 547)).astype(np.float32)
     whole = model.predict(scene[None, ..., None], threads=1)[0]
     tiled = model.predict(scene, tile={0: 128, 1: 256}, threads=1)
@@ -35,7 +35,7 @@ def test_tiles_of_sizes_that_halving_leaves_over_are_the_whole(model):
 
 
 def test_it_learns_discs():
-    rng = np.random.default_rng(0)  # of its own: in any order of the tests the discs are the same
+    rng = np.random.default_rng(0)  # so that the discs do not depend on the order of the tests
     y, x = np.mgrid[:160, :160]
     mask = np.zeros((160, 160), np.int64)
     for i, j, r in rng.integers((10, 10, 5), (150, 150, 14), (14, 3)):
@@ -47,7 +47,7 @@ def test_it_learns_discs():
     assert model.evaluate(samples, {"iou": IoU(2, 1)})["iou"] > 0.8
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_sentences():
     with pytest.raises(SettingsError, match="filters of a level at least"):
         FPN(1, 2, ())
     with pytest.raises(SettingsError, match="axes 2 or 3"):
